@@ -72,14 +72,7 @@ from mycel.dataset.sets.audio import (
     TedliumDataset,
     YesNoDataset,
 )
-from mycel.dataset.sets.digits_and_letters import (
-    EMnistDataset,
-    FakeImageDataset,
-    QMnistDataset,
-    RandomDataset,
-    SemeionDataset,
-    USPSDataset,
-)
+from mycel.dataset.sets.digits_and_letters import EMnistDataset, QMnistDataset, SemeionDataset, USPSDataset
 from mycel.dataset.sets.image_files import (
     CelebADataset,
     Cifar10Dataset,
@@ -102,6 +95,7 @@ from mycel.dataset.sets.images import (
     SUN397Dataset,
 )
 from mycel.dataset.sets.mnist import FashionMnistDataset, KMnistDataset, MnistDataset
+from mycel.dataset.sets.random_rows import FakeImageDataset, RandomDataset
 from mycel.dataset.sets.scenes import (
     CityscapesDataset,
     Flowers102Dataset,

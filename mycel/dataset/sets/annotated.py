@@ -13,8 +13,8 @@ from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, Row
 from mycel.dataset.readers.failures import read_json, read_xml, reading
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.image_files import Decrypt, FileDataset, check_class_indexing, image_names
-from mycel.dataset.sets.text import read_lines
+from mycel.dataset.sets.file_sets import Decrypt, FileDataset
+from mycel.dataset.sets.folders import check_class_indexing, image_names, read_lines
 
 FILE_NAME = "_meta-filename"
 

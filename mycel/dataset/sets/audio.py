@@ -21,8 +21,7 @@ from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.families import AudioBaseDataset
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sets.image_files import check_folder, check_usage
-from mycel.dataset.sets.text import read_lines
+from mycel.dataset.sets.folders import check_folder, check_usage, read_lines
 from mycel.dataset.sources import MappableDataset
 
 

@@ -7,89 +7,19 @@ them or the format holds pixels.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array, Block, Column, Row
+from mycel.dataset.blocks import Array, Column, Row
 from mycel.dataset.families import VisionBaseDataset
 from mycel.dataset.readers.failures import read_matlab, reading
-from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sources import ArrayDataset, MappableDataset
-from mycel.dataset.vision.utils import decode_image
-
-Decrypt = Optional[Callable[[str], Any]]
-
-
-def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
-    """Return the path of a folder; raise ValueError where there is none."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{operation}: the directory must be a path, not {type(path).__name__}")
-    if not os.path.isdir(path):
-        raise ValueError(f"{operation}: there is no directory {os.fspath(path)!r}")
-    return os.fspath(path)
-
-
-def check_usage(operation: str, usage: str | None, known: Sequence[str]) -> str:
-    """Return the wanted part of a dataset, "all" for None; raise ValueError for unknown ones."""
-    if usage is not None and usage not in known:
-        raise ValueError(f"{operation}: usage must be one of {', '.join(map(repr, known))}, got {usage!r}")
-    return usage or "all"
-
-
-def check_class_indexing(operation: str, class_indexing: Any) -> dict[str, int] | None:
-    """Return a dictionary from names to numbers, or None; raise TypeError otherwise."""
-    if class_indexing is None:
-        return None
-    if not isinstance(class_indexing, dict) or not all(
-        isinstance(name, str) and isinstance(number, int) and number >= 0 for name, number in class_indexing.items()
-    ):
-        raise TypeError(
-            f"{operation}: class_indexing must be a dictionary from names to numbers, got {class_indexing!r}"
-        )
-    return dict(class_indexing)
-
-
-def check_extensions(operation: str, extensions: Any) -> tuple[str, ...] | None:
-    """Return endings of file names, or None; raise TypeError otherwise."""
-    if extensions is None:
-        return None
-    if not isinstance(extensions, (list, tuple)) or not all(isinstance(ending, str) for ending in extensions):
-        raise TypeError(f"{operation}: extensions must be a list of text, got {extensions!r}")
-    return tuple(extensions) or None
-
-
-class FileDataset(MappableDataset, VisionBaseDataset):
-    """The base class of sources that read a row from files when it is requested."""
-
-    def _setup(self, dataset_dir: str | os.PathLike[str], decode: bool, decrypt: Decrypt = None) -> None:
-        kind = type(self).__name__
-        self.dataset_dir = check_folder(kind, dataset_dir)
-        if not isinstance(decode, bool):
-            raise TypeError(f"{kind}: decode must be a bool, got {decode!r}")
-        if decrypt is not None and not callable(decrypt):
-            raise TypeError(f"{kind}: decrypt must be a function from a path to bytes, got {decrypt!r}")
-        self.decode = decode
-        self.decrypt = decrypt
-
-    def _image(self, path: str) -> Array:
-        """Return a file's bytes, or its pixels."""
-        if self.decrypt is not None:
-            content = bytes(self.decrypt(path))
-        else:
-            with reading(type(self).__name__, path):
-                content = Path(path).read_bytes()
-        if self.decode:
-            return decode_image(content, f"{type(self).__name__}: {path}")
-        return np.frombuffer(bytearray(content), np.uint8)
-
-    def _row(self, number: int) -> Row:
-        raise NotImplementedError(f"{type(self).__name__} must define _row")
-
-    def _gather(self, indices: Indices) -> Block:
-        return Block.from_rows([self._row(int(index)) for index in indices])
+from mycel.dataset.samplers import Shuffle
+from mycel.dataset.sets.file_sets import Decrypt, FileDataset
+from mycel.dataset.sets.folders import check_class_indexing, check_extensions, check_folder, check_usage
+from mycel.dataset.sources import ArrayDataset
 
 
 class ImageFolderDataset(FileDataset):
@@ -394,12 +324,3 @@ class CelebADataset(FileDataset):
     def _row(self, number: int) -> Row:
         name, attributes = self._rows[number]
         return self._image(os.path.join(self.dataset_dir, name)), attributes.copy()
-
-
-def image_names(folder: str, names: Iterable[str], operation: str) -> list[str]:
-    """Return the paths of images; raise ValueError for the first that is missing."""
-    paths = [os.path.join(folder, name) for name in names]
-    for path in paths:
-        if not os.path.isfile(path):
-            raise ValueError(f"{operation}: there is no file {path!r}")
-    return paths

@@ -1,7 +1,7 @@
 """Well-known datasets of images with more than a class.
 
-There are faces, roads, boxes, outlines, and patches that match; `mycel.dataset.sets.images`
-explains how they are read.
+There are faces, roads, boxes, outlines, and patches that match; `file_sets` explains how they are
+read.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.readers.failures import read_json, read_matlab, reading
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.image_files import check_class_indexing, check_folder, check_usage, image_names
-from mycel.dataset.sets.images import FileSet, Picture, UsageSet, Value, images_in, label, one_of
-from mycel.dataset.sets.text import read_lines
-from mycel.dataset.vision.utils import ImageReadMode, decode_image
+from mycel.dataset.sets.file_sets import FileSet, Picture, UsageSet, Value, images_in, label, one_of
+from mycel.dataset.sets.folders import check_class_indexing, check_folder, check_usage, image_names, read_lines
+from mycel.dataset.vision.enums import ImageReadMode
+from mycel.dataset.vision.files import decode_image
 
 _MOST_FACES = 100_000
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from mycel.dataset.readers.failures import read_json, read_xml, reading
 from mycel.dataset.readers.text_files import find_files
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.image_files import check_folder
-from mycel.dataset.sets.text import Cells, TextRows, TextSet, checked_cell, read_lines
+from mycel.dataset.sets.folders import check_folder, read_lines
+from mycel.dataset.sets.text_rows import Cells, TextRows, TextSet, checked_cell
 
 _NO_ANSWER = 2**32 - 1
 # Columns of the tasks of CLUE: where there are labels, and in the part without any.

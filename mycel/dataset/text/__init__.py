@@ -12,6 +12,14 @@ The names are MindSpore's.
 [[2, 1, 4], [3, 2, 1]]
 """
 
+from mycel.dataset.text.encoding import to_bytes, to_str
+from mycel.dataset.text.enums import (
+    JiebaMode,
+    NormalizeForm,
+    SentencePieceModel,
+    SPieceTokenizerLoadType,
+    SPieceTokenizerOutType,
+)
 from mycel.dataset.text.jieba import JiebaTokenizer
 from mycel.dataset.text.normalize import CaseFold, NormalizeUTF8
 from mycel.dataset.text.pieces import SentencePieceTokenizer, SentencePieceVocab
@@ -22,15 +30,6 @@ from mycel.dataset.text.tokenizers import (
     UnicodeCharTokenizer,
     UnicodeScriptTokenizer,
     WhitespaceTokenizer,
-)
-from mycel.dataset.text.utils import (
-    JiebaMode,
-    NormalizeForm,
-    SentencePieceModel,
-    SPieceTokenizerLoadType,
-    SPieceTokenizerOutType,
-    to_bytes,
-    to_str,
 )
 from mycel.dataset.text.vectors import CharNGram, FastText, GloVe, ToVectors, Vectors
 from mycel.dataset.text.vocab import Lookup, Vocab

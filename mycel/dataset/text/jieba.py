@@ -21,7 +21,7 @@ from itertools import chain
 
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.text.base import UINT32_MAX, Span, Tokenizer, check_range, check_type
-from mycel.dataset.text.utils import JiebaMode
+from mycel.dataset.text.enums import JiebaMode
 
 _NEVER = -3.14e100
 _SEPARATORS = re.compile("[ \t\n，。]")

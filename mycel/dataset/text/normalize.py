@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from mycel.dataset.text.base import ElementwiseText
-from mycel.dataset.text.utils import NormalizeForm
+from mycel.dataset.text.enums import NormalizeForm
 
 # The property Default_Ignorable_Code_Point.
 _IGNORABLE = re.compile(

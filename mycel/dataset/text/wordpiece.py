@@ -21,10 +21,10 @@ from mycel.dataset.text.base import (
     check_type,
     token_columns,
 )
+from mycel.dataset.text.enums import NormalizeForm
 from mycel.dataset.text.normalize import case_folded, check_form, normalized
 from mycel.dataset.text.patterns import compile_pattern
 from mycel.dataset.text.regex import split_spans
-from mycel.dataset.text.utils import NormalizeForm
 from mycel.dataset.text.vocab import Vocab
 
 _SPECIAL = r"\[CLS\]|\[SEP\]|\[UNK\]|\[PAD\]|\[MASK\]|\[unused[0-9]+\]"

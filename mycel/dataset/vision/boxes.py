@@ -15,9 +15,9 @@ import numpy as np
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability
+from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.geometry import RandomCrop, RandomResizedCrop, crop, draw_rectangle, pad_image
 from mycel.dataset.vision.resize import Resize, resize
-from mycel.dataset.vision.utils import Border, Inter
 
 
 def check_pair(operation: str, size: Any) -> tuple[Any, Any]:

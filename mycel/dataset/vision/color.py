@@ -15,8 +15,9 @@ import numpy as np
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
+from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.files import decode_image
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
-from mycel.dataset.vision.utils import ImageTransform, decode_image
 
 
 def to_uint8(values: Array) -> Array:

@@ -11,10 +11,11 @@ import numpy as np
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import Stream, current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
+from mycel.dataset.vision.base import ImageTransform, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, to_uint8
+from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
 from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill, parse_size
 
 
 class FiveCrop(ImageTransform):

@@ -16,6 +16,7 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
+from mycel.dataset.vision.base import ImageTransform
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -27,7 +28,6 @@ from mycel.dataset.vision.color import (
     check_uint8,
     to_uint8,
 )
-from mycel.dataset.vision.utils import ImageTransform
 from mycel.dataset.vision.warp import interval
 
 

@@ -15,16 +15,9 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
+from mycel.dataset.vision.base import ImageTransform, check_border, parse_fill, parse_padding, parse_size
+from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.resize import resize
-from mycel.dataset.vision.utils import (
-    Border,
-    ImageTransform,
-    Inter,
-    check_border,
-    parse_fill,
-    parse_padding,
-    parse_size,
-)
 
 _NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
     Border.EDGE: "edge",

@@ -15,6 +15,7 @@ from typing import Any
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
+from mycel.dataset.vision.base import ImageTransform, parse_fill
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -26,7 +27,7 @@ from mycel.dataset.vision.color import (
     check_uint8,
 )
 from mycel.dataset.vision.enhance import AdjustSharpness, AutoContrast, Equalize
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill
+from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.warp import Affine, Rotate, check_resample
 
 

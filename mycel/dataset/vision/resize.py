@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_size
+from mycel.dataset.vision.base import ImageTransform, parse_size
+from mycel.dataset.vision.enums import Inter
 
 _BITS = 11
 _PILLOW_BITS = 22

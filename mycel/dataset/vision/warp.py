@@ -17,7 +17,8 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill
+from mycel.dataset.vision.base import ImageTransform, parse_fill
+from mycel.dataset.vision.enums import Inter
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 _TABLE = 32
