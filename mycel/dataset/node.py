@@ -109,8 +109,9 @@ class Node:
     # Where iterators start.
 
     def set_init_step(self, init_step: int) -> None:
-        """Start later iterators after this many rows, counted over epochs of `get_dataset_size`
-        rows.
+        """Start later iterators after this many rows.
+
+        They are counted over epochs of `get_dataset_size` rows each.
         """
         self._init_step = check_count("set_init_step", "init_step", init_step, 0)
 
@@ -163,9 +164,7 @@ class Node:
         return shapes
 
     def output_types(self) -> list[np.dtype[Any]]:
-        """Return the NumPy type of each column, read from the first row; text of any length is
-        `<U`.
-        """
+        """Return the NumPy type of each column in the first row; text of any length is `<U`."""
         return [np.dtype(a.dtype.kind) if a.dtype.kind in "US" else a.dtype for a in self._first_row()]
 
     def get_batch_size(self) -> int:

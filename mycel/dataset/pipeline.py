@@ -157,17 +157,17 @@ class Dataset(Node):
         )
 
     def shuffle(self, buffer_size: int) -> Dataset:
-        """Emit rows in random order from a buffer of `buffer_size` rows that is refilled as rows
-        leave.
+        """Emit rows in random order from a buffer of `buffer_size` rows.
 
-        With a buffer as large as the dataset every order is equally likely. Each epoch has its own
-        order.
+        A row that leaves the buffer is replaced by the next one. With a buffer as large as the
+        dataset every order is equally likely. Each epoch has its own order.
         """
         return ShuffleDataset(self, buffer_size)
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """Repeat the rows `count` times, or without end if `count` is None or -1; each pass
-        shuffles anew.
+        """Repeat the rows `count` times, or without end if `count` is None or -1.
+
+        Each pass shuffles anew.
         """
         return RepeatDataset(self, count)
 
@@ -202,9 +202,7 @@ class Dataset(Node):
         return RenameDataset(self, input_columns, output_columns)
 
     def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
-        """Put the columns of several datasets side by side, row by row, until the shortest one
-        ends.
-        """
+        """Put the columns of several datasets side by side, until the shortest dataset ends."""
         return ZipDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
@@ -215,9 +213,7 @@ class Dataset(Node):
         return self.concat(datasets)
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
-        """Concatenate the datasets that `func` returns for the rows; it receives the columns of a
-        row.
-        """
+        """Concatenate the datasets that `func` makes of the columns of each row."""
         return FlatMapDataset(self, func)
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
@@ -271,8 +267,9 @@ class Dataset(Node):
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> DictIterator:
-        """Return an iterator whose rows are dictionaries by column name; see
-        `create_tuple_iterator`.
+        """Return an iterator whose rows are dictionaries by column name.
+
+        `create_tuple_iterator` explains the parameters.
         """
         return DictIterator(self, num_epochs, output_numpy, do_copy)
 
@@ -281,19 +278,22 @@ class Dataset(Node):
 
 
 class MapDataset(MapNode, Dataset):
-    """Rows with operations applied to some columns; see `Dataset.map`."""
+    """Rows with operations applied to some columns; `Dataset.map` explains the parameters."""
 
 
 class BatchDataset(BatchNode, Dataset):
-    """Rows stacked in groups; see `Dataset.batch`."""
+    """Rows stacked in groups; `Dataset.batch` explains the parameters."""
 
 
 class PaddedBatchDataset(PaddedBatchNode, BatchDataset):
-    """Rows padded to one shape and stacked; see `Dataset.padded_batch`."""
+    """Rows padded to one shape and stacked; `Dataset.padded_batch` explains the parameters."""
 
 
 class BucketBatchByLengthDataset(BucketBatchNode, Dataset):
-    """Batches of rows of similar length; see `Dataset.bucket_batch_by_length`."""
+    """Batches of rows of similar length.
+
+    `Dataset.bucket_batch_by_length` explains the parameters.
+    """
 
 
 class ShuffleDataset(ShuffleNode, Dataset):
@@ -313,7 +313,7 @@ class SkipDataset(SkipNode, Dataset):
 
 
 class FilterDataset(FilterNode, Dataset):
-    """The rows that satisfy a predicate; see `Dataset.filter`."""
+    """The rows that satisfy a predicate; `Dataset.filter` explains the parameters."""
 
 
 class ProjectDataset(ProjectNode, Dataset):
@@ -329,9 +329,7 @@ class ZipDataset(ZipNode, Dataset):
 
 
 class ConcatDataset(ConcatNode, Dataset):
-    """The rows of several datasets with the same columns, one after the other; see
-    `Dataset.concat`.
-    """
+    """The rows of several datasets, one after the other; see `Dataset.concat`."""
 
 
 class FlatMapDataset(FlatMapNode, Dataset):

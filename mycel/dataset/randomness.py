@@ -67,7 +67,7 @@ def operation_keys(keys: np.ndarray[Any, np.dtype[np.uint64]], operation: int) -
 
 
 def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return, for every key, the number in [0, 1) that `Stream(key).uniform()` draws first."""
+    """Return the number in [0, 1) that `Stream(key).uniform()` draws first, for every key."""
     states = mix_array(keys + np.uint64(_GAMMA))
     result: np.ndarray[Any, np.dtype[np.float64]] = (states >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return result

@@ -158,8 +158,9 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with these numbers, in this order; ValueError while iterating if one is out of
-    range.
+    """The rows with these numbers, in this order.
+
+    Raises ValueError while iterating if a number is out of range.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.SubsetSampler([2, 0]))

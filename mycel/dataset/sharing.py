@@ -72,9 +72,7 @@ class _Pickler(pickle.Pickler):
         return False
 
     def persistent_id(self, item: Any) -> Any:
-        """Return the number of a long container of plain values, which is shared; None for all
-        else.
-        """
+        """Return the number of a long container of plain values, which is shared, or None."""
         if type(item) in _CONTAINERS and len(item) >= _LONG and _is_plain(item):
             self.references.append(item)
             return len(self.references) - 1
@@ -189,8 +187,9 @@ def _is_standard(value: Any) -> bool:
 
 
 def _files_of(function: types.FunctionType) -> Iterator[str]:
-    """Yield the open files that a function reaches through globals, enclosing variables and
-    defaults.
+    """Yield the open files that a function reaches.
+
+    It reaches them through globals, enclosing variables and defaults.
     """
     code = function.__code__
     names = _global_names(code)

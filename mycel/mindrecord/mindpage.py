@@ -101,8 +101,9 @@ class MindPage:
         return self._page(groups[category_id], page, num_row)
 
     def read_at_page_by_name(self, category_name: str, page: int, num_row: int) -> list[dict[str, Any]]:
-        """Return the rows of a page of the category with this value, as text; see
-        `read_at_page_by_id`.
+        """Return the rows of a page of the category with this value, as text.
+
+        `read_at_page_by_id` explains the parameters.
         """
         if not isinstance(category_name, str):
             raise ParamValueError(f"category_name must be text, got {category_name!r}")

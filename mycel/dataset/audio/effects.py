@@ -96,13 +96,12 @@ _FADES: dict[FadeShape, Callable[[Array], Array]] = {
 
 
 class Fade(AudioTransform):
-    """A fade from 0 to 1 over the first `fade_in_len` samples, and to 0 over the last
-    `fade_out_len`.
+    """A fade-in over the first `fade_in_len` samples and a fade-out over the last `fade_out_len`.
 
-    With t from 0 to 1, `fade_shape` is LINEAR t, EXPONENTIAL 2^(t-1) t, LOGARITHMIC log10(0.1 + t)
-    + 1 (up to 1.04), QUARTER_SINE sin(t pi/2), or HALF_SINE sin(t pi - pi/2)/2 + 1/2. Raises
-    RuntimeError where a fade is longer than the waveform. Without any fade the waveform is returned
-    unchanged.
+    With t from 0 (silence) to 1, `fade_shape` is LINEAR t, EXPONENTIAL 2^(t-1) t, LOGARITHMIC
+    log10(0.1 + t) + 1 (up to 1.04), QUARTER_SINE sin(t pi/2), or HALF_SINE sin(t pi - pi/2)/2 +
+    1/2. Raises RuntimeError where a fade is longer than the waveform. Without any fade the waveform
+    is returned unchanged.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

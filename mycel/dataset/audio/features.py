@@ -80,12 +80,11 @@ class MelScale(AudioTransform):
 
 
 class InverseMelScale(AudioTransform):
-    """A non-negative spectrogram [..., n_stft, time] for a given mel spectrogram [..., n_mels,
-    time].
+    """A non-negative spectrogram [..., n_stft, time] with a given mel spectrogram.
 
-    Its own mel spectrogram is close to the given one. The squared error, summed over filters and
-    averaged over time, is minimised by gradient descent with momentum from a random start. Negative
-    values become 0 after each step.
+    Its own mel spectrogram is close to the given one, [..., n_mels, time]. The squared error,
+    summed over filters and averaged over time, is minimised by gradient descent with momentum from
+    a random start. Negative values become 0 after each step.
 
     * `n_stft`, `n_mels`: the numbers of frequencies and of mel filters.
     * `sample_rate`, `f_min`, `f_max`, `norm`, `mel_type`: as in `melscale_fbanks`.

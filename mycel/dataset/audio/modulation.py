@@ -92,10 +92,10 @@ class Phaser(AudioTransform):
 
 
 class Flanger(AudioTransform):
-    """A waveform [..., channel, time] whose channels are mixed with their delayed sound (SoX
-    `flanger`).
+    """A waveform [..., channel, time] mixed with its own delayed sound (SoX `flanger`).
 
-    Values are limited to [-1, 1]. Integers keep their type.
+    The delay swings, differently for each channel. Values are limited to [-1, 1]. Integers keep
+    their type.
 
     * `sample_rate`: the sampling rate in Hz.
     * `delay`, `depth`: the delay swings between `delay` and `delay + depth` milliseconds, within

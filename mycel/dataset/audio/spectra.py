@@ -295,11 +295,10 @@ class PhaseVocoder(AudioTransform):
 
 
 class TimeStretch(AudioTransform):
-    """A complex spectrogram [..., freq, frame, 2] made `fixed_rate` times as fast at the same
-    pitch.
+    """A complex spectrogram [..., freq, frame, 2] made faster at the same pitch.
 
-    It is the `PhaseVocoder` with the phase advances of `n_freq` bins for `hop_length` samples
-    (default: n_freq - 1). The rate is 1 by default.
+    It is the `PhaseVocoder` of rate `fixed_rate` (default: 1) with the phase advances of `n_freq`
+    bins for `hop_length` samples (default: n_freq - 1).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

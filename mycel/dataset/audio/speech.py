@@ -69,9 +69,7 @@ class DetectPitchFrequency(AudioTransform):
         return np.asarray(self.sample_rate / (EPSILON + smooth), np.float32)
 
     def _correlation(self, values: Array) -> Array:
-        """Return [..., frame, lag - 1]: the correlation of each frame with itself `lag` samples
-        later.
-        """
+        """Return how each frame correlates with itself `lag` later: [..., frame, lag - 1]."""
         lags = math.ceil(self.sample_rate / self.freq_low)
         size = math.ceil(self.sample_rate * self.frame_time)
         if lags < 1 or size < 1:
@@ -191,9 +189,7 @@ class Vad(AudioTransform):
         return values[..., self._begin(flat.astype(np.float64)) :]
 
     def _keep(self, seconds: float) -> float:
-        """Return how much of its value an average over these seconds keeps from one measure to the
-        next.
-        """
+        """Return what an average over these seconds keeps of its value until the next measure."""
         return math.exp(-1.0 / (seconds * self.measure_freq)) if seconds else 0.0
 
     def _begin(self, waveform: Array) -> int:
@@ -227,8 +223,9 @@ class Vad(AudioTransform):
         return int(max(length - slots * period - least, 0))
 
     def _reach_back(self, recent: Array, gap: int) -> int:
-        """Return how many measures before the trigger belong to the voice; `recent` has the latest
-        first.
+        """Return how many measures before the trigger belong to the voice.
+
+        `recent` has the latest measure first.
         """
         count = len(recent)
         burst = quiet = count

@@ -108,8 +108,9 @@ class Schema:
             self.add_column(column["name"], column["type"], column.get("shape"))
 
     def from_json(self, json_obj: Any) -> None:
-        """Read {"columns": ..., "datasetType": ..., "numRows": ...}; RuntimeError if columns are
-        missing.
+        """Read {"columns": ..., "datasetType": ..., "numRows": ...}.
+
+        Raises RuntimeError where columns are missing.
         """
         if not isinstance(json_obj, dict) or "columns" not in json_obj:
             raise RuntimeError('from_json: expected a dictionary with "columns"')

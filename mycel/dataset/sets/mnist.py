@@ -109,8 +109,14 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
 
 
 class FashionMnistDataset(MnistDataset):
-    """The Fashion-MNIST files of a folder (Xiao, Rasul and Vollgraf, 2017); see `MnistDataset`."""
+    """The Fashion-MNIST files of a folder (Xiao, Rasul and Vollgraf, 2017).
+
+    `MnistDataset` explains the parameters.
+    """
 
 
 class KMnistDataset(MnistDataset):
-    """The Kuzushiji-MNIST files of a folder (Clanuwat et al., 2018); see `MnistDataset`."""
+    """The Kuzushiji-MNIST files of a folder (Clanuwat et al., 2018).
+
+    `MnistDataset` explains the parameters.
+    """

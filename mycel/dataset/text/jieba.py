@@ -94,8 +94,9 @@ class _Model:
             raise ValueError(f"JiebaTokenizer: {path!r} must have four states, B, E, M and S")
 
     def segment(self, text: str) -> list[Span]:
-        """Return the words of a text: runs of ASCII by their kind, the rest by the most probable
-        states.
+        """Return the words of a text.
+
+        Runs of ASCII are words by their kind, the rest by the most probable states.
         """
         spans: list[Span] = []
         for part in re.finditer(r"[\x00-\x7f]+|[^\x00-\x7f]+", text):

@@ -35,9 +35,7 @@ class RegexReplace(ElementwiseText):
 
 
 def split_spans(text: str, delimiter: re.Pattern[str], keep: re.Pattern[str] | None) -> list[Span]:
-    """Return the spans between the delimiters of a text, and the delimiters that `keep` fully
-    matches.
-    """
+    """Return the spans between delimiters, and the delimiters that `keep` fully matches."""
     spans: list[Span] = []
     after = 0
     for match in delimiter.finditer(text):

@@ -187,8 +187,9 @@ class Vocab:
         return dict(self._built("Vocab.vocab"))
 
     def tokens_to_ids(self, tokens: Any) -> Any:
-        """Return the number of a word, or a list of numbers for several words; -1 for unknown
-        words.
+        """Return the number of a word, or a list of numbers for several words.
+
+        Words that are not in the vocabulary have the number -1.
         """
         operation = "Vocab.tokens_to_ids"
         numbers = self._built(operation)

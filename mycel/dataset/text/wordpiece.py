@@ -98,8 +98,9 @@ def _plain(text: str) -> str:
 
 
 class WordpieceTokenizer(TextTransform):
-    """The pieces of a word, or of the words of a list: the longest prefix in the vocabulary each
-    time.
+    """The pieces of a word, or of the words of a list.
+
+    The longest piece in the vocabulary is taken from the front each time.
 
     * `vocab`: the vocabulary.
     * `suffix_indicator`: what precedes pieces in the vocabulary that do not start a word.

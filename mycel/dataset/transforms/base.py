@@ -37,8 +37,9 @@ class Transform:
         return as_array(value)
 
     def compute(self, array: Array, lead: int) -> Any:
-        """Compute the result for one sample (`lead` 0) or for samples along the first axis (`lead`
-        1).
+        """Compute the result for one sample, or for samples along the first axis.
+
+        `lead` is 0 for one sample and 1 for several.
         """
         raise NotImplementedError(f"{type(self).__name__} must define compute")
 
@@ -47,8 +48,9 @@ class Transform:
         return True
 
     def apply_block(self, block: Array, keys: Keys | None) -> Array:
-        """Return the stacked results for a block of rows; `keys` seed the rows of random
-        transforms.
+        """Return the stacked results for a block of rows.
+
+        `keys` seed the rows of random transforms.
         """
         result: Array = self.compute(block, 1)
         return result

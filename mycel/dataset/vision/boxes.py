@@ -198,8 +198,7 @@ class RandomResizedCropWithBBox(_WithBoxes):
 
 
 class BoundingBoxAugment(_WithBoxes):
-    """A transform that is applied to the part of an image within each box, with probability
-    `ratio`.
+    """A transform of the part of an image within each box, applied with probability `ratio`.
 
     Results of another size are resized to the box.
     """

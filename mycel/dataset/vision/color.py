@@ -26,8 +26,9 @@ def to_uint8(values: Array) -> Array:
 
 
 def grey(array: Array) -> Array:
-    """Convert colours [..., H, W, 3] to greys, uint8 [..., H, W], by Pillow's fixed-point
-    arithmetic.
+    """Convert colours [..., H, W, 3] to greys, uint8 [..., H, W].
+
+    Arithmetic is in fixed point, as Pillow's.
     """
     weights = np.array([19595, 38470, 7471], np.int64)
     return ((array.astype(np.int64) @ weights + 0x8000) >> 16).astype(np.uint8)
@@ -363,8 +364,9 @@ class AdjustSaturation(ImageTransform):
 
 
 class Solarize(ImageTransform):
-    """Inversion of the pixels of a uint8 image that are at least `threshold`, or within (low,
-    high).
+    """Inversion of the high pixels of a uint8 image.
+
+    They are those of at least `threshold`, or within (low, high).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

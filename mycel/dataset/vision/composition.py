@@ -19,8 +19,9 @@ from mycel.dataset.vision.resize import Resize
 
 
 class FiveCrop(ImageTransform):
-    """Five crops of `size`: the corners (upper left and right, lower left and right) and the
-    middle.
+    """Five crops of `size`: the corners and the middle.
+
+    The order is upper left and right, lower left and right, middle.
     """
 
     vectorised = False
@@ -160,7 +161,7 @@ class RandomCropDecodeResize(RandomResizedCrop):
 
 
 class SliceMode(IntEnum):
-    """What `SlicePatches` does with an image that cannot be divided evenly: pad or drop."""
+    """The treatment of an image that `SlicePatches` cannot divide evenly: pad or drop."""
 
     PAD = 0
     DROP = 1

@@ -206,8 +206,9 @@ def blurred(array: Array) -> Array:
 
 
 class AdjustSharpness(ImageTransform):
-    """A blend of an image with its blurred form: factor 0 is blurred, 1 the image, 2 twice as
-    sharp.
+    """A blend of an image with its blurred form.
+
+    A factor of 0 gives the blurred image, 1 the image itself, 2 one that is twice as sharp.
     """
 
     vectorised = False

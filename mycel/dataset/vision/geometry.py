@@ -238,8 +238,7 @@ def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) 
 
 
 class Crop(ImageTransform):
-    """The part of an image of `size` (height, width) whose upper left corner is at `coordinates`
-    (top, left).
+    """The part of an image of `size` (height, width), from `coordinates` (top, left) on.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

@@ -158,8 +158,9 @@ def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any,
 def affine_matrix(
     shape: Sequence[int], degrees: float, translate: Sequence[float], scale: float, shear: Sequence[float]
 ) -> Matrix:
-    """Return the matrix that shears, rotates and scales an image about its middle, then translates
-    it.
+    """Return the matrix of an affine transform about the middle of an image.
+
+    It shears, rotates and scales, and then translates.
 
     * `shape`: the shape of the image.
     * `degrees`: the angle.
