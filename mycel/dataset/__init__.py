@@ -1,21 +1,19 @@
-"""Data pipelines under MindSpore's names: sources, operations on rows, samplers, transforms and iterators.
+"""Data pipelines: sources, operations on rows, samplers, transforms and iterators.
+
+The names are MindSpore's.
 
 >>> import mycel.dataset as ds
 >>> from mycel.dataset import vision
 >>> import numpy as np
->>> images = ds.NumpySlicesDataset({"image": np.zeros((4, 8, 8, 1), np.uint8), "label": [0, 1, 2, 3]}, shuffle=False)
+>>> rows = {"image": np.zeros((4, 8, 8, 1), np.uint8), "label": [0, 1, 2, 3]}
+>>> images = ds.NumpySlicesDataset(rows, shuffle=False)
 >>> batches = images.map([vision.Rescale(1 / 255, 0.0), vision.HWC2CHW()], "image").batch(2)
 >>> batches.get_dataset_size(), batches.output_shapes()
 (2, [[2, 1, 8, 8], [2]])
 """
 
 from mycel.dataset import audio, config, text, transforms, vision
-from mycel.dataset.bases import (
-    AudioBaseDataset,
-    TextBaseDataset,
-    VisionBaseDataset,
-)
-from mycel.dataset.batching import BatchDataset, BatchInfo, BucketBatchByLengthDataset, PaddedBatchDataset
+from mycel.dataset.batching import BatchInfo
 from mycel.dataset.config import (
     get_callback_timeout,
     get_debug_mode,
@@ -24,12 +22,21 @@ from mycel.dataset.config import (
     get_seed,
     set_seed,
 )
-from mycel.dataset.core import Dataset
+from mycel.dataset.families import (
+    AudioBaseDataset,
+    TextBaseDataset,
+    VisionBaseDataset,
+)
+from mycel.dataset.generator import GeneratorDataset
 from mycel.dataset.iterators import DictIterator, TupleIterator
-from mycel.dataset.mapping import MapDataset
-from mycel.dataset.nodes import (
+from mycel.dataset.pipeline import (
+    BatchDataset,
+    BucketBatchByLengthDataset,
     ConcatDataset,
+    Dataset,
     FilterDataset,
+    MapDataset,
+    PaddedBatchDataset,
     ProjectDataset,
     RenameDataset,
     RepeatDataset,
@@ -38,7 +45,7 @@ from mycel.dataset.nodes import (
     TakeDataset,
     ZipDataset,
 )
-from mycel.dataset.nodes import zip_datasets as zip
+from mycel.dataset.pipeline import zip_datasets as zip
 from mycel.dataset.readers.records import MindDataset
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
@@ -65,14 +72,7 @@ from mycel.dataset.sets.audio import (
     TedliumDataset,
     YesNoDataset,
 )
-from mycel.dataset.sets.digits_and_letters import (
-    EMnistDataset,
-    FakeImageDataset,
-    QMnistDataset,
-    RandomDataset,
-    SemeionDataset,
-    USPSDataset,
-)
+from mycel.dataset.sets.digits_and_letters import EMnistDataset, QMnistDataset, SemeionDataset, USPSDataset
 from mycel.dataset.sets.image_files import (
     CelebADataset,
     Cifar10Dataset,
@@ -94,6 +94,8 @@ from mycel.dataset.sets.images import (
     SBUDataset,
     SUN397Dataset,
 )
+from mycel.dataset.sets.mnist import FashionMnistDataset, KMnistDataset, MnistDataset
+from mycel.dataset.sets.random_rows import FakeImageDataset, RandomDataset
 from mycel.dataset.sets.scenes import (
     CityscapesDataset,
     Flowers102Dataset,
@@ -120,14 +122,7 @@ from mycel.dataset.sets.text import (
     YelpReviewDataset,
 )
 from mycel.dataset.sets.text_pairs import CLUEDataset, IWSLT2016Dataset, IWSLT2017Dataset, Multi30kDataset, SQuADDataset
-from mycel.dataset.sources import (
-    FashionMnistDataset,
-    GeneratorDataset,
-    KMnistDataset,
-    MappableDataset,
-    MnistDataset,
-    NumpySlicesDataset,
-)
+from mycel.dataset.sources import MappableDataset, NumpySlicesDataset
 
 __all__ = [
     "BatchDataset",

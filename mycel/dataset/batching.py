@@ -1,7 +1,8 @@
 """`batch` and its relatives: several rows become one, along a new first axis.
 
-`BatchDataset` asks its input for blocks of the batch size, so that a stacked column usually passes through without a
-copy. Invariant: a batch never mixes shapes or types; padding is always asked for.
+`BatchNode` asks its input for blocks of the batch size, so that a stacked column usually passes
+through without a copy. Invariant: a batch never mixes shapes or types; rows are padded only on
+request.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.blocks import Array, Block, Column, Reader, as_array, column_rows, drop, stack
-from mycel.dataset.core import Dataset, Run, check_count, names, positions
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.mapping import check_processes, place_outputs
+from mycel.dataset.node import Node
+from mycel.dataset.padding import check_pad_info, pad_stack
 from mycel.dataset.randomness import row_key, using
+from mycel.dataset.run import Run
 
 
 class BatchInfo:
-    """Which batch a function is called for: its number within the epoch, and the epoch's."""
+    """The batch that a function is called for: its number in the epoch, and the epoch's."""
 
     __slots__ = ("_batch", "_epoch")
 
@@ -28,11 +32,11 @@ class BatchInfo:
         self._epoch = epoch
 
     def get_batch_num(self) -> int:
-        """The number of the batch within the epoch, from 0."""
+        """Return the number of the batch within the epoch, from 0."""
         return self._batch
 
     def get_epoch_num(self) -> int:
-        """The number of the epoch, from 0."""
+        """Return the number of the epoch, from 0."""
         return self._epoch
 
 
@@ -40,14 +44,14 @@ def _check_batch_size(operation: str, batch_size: Any) -> Any:
     return batch_size if callable(batch_size) else check_count(operation, "batch_size", batch_size, 1)
 
 
-class BatchDataset(Dataset):
+class BatchNode(Node):
     """Rows stacked in groups; see `Dataset.batch`."""
 
     operation = "batch"
 
     def __init__(
         self,
-        input_dataset: Dataset,
+        input_dataset: Node,
         batch_size: int | Callable[[BatchInfo], int],
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
@@ -139,7 +143,10 @@ class BatchDataset(Dataset):
 
 
 def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
-    """The columns that a `per_batch_map` returned: a tuple with one for each output, or the only one, each an array or a list of rows."""
+    """Return the columns that a `per_batch_map` returned: one for each output.
+
+    Several are a tuple. Each column is an array or a list of rows.
+    """
     columns = result if isinstance(result, tuple) else (result,)
     if len(columns) != len(outputs):
         raise ValueError(
@@ -152,8 +159,10 @@ def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
         found = column if isinstance(column, (np.ndarray, list, tuple)) or convert is None else np.asarray(convert())
         if isinstance(found, np.ndarray) and not found.ndim or not isinstance(found, (np.ndarray, list, tuple)):
             raise TypeError(
-                f"per_batch_map returned {_kinds(columns)} for the columns {list(outputs)}: column {name!r} must be a list of rows or an "
-                f"array whose first axis is the rows{'; return the values of the dictionary' if isinstance(column, dict) else ''}"
+                f"per_batch_map returned {_kinds(columns)} for the columns {list(outputs)}: column {name!r} must be "
+                "a list of rows or an "
+                "array whose first axis is the "
+                f"rows{'; return the values of the dictionary' if isinstance(column, dict) else ''}"
             )
         if not len(found):
             raise ValueError(f"per_batch_map returned no rows for column {name!r}")
@@ -165,14 +174,14 @@ def _kinds(values: Sequence[Any]) -> str:
     return ", ".join(f"a {type(value).__name__}" for value in values) or "none"
 
 
-class PaddedBatchDataset(BatchDataset):
+class PaddedBatchNode(BatchNode):
     """Rows padded to one shape and stacked; see `Dataset.padded_batch`."""
 
     operation = "padded_batch"
 
     def __init__(
         self,
-        input_dataset: Dataset,
+        input_dataset: Node,
         batch_size: int | Callable[[BatchInfo], int],
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
@@ -189,70 +198,12 @@ class PaddedBatchDataset(BatchDataset):
         return pad_stack(column_rows(column, count), shape, value, f"{self.operation}: column {name!r}")
 
 
-def check_pad_info(operation: str, pad_info: Any, columns: Sequence[str]) -> dict[str, tuple[Any, Any]] | None:
-    """`pad_info` as column -> (shape or None, value or None); TypeError or ValueError otherwise."""
-    if pad_info is None:
-        return None
-    if not isinstance(pad_info, dict):
-        raise TypeError(
-            f"{operation}: pad_info must be a dictionary, got {pad_info!r} of type {type(pad_info).__name__}"
-        )
-    positions(f"{operation}: pad_info", list(pad_info), columns)
-    checked: dict[str, tuple[Any, Any]] = {}
-    for name, entry in pad_info.items():
-        if entry is None:
-            entry = (None, None)
-        if not isinstance(entry, tuple) or len(entry) != 2:
-            raise TypeError(f"{operation}: pad_info[{name!r}] must be a tuple (shape, value), got {entry!r}")
-        shape, value = entry
-        if shape is not None:
-            shape = [
-                None if n is None or n == -1 else check_count(operation, "a length to pad to", n, 0) for n in shape
-            ]
-        checked[name] = (shape, value)
-    return checked
-
-
-def pad_stack(arrays: Sequence[Array], shape: Sequence[int | None] | None, value: Any, where: str) -> Array:
-    """Arrays of equal rank and type, padded with `value` at their ends, or cut, to one shape, and stacked.
-
-    A None in `shape`, or for it, is the largest length among the arrays; `value` defaults to 0, or empty text.
-    """
-    rank, dtype = arrays[0].ndim, arrays[0].dtype
-    for position, array in enumerate(arrays):
-        if array.ndim != rank:
-            raise ValueError(f"{where}: row {position} has {array.ndim} axes but the first row of the batch has {rank}")
-        if array.dtype != dtype and not (array.dtype.kind == dtype.kind and dtype.kind in "US"):
-            raise ValueError(
-                f"{where}: row {position} has type {array.dtype} but the first row of the batch has type {dtype}"
-            )
-    if shape is None:
-        shape = [None] * rank
-    if len(shape) != rank:
-        raise ValueError(f"{where}: the shape to pad to, {list(shape)}, has {len(shape)} axes but rows have {rank}")
-    full = [max(a.shape[axis] for a in arrays) if n is None else n for axis, n in enumerate(shape)]
-    if dtype.kind in "US":
-        value = "" if value is None else value
-        dtype = np.result_type(*arrays, np.array(value, dtype=dtype.kind))
-    result = np.empty([len(arrays), *full], dtype)
-    try:
-        result[...] = 0 if value is None else value
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {value!r:.80} is no value to pad {dtype} with: {error}") from None
-    for target, array in zip(result, arrays) if rank else ():
-        part = tuple(slice(0, min(a, b)) for a, b in zip(array.shape, full))
-        target[part] = array[part]
-    if not rank:
-        result[:] = arrays
-    return result
-
-
-class BucketBatchByLengthDataset(Dataset):
+class BucketBatchNode(Node):
     """Batches of rows of similar length; see `Dataset.bucket_batch_by_length`."""
 
     def __init__(
         self,
-        input_dataset: Dataset,
+        input_dataset: Node,
         column_names: Sequence[str],
         bucket_boundaries: Sequence[int],
         bucket_batch_sizes: Sequence[int],

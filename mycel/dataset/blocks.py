@@ -1,9 +1,9 @@
 """Blocks: what flows between the nodes of a pipeline.
 
-A block is `count` consecutive rows, held by column. A column is either one array whose first axis is the rows
-(*stacked*) or a list with one array for each row. Invariants: the arrays of a block belong to it alone, so whoever
-receives a block may write into it; and a block has at least one row. Stacked columns let one NumPy call do the work of
-a whole batch.
+A block is `count` consecutive rows, stored by column. A column is either one array whose first axis
+is the rows (*stacked*) or a list with one array for each row. Stacked columns let one NumPy call do
+the work of a whole batch. Invariants: the arrays of a block belong to it alone, so whoever receives
+a block may write into it; and a block has at least one row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ Row = tuple[Array, ...]
 
 
 def as_array(value: Any) -> Array:
-    """The array for a value from a user's function or source: array, scalar, list, text, bytes, tensor or picture."""
+    """Convert a value from a user's function or source into an array.
+
+    The value is an array, scalar, list, text, bytes, tensor or picture. Raises TypeError for
+    others.
+    """
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, bytes):
@@ -37,7 +41,10 @@ def as_array(value: Any) -> Array:
 
 
 def stack(arrays: Sequence[Array], where: str) -> Array:
-    """One array from arrays of equal shape and type; `where` names the operation and column for the error."""
+    """Stack arrays of equal shape and type; raise ValueError if they differ.
+
+    `where` is what messages call the operation and column.
+    """
     first = arrays[0]
     shape, dtype = first.shape, first.dtype
     for position, array in enumerate(arrays):
@@ -57,7 +64,7 @@ def stack(arrays: Sequence[Array], where: str) -> Array:
 
 
 class Block:
-    """`count` rows, by column: each column is a stacked array or a list of arrays."""
+    """`count` rows by column, each of which is a stacked array or a list of arrays."""
 
     __slots__ = ("columns", "count")
 
@@ -67,36 +74,36 @@ class Block:
 
     @staticmethod
     def from_rows(rows: Sequence[Row]) -> Block:
-        """A block that holds these rows."""
+        """Make a block of these rows."""
         return Block([list(column) for column in zip(*rows)], len(rows))
 
     def row(self, index: int) -> Row:
-        """One row, its scalars as arrays of no dimensions."""
+        """Return one row; its scalars are arrays of no dimensions."""
         return tuple(c[index] if isinstance(c, list) else c[index, ...] for c in self.columns)
 
     def rows(self) -> Iterator[Row]:
-        """The rows in order."""
+        """Return the rows in order."""
         return (self.row(index) for index in range(self.count))
 
     def slice(self, start: int, stop: int) -> Block:
-        """Rows `start` .. `stop - 1`, sharing memory with this block."""
+        """Return rows `start` .. `stop - 1`, which share memory with this block."""
         if start == 0 and stop >= self.count:
             return self
         return Block([c[start:stop] for c in self.columns], min(stop, self.count) - start)
 
-    def select(self, indices: Sequence[int]) -> Block:
-        """The rows at these positions."""
+    def select(self, indices: Sequence[int] | Array) -> Block:
+        """Return the rows at these positions."""
         return Block(
             [[c[i] for i in indices] if isinstance(c, list) else c[indices] for c in self.columns], len(indices)
         )
 
     def pick(self, positions: Sequence[int]) -> Block:
-        """The columns at these positions."""
+        """Return the columns at these positions."""
         return Block([self.columns[p] for p in positions], self.count)
 
 
 def join(blocks: Sequence[Block]) -> Block:
-    """The rows of several blocks as one block."""
+    """Join the rows of several blocks into one block."""
     if len(blocks) == 1:
         return blocks[0]
     columns: list[Column] = []
@@ -110,12 +117,12 @@ def join(blocks: Sequence[Block]) -> Block:
 
 
 def column_rows(column: Column, count: int) -> list[Array]:
-    """The rows of one column as a list."""
+    """Return the rows of one column as a list."""
     return column if isinstance(column, list) else [column[i, ...] for i in range(count)]
 
 
 def try_stack(column: Column) -> Array | None:
-    """The column as one array, or None where its rows differ in shape or type."""
+    """Return the column as one array, or None where its rows differ in shape or type."""
     if isinstance(column, np.ndarray):
         return column
     first = column[0]
@@ -125,14 +132,14 @@ def try_stack(column: Column) -> Array | None:
 
 
 class Reader:
-    """Reads rows from an iterator of blocks in pieces of any size."""
+    """A reader of rows, in pieces of any size, from an iterator of blocks."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         self.blocks = iter(blocks)
         self.left: Block | None = None
 
     def read(self, count: int) -> Block | None:
-        """The next `count` rows, fewer at the end, None after it."""
+        """Return the next `count` rows, fewer at the end, or None after it."""
         parts: list[Block] = []
         wanted = count
         while wanted:
@@ -149,7 +156,7 @@ class Reader:
 
 
 def drop(blocks: Iterable[Block], count: int) -> Iterator[Block]:
-    """The blocks without their first `count` rows."""
+    """Yield the blocks without their first `count` rows."""
     for block in blocks:
         if count >= block.count:
             count -= block.count

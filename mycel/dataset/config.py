@@ -1,17 +1,19 @@
-"""Settings that all pipelines share: the seed, the number of worker threads, and how far to read ahead.
+"""Settings that all pipelines share: the seed, the number of threads, and how far to read ahead.
 
-Invariants: a setting is validated when it is set, and a pipeline reads it when an iterator is created, never later.
-While no seed was set, every iterator draws its own from the operating system; `get_seed` then answers 5489, MindSpore's
-default.
+Invariants: a setting is validated when it is set, and a pipeline reads it when an iterator is
+created, never later. While no seed is set, every iterator draws its own from the operating system,
+and `get_seed` returns 5489, MindSpore's default.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from typing import Any
 
 from mycel.common import seed as global_seed
+from mycel.dataset import randomness
 from mycel.dataset.notices import no_effect
 
 __all__ = [
@@ -73,61 +75,59 @@ def _check_bool(setting: str, value: Any) -> bool:
 
 
 def set_seed(seed: int) -> None:
-    """Seed every shuffle, sampler and random transform, and what users' functions draw from `np.random` and `random` in
-    pipelines, so that these repeat exactly.
+    """Seed pipelines, so that their random numbers repeat exactly.
 
-    Raises ValueError outside [0, 2**32 - 1].
+    This holds for shuffles, samplers and random transforms, and for what users' functions draw from
+    `np.random` and `random` in pipelines. Raises ValueError outside [0, 2**32 - 1].
 
     >>> from mycel.dataset import config
     >>> config.set_seed(7)
     >>> config.get_seed()
     7
     """
-    from mycel.dataset import randomness
-
     _settings["seed"] = _check_integer("set_seed", seed, 0, UINT32_MAX)
     randomness.reseed_eager(seed)
 
 
 def get_seed() -> int:
-    """The seed that was set, here or by `mycel.set_seed`, or 5489 if none was."""
+    """Return the seed that was set, here or by `mycel.set_seed`, or 5489 if none was."""
     seed = _seed()
     return DEFAULT_SEED if seed is None else seed
 
 
 def _seed() -> int | None:
-    """The seed set here, else the global one."""
+    """Return the seed that was set here, or else the global one."""
     seed: int | None = _settings["seed"]
     return seed if seed is not None else global_seed.get_seed()
 
 
 def is_seeded() -> bool:
-    """Whether a seed was set, here or by `mycel.set_seed`."""
+    """Return whether a seed was set, here or by `mycel.set_seed`."""
     return _seed() is not None
 
 
 def fresh_seed() -> int:
-    """The seed for a new iterator: the configured one, or one drawn from the operating system."""
+    """Return the seed for a new iterator: the one that is set, or one from the operating system."""
     seed = _seed()
     return secrets.randbits(32) if seed is None else seed
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set the number of threads for operations that do not name their own; ValueError below 1."""
+    """Set the number of threads of operations that do not set their own; ValueError below 1."""
     global _workers_were_set
     _settings["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1, INT32_MAX)
     _workers_were_set = True
 
 
 def get_num_parallel_workers() -> int:
-    """The number of threads for operations that do not name their own."""
+    """Return the number of threads of operations that do not set their own."""
     return int(_settings["num_parallel_workers"])
 
 
 def workers_or_default(requested: int | None) -> int:
-    """Threads for one operation: as requested, else as configured by the user, else one.
+    """Return the number of threads for one operation: as requested, else as configured, else one.
 
-    Plain Python functions do not run faster on several threads, so threads have to be asked for.
+    Plain Python functions do not run faster on several threads, so users have to ask for them.
     """
     if requested is not None:
         return requested
@@ -135,75 +135,76 @@ def workers_or_default(requested: int | None) -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Set how many rows (after `batch`: batches) the background thread may be ahead; ValueError below 1."""
+    """Set how many rows (after `batch`, batches) are read ahead; ValueError below 1."""
     _settings["prefetch_size"] = _check_integer("set_prefetch_size", size, 1, INT32_MAX)
 
 
 def get_prefetch_size() -> int:
-    """How many rows the background thread may be ahead of the consumer."""
+    """Return how many rows the background thread may read ahead of the consumer."""
     return int(_settings["prefetch_size"])
 
 
 def set_callback_timeout(timeout: int) -> None:
-    """Set the longest wait, in seconds, for a background thread to end when an iterator is released."""
+    """Set how many seconds to wait for a background thread to end when an iterator is released."""
     _settings["callback_timeout"] = _check_integer("set_callback_timeout", timeout, 1, INT32_MAX)
 
 
 def get_callback_timeout() -> int:
-    """The longest wait, in seconds, for a background thread to end."""
+    """Return how many seconds to wait for a background thread to end."""
     return int(_settings["callback_timeout"])
 
 
 def set_monitor_sampling_interval(interval: int) -> None:
-    """Set the interval, in milliseconds, that a monitor of pipelines should use."""
+    """Set the interval, in milliseconds, of MindSpore's monitor; there is none here."""
     name = "set_monitor_sampling_interval"
     _settings["monitor_sampling_interval"] = _check_integer(name, interval, 1, INT32_MAX)
     no_effect(name, "interval", interval, "pipelines have no monitor")
 
 
 def get_monitor_sampling_interval() -> int:
-    """The interval, in milliseconds, that a monitor of pipelines should use."""
+    """Return the interval, in milliseconds, that was last set for MindSpore's monitor."""
     return int(_settings["monitor_sampling_interval"])
 
 
 def set_multiprocessing_timeout_interval(interval: int) -> None:
-    """Set the interval, in seconds, of warnings about slow worker processes; threads here give none."""
+    """Set the interval, in seconds, of warnings about slow worker processes; threads give none."""
     name = "set_multiprocessing_timeout_interval"
     _settings["multiprocessing_timeout_interval"] = _check_integer(name, interval, 1, INT32_MAX)
     no_effect(name, "interval", interval, "workers are threads of this process")
 
 
 def get_multiprocessing_timeout_interval() -> int:
-    """The interval, in seconds, of warnings about slow worker processes."""
+    """Return the interval, in seconds, of warnings about slow worker processes."""
     return int(_settings["multiprocessing_timeout_interval"])
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accept MindSpore's switch for choosing worker counts automatically; here counts stay as they were set."""
+    """Accept MindSpore's switch for choosing numbers of workers; it changes nothing here."""
     _settings["auto_num_workers"] = _check_bool("set_auto_num_workers", enable)
     if enable:
         no_effect("set_auto_num_workers", "enable", enable, "operations have the workers that they ask for")
 
 
 def get_auto_num_workers() -> bool:
-    """The value last given to `set_auto_num_workers`."""
+    """Return the value last given to `set_auto_num_workers`."""
     return bool(_settings["auto_num_workers"])
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Accept MindSpore's switch for memory shared with worker processes; threads share memory anyway."""
+    """Accept MindSpore's switch for memory shared with processes; threads share memory anyway."""
     _settings["enable_shared_mem"] = _check_bool("set_enable_shared_mem", enable)
 
 
 def get_enable_shared_mem() -> bool:
-    """The value last given to `set_enable_shared_mem`."""
+    """Return the value last given to `set_enable_shared_mem`."""
     return bool(_settings["enable_shared_mem"])
 
 
 def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = None) -> None:
-    """Run pipelines in the consumer's own thread, one row at a time, so that a debugger can step through them.
+    """Run pipelines in the consumer's own thread, one row at a time, for use with a debugger.
 
-    `debug_hook_list` is a list of functions that receive and return the row after each map operation.
+    `debug_hook_list` is a list of functions that receive and return the row after each map
+    operation.
     """
     _settings["debug_mode"] = _check_bool("set_debug_mode", debug_mode_flag)
     hooks = list(debug_hook_list or [])
@@ -214,17 +215,17 @@ def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = No
 
 
 def get_debug_mode() -> bool:
-    """Whether pipelines run in the consumer's own thread."""
+    """Return whether pipelines run in the consumer's own thread."""
     return bool(_settings["debug_mode"])
 
 
 def debug_hooks() -> list[Any]:
-    """The functions given to `set_debug_mode`, empty outside debug mode."""
+    """Return the functions given to `set_debug_mode`; none outside of debug mode."""
     return list(_settings.get("debug_hooks", [])) if _settings["debug_mode"] else []
 
 
 def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
-    """Accept MindSpore's choices for handing out tensors; rows here never share memory with the source."""
+    """Accept MindSpore's choices for making tensors; rows never share the source's memory."""
     _settings["do_copy"] = _check_bool("set_iterator_mode: do_copy", do_copy)
     _settings["parallel_convert"] = _check_bool("set_iterator_mode: parallel_convert", parallel_convert)
     if parallel_convert:
@@ -232,17 +233,15 @@ def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> 
 
 
 def get_iterator_mode() -> dict[str, bool]:
-    """The values last given to `set_iterator_mode`."""
+    """Return the values last given to `set_iterator_mode`."""
     return {"do_copy": _settings["do_copy"], "parallel_convert": _settings["parallel_convert"]}
 
 
 def load(file: str) -> None:
-    """Read settings from a JSON file with keys such as "seed", "numParallelWorkers" and "prefetchSize".
+    """Read settings from a JSON file with keys such as "seed" and "numParallelWorkers".
 
     Raises ValueError for an unknown key.
     """
-    import json
-
     setters: dict[str, Any] = {
         "seed": set_seed,
         "numParallelWorkers": set_num_parallel_workers,

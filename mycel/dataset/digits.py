@@ -1,7 +1,8 @@
-"""The handwritten digits that come with the package: 1,797 images of 8x8 pixels with 17 levels, in ten classes.
+"""The handwritten digits that come with the package: 1,797 images of 8x8 pixels in ten classes.
 
-They are the test part of the UCI data set "Optical Recognition of Handwritten Digits" by E. Alpaydin and C. Kaynak
-(1998), DOI 10.24432/C50P49, under the Creative Commons Attribution 4.0 licence; `mycel/data/README.md` has the details.
+Pixels have 17 levels. The images are the test part of the UCI data set "Optical Recognition of
+Handwritten Digits" by E. Alpaydin and C. Kaynak (1998), DOI 10.24432/C50P49, under the Creative
+Commons Attribution 4.0 licence; `mycel/data/README.md` has the details.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from mycel.base.idx import read_idx
 from mycel.base.idx import write_idx as write_idx_file
+from mycel.dataset.vision import Resize
 
 __all__ = ["load_digits", "stratified_split", "write_idx"]
 
@@ -26,17 +28,16 @@ Int64Array = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def load_digits(size: int = 32) -> tuple[UInt8Array, Int32Array]:
-    """The digits, resized bilinearly: images uint8 [1797, size, size, 1] of 0 .. 255, labels int32 [1797].
+    """Return the digits, resized bilinearly, and their labels.
 
-    Raises ValueError for a size below 1.
+    Images are uint8 [1797, size, size, 1] within 0 .. 255, labels int32 [1797]. Raises ValueError
+    for a size below 1.
 
     >>> from mycel.dataset import digits
     >>> images, labels = digits.load_digits(8)
     >>> images.shape, int(images.max()), labels[:3].tolist()
     ((1797, 8, 8, 1), 255, [0, 1, 2])
     """
-    from mycel.dataset.vision import Resize
-
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise ValueError(f"load_digits: size must be a positive integer, got {size!r}")
     levels = read_idx(_DATA / "digits-images-idx3-ubyte.gz")
@@ -48,10 +49,9 @@ def load_digits(size: int = 32) -> tuple[UInt8Array, Int32Array]:
 def stratified_split(
     labels: np.ndarray[Any, np.dtype[Any]], train_fraction: float = 0.8, seed: int = 0
 ) -> tuple[Int64Array, Int64Array]:
-    """Row numbers for training and for testing, each class divided in the same proportion; equal arguments give equal
-    rows.
+    """Return row numbers for training and for testing, each class divided in the same proportion.
 
-    Raises ValueError for a fraction not within (0, 1).
+    Equal arguments give equal rows. Raises ValueError for a fraction not within (0, 1).
 
     >>> import numpy as np
     >>> from mycel.dataset import digits
@@ -75,9 +75,11 @@ def stratified_split(
 
 
 def write_idx(directory: str | os.PathLike[str], train_fraction: float = 0.8, seed: int = 0, size: int = 28) -> None:
-    """Write the digits as the four files that `MnistDataset` reads, divided by `stratified_split`.
+    """Write the digits as the four files that `MnistDataset` reads.
 
-    Makes the directory if needed, and overwrites the files.
+    * `directory`: the folder of the files, which is made if needed. Existing files are overwritten.
+    * `train_fraction`, `seed`: how `stratified_split` divides the digits.
+    * `size`: the height and width of an image.
 
     >>> import tempfile, os
     >>> from mycel.dataset import digits

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def operation_name(operation: Any) -> str:
-    """What to call an operation in messages: its function's name, or its class's."""
+    """Return what messages call an operation: the name of its function, or of its class."""
     name = getattr(operation, "__name__", None)
     return name if isinstance(name, str) else type(operation).__name__
 
@@ -15,7 +15,10 @@ def operation_name(operation: Any) -> str:
 def operation_failed(
     node: str, operation: Any, columns: Sequence[str], row: int | str, error: BaseException
 ) -> RuntimeError:
-    """A RuntimeError that names the node, operation, columns and row, for raising `from` the user's own error."""
+    """Return a RuntimeError that names the node, operation, columns and row.
+
+    Raise it `from` the user's own error.
+    """
     listed = ", ".join(map(repr, columns))
     place = f"row {row}" if isinstance(row, int) else row
     return RuntimeError(

@@ -1,10 +1,11 @@
 """Iterators: one epoch of rows after the other, produced ahead in a background thread.
 
-The thread runs the pipeline and puts rows into a bounded queue; it holds no reference to the iterator, and ends when
-that is released or collected. An error in the pipeline, of whatever class, travels through the queue, after the blocks of
-rows before it, and is raised by the consumer's `next` with its own traceback. Position is (epoch, step): `state_dict` has it with the
-seed, and `load_state_dict` makes a new thread start there, which gives exactly the rows that would have followed. In a
-forked child, which has no threads, an iterator goes on in the same way.
+The thread runs the pipeline and puts rows into a bounded queue. It holds no reference to the
+iterator, and ends when the iterator is released or collected. An error in the pipeline, of whatever
+class, follows the rows before it through the queue, and the consumer's `next` raises it with its
+own traceback. The position is (epoch, step): `state_dict` returns it with the seed, and
+`load_state_dict` starts a new thread there, which gives exactly the rows that would have followed.
+In a forked child, which has no threads, an iterator continues in the same way.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from typing import Any
 
 from mycel.base import locks
 from mycel.base.spans import timed
+from mycel.core.tensor import Tensor
 from mycel.dataset import config
+from mycel.dataset.arguments import check_count, is_hidden, names, positions
 from mycel.dataset.blocks import Row
-from mycel.dataset.core import Dataset, Run, check_count, is_hidden, names, positions
+from mycel.dataset.node import Node
+from mycel.dataset.run import Run
 
 _EPOCH_END = object()
 
@@ -45,7 +49,7 @@ class _Queue:
         self.may_write = locks.condition(lock)
 
     def put(self, item: Any) -> bool:
-        """Wait for room and add an item; False once the queue is closed."""
+        """Wait for room and add an item; return False once the queue is closed."""
         with self.may_write:
             while len(self.items) >= self.size and not self.closed:
                 self.may_write.wait()
@@ -67,7 +71,7 @@ class _Queue:
             return item
 
     def close(self) -> None:
-        """Wake whoever waits."""
+        """Close the queue and wake whoever waits."""
         with self.may_read:
             self.closed = True
             self.items.clear()
@@ -90,7 +94,10 @@ def _in_child() -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Tell all pipelines to end when the program does, and give them a moment; one that is stuck in a user's function is left."""
+    """Close all queues when the program ends, and give the threads a moment to stop.
+
+    A thread that is stuck in a user's function is left behind.
+    """
     for queue in list(_open_queues):
         queue.close()
     deadline = time.monotonic() + _LAST_WAIT
@@ -99,8 +106,11 @@ def _close_all() -> None:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _epochs(dataset: Dataset, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
-    """The rows from `epoch` and `step` on, with a mark after every epoch, up to epoch `last` (-1: forever)."""
+def _epochs(dataset: Node, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
+    """Yield the rows from `epoch` and `step` on, with a mark after every epoch.
+
+    The last epoch is the one before `last`; -1 sets no limit.
+    """
     size = config.get_prefetch_size()
     while last == -1 or epoch < last:
         run = Run(seed, epoch, max(1, min(32, size)), seeded)
@@ -116,7 +126,7 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
             if not queue.put(item):
                 break
     except BaseException as error:
-        # Whatever a user's function raises, `SystemExit` among it, is the consumer's, who waits for it.
+        # Whatever a user's function raises, even `SystemExit`, belongs to the waiting consumer.
         queue.put(_Failure(error))
     finally:
         close = getattr(items, "close", None)
@@ -125,10 +135,10 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
 
 
 class _Iterator:
-    """What both kinds of iterator share; they differ in the form of a row."""
+    """The base class of both kinds of iterator, which differ in the form of a row."""
 
-    def __init__(self, dataset: Dataset, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
-        if not isinstance(dataset, Dataset):
+    def __init__(self, dataset: Node, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
+        if not isinstance(dataset, Node):
             raise TypeError(f"create_iterator: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
         for argument, value in (("output_numpy", output_numpy), ("do_copy", do_copy)):
             if not isinstance(value, bool):
@@ -146,7 +156,6 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
-        self._tensor: Any = None
         initial = dataset.get_init_step()
         if initial:
             size = dataset.get_dataset_size()
@@ -155,7 +164,10 @@ class _Iterator:
             self._epoch, self._step = divmod(initial, size)
 
     def begin_after(self, rows: int) -> None:
-        """Start further on, by this many rows counted over epochs: for a consumer that has had them in an earlier run."""
+        """Start this many rows further on, counted over epochs.
+
+        A consumer that resumes has had these rows in an earlier run.
+        """
         size = self.dataset.get_dataset_size()
         if rows and size:
             epochs, self._step = divmod(self._step + rows, size)
@@ -164,7 +176,10 @@ class _Iterator:
     # Producing.
 
     def produce_here(self) -> None:
-        """Run the pipeline in whatever thread asks for rows, and not ahead of it: for a consumer that is a background thread itself."""
+        """Run the pipeline in the thread that asks for rows, without reading ahead.
+
+        This is for a consumer that is a background thread itself.
+        """
         if self._rows is None and self._queue is None:
             self._here = True
 
@@ -217,12 +232,8 @@ class _Iterator:
     def _convert(self, row: Row) -> list[Any]:
         if self.output_numpy:
             return list(row)
-        if self._tensor is None:
-            from mycel.core.tensor import Tensor
-
-            self._tensor = Tensor
         # Tensors hold numbers; text and bytes stay NumPy arrays.
-        return [array if array.dtype.kind in "US" else self._tensor(array) for array in row]
+        return [array if array.dtype.kind in "US" else Tensor(array) for array in row]
 
     # For consumers.
 
@@ -230,19 +241,19 @@ class _Iterator:
         return self
 
     def get_col_names(self) -> list[str]:
-        """The names of the columns, in order."""
+        """Return the names of the columns, in order."""
         return self.dataset.get_col_names()
 
     def state_dict(self) -> dict[str, int]:
-        """Where this iterator is: the seed, the epoch, and the number of rows read in it."""
+        """Return the position of this iterator: the seed, the epoch, and the rows read in it."""
         return {"seed": self._seed, "seeded": int(self._seeded), "epoch": self._epoch, "step": self._step}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Continue where another iterator over an equal dataset was: the next row is the one that would have followed
-        there.
+        """Continue where another iterator over an equal dataset was.
 
-        Raises ValueError for a dictionary that `state_dict` did not make. Exact as far as the dataset's own functions
-        are deterministic.
+        The next row is the one that would have followed there, as far as the dataset's own
+        functions are deterministic. Raises ValueError for a dictionary that `state_dict` did not
+        make.
 
         >>> import mycel.dataset as ds
         >>> data = ds.NumpySlicesDataset(list(range(100)))
@@ -276,21 +287,21 @@ class _Iterator:
         self._rows = self._queue = self._thread = self._finalizer = None
 
     def stop(self) -> None:
-        """End the background thread; the iterator cannot be used further."""
+        """End the background thread; the iterator cannot be used afterwards."""
         self._stopped = True
         self._shut()
 
     def release(self) -> None:
-        """The same as `stop`."""
+        """Do the same as `stop`."""
         self.stop()
 
 
 class TupleIterator(_Iterator):
-    """Rows as lists; see `Dataset.create_tuple_iterator`."""
+    """An iterator whose rows are lists; `Dataset.create_tuple_iterator` explains the parameters."""
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Node,
         columns: str | Sequence[str] | None = None,
         num_epochs: int = -1,
         output_numpy: bool = False,
@@ -318,11 +329,9 @@ class TupleIterator(_Iterator):
 
 
 class DictIterator(_Iterator):
-    """Rows as dictionaries; see `Dataset.create_dict_iterator`."""
+    """An iterator whose rows are dictionaries; see `Dataset.create_tuple_iterator`."""
 
-    def __init__(
-        self, dataset: Dataset, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
-    ) -> None:
+    def __init__(self, dataset: Node, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False) -> None:
         super().__init__(dataset, num_epochs, output_numpy, do_copy)
         self._names = dataset.get_col_names()
 

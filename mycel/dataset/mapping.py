@@ -1,9 +1,10 @@
-"""`map`: applying operations to columns, a whole block at a time where that is the same.
+"""`map`: applying operations to columns, by whole blocks where the result is the same.
 
-Operations that are `Transform`s of this package and declare `vectorised` get a stacked column at once: the result is
-what they would give row by row, several times faster. Everything else is called once for each row, by a pool of threads
-where one was asked for. A `Compose` is the operations in it. Random operations get, for every row, the key (seed,
-epoch, node, row, operation), so neither the way of calling nor the number of threads changes what they draw.
+Operations that are `Transform`s of this package and declare `vectorised` receive a stacked column
+at once: the result is what they would give row by row, several times faster. Everything else is
+called once for each row, by a pool of threads if one was asked for. A `Compose` counts as the
+operations in it. Random operations receive, for every row, the key (seed, epoch, node, row,
+operation), so neither the form of the call nor the number of threads changes what they draw.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import config
+from mycel.dataset.arguments import names, positions
 from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, try_stack
-from mycel.dataset.core import Dataset, Run, names, positions
 from mycel.dataset.failure import operation_failed, operation_name
+from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
+from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
 from mycel.dataset.transforms.base import Compose, Transform
 from mycel.dataset.workers import Workers
@@ -27,7 +30,10 @@ Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 def flatten(operations: Any) -> list[Callable[..., Any]]:
-    """The operations as one list, with those of each `Compose` in its place; TypeError for what cannot be called."""
+    """Return the operations as one list, with those of each `Compose` in its place.
+
+    Raises TypeError for what cannot be called.
+    """
     group = list(operations) if isinstance(operations, (list, tuple)) else [operations]
     flat: list[Callable[..., Any]] = []
     for operation in group:
@@ -47,9 +53,10 @@ def flatten(operations: Any) -> list[Callable[..., Any]]:
 def place_outputs(
     operation: str, present: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[list[str], list[int]]:
-    """The columns after an operation, and for each its place in outputs + present.
+    """Return the columns after an operation, and the place of each in outputs + present.
 
-    As many outputs as inputs take the inputs' places; otherwise outputs come first, then the columns left.
+    As many outputs as inputs take the inputs' places; otherwise the outputs come first, followed by
+    the remaining columns. `operation` is named in messages.
     """
     count = len(outputs)
     if count == len(inputs):
@@ -66,7 +73,7 @@ def place_outputs(
 
 
 def as_columns(result: Any) -> tuple[Array, ...]:
-    """What an operation returned for one row, as arrays: a tuple is several columns."""
+    """Convert what an operation returned for one row into arrays; a tuple is several columns."""
     if result is None:
         raise TypeError("the function returned None; it must return the new value")
     if isinstance(result, tuple):
@@ -75,7 +82,7 @@ def as_columns(result: Any) -> tuple[Array, ...]:
 
 
 def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
-    """Say that what is meant for worker processes has no effect; TypeError where it is no bool."""
+    """Warn that arguments meant for worker processes have no effect; TypeError if not a bool."""
     if not isinstance(python_multiprocessing, bool):
         raise TypeError(f"{operation}: python_multiprocessing must be a bool, got {python_multiprocessing!r}")
     if python_multiprocessing:
@@ -84,14 +91,14 @@ def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: An
         no_effect(operation, "max_rowsize", max_rowsize, "threads share rows of any size")
 
 
-class MapDataset(Dataset):
+class MapNode(Node):
     """Rows with operations applied to some columns; see `Dataset.map`."""
 
     _uses_workers = True
 
     def __init__(
         self,
-        input_dataset: Dataset,
+        input_dataset: Node,
         operations: Any = None,
         input_columns: str | Sequence[str] | None = None,
         output_columns: str | Sequence[str] | None = None,
@@ -158,7 +165,7 @@ class MapDataset(Dataset):
                 pool.close()
 
     def _sharing(self, workers: int) -> int:
-        """How many threads may call the operations: one where an operation uses an open file."""
+        """Return how many threads may call the operations: one if any uses an open file."""
         for operation in self.operations:
             reason = "" if isinstance(operation, Transform) else held(operation)
             if reason:
@@ -166,7 +173,8 @@ class MapDataset(Dataset):
                 say_once(
                     "map",
                     name,
-                    message="map: num_parallel_workers=%d has no effect: threads must not share %s, as %s; one thread calls it. Open files where they are used",
+                    message="map: num_parallel_workers=%d has no effect: threads must not share %s, as %s; one "
+                    "thread calls it. Open files where they are used",
                     arguments=(workers, name, reason),
                 )
                 return 1
@@ -212,7 +220,7 @@ class MapDataset(Dataset):
 
 
 def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: Keys | None) -> list[Column] | None:
-    """The operation applied to whole columns, or None where it has to see the rows one by one."""
+    """Apply an operation to whole columns; return None if it must see the rows one by one."""
     if not isinstance(operation, Transform) or not operation.vectorised or len(columns) != 1:
         return None
     block = try_stack(columns[0])

@@ -1,4 +1,4 @@
-"""What a program should be told once: mostly that something that it asked for changes nothing here."""
+"""Warnings that are given once, mostly that an argument has no effect."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _said: set[tuple[Any, ...]] = set()
 
 
 def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
-    """Log a warning, the first time that it is asked for with this key."""
+    """Log a warning the first time it is requested with this key."""
     if key not in _said:
         _said.add(key)
         logger.warning(message, *arguments)
 
 
 def no_effect(operation: str, argument: str, value: Any, why: str) -> None:
-    """Say once that this argument of this operation changes nothing, and why."""
+    """Warn once that this argument of this operation has no effect, and say why."""
     say_once(operation, argument, message="%s: %s=%r has no effect: %s", arguments=(operation, argument, value, why))

@@ -1,10 +1,11 @@
-"""Random numbers that depend on nothing but where in the pipeline they are drawn.
+"""Random numbers that depend only on where in the pipeline they are drawn.
 
-Every draw is a hash of (seed, epoch, node, row, operation), computed by the SplitMix64 generator of Steele, Lea and
-Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014). So a row is augmented in the same way whichever
-thread does it, whether alone or within a block, and whether or not the rows before it were produced: that is what makes
-resuming exact. Permutations come from NumPy's PCG64 generator, seeded with the same tuple. What a user's function draws
-from `np.random` and `random` in a seeded pass starts from the same hash (`user_random.py`).
+Every draw is a hash of (seed, epoch, node, row, operation), computed by the SplitMix64 generator of
+Steele, Lea and Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014). So a row is
+augmented in the same way whichever thread does it, whether alone or within a block, and whether or
+not the rows before it were produced: this makes resuming exact. Permutations come from NumPy's
+PCG64 generator, seeded with the same tuple. What a user's function draws from `np.random` and
+`random` in a seeded pass starts from the same hash (`user_random.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MULTIPLY_2 = 0x94D049BB133111EB
 
 
 def mix(state: int) -> int:
-    """SplitMix64's output function: a bijection of 64-bit integers with strong avalanche."""
+    """Apply SplitMix64's output function: a bijection of 64-bit integers with strong avalanche."""
     state &= _MASK
     state = ((state ^ (state >> 30)) * _MULTIPLY_1) & _MASK
     state = ((state ^ (state >> 27)) * _MULTIPLY_2) & _MASK
@@ -34,7 +35,7 @@ def mix(state: int) -> int:
 
 
 def mix_array(states: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """`mix` of every element of a uint64 array."""
+    """Apply `mix` to every element of a uint64 array."""
     states = (states ^ (states >> np.uint64(30))) * np.uint64(_MULTIPLY_1)
     states = (states ^ (states >> np.uint64(27))) * np.uint64(_MULTIPLY_2)
     result: np.ndarray[Any, np.dtype[np.uint64]] = states ^ (states >> np.uint64(31))
@@ -42,7 +43,7 @@ def mix_array(states: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, n
 
 
 def key_of(*parts: int) -> int:
-    """One 64-bit key from several integers, depending on all of them and on their order."""
+    """Return a 64-bit key that depends on all of these integers and on their order."""
     key = 0
     for part in parts:
         key = mix(key + _GAMMA + mix(part + _GAMMA))
@@ -50,23 +51,23 @@ def key_of(*parts: int) -> int:
 
 
 def row_keys(key: int, start: int, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The keys of rows `start` .. `start + count - 1` of the node that owns `key`."""
+    """Return the keys of rows `start` .. `start + count - 1` of the node that owns `key`."""
     rows = np.arange(start, start + count, dtype=np.uint64)
     return mix_array(np.uint64(key) + (rows + np.uint64(1)) * np.uint64(_GAMMA))
 
 
 def row_key(key: int, row: int) -> int:
-    """The key of one row: what `row_keys` has for it."""
+    """Return the key of one row, equal to the one in `row_keys`."""
     return mix(key + (row + 1) * _GAMMA)
 
 
 def operation_keys(keys: np.ndarray[Any, np.dtype[np.uint64]], operation: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The keys of the rows for the operation at this position in a list."""
+    """Return the keys of rows for the operation at this position in a list."""
     return mix_array(keys + np.uint64(((operation + 1) * _MULTIPLY_1) & _MASK))
 
 
 def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """For every key, the number in [0, 1) that `Stream(key).uniform()` draws first."""
+    """Return the number in [0, 1) that `Stream(key).uniform()` draws first, for every key."""
     states = mix_array(keys + np.uint64(_GAMMA))
     result: np.ndarray[Any, np.dtype[np.float64]] = (states >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return result
@@ -75,7 +76,8 @@ def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any,
 class Stream:
     """A sequence of random numbers that starts from a key.
 
-    While it is a thread's, `np.random` and `random` start from the key as well, unless `seeded` is False.
+    While a thread uses it, `np.random` and `random` start from the key as well, unless `seeded` is
+    False.
 
     >>> from mycel.dataset.randomness import Stream
     >>> Stream(3).uniform() == Stream(3).uniform()
@@ -94,39 +96,42 @@ class Stream:
         self._python_key: int | None = None
 
     def begin(self, key: int) -> Stream:
-        """Start again from another key; the stream itself."""
+        """Start again from another key, and return the stream itself."""
         self.state = self.key = key & _MASK
         return self
 
     def python(self) -> random.Random:
-        """Python's generator that started from the key."""
+        """Return a generator of the module `random` that started from the key."""
         if self._python_key != self.key or self._python is None:
             # NumPy's generator is of the same kind, and begins from the key itself.
             self._python, self._python_key = random.Random(self.key ^ _MASK), self.key
         return self._python
 
     def bits(self) -> int:
-        """64 random bits."""
+        """Draw 64 random bits."""
         self.state = (self.state + _GAMMA) & _MASK
         return mix(self.state)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
-        """A number uniform in [low, high)."""
+        """Draw a number uniformly from [low, high)."""
         return low + (high - low) * ((self.bits() >> 11) * 2.0**-53)
 
     def integer(self, low: int, high: int) -> int:
-        """An integer uniform in low .. high, both included; ValueError if there is none."""
+        """Draw an integer uniformly from low .. high, both included.
+
+        Raises ValueError if there is none.
+        """
         if high < low:
             raise ValueError(f"integer: the range {low} .. {high} is empty")
         return low + (self.bits() * (high - low + 1) >> 64)
 
     def normal(self) -> float:
-        """A standard normal number (Box and Muller, 1958)."""
+        """Draw a standard normal number (Box and Muller, 1958)."""
         radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())
 
     def permutation(self, count: int) -> list[int]:
-        """A uniform permutation of 0 .. count - 1 (Fisher and Yates)."""
+        """Draw a permutation of 0 .. count - 1 uniformly (Fisher and Yates)."""
         order = list(range(count))
         for last in range(count - 1, 0, -1):
             other = self.integer(0, last)
@@ -134,7 +139,7 @@ class Stream:
         return order
 
     def choice(self, items: Sequence[Any]) -> Any:
-        """One of the items, each equally likely."""
+        """Draw one of the items, each equally likely."""
         return items[self.integer(0, len(items) - 1)]
 
 
@@ -148,13 +153,20 @@ def reseed_eager(seed: int) -> None:
 
 
 def current_stream() -> Stream:
-    """The stream of the row being processed in this thread; outside of pipelines, the process's own."""
+    """Return the stream of the row that this thread processes, or the process's own.
+
+    The process's own stream serves transforms that are called outside of pipelines.
+    """
     stream: Stream | None = getattr(_local, "stream", None)
     return _eager if stream is None else stream
 
 
 class using:
-    """Make `stream` this thread's current one within a block, for built-in transforms and, if it is seeded, for `np.random` and `random`; None stands for the process's own."""
+    """A context in which `stream` is the current one of this thread.
+
+    Built-in transforms draw from it and, if it is seeded, `np.random` and `random` do. None stands
+    for the process's own stream.
+    """
 
     __slots__ = ("stream", "before")
 
@@ -175,5 +187,5 @@ class using:
 
 
 def generator(*parts: int) -> np.random.Generator:
-    """NumPy's PCG64 generator for permutations, seeded with several integers."""
+    """Return NumPy's PCG64 generator for permutations, seeded with several integers."""
     return np.random.Generator(np.random.PCG64(key_of(*parts)))

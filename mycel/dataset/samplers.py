@@ -1,8 +1,9 @@
-"""Samplers: which rows of a source that can be read at random an epoch visits, and in which order.
+"""Samplers: which rows an epoch visits, and in which order, for sources read by number.
 
-A sampler maps (number of rows, seed, epoch) to an array of row numbers; it keeps no state, so an epoch can be drawn
-again when training resumes. With a child, it samples positions in what the child chose. All shards of a
-`DistributedSampler` draw the same permutation, whence the fixed seed 0 where none was configured.
+A sampler maps (number of rows, seed, epoch) to an array of row numbers. It keeps no state, so an
+epoch can be drawn again when training resumes. A sampler with a child samples positions in what the
+child chose. All shards of a `DistributedSampler` must draw the same permutation, so its seed is 0
+if none was configured.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.core import INT32_MAX, Run, check_count
+from mycel.dataset.arguments import INT32_MAX, check_count
 from mycel.dataset.randomness import using
+from mycel.dataset.run import Run
 from mycel.engines.select import engine
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
@@ -23,7 +25,7 @@ Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]
 
 
 class Shuffle(str, Enum):
-    """How a source shuffles: GLOBAL is a permutation of all rows, FALSE none."""
+    """The ways a source may shuffle: GLOBAL permutes all rows, FALSE none."""
 
     FALSE = "false"
     ADAPTIVE = "adaptive"
@@ -34,7 +36,7 @@ class Shuffle(str, Enum):
 
 
 def wants_shuffle(operation: str, shuffle: bool | Shuffle | None) -> bool:
-    """Whether this value asks for shuffling; None means yes, as in MindSpore."""
+    """Return whether this value requests shuffling; None does, as in MindSpore."""
     if shuffle is None or shuffle is True or shuffle is Shuffle.GLOBAL:
         return True
     if shuffle is False or shuffle is Shuffle.FALSE:
@@ -47,7 +49,7 @@ def wants_shuffle(operation: str, shuffle: bool | Shuffle | None) -> bool:
 
 
 class BuiltinSampler:
-    """What all samplers share: the number of samples and the child."""
+    """The base class of samplers: the number of samples and the child."""
 
     shuffles = False
     offset = 0
@@ -60,29 +62,38 @@ class BuiltinSampler:
         self.child_sampler: BuiltinSampler | None = None
 
     def add_child(self, sampler: BuiltinSampler) -> None:
-        """Sample from what `sampler` chooses instead of from all rows; RuntimeError if there is a child already."""
+        """Sample from what `sampler` chooses instead of from all rows.
+
+        Raises RuntimeError if there is a child already.
+        """
         if self.child_sampler is not None:
             raise RuntimeError(f"{type(self).__name__}: add_child: there is a child sampler already")
         self.child_sampler = sampler
 
     def get_child(self) -> BuiltinSampler | None:
-        """The child sampler, or None."""
+        """Return the child sampler, or None."""
         return self.child_sampler
 
     def get_num_samples(self) -> int | None:
-        """The number of samples asked for, or None for all."""
+        """Return the number of samples requested, or None for all."""
         return self.num_samples
 
     def is_shuffled(self) -> bool:
-        """Whether the order is random, here or in the child."""
+        """Return whether the order is random, here or in the child."""
         return self.shuffles or (self.child_sampler is not None and self.child_sampler.is_shuffled())
 
     def is_sharded(self) -> bool:
-        """Whether only one shard is visited, here or in the child."""
+        """Return whether only one shard is visited, here or in the child."""
         return self.child_sampler is not None and self.child_sampler.is_sharded()
 
     def draw(self, rows: int, run: Run, labels: Labels, depth: int = 0) -> Indices:
-        """The row numbers for one pass over a source of `rows` rows; `labels` answers the labels of a column."""
+        """Return the row numbers for one pass over a source.
+
+        * `rows`: the number of rows of the source.
+        * `run`: the pass, with its seed and epoch.
+        * `labels`: a function that returns the labels in a column.
+        * `depth`: how many samplers have this one as their child, directly or not.
+        """
         if self.child_sampler is None:
             chosen = self._draw(rows, run, labels, depth)
         else:
@@ -91,7 +102,7 @@ class BuiltinSampler:
         return chosen if self.num_samples is None else chosen[: self.num_samples]
 
     def length(self, rows: int, labels: Labels) -> int:
-        """How many rows one pass visits."""
+        """Return how many rows one pass visits."""
         return len(self.draw(rows, Run(0), labels))
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
@@ -120,7 +131,9 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """Rows in random order, or drawn independently with `replacement`; at most as many as the source has.
+    """Rows in random order, or drawn independently with `replacement`.
+
+    There are at most as many as the source has rows.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.RandomSampler())
@@ -145,7 +158,9 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with these numbers, in the order given; ValueError while iterating if one is out of range.
+    """The rows with these numbers, in this order.
+
+    Raises ValueError while iterating if a number is out of range.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.SubsetSampler([2, 0]))
@@ -190,7 +205,8 @@ class WeightedRandomSampler(BuiltinSampler):
     """Row i with probability proportional to `weights[i]`, with or without replacement.
 
     >>> import mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.WeightedRandomSampler([0.0, 1.0, 0.0], 4))
+    >>> sampler = ds.WeightedRandomSampler([0.0, 1.0, 0.0], 4)
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=sampler)
     >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
     [6, 6, 6, 6]
     """
@@ -227,17 +243,21 @@ class WeightedRandomSampler(BuiltinSampler):
                 f"WeightedRandomSampler: {count} samples without replacement, but only {positive} weights are "
                 "positive; set num_samples or replacement=True"
             )
-        # The `count` smallest of independent exponential times with these rates (Efraimidis and Spirakis, 2006).
+        # The `count` smallest of independent exponential times with these rates
+        # (Efraimidis and Spirakis, 2006).
         with np.errstate(divide="ignore"):
             times = random.exponential(size=len(self.weights)) / self.weights
         return np.argsort(times, kind="stable")[:count].astype(np.int64)
 
 
 class PKSampler(BuiltinSampler):
-    """`num_val` random rows of each of `num_class` classes (default: all), class by class.
+    """`num_val` random rows of each of `num_class` classes (all by default), class by class.
 
-    A class with fewer rows is sampled with replacement. `shuffle` makes the order of classes random. `class_column` is
-    the column with the labels, which the source must know without reading rows.
+    * `num_val`: the rows of each class. A class with fewer rows is sampled with replacement.
+    * `num_class`: the number of classes, the first in their order; all of them by default.
+    * `shuffle`: whether the order of classes is random.
+    * `class_column`: the column with the labels, which the source must know without reading rows.
+    * `num_samples`: the largest number of rows in total.
     """
 
     def __init__(
@@ -272,10 +292,13 @@ class PKSampler(BuiltinSampler):
 
 
 class DistributedSampler(BuiltinSampler):
-    """Every `num_shards`-th row, from number `shard_id` on, of one order that all shards share.
+    """One of `num_shards` shards of the rows: every `num_shards`-th row of an order they all share.
 
-    All shards are equally long, for which the last ones begin again at the first rows. With `offset` >= 0 row i goes to
-    shard `(offset + i) % num_shards` instead, and nothing is repeated.
+    * `num_shards`, `shard_id`: the number of shards, and the number of this one.
+    * `shuffle`: whether the order is random.
+    * `num_samples`: the largest number of rows.
+    * `offset`: -1 makes all shards equally long, so the last ones may repeat the first rows. From 0
+      on, row i goes to shard `(offset + i) % num_shards`, and nothing is repeated.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.DistributedSampler(2, 1, shuffle=False))
@@ -312,9 +335,10 @@ class DistributedSampler(BuiltinSampler):
 
 
 class Sampler(BuiltinSampler):
-    """The base of samplers that users write: `__iter__` yields row numbers.
+    """The base class of users' samplers: `__iter__` yields row numbers.
 
-    `dataset_size` is the number of rows, set before each epoch. `num_samples` limits how many are taken.
+    `dataset_size` is the number of rows and is set before each epoch. `num_samples` limits how many
+    row numbers are taken.
 
     >>> import mycel.dataset as ds
     >>> class Backwards(ds.Sampler):
@@ -338,7 +362,7 @@ class Sampler(BuiltinSampler):
         chosen: list[int] = []
         with using(run.stream().begin(run.key(depth, 9))):
             for index in self:
-                # One by one, so that an iterable of more numbers than there is memory for ends at the first wrong one.
+                # One by one, so that an endless iterable stops at the first wrong number.
                 chosen.append(_row(name, index, rows))
                 if self.num_samples is not None and len(chosen) >= self.num_samples:
                     break
@@ -346,7 +370,7 @@ class Sampler(BuiltinSampler):
 
 
 class IterSampler(Sampler):
-    """The row numbers of any iterable.
+    """The row numbers that an iterable yields.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.IterSampler(range(2)))
@@ -363,7 +387,7 @@ class IterSampler(Sampler):
 
 
 def in_range(sampler: str, indices: Indices, rows: int) -> Indices:
-    """The indices, or ValueError naming one that no row has."""
+    """Return the indices; raise ValueError for one that no row has."""
     wrong = indices[(indices < 0) | (indices >= rows)]
     if wrong.size:
         _row(sampler, wrong[0], rows)
@@ -397,7 +421,10 @@ def select_sampler(
     num_shards: int | None,
     shard_id: int | None,
 ) -> BuiltinSampler:
-    """The sampler that the arguments of a source describe; ValueError where they contradict each other."""
+    """Return the sampler that the arguments of a source describe.
+
+    `MappableDataset` explains the arguments. Raises ValueError where they contradict each other.
+    """
     if (num_shards is None) != (shard_id is None):
         raise ValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
     if sampler is not None:

@@ -1,14 +1,18 @@
-"""What several threads may use at once, and copies of what they may not.
+"""Which objects several threads may share, and copies of those they may not.
 
-An object whose `__getitem__` seeks in a file, or keeps something in itself on the way, gives wrong rows when threads share it. So each worker has a copy, made anew for
-each pass, as a pickle would make it. Built-in containers and arrays are shared: reading them by number is safe. So are arrays that cannot be written to, and
-functions, classes and modules are no part of a copy, nor long lists of plain values, as of the names of files. What holds an open file, a lock or a connection cannot be copied: a copied descriptor would share its position.
+An object whose `__getitem__` seeks in a file, or changes the object on the way, gives wrong rows
+when threads share it. So each worker has a copy, made anew for each pass by pickling. Threads share
+built-in containers and arrays, which are safe to read by number. Not copied are arrays that cannot
+be written to, functions, classes, modules, and long lists of plain values such as file names. What
+holds an open file, a lock or a connection cannot be copied: a copied descriptor would share its
+position.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
+import sys
 import types
 from collections.abc import Iterator
 from itertools import chain
@@ -27,11 +31,11 @@ _MOVES = {"lseek", "sendfile", "readv"}
 
 
 class _Refused(Exception):
-    """Why there can be no copies."""
+    """The reason why there can be no copies."""
 
 
 class _Bounded:
-    """Keeps what a pickler writes, up to a size."""
+    """A file for a pickler, which keeps what is written, up to a size."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -39,7 +43,7 @@ class _Bounded:
         self.size = 0
 
     def take(self, size: int) -> None:
-        """Account for some more bytes; `_Refused` if they are too many."""
+        """Account for some more bytes; raise `_Refused` if they are too many."""
         self.size += size
         if self.size > self.most:
             raise _Refused(f"copies of it would take more than {MOST >> 20} MiB")
@@ -52,7 +56,7 @@ class _Bounded:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles contents, and refers to functions, classes and modules."""
+    """A pickler of contents that refers to functions, classes and modules."""
 
     def __init__(self, target: _Bounded, references: list[Any]) -> None:
         self.buffers: list[pickle.PickleBuffer] = []
@@ -68,14 +72,14 @@ class _Pickler(pickle.Pickler):
         return False
 
     def persistent_id(self, item: Any) -> Any:
-        """The number of a long container of plain values, which is shared; None for all else."""
+        """Return the number of a long container of plain values, which is shared, or None."""
         if type(item) in _CONTAINERS and len(item) >= _LONG and _is_plain(item):
             self.references.append(item)
             return len(self.references) - 1
         return None
 
     def reducer_override(self, item: Any) -> Any:
-        """Called for whatever is not a plain value or container."""
+        """Refer to functions, classes and modules, and pickle everything else as usual."""
         if isinstance(item, _REFERENCES) and item is not _reference:
             if isinstance(item, types.FunctionType):
                 for reason in _files_of(item):
@@ -86,7 +90,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _reference(number: int) -> Any:
-    """What stands in a pickle for something referred to."""
+    """Stand in a pickle for an object that is referred to."""
     raise RuntimeError(f"reference {number} outside of its pickle")
 
 
@@ -96,18 +100,18 @@ class _Unpickler(pickle.Unpickler):
         self.references = references
 
     def persistent_load(self, number: Any) -> Any:
-        """What is shared."""
+        """Return a shared object."""
         return self.references[number]
 
     def find_class(self, module: str, name: str) -> Any:
-        """Any class, or the list of what is referred to."""
+        """Return a class, or for `_reference` the lookup of objects that are referred to."""
         if module == __name__ and name == _reference.__name__:
             return self.references.__getitem__
         return super().find_class(module, name)
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether a container holds numbers and text, or tuples of them, and nothing else."""
+    """Return whether a container holds only numbers and text, or tuples of them."""
     values = chain(item.keys(), item.values()) if isinstance(item, dict) else item
     kinds = set(map(type, values))
     if tuple in kinds:
@@ -118,7 +122,10 @@ def _is_plain(item: Any) -> bool:
 
 
 def copies(item: Any, count: int) -> tuple[list[Any], str]:
-    """`item` and copies of it, `count` together, or `item` alone and the reason why there are no copies."""
+    """Return `count` objects: `item` and copies of it.
+
+    If it cannot be copied, return `item` alone and the reason.
+    """
     if count == 1 or type(item) in _PLAIN:
         return [item] * count, ""
     try:
@@ -144,7 +151,10 @@ def copies(item: Any, count: int) -> tuple[list[Any], str]:
 
 
 def held(item: Any) -> str:
-    """Why threads may not share an object or a function: it uses an open file; empty where it does not."""
+    """Return why threads may not share an object or a function: the open file that it uses.
+
+    The reason is empty if they may.
+    """
     for name, value in getattr(item, "__dict__", {}).items():
         if _is_file(value):
             return f"it holds the open file {name!r}"
@@ -173,13 +183,14 @@ def _is_file(value: Any) -> bool:
 
 
 def _is_standard(value: Any) -> bool:
-    import sys
-
     return value in (sys.stdin, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, sys.__stdin__)
 
 
 def _files_of(function: types.FunctionType) -> Iterator[str]:
-    """The open files that a function reaches by itself: through its module's names, variables around it and defaults."""
+    """Yield the open files that a function reaches.
+
+    It reaches them through globals, enclosing variables and defaults.
+    """
     code = function.__code__
     names = _global_names(code)
     if names & _MOVES:

@@ -1,8 +1,9 @@
 """`split`: datasets that share no row.
 
-Which row goes where is drawn once, from the seed at the time of `split`, so that no row ever changes its part. A source
-that reads rows by number is split by number. Any other dataset is split by position in its first epoch's order, for
-which it is always run as in epoch 0; a randomised part is then shuffled in memory.
+The part of each row is drawn once, from the seed at the time of `split`, and never changes. A
+source that reads rows by number is split by number. Any other dataset is split by position in the
+order of its first epoch, so it always runs as in epoch 0; a randomised part is then shuffled in
+memory.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import config
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Block, drop, join
-from mycel.dataset.core import Dataset, Run, check_count
+from mycel.dataset.node import Node
 from mycel.dataset.randomness import generator
-from mycel.dataset.samplers import RandomSampler, SequentialSampler, SubsetRandomSampler, SubsetSampler
-from mycel.dataset.sources import MappableDataset
+from mycel.dataset.run import Run
+
+Places = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
-    """The sizes of the parts of `rows` rows, from counts or from fractions that sum to 1.
+    """Return the sizes of the parts of `rows` rows, from counts or from fractions that sum to 1.
 
-    Fractions are rounded; the first part absorbs what is then missing, and the first part that can spares what is too
-    much.
+    Fractions are rounded. The first part takes the rows that are left over; rows in excess are
+    taken from the first part that has more.
     """
     if not isinstance(sizes, (list, tuple)) or not sizes:
         raise ValueError(f"split: sizes must be a list of counts or of fractions, got {sizes!r}")
@@ -52,36 +55,22 @@ def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
     return counts
 
 
-def split(dataset: Dataset, sizes: Sequence[Any], randomize: bool) -> tuple[Dataset, ...]:
-    """The parts of a dataset; see `Dataset.split`."""
+def draw_parts(dataset: Node, sizes: Sequence[Any], randomize: bool) -> list[Places]:
+    """Return the positions of the rows in each part of a dataset; see `Dataset.split`."""
     if not isinstance(randomize, bool):
         raise TypeError(f"split: randomize must be a bool, got {randomize!r}")
     rows = dataset._count()
     counts = part_sizes(sizes, rows)
-    # One more constant than any pass uses, so that parts do not follow a shuffle with the same seed.
+    # A constant that no pass uses, so that parts do not follow a shuffle with the same seed.
     order = generator(config.fresh_seed(), 0, 7).permutation(rows) if randomize else np.arange(rows)
     ends = np.cumsum(counts)
-    parts = [order[end - count : end] for end, count in zip(ends, counts)]
-    if isinstance(dataset, MappableDataset) and dataset.reads_by_number():
-        return tuple(_part_of_source(dataset, part, randomize) for part in parts)
-    return tuple(PartDataset(dataset, part, randomize) for part in parts)
+    return [order[end - count : end] for end, count in zip(ends, counts)]
 
 
-def _part_of_source(dataset: MappableDataset, part: np.ndarray[Any, np.dtype[np.int64]], randomize: bool) -> Dataset:
-    own = dataset.sampler
-    every_row = own.num_samples is None and own.child_sampler is None
-    in_order = isinstance(own, SequentialSampler) and not own.start_index
-    # Rows are assigned by chance anyway, so a shuffle of all of them before the split changes nothing.
-    permuted = isinstance(own, RandomSampler) and not own.replacement
-    if not every_row or not (in_order or (permuted and randomize)):
-        return PartDataset(dataset, part, randomize)
-    return dataset.with_sampler(SubsetRandomSampler(part.tolist()) if randomize else SubsetSampler(part.tolist()))
+class PartNode(Node):
+    """The rows at some positions in the first epoch of a dataset."""
 
-
-class PartDataset(Dataset):
-    """The rows at some positions of the first epoch of a dataset."""
-
-    def __init__(self, input_dataset: Dataset, part: np.ndarray[Any, np.dtype[np.int64]], randomize: bool) -> None:
+    def __init__(self, input_dataset: Node, part: Places, randomize: bool) -> None:
         super().__init__(input_dataset)
         self.part = np.sort(part)
         self.randomize = randomize

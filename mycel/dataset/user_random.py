@@ -1,13 +1,17 @@
-"""What `np.random` and `random` give within a user's function: numbers of its row, and nobody else's.
+"""The numbers of `np.random` and `random` within a user's function: a function of the row alone.
 
-NumPy's and Python's global generators are one for all threads. So a function that a pipeline calls ahead of the program would draw numbers that the program draws
-otherwise, and which they are would depend on time. While rows of a seeded pass are made, the thread therefore has a `Stream`, whose key is a hash of (seed, epoch,
-node, row, operation), and both generators give numbers that start from that key; elsewhere they go on with what the program seeded.
+NumPy and Python each have one global generator for all threads. So a function that a pipeline calls
+ahead of the program would take numbers that the program draws otherwise, and the timing would
+decide which. While a thread makes rows of a seeded pass, it therefore has a `Stream`, whose key is
+a hash of (seed, epoch, node, row, operation), and both generators give numbers that start from that
+key. Elsewhere they continue with what the program seeded.
 
-NumPy's generator has one state, and takes its bit generator's lock before each draw. Our bit generator is the one that it has by default, with a lock that
-exchanges the state when the owner changes: a pass that draws alone never exchanges. Python's generator gets a class whose methods ask for the
-thread's stream; the methods `random` and `getrandbits` are functions of C, which a program may have imported by name before: such a name goes on drawing
-from the program's numbers. Both are put in place by the first seeded pass, once, and are left alone where the program has generators of its own there.
+NumPy's generator has one state, and takes its bit generator's lock before each draw. Ours is a bit
+generator of the default kind whose lock exchanges the state when the owner changes; a pass that
+draws alone never exchanges. Python's generator gets a class whose methods look for the thread's
+stream. Its methods `random` and `getrandbits` are C functions that a program may have imported by
+name before: such a name goes on drawing from the program's numbers. The first seeded pass installs
+both, once, but not where the program has put generators of its own.
 """
 
 from __future__ import annotations
@@ -31,18 +35,18 @@ _SIZE = 4 * (_WORDS + 1)
 
 
 def _stream() -> Stream | None:
-    """The stream of the row that this thread makes, None elsewhere."""
+    """Return the stream of the row that this thread makes, or None elsewhere."""
     stream: Stream | None = getattr(local, "rows", None)
     return stream
 
 
 def _any(item: Any) -> Any:
-    """An object with attributes that its types do not tell of."""
+    """Return an object untyped, for attributes that its type does not declare."""
     return item
 
 
 class _Turn:
-    """The lock of NumPy's generator: whoever has it finds the numbers of his own there."""
+    """The lock of NumPy's generator, which brings in the state of whoever holds it."""
 
     def __init__(self, generator: MT19937) -> None:
         self.generator = generator
@@ -85,7 +89,10 @@ class _Turn:
             generator.begin(stream.key)
 
     def renew(self) -> None:
-        """In a forked child there is no thread but this one, so no lock is held and nobody's numbers but the program's are wanted."""
+        """Free the lock in a forked child and restore the program's own state.
+
+        A child has no other thread, so nobody holds the lock.
+        """
         self.lock = locks.reentrant()
         if self.owner is not None:
             self.taking, self.owner = True, None
@@ -94,7 +101,10 @@ class _Turn:
 
 
 class MT19937(np.random.MT19937):
-    """NumPy's default bit generator for `np.random`, whose state changes with the thread. Its class has the name that saved states have."""
+    """NumPy's default bit generator for `np.random`, with a state that changes with the thread.
+
+    The class has the name that saved states refer to.
+    """
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -117,16 +127,17 @@ class MT19937(np.random.MT19937):
     def state(self, value: Any) -> None:
         if not self._plain:
             with self._turn:
-                np.random.MT19937.state.__set__(self, value)  # type: ignore[attr-defined]
+                _any(np.random.MT19937.state).__set__(self, value)
 
     def _legacy_seeding(self, seed: Any) -> None:
         with self._turn:
             super()._legacy_seeding(seed)
 
-    # The parts of the state: the words, which are this object's, and a second normal number that `RandomState` keeps.
+    # The state has two parts: the words, which are this object's, and a second normal number,
+    # which `RandomState` keeps.
 
     def read(self) -> tuple[bytes, Any]:
-        """A copy of the state."""
+        """Return a copy of the state."""
         self._plain = True
         try:
             return ctypes.string_at(self._address, _SIZE), np.random.get_state(legacy=False)
@@ -143,7 +154,7 @@ class MT19937(np.random.MT19937):
         ctypes.memmove(self._address, state[0], _SIZE)
 
     def begin(self, key: int) -> None:
-        """The state that a key begins."""
+        """Set the state that a key determines."""
         super()._legacy_seeding([key & 0xFFFFFFFF, key >> 32])
         self._plain = True
         try:
@@ -153,7 +164,7 @@ class MT19937(np.random.MT19937):
 
 
 class _Random(random.Random):
-    """Python's global generator, whose numbers are those of the thread's row where it makes one."""
+    """Python's global generator, which draws from the stream of the thread's row, if any."""
 
     def random(self) -> float:
         stream = _stream()
@@ -204,7 +215,7 @@ _installed = False
 
 
 def install() -> None:
-    """Put the generators in place, the first time."""
+    """Install both generators, the first time."""
     global _installed
     if not _installed:
         with _lock:

@@ -1,8 +1,9 @@
-"""Worker threads of one pass: a fixed number of threads, each with a queue of its own.
+"""Worker threads of one pass: a fixed number of threads, each with its own queue.
 
-Tasks are handed out by number, not to whoever is free, so that which worker does what is a function of the order of the
-tasks alone. Results come in the order of the tasks; whatever a task raises, be it `SystemExit`, is raised where its
-result is asked for. Threads are daemons: a program may end while a worker is inside of a user's function.
+Tasks are assigned by number, not to whichever thread is free, so that the order of the tasks alone
+decides which worker does what. Results come in the order of the tasks. Whatever a task raises,
+`SystemExit` included, is raised where its result is requested. Threads are daemons: a program may
+end while a worker is inside a user's function.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class _Task:
 
 
 class Workers:
-    """Threads that run tasks until `close`."""
+    """Threads that run tasks until they are closed."""
 
     def __init__(self, count: int, name: str) -> None:
         self.count = count
@@ -39,7 +40,7 @@ class Workers:
             thread.start()
 
     def run(self, tasks: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> Iterator[Any]:
-        """The results of the tasks in order; task n is done by worker n modulo their count."""
+        """Yield the results of the tasks in order; worker n modulo their number does task n."""
         waiting = [_Task(function, arguments) for function, arguments in tasks]
         for number, task in enumerate(waiting):
             self._queues[number % self.count].put(task)
@@ -50,7 +51,7 @@ class Workers:
             yield task.result
 
     def close(self) -> None:
-        """Leave out what was not begun, and wait until what was begun has ended."""
+        """Drop tasks that have not begun, and wait for those that have."""
         self._stopped.set()
         for queue in self._queues:
             queue.put(None)

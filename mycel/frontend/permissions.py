@@ -23,7 +23,7 @@ def is_jit_forbidden_module(obj_module: Optional[str]) -> bool:
     """Whether the functions of a module, given by its name, cannot be part of a graph, as they belong to the process.
 
     >>> import mycel as ms
-    >>> ms.is_jit_forbidden_module("mycel.dataset.core"), ms.is_jit_forbidden_module("mycel.ops.math")
+    >>> ms.is_jit_forbidden_module("mycel.dataset.pipeline"), ms.is_jit_forbidden_module("mycel.ops.math")
     (True, False)
     """
     if obj_module is None:

@@ -10,7 +10,8 @@
 ...     writer.write_raw_data([{"n": n, "square": n * n} for n in range(4)])
 ...     writer.commit()
 ...     data = ds.MindDataset(name, shuffle=False)
-...     [(int(n), int(square)) for n, square in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+...     [(int(n), int(square)) for n, square in rows]
 [(0, 0), (1, 1), (2, 4), (3, 9)]
 """
 

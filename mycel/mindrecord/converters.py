@@ -55,7 +55,10 @@ def _jpeg(operation: str, pixels: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 
 
 def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.dtype[Any]]]:
-    """The images, uint8 [N, 32, 32, 3], and the labels under `keys` of a file of CIFAR's Python version."""
+    """Return the images, uint8 [N, 32, 32, 3], and labels in a file of CIFAR's Python version.
+
+    The labels are those under `keys`.
+    """
     try:
         found = plain_pickle.load(path.read_bytes())
         images, labels = found[b"data"], [found[key] for key in keys]
@@ -73,9 +76,11 @@ def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.
 
 
 class Cifar10ToMR:
-    """Converts the Python version of CIFAR-10: `destination` gets the training images, `destination` + "_test" the others.
+    """A converter of the Python version of CIFAR-10.
 
-    Rows are `id`, `label`, both int64, and `data`, the image as JPEG; needs Pillow. Only plain data are unpickled. Raises PathNotExistsError where files are missing.
+    `destination` receives the training images, `destination` + "_test" the others. Rows are `id`,
+    `label`, both int64, and `data`, the image as JPEG; needs Pillow. Only plain data are unpickled.
+    Raises PathNotExistsError where files are missing.
     """
 
     _labels = {"label": b"labels"}
@@ -94,7 +99,7 @@ class Cifar10ToMR:
         return [train, test]
 
     def run(self, fields: list[str] | None = None) -> MSRStatus:
-        """Write the files, with these index fields; SUCCESS."""
+        """Write the files with these index fields, and return SUCCESS."""
         if fields and not isinstance(fields, list):
             raise ValueError(f"transform: fields must be None or a list, got {fields!r}")
         for files, suffix, description in zip(self._parts, ("", "_test"), ("img_train", "img_test")):
@@ -121,9 +126,10 @@ class Cifar10ToMR:
 
 
 class Cifar100ToMR(Cifar10ToMR):
-    """Converts the Python version of CIFAR-100: `destination` gets the training images, `destination` + "_test" the others.
+    """A converter of the Python version of CIFAR-100.
 
-    Rows are `id`, `fine_label`, `coarse_label`, all int64, and `data`, the image as JPEG; needs Pillow.
+    `destination` receives the training images, `destination` + "_test" the others. Rows are `id`,
+    `fine_label`, `coarse_label`, all int64, and `data`, the image as JPEG; needs Pillow.
     """
 
     _labels = {"fine_label": b"fine_labels", "coarse_label": b"coarse_labels"}
@@ -136,9 +142,11 @@ class Cifar100ToMR(Cifar10ToMR):
 
 
 class MnistToMR:
-    """Converts the four compressed files of MNIST to `destination` + "_train.mindrecord" and "_test.mindrecord".
+    """A converter of the four compressed files of MNIST.
 
-    Rows are `label`, int64, and `data`, the image as JPEG; needs Pillow. Raises FileNotFoundError or ValueError for files that are missing or damaged.
+    They become `destination` + "_train.mindrecord" and "_test.mindrecord". Rows are `label`, int64,
+    and `data`, the image as JPEG; needs Pillow. Raises FileNotFoundError or ValueError for files
+    that are missing or damaged.
     """
 
     def __init__(self, source: str, destination: str, partition_number: int = 1) -> None:
@@ -149,7 +157,7 @@ class MnistToMR:
         self.writer_test = FileWriter(f"{destination}_test.mindrecord", partition_number)
 
     def run(self) -> MSRStatus:
-        """Write the files; SUCCESS."""
+        """Write the files and return SUCCESS."""
         for part, writer in (("train", self.writer_train), ("t10k", self.writer_test)):
             _large(writer).add_schema({"label": {"type": "int64"}, "data": {"type": "bytes"}}, "mnist_schema")
             writer.add_index(["label"])
@@ -168,10 +176,16 @@ class MnistToMR:
 
 
 class ImageNetToMR:
-    """Converts folders of images: `map_file` has a line for each folder in `image_dir`, its name and its label.
+    """A converter of folders of images.
 
-    Rows are `label`, int32, `image`, the file's bytes, and `file_name`, its path. Files that end neither in JPEG nor in jpg, or are empty, are left out, with
-    a warning in the log. Raises PathNotExistsError where no folder exists.
+    * `map_file`: a file with a line for each folder in `image_dir`: its name and its label.
+    * `image_dir`: the folder of the folders.
+    * `destination`: the record file.
+    * `partition_number`: the number of shards.
+
+    Rows are `label`, int32, `image`, the file's bytes, and `file_name`, its path. Files that end
+    neither in JPEG nor in jpg, or are empty, are left out, with a warning in the log. Raises
+    PathNotExistsError where no folder exists.
     """
 
     def __init__(self, map_file: str, image_dir: str, destination: str, partition_number: int = 1) -> None:
@@ -180,7 +194,7 @@ class ImageNetToMR:
         self.writer = FileWriter(destination, _check_partitions(partition_number))
 
     def run(self) -> MSRStatus:
-        """Write the files; SUCCESS."""
+        """Write the files and return SUCCESS."""
         schema: Schema = {"label": {"type": "int32"}, "image": {"type": "bytes"}, "file_name": {"type": "string"}}
         _large(self.writer).add_schema(schema, "imagenet_schema")
         self.writer.add_index(["label", "file_name"])
@@ -221,10 +235,15 @@ class ImageNetToMR:
 
 
 class CsvToMR:
-    """Converts a CSV file whose first line names the columns; those in `columns_list`, by default all, become fields and index fields.
+    """A converter of a CSV file whose first line names the columns.
 
-    A column of integers is int64, one of numbers or empty places float64 (NaN), one of True and False int32, any other string. Raises ValueError for columns whose
-    names are numbers, RuntimeError for columns that are not there.
+    * `source`, `destination`: the CSV file and the record file.
+    * `columns_list`: the columns that become fields and index fields; all by default.
+    * `partition_number`: the number of shards.
+
+    A column of integers is int64, one of numbers or empty places float64 (NaN), one of True and
+    False int32, any other string. Raises ValueError for columns whose names are numbers, and
+    RuntimeError for columns that do not exist.
     """
 
     def __init__(
@@ -241,7 +260,7 @@ class CsvToMR:
         self.writer = FileWriter(destination, _check_partitions(partition_number))
 
     def run(self) -> MSRStatus:
-        """Write the files; SUCCESS."""
+        """Write the files and return SUCCESS."""
         if not os.path.exists(self.source):
             raise OSError(f"CsvToMR: there is no file {self.source!r}")
         with open(self.source, newline="", encoding="utf-8") as handle:
@@ -256,7 +275,8 @@ class CsvToMR:
         for number, line in enumerate(lines):
             if len(line) != len(head):
                 raise ValueError(
-                    f"CsvToMR: row {number} of {self.source!r} has {len(line)} values, but there are {len(head)} columns"
+                    f"CsvToMR: row {number} of {self.source!r} has {len(line)} values, but there are {len(head)} "
+                    "columns"
                 )
         digits = [name for name in wanted if name.isdigit()]
         if digits:
@@ -280,7 +300,7 @@ _MISSING = ("", "NA", "NaN", "nan", "null", "None", "N/A")
 
 
 def _typed(texts: Sequence[str]) -> tuple[str, list[Any]]:
-    """The type of a column and its values."""
+    """Return the type of a column and its values."""
     stripped = [text.strip() for text in texts]
     if all(_INTEGER.fullmatch(text) for text in stripped):
         return "int64", [int(text) for text in stripped]
@@ -293,17 +313,33 @@ def _typed(texts: Sequence[str]) -> tuple[str, list[Any]]:
 
 
 class TFRecordToMR:
-    """Converts a TFRecord file of `Example` messages.
+    """A converter of a TFRecord file of `Example` messages.
 
-    `feature_dict` says of each feature its `shape`, [] or [n], and its `dtype`, as TensorFlow's `FixedLenFeature` does; any objects with these two will do, types
-    being TensorFlow's or their names. Features of type string are text, or bytes where `bytes_fields` names them. Letters that a field's name may not have become _.
-    Raises ValueError for features that do not fit.
+    * `source`, `destination`: the TFRecord file and the record file.
+    * `feature_dict`: for each feature an object that has its `shape`, [] or [n], and its `dtype`,
+      TensorFlow's or its name, such as TensorFlow's `FixedLenFeature`.
+    * `bytes_fields`: the features of type string that are bytes; the others are text.
+
+    Letters that a field's name may not have become _. Raises ValueError for features that do not
+    fit.
     """
 
     _TYPES = {
-        "string": "string", "bool": "int32", "int8": "int32", "int16": "int32", "int32": "int32", "uint8": "int32", "uint16": "int32",
-        "int64": "int64", "uint32": "int64", "uint64": "int64", "float16": "float32", "float32": "float32", "float64": "float64", "double": "float64",
-    }  # fmt: skip
+        "string": "string",
+        "bool": "int32",
+        "int8": "int32",
+        "int16": "int32",
+        "int32": "int32",
+        "uint8": "int32",
+        "uint16": "int32",
+        "int64": "int64",
+        "uint32": "int64",
+        "uint64": "int64",
+        "float16": "float32",
+        "float32": "float32",
+        "float64": "float64",
+        "double": "float64",
+    }
 
     def __init__(
         self, source: str, destination: str, feature_dict: dict[str, Any], bytes_fields: list[str] | None = None
@@ -334,7 +370,8 @@ class TFRecordToMR:
             return self._TYPES[name]
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(
-                f"TFRecordToMR: feature {key!r} needs a shape and a dtype, one of {', '.join(self._TYPES)}; got {feature!r}"
+                f"TFRecordToMR: feature {key!r} needs a shape and a dtype, one of {', '.join(self._TYPES)}; got "
+                f"{feature!r}"
             ) from error
 
     def _field(self, key: str, feature: Any, as_bytes: bool) -> dict[str, Any]:
@@ -349,7 +386,7 @@ class TFRecordToMR:
         return {"type": kind, "shape": shape}
 
     def run(self) -> MSRStatus:
-        """Write the file; SUCCESS."""
+        """Write the file and return SUCCESS."""
         writer = FileWriter(self.destination)
         writer.add_schema(self.mindrecord_schema, "TFRecord to MindRecord")
         _write_all(writer, (self._row(content, n) for n, content in enumerate(read_records(self.source))))
@@ -368,7 +405,8 @@ class TFRecordToMR:
             text = field["type"] in ("string", "bytes")
             if len(values) != (shape[0] if shape else 1) or isinstance(values, list) != text:
                 raise ValueError(
-                    f"TFRecordToMR: record {number} of {self.source!r} has {len(values)} values for feature {key!r}, not {field}"
+                    f"TFRecordToMR: record {number} of {self.source!r} has {len(values)} values for feature "
+                    f"{key!r}, not {field}"
                 )
             if isinstance(values, list):
                 row[name] = values[0] if field["type"] == "bytes" else self._text(values[0], number)

@@ -1,7 +1,8 @@
 """Encrypted record files: a key, and a pair of functions that encrypt and decrypt a file.
 
-An encrypted file is what the function wrote, four zero bytes, the mode's name in seven letters, and the word ENCRYPT. Decrypted copies live in a temporary folder, readable
-by their owner alone, for as long as a reader is open.
+An encrypted file consists of what the function wrote, four zero bytes, the mode's name in seven
+letters, and the word ENCRYPT. Decrypted copies are kept in a temporary folder, readable only by
+their owner, while a reader is open.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _settings: dict[str, Any] = {"key": None, "encrypt": "AES-GCM", "decrypt": None}
 
 
 def set_enc_key(enc_key: str | None) -> None:
-    """Encrypt the record files that are written from now on, and decrypt those read, with this key of 16, 24 or 32 letters; None: neither.
+    """Set the key that encrypts record files written from now on, and decrypts those read.
 
-    Raises ValueError for other keys.
+    It has 16, 24 or 32 letters; None turns both off. Raises ValueError for other keys.
     """
     if enc_key is not None and not isinstance(enc_key, str):
         raise ValueError(f"set_enc_key: the key must be text, got {type(enc_key).__name__}")
@@ -41,29 +42,34 @@ def _check_mode(operation: str, mode: Any) -> Any:
 
 
 def set_enc_mode(enc_mode: Mode = "AES-GCM") -> None:
-    """Say how to encrypt: a function of (open file, its size, open file to write, key).
+    """Set how to encrypt: a function of (open file, its size, open file to write, key).
 
-    "AES-GCM" is taken, but files cannot be written with it: Mycel has no cipher of its own. Raises ValueError for other values.
+    "AES-GCM" is accepted, but files cannot be written with it: Mycel has no cipher of its own.
+    Raises ValueError for other values.
     """
     _settings["encrypt"] = _check_mode("set_enc_mode", enc_mode)
 
 
 def set_dec_mode(dec_mode: Mode | None = "AES-GCM") -> None:
-    """Say how to decrypt: a function of (open file, its size, open file to write, key), or None for what `set_enc_mode` says.
+    """Set how to decrypt: a function of (open file, its size, open file to write, key).
 
-    The size leaves out the word at the file's end; the eleven bytes before it are not the function's own either. Raises ValueError for other values.
+    None stands for what `set_enc_mode` sets. The size leaves out the word at the file's end; the
+    eleven bytes before it are not the function's own either. Raises ValueError for other values.
     """
     _settings["decrypt"] = None if dec_mode is None else _check_mode("set_dec_mode", dec_mode)
 
 
 def encryption_key() -> str | None:
-    """The key, or None."""
+    """Return the key, or None."""
     key: str | None = _settings["key"]
     return key
 
 
 def encrypted(draft: Draft) -> Draft:
-    """A draft that holds what another does, encrypted where a key is set; the other is discarded then."""
+    """Return a draft with the content of another, encrypted if a key is set.
+
+    The other draft is discarded then.
+    """
     key = encryption_key()
     if key is None:
         return draft
@@ -81,11 +87,12 @@ def encrypted(draft: Draft) -> Draft:
 
 
 def encryption_function() -> Function:
-    """The function that encrypts; Unsupported where it is the built-in cipher."""
+    """Return the function that encrypts; raise Unsupported for the built-in cipher."""
     mode = _settings["encrypt"]
     if not callable(mode):
         raise Unsupported(
-            f"set_enc_mode: {mode!r} is not built in; give set_enc_mode and set_dec_mode functions that encrypt and decrypt"
+            f"set_enc_mode: {mode!r} is not built in; give set_enc_mode and set_dec_mode functions that encrypt and "
+            "decrypt"
         )
     function: Function = mode
     return function
@@ -98,7 +105,10 @@ class Plain:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def path(self, path: str) -> str:
-        """Where the plain content of a file is; RuntimeError where it is encrypted and no key is set, or the other way round."""
+        """Return where the plain content of a file is.
+
+        Raises RuntimeError where the file is encrypted and no key is set, or the other way round.
+        """
         with open(path, "rb") as handle:
             size = os.path.getsize(path)
             handle.seek(max(0, size - len(_END) - len(_OWN)))
@@ -120,7 +130,8 @@ class Plain:
                 )
         if not callable(mode) or tail[: len(_OWN)] != _OWN:
             raise Unsupported(
-                f"the record file {path!r} is encrypted with {tail[: len(_OWN)].decode(errors='replace')}; only files encrypted by a function of yours can be read"
+                f"the record file {path!r} is encrypted with {tail[: len(_OWN)].decode(errors='replace')}; only "
+                "files encrypted by a function of yours can be read"
             )
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="mycel-records-")

@@ -1,7 +1,8 @@
-"""The exceptions of record files, with MindSpore's names, messages' beginnings and error codes.
+"""The exceptions of record files, with MindSpore's names, error codes and beginnings of messages.
 
-An error code packs, from high to low bits, where the program ran (host), that it is an error, its level, the system and module numbers, and the number in
-`EXCEPTIONS`; module numbers are the hundreds of that number, plus one.
+An error code packs, from high to low bits, where the program ran (host), that it is an error, its
+level, the system and module numbers, and the number in `EXCEPTIONS`; module numbers are the
+hundreds of that number, plus one.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ EXCEPTIONS: dict[str, list[int | str]] = {
 
 
 class MSRStatus(IntEnum):
-    """What a conversion ended with."""
+    """The outcome of a conversion."""
 
     SUCCESS = 0
     FAILED = 1
@@ -62,21 +63,21 @@ FAILED = MSRStatus.FAILED
 
 
 class LogRuntime:
-    """Where an error arose: on the host or on a device."""
+    """The origin of an error: the host or a device."""
 
     RT_HOST = 1
     RT_DEVICE = 2
 
 
 class ErrorCodeType:
-    """What an error code stands for: an error or an exception."""
+    """The meaning of an error code: an error or an exception."""
 
     ERROR_CODE = 1
     EXCEPTION_CODE = 2
 
 
 class ErrorLevel:
-    """How grave an error is."""
+    """The severity of an error."""
 
     COMMON_LEVEL = 0
     SUGGESTION_LEVEL = 1
@@ -86,7 +87,9 @@ class ErrorLevel:
 
 
 class MindRecordException(Exception):
-    """The base of all errors of record files; `error_msg` says what is wrong and `error_code` is its number.
+    """The base class of all errors of record files.
+
+    `error_msg` says what is wrong and `error_code` is its number.
 
     >>> from mycel.mindrecord import ParamValueError
     >>> print(ParamValueError("shard_num is 0"))
@@ -104,7 +107,7 @@ class MindRecordException(Exception):
 
     @staticmethod
     def transform_error_code(exception_no: int) -> int:
-        """The error code for a number in `EXCEPTIONS`."""
+        """Return the error code for a number in `EXCEPTIONS`."""
         fields = (
             (LogRuntime.RT_HOST, 30),
             (ErrorCodeType.ERROR_CODE, 28),
@@ -120,7 +123,7 @@ Failure = TypeVar("Failure", bound=MindRecordException)
 
 
 def failure(kind: type[Failure], detail: str) -> Failure:
-    """An error of a kind whose constructor takes no message, with one."""
+    """Return an error with a message, for a kind whose constructor takes none."""
     error = kind()
     error.error_msg = f"{error.error_msg} {detail}"
     return error
@@ -131,7 +134,7 @@ class UnknownError(MindRecordException):
 
 
 class ParamValueError(MindRecordException):
-    """An argument has a value that it may not have."""
+    """An error for an argument of a wrong value."""
 
     def __init__(self, error_detail: object) -> None:
         super().__init__()
@@ -139,7 +142,7 @@ class ParamValueError(MindRecordException):
 
 
 class ParamTypeError(MindRecordException):
-    """An argument has a type that it may not have."""
+    """An error for an argument of a wrong type."""
 
     def __init__(self, param_name: str, expected_type: str) -> None:
         super().__init__()
@@ -147,7 +150,7 @@ class ParamTypeError(MindRecordException):
 
 
 class ParamMissError(MindRecordException):
-    """An argument is missing."""
+    """An error for a missing argument."""
 
     def __init__(self, param_name: str) -> None:
         super().__init__()
@@ -155,7 +158,7 @@ class ParamMissError(MindRecordException):
 
 
 class PathNotExistsError(MindRecordException):
-    """There is no such file or folder."""
+    """An error for a file or folder that does not exist."""
 
     def __init__(self, error_path: object) -> None:
         super().__init__()
@@ -163,7 +166,7 @@ class PathNotExistsError(MindRecordException):
 
 
 class DbConnectionError(MindRecordException):
-    """An index file cannot be opened."""
+    """An error for an index file that cannot be opened."""
 
     def __init__(self, error_detail: object) -> None:
         super().__init__()
@@ -171,7 +174,7 @@ class DbConnectionError(MindRecordException):
 
 
 class MRMOpenError(MindRecordException):
-    """A file cannot be opened."""
+    """An error for a file that cannot be opened."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +182,7 @@ class MRMOpenError(MindRecordException):
 
 
 class MRMOpenForAppendError(MindRecordException):
-    """A file cannot be opened for appending."""
+    """An error for a file that cannot be opened for appending."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,75 +190,75 @@ class MRMOpenForAppendError(MindRecordException):
 
 
 class MRMInvalidPageSizeError(MindRecordException):
-    """A page size is out of range."""
+    """An error for a page size out of range."""
 
 
 class MRMInvalidHeaderSizeError(MindRecordException):
-    """A header size is out of range, or too small for the header."""
+    """An error for a header size that is out of range, or too small for the header."""
 
 
 class MRMSetHeaderError(MindRecordException):
-    """A header cannot be set."""
+    """An error for a header that cannot be set."""
 
 
 class MRMWriteDatasetError(MindRecordException):
-    """Rows cannot be written."""
+    """An error for rows that cannot be written."""
 
 
 class MRMCommitError(MindRecordException):
-    """Files cannot be finished."""
+    """An error for files that cannot be completed."""
 
 
 class MRMLaunchError(MindRecordException):
-    """Reading cannot be started."""
+    """An error for reading that cannot be started."""
 
 
 class MRMFinishError(MindRecordException):
-    """Reading cannot be ended."""
+    """An error for reading that cannot be ended."""
 
 
 class MRMCloseError(MindRecordException):
-    """A file cannot be closed."""
+    """An error for a file that cannot be closed."""
 
 
 class MRMAddSchemaError(MindRecordException):
-    """A schema is given twice."""
+    """An error for a schema that is given twice."""
 
 
 class MRMAddIndexError(MindRecordException):
-    """An index field cannot be added."""
+    """An error for an index field that cannot be added."""
 
 
 class MRMBuildSchemaError(MindRecordException):
-    """A schema cannot be built."""
+    """An error for a schema that cannot be built."""
 
 
 class MRMGetMetaError(MindRecordException):
-    """A schema is needed and was not given."""
+    """An error for a schema that is needed and was not given."""
 
 
 class MRMIndexGeneratorError(MindRecordException):
-    """An index cannot be begun."""
+    """An error for an index that cannot be started."""
 
 
 class MRMGenerateIndexError(MindRecordException):
-    """An index cannot be written."""
+    """An error for an index that cannot be written."""
 
 
 class MRMInitSegmentError(MindRecordException):
-    """Reading by pages cannot be begun."""
+    """An error for reading by pages that cannot be started."""
 
 
 class MRMFetchCandidateFieldsError(MindRecordException):
-    """The index fields cannot be read."""
+    """An error for index fields that cannot be read."""
 
 
 class MRMReadCategoryInfoError(MindRecordException):
-    """The categories of a field cannot be read."""
+    """An error for categories of a field that cannot be read."""
 
 
 class MRMFetchDataError(MindRecordException):
-    """The rows of a category cannot be read."""
+    """An error for rows of a category that cannot be read."""
 
 
 class _Detailed(MindRecordException):
@@ -267,36 +270,36 @@ class _Detailed(MindRecordException):
 
 
 class MRMInvalidSchemaError(_Detailed):
-    """A schema is not one."""
+    """An error for a value that is not a schema."""
 
     _about = "Schema format is error."
 
 
 class MRMValidateDataError(_Detailed):
-    """Rows do not match the schema."""
+    """An error for rows that do not match the schema."""
 
     _about = "Raw data do not match the schema."
 
 
 class MRMDefineIndexError(_Detailed):
-    """A field cannot be an index."""
+    """An error for a field that cannot be an index."""
 
     _about = "Failed to define index field."
 
 
 class MRMDefineBlobError(_Detailed):
-    """A field cannot be a blob."""
+    """An error for a field that cannot be a blob."""
 
     _about = "Failed to define blob field."
 
 
 class MRMUnsupportedSchemaError(_Detailed):
-    """A schema that cannot be read."""
+    """An error for a schema that cannot be read."""
 
     _about = "Schema is not supported."
 
 
 class MRMDefineCategoryError(_Detailed):
-    """A field cannot group rows."""
+    """An error for a field that cannot group rows."""
 
     _about = "Failed to define category field."

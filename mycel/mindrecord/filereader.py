@@ -12,13 +12,17 @@ from mycel.mindrecord.schema import check_consumers
 
 
 class FileReader:
-    """Reads the rows of record files in order, as dictionaries.
+    """A reader of the rows of record files in order, as dictionaries.
 
-    `file_name` is one file, of which all shards are read, or a list of files. Of each row the fields in `columns` are read, all by default. `num_consumer` and
-    `operator` change nothing here. Raises ParamValueError or ParamTypeError for arguments that do not fit, RuntimeError for a file that is not there, and
-    MRMOpenError for one that is no record file or is damaged.
+    * `file_name`: one file, of which all shards are read, or a list of files.
+    * `columns`: the fields to read; all by default.
+    * `num_consumer`, `operator`: without effect.
 
-    Where MindSpore's reader gives an integer for a float without a fraction, and the smallest integer for a large one, this gives the float.
+    Raises ParamValueError or ParamTypeError for arguments that do not fit, RuntimeError for a file
+    that does not exist, and MRMOpenError for one that is damaged or not a record file.
+
+    Where MindSpore's reader gives an integer for a float without a fraction, and the smallest
+    integer for a large one, this gives the float.
     """
 
     def __init__(
@@ -35,18 +39,18 @@ class FileReader:
         self._closed = False
 
     def get_next(self) -> Iterator[dict[str, Any]]:
-        """An iterator over the rows."""
+        """Return an iterator over the rows."""
         for number in range(len(self._records)):
             if self._closed:
                 raise RuntimeError("get_next: the reader is closed")
             yield self._records.row(number)
 
     def schema(self) -> Schema:
-        """The fields of a row: {name: {"type": ...}}, and "shape" for arrays."""
+        """Return the fields of a row: {name: {"type": ...}}, and "shape" for arrays."""
         return {name: dict(field) for name, field in self._records.schema.items()}
 
     def len(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return len(self._records)
 
     def close(self) -> None:

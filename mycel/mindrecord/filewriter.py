@@ -1,7 +1,8 @@
 """Writing record files.
 
-Rows go into temporary files beside the ones asked for. `commit` finishes these with their headers and indexes and then gives them their names, so that a file that has its
-name is whole; a writer that is dropped before leaves nothing behind. Appending writes a copy of the file in the same way.
+Rows go into temporary files beside the requested ones. `commit` completes these with their headers
+and indexes and then renames them, so that a file under its final name is whole; a writer that is
+dropped before leaves nothing behind. Appending writes a copy of the file in the same way.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from mycel.mindrecord.schema import check_filename, check_schema, plain_value, v
 
 
 class _Draft:
-    """A file and its index in the making: temporary files beside those that they will be."""
+    """A file and its index in the making: temporary files beside the final ones."""
 
     def __init__(self, path: str, header: Header, source: str | None = None) -> None:
         self.path = path
@@ -90,12 +91,12 @@ class _Draft:
             yield place, unpack_map(self.handle.read(place.raw[1] - place.raw[0] - 8))
 
     def publish(self) -> None:
-        """Give the files their names."""
+        """Give the files their final names."""
         for draft in self._files:
             draft.publish()
 
     def discard(self) -> None:
-        """Remove the temporary files, those that are still there."""
+        """Remove the temporary files that still exist."""
         self._clean()
 
 
@@ -106,11 +107,13 @@ def _remove(handle: IO[bytes], files: Sequence[Draft]) -> None:
 
 
 class FileWriter:
-    """Writes rows, dictionaries of the fields of a schema, into `shard_num` record files.
+    """A writer of rows into `shard_num` record files.
 
-    With one shard the file is called `file_name`; with more, a number follows. Types are int32, int64, float32, float64, string and bytes, and arrays of the
-    four types of numbers with their `shape`, of which one entry may be -1. The files are there, whole, after `commit`; without `overwrite`, files that
-    are there already are refused. The layout is MindSpore's: either reads the other's files.
+    Rows are dictionaries of the fields of a schema. Types are int32, int64, float32, float64,
+    string and bytes, and arrays of the four numeric types with their `shape`, of which one entry
+    may be -1. One shard is called `file_name`; several have a number at the end. The files exist,
+    whole, after `commit`; without `overwrite`, existing files are refused. The layout is
+    MindSpore's: either reads the other's files.
 
     Raises ParamValueError for arguments out of range.
 
@@ -119,9 +122,11 @@ class FileWriter:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     name = os.path.join(folder, "numbers.mindrecord")
     ...     writer = FileWriter(name)
-    ...     writer.add_schema({"label": {"type": "int32"}, "x": {"type": "float32", "shape": [-1]}}, "two fields")
+    ...     fields = {"label": {"type": "int32"}, "x": {"type": "float32", "shape": [-1]}}
+    ...     writer.add_schema(fields, "two fields")
     ...     writer.add_index(["label"])
-    ...     writer.write_raw_data([{"label": i, "x": np.full(i, 0.5, np.float32)} for i in range(3)])
+    ...     rows = [{"label": i, "x": np.full(i, 0.5, np.float32)} for i in range(3)]
+    ...     writer.write_raw_data(rows)
     ...     writer.commit()
     ...     reader = FileReader(name)
     ...     rows = [(row["label"], row["x"].tolist()) for row in reader.get_next()]
@@ -155,9 +160,9 @@ class FileWriter:
 
     @classmethod
     def open_for_append(cls, file_name: str) -> FileWriter:
-        """A writer that adds rows to a file; its schema, index fields and sizes stay.
+        """Return a writer that adds rows to a file; its schema, index fields and sizes stay.
 
-        Raises MRMOpenForAppendError for a file that is not there or is one of several shards.
+        Raises MRMOpenForAppendError for a file that does not exist or is one of several shards.
         """
         check_filename(file_name)
         for path in (file_name, file_name + ".db"):
@@ -181,9 +186,10 @@ class FileWriter:
         return writer
 
     def add_schema(self, content: dict[str, Field], desc: str | None = None) -> None:
-        """Say which fields rows have, {name: {"type": ...}} or {name: {"type": ..., "shape": [...]}}, and describe them in words.
+        """Set the fields of rows, {name: {"type": ...}} or {name: {"type": ..., "shape": [...]}}.
 
-        Raises MRMInvalidSchemaError for what is no schema, MRMAddSchemaError for a second one.
+        `desc` describes them in words. Raises MRMInvalidSchemaError for other forms, and
+        MRMAddSchemaError for a second schema.
         """
         schema = check_schema(content)
         if self._schema is not None:
@@ -193,8 +199,9 @@ class FileWriter:
     def add_index(self, index_fields: list[str]) -> None:
         """Choose the fields by which `MindPage` finds rows; all plain fields if this is not called.
 
-        Raises ParamTypeError for what is no list of text, MRMGetMetaError without a schema, MRMDefineIndexError for bytes and arrays, MRMAddIndexError for
-        fields that the schema does not have or that are named twice.
+        Raises ParamTypeError unless it is a list of text, MRMGetMetaError without a schema,
+        MRMDefineIndexError for bytes and arrays, and MRMAddIndexError for fields that the schema
+        lacks or that are named twice.
         """
         if not index_fields or not isinstance(index_fields, list):
             raise ParamTypeError("index_fields", "list")
@@ -218,16 +225,18 @@ class FileWriter:
         return self._schema
 
     def set_header_size(self, header_size: int) -> None:
-        """Set the bytes kept for the header, a multiple of 4 from 16 KiB to 128 MiB (16 MiB by default), before rows are written.
+        """Set the bytes reserved for the header, before rows are written.
 
-        Raises MRMInvalidHeaderSizeError otherwise.
+        They are a multiple of 4 from 16 KiB to 128 MiB (16 MiB by default). Raises
+        MRMInvalidHeaderSizeError otherwise.
         """
         self._header_size = self._checked_size(header_size, MIN_HEADER_SIZE, MAX_HEADER_SIZE, MRMInvalidHeaderSizeError)
 
     def set_page_size(self, page_size: int) -> None:
-        """Set the bytes of a page, a multiple of 4 from 32 KiB to 256 MiB (32 MiB by default), before rows are written: no row may be larger.
+        """Set the bytes of a page, before rows are written; no row may be larger.
 
-        Raises MRMInvalidPageSizeError otherwise.
+        They are a multiple of 4 from 32 KiB to 256 MiB (32 MiB by default). Raises
+        MRMInvalidPageSizeError otherwise.
         """
         self._page_size = self._checked_size(page_size, MIN_PAGE_SIZE, MAX_PAGE_SIZE, MRMInvalidPageSizeError)
 
@@ -264,7 +273,8 @@ class FileWriter:
         if twice := same_columns(index_fields):
             raise failure(
                 MRMAddIndexError,
-                f"The index fields {', '.join(map(repr, twice))} are one name in SQLite, or one of the index's own; rename them, or add_index others.",
+                f"The index fields {', '.join(map(repr, twice))} are one name in SQLite, or one of the index's own; "
+                "rename them, or add_index others.",
             )
         addresses = [os.path.basename(path) for path in self._paths]
         self._drafts = [
@@ -279,10 +289,13 @@ class FileWriter:
         return self._drafts
 
     def write_raw_data(self, raw_data: list[dict[str, Any]], parallel_writer: bool = False) -> None:
-        """Write rows. Consecutive ones go to one shard, so that shards grow evenly; with `parallel_writer` all rows of a call go to one shard, in turn.
+        """Write rows.
 
-        Rows that do not match the schema are left out, with a warning in the log. Raises ParamTypeError for what is no list of dictionaries,
-        MRMValidateDataError for integers beyond their type, MRMWriteDatasetError for rows larger than a page, and RuntimeError where no row is left.
+        Consecutive rows go to one shard, so that shards grow evenly; with `parallel_writer` all
+        rows of a call go to one shard, in turn. Rows that do not match the schema are left out,
+        with a warning in the log. Raises ParamTypeError unless the rows are a list of dictionaries,
+        MRMValidateDataError for integers beyond their type, MRMWriteDatasetError for rows larger
+        than a page, and RuntimeError where no row is left.
         """
         if not isinstance(parallel_writer, bool):
             raise TypeError(f"write_raw_data: parallel_writer must be a bool, got {parallel_writer!r}")
@@ -310,7 +323,10 @@ class FileWriter:
         self._calls += 1
 
     def _shares(self, drafts: Sequence[_Draft], count: int) -> list[int]:
-        """How many rows each shard takes: as many each, the remaining ones those with the fewest rows."""
+        """Return how many rows each shard takes: equally many.
+
+        The remaining ones go to the shards with the fewest rows.
+        """
         if self._parallel:
             return [count if shard == self._calls % len(drafts) else 0 for shard in range(len(drafts))]
         each, left = divmod(count, len(drafts))
@@ -318,7 +334,7 @@ class FileWriter:
         return [each + (shard in poorest) for shard in range(len(drafts))]
 
     def commit(self) -> None:
-        """Finish the files and their indexes and give them their names; nothing is left behind where this fails."""
+        """Complete the files and their indexes and rename them; a failure leaves nothing behind."""
         if self._committed and self._drafts is None:
             raise RuntimeError("commit: the files are committed already")
         drafts = self._opened()
@@ -327,7 +343,7 @@ class FileWriter:
             for draft in drafts:
                 draft.finish(schema)
             for draft in drafts:
-                # An index without its file is refused by readers, a file with the index of another one is not.
+                # Readers refuse an index without its file, but not a file with another's index.
                 if os.path.exists(draft.path + ".db"):
                     os.remove(draft.path + ".db")
             for draft in drafts:

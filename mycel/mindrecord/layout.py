@@ -1,9 +1,12 @@
 """The layout of one record file.
 
-A file is a header and pages. The header's first eight bytes, little-endian, are the length of the JSON text that follows; the header fills `header_size` bytes, and
-page n starts at `header_size + n * page_size`. A *blob page* holds the blobs of consecutive rows, a *raw page* their plain fields, each row after its length in eight
-bytes, little-endian. The rows of one blob page are a *row group*; the plain fields of a group lie together, in one raw page, which may hold several groups: when
-a growing group no longer fits behind the others, it moves to a page of its own, and the place that it leaves is not used again.
+A file is a header and pages. The header's first eight bytes, little-endian, are the length of the
+JSON text that follows; the header fills `header_size` bytes, and page n starts at `header_size + n
+* page_size`. A *blob page* holds the blobs of consecutive rows, a *raw page* their plain fields,
+  each row after its length in eight bytes, little-endian. The rows of one blob page are a *row
+  group*; the plain fields of a group lie together, in one raw page, which may hold several groups:
+  when a growing group no longer fits behind the others, it moves to a page of its own, and the
+  place that it leaves is not used again.
 """
 
 from __future__ import annotations
@@ -30,7 +33,10 @@ FIELD_NAME = re.compile(r"[0-9a-zA-Z_]+")
 
 @dataclass
 class Page:
-    """One page: its place in the file, the rows of a blob page, the groups of a raw page (number and offset), and how many bytes it holds."""
+    """One page of a file: its place, its content, and how many bytes it holds.
+
+    A blob page has rows, a raw page groups (number and offset).
+    """
 
     page_id: int
     page_type: str
@@ -41,7 +47,7 @@ class Page:
     size: int = 0
 
     def described(self, shard: int) -> dict[str, Any]:
-        """The page as the header has it."""
+        """Return the page in the form of the header."""
         return {
             "end_row_id": self.end_row,
             "page_id": self.page_id,
@@ -56,7 +62,7 @@ class Page:
 
 @dataclass
 class Header:
-    """All that a file says about itself."""
+    """All that a file states about itself."""
 
     schema: Schema
     blob_fields: list[str]
@@ -70,7 +76,10 @@ class Header:
     pages: list[Page] = field(default_factory=list)
 
     def pack(self) -> bytes:
-        """The bytes at the start of the file; MRMInvalidHeaderSizeError if they are more than `header_size`."""
+        """Return the bytes at the start of the file.
+
+        Raises MRMInvalidHeaderSizeError if they are more than `header_size`.
+        """
         schema = {
             "blob_fields": self.blob_fields,
             "desc": self.description,
@@ -95,13 +104,14 @@ class Header:
         if len(text) + 8 > self.header_size:
             raise failure(
                 MRMInvalidHeaderSizeError,
-                f"The header takes {len(text) + 8} bytes, more than the {self.header_size} that it has; call set_header_size",
+                f"The header takes {len(text) + 8} bytes, more than the {self.header_size} that it has; call "
+                "set_header_size",
             )
         return len(text).to_bytes(8, "little") + text
 
     @staticmethod
     def read(path: str) -> Header:
-        """The header of a file; MRMOpenError where the file is none of ours."""
+        """Read the header of a file; raise MRMOpenError for other kinds of files."""
         size = os.path.getsize(path)
         with open(path, "rb") as handle:
             length = int.from_bytes(handle.read(8), "little")
@@ -116,7 +126,7 @@ class Header:
             raise failure(MRMOpenError, f"{path!r} is not a record file: its header is damaged ({error!r})") from error
 
     def check(self) -> None:
-        """ValueError where what the header says is not a file that could have been written."""
+        """Raise ValueError where the header describes a file that cannot have been written."""
         for name, entry in self.schema.items():
             if not isinstance(entry, dict) or entry.get("type") not in (
                 ARRAY_TYPES if "shape" in entry else PLAIN_TYPES
@@ -176,7 +186,7 @@ def _known(schema: Schema, name: str) -> str:
 
 @dataclass
 class Place:
-    """Where a row lies: its raw page and the bytes of it, its group, and its blob page and the bytes of that."""
+    """The place of a row: its raw page and bytes, its group, and its blob page and bytes."""
 
     raw_page: int
     raw: tuple[int, int]
@@ -186,7 +196,7 @@ class Place:
 
 
 class ShardWriter:
-    """Puts rows into the pages of one open file."""
+    """A writer of rows into the pages of one open file."""
 
     def __init__(self, handle: IO[bytes], header: Header) -> None:
         self.handle = handle
@@ -195,13 +205,17 @@ class ShardWriter:
         self._raw = _last(header.pages, RAW)
 
     def append(self, plain: Sequence[bytes], blobs: Sequence[bytes]) -> None:
-        """Write rows, given as their packed maps and blobs; MRMWriteDatasetError where one is larger than a page."""
+        """Write rows, given as their packed maps and blobs.
+
+        Raises MRMWriteDatasetError where one is larger than a page.
+        """
         for name, contents in (("plain fields", plain), ("bytes and arrays", blobs)):
             largest = max(map(len, contents), default=0) + 8
             if largest > self.header.page_size:
                 raise failure(
                     MRMWriteDatasetError,
-                    f"The {name} of a row take {largest} bytes, more than a page of {self.header.page_size}; call set_page_size",
+                    f"The {name} of a row take {largest} bytes, more than a page of {self.header.page_size}; call "
+                    "set_page_size",
                 )
         plain = [len(content).to_bytes(8, "little") + content for content in plain]
         blobs = [len(content).to_bytes(8, "little") + content for content in blobs]
@@ -218,7 +232,7 @@ class ShardWriter:
         self.handle.write(self.header.pack())
 
     def _cuts(self, plain: Sequence[bytes], blobs: Sequence[bytes]) -> tuple[int, list[tuple[int, int]]]:
-        """How many rows go to the present group, and the ranges of rows of new groups."""
+        """Return how many rows go to the present group, and the ranges of rows of new groups."""
         limit = self.header.page_size
         blob_size = self._blob.size if self._blob else 0
         raw_size = self._raw.size - self._raw.groups[-1][1] if self._raw and self._raw.groups else 0
@@ -253,7 +267,7 @@ class ShardWriter:
             self._blob.end_row += high - low
 
     def _make_room(self, extra: int) -> None:
-        """Move the last group to a page of its own where `extra` bytes more of it would not fit."""
+        """Move the last group to a page of its own if `extra` bytes more of it would not fit."""
         page = self._raw
         if not page or not page.groups or not extra or page.size + extra <= self.header.page_size:
             return
@@ -280,7 +294,7 @@ class ShardWriter:
             self._put(self._raw, plain[low:high])
 
     def places(self) -> list[Place]:
-        """Where every row lies, found by walking through the pages."""
+        """Return the place of every row, found by walking through the pages."""
         blob_pages = [page for page in self.header.pages if page.page_type == BLOB]
         found: list[Place] = []
         for page in self.header.pages:

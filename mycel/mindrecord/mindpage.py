@@ -18,9 +18,10 @@ from mycel.mindrecord.schema import check_consumers
 
 
 class MindPage:
-    """Reads rows that share a value of an index field, `num_row` at a time.
+    """A reader of rows that share a value of an index field, `num_row` at a time.
 
-    `file_name` is one file, of which all shards are read, or a list of files; `num_consumer` changes nothing here.
+    `file_name` is one file, of which all shards are read, or a list of files; `num_consumer` has no
+    effect.
 
     >>> import tempfile, os
     >>> from mycel.mindrecord import FileWriter, MindPage
@@ -46,12 +47,15 @@ class MindPage:
 
     @property
     def candidate_fields(self) -> list[str]:
-        """The index fields, by which rows can be grouped."""
+        """Return the index fields, by which rows can be grouped."""
         return list(self._records.index_fields)
 
     @property
     def category_field(self) -> str | None:
-        """The field by which rows are grouped: set it to one of `candidate_fields`; MRMDefineCategoryError otherwise."""
+        """Return the field by which rows are grouped.
+
+        Set it to one of `candidate_fields`; MRMDefineCategoryError otherwise.
+        """
         return self._category_field
 
     @category_field.setter
@@ -71,7 +75,10 @@ class MindPage:
         return self._categories
 
     def read_category_info(self) -> str:
-        """The values of the category field as JSON: for each its name as text, its number and how many rows have it."""
+        """Return the values of the category field as JSON.
+
+        Each has its name as text, its number, and how many rows have it.
+        """
         groups = [
             {"count": len(rows), "id": number, "name": name}
             for number, (name, rows) in enumerate(self._grouped().items())
@@ -81,9 +88,10 @@ class MindPage:
         )
 
     def read_at_page_by_id(self, category_id: int, page: int, num_row: int) -> list[dict[str, Any]]:
-        """The rows of a page of the category with this number; pages hold `num_row` rows.
+        """Return the rows of a page of the category with this number; pages hold `num_row` rows.
 
-        Raises ParamValueError for numbers that are negative, MRMFetchDataError for a category or a page that does not exist.
+        Raises ParamValueError for negative numbers, and MRMFetchDataError for a category or a page
+        that does not exist.
         """
         if isinstance(category_id, bool) or not isinstance(category_id, int) or category_id < 0:
             raise ParamValueError(f"category_id must be an integer that is not negative, got {category_id!r}")
@@ -93,7 +101,10 @@ class MindPage:
         return self._page(groups[category_id], page, num_row)
 
     def read_at_page_by_name(self, category_name: str, page: int, num_row: int) -> list[dict[str, Any]]:
-        """The rows of a page of the category with this value, as text; see `read_at_page_by_id`."""
+        """Return the rows of a page of the category with this value, as text.
+
+        `read_at_page_by_id` explains the parameters.
+        """
         if not isinstance(category_name, str):
             raise ParamValueError(f"category_name must be text, got {category_name!r}")
         groups = self._grouped()

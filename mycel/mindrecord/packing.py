@@ -1,10 +1,12 @@
-"""How one row is laid out in bytes.
+"""The bytes of one row.
 
-The plain fields of a row (numbers and text) are a MessagePack map, its keys in order, every number in its shortest form: a float takes four bytes where these give it
-exactly. The other fields (bytes and arrays) are a *blob*: one after the other by name, each after its length in eight bytes, big-endian; a lone field has no length. Arrays
-of floats are their little-endian values. Arrays of integers are packed: their number in four bytes, big-endian; two bits for each, four to a byte from the high
-bits down, that say whether it takes 1, 2, 4 or 8 bytes; then the integers, little-endian. A row without plain fields has the map {"id": 0}, one without others four zero
-bytes.
+The plain fields of a row (numbers and text) are a MessagePack map, with keys in order and every
+number in its shortest form: a float takes four bytes where these give it exactly. The other fields
+(bytes and arrays) are a *blob*: they follow each other by name, each after its length in eight
+bytes, big-endian; a single field has no length. Arrays of floats are their little-endian values.
+Arrays of integers are packed: their number in four bytes, big-endian; two bits for each, four to a
+byte from the high bits down, that say whether it takes 1, 2, 4 or 8 bytes; then the integers,
+little-endian. A row without plain fields has the map {"id": 0}, one without others four zero bytes.
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ _LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
 
 
 def blob_fields(schema: Mapping[str, Field]) -> list[str]:
-    """The fields that are bytes or arrays, in order."""
+    """Return the fields that are bytes or arrays, in order."""
     return sorted(name for name, field in schema.items() if field["type"] == "bytes" or "shape" in field)
 
 
 def pack_map(row: Mapping[str, Any]) -> bytes:
-    """The MessagePack form of a map from text to integers, floats and text, keys in order.
+    """Return the MessagePack form of a map from text to integers, floats and text.
+
+    Its keys are in order.
 
     >>> from mycel.mindrecord.packing import pack_map, unpack_map
     >>> pack_map({"x": 5, "a": 0.5}).hex()
@@ -84,15 +88,24 @@ def _pack_value(value: Any) -> bytes:
 
 
 _FIXED = {
-    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
-}  # fmt: skip
+    0xCA: ">f",
+    0xCB: ">d",
+    0xCC: ">B",
+    0xCD: ">H",
+    0xCE: ">I",
+    0xCF: ">Q",
+    0xD0: ">b",
+    0xD1: ">h",
+    0xD2: ">i",
+    0xD3: ">q",
+}
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _TEXT_SIZES = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
 _MAP_SIZES = {0xDE: ">H", 0xDF: ">I"}
 
 
 def unpack_map(content: bytes) -> dict[str, Any]:
-    """The map that `pack_map` packed; ValueError where the bytes are no such map."""
+    """Return the map that `pack_map` packed; raise ValueError for other bytes."""
     try:
         value, end = _unpack(content, 0)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -132,7 +145,7 @@ def _unpack(content: bytes, at: int, outermost: bool = True) -> tuple[Any, int]:
 
 
 def checked_value(name: str, value: Any, field: Mapping[str, Any]) -> Any:
-    """A plain value as its field's type has it; ValueError where it is of another."""
+    """Return a plain value in its field's type; raise ValueError for other types."""
     kind = field["type"]
     if kind == "string":
         if isinstance(value, str):
@@ -152,7 +165,7 @@ def _size(content: bytes, at: int, short: int, form: str | None) -> tuple[int, i
 
 
 def pack_integers(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
-    """Integers of a flat array, each in as few bytes as it takes.
+    """Pack the integers of a flat array, each into as few bytes as it takes.
 
     >>> import numpy as np
     >>> from mycel.mindrecord.packing import pack_integers, unpack_integers
@@ -176,7 +189,7 @@ def pack_integers(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 
 
 def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """The array that `pack_integers` packed; ValueError where the bytes are none."""
+    """Return the array that `pack_integers` packed; raise ValueError for other bytes."""
     if len(content) < 4:
         raise ValueError(f"{len(content)} bytes are too few for an array of integers")
     (count,) = struct.unpack_from(">I", content)
@@ -207,7 +220,7 @@ def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]
 
 
 def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequence[str]) -> tuple[bytes, int]:
-    """The blob of a row, and how many bytes packing integers saved."""
+    """Return the blob of a row, and how many bytes packing integers saved."""
     parts = []
     saved = 0
     for name in names:
@@ -229,7 +242,10 @@ def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequen
 def unpack_blob(
     content: bytes, schema: Mapping[str, Field], names: Sequence[str], wanted: Sequence[str]
 ) -> dict[str, Any]:
-    """The wanted fields of a blob whose fields are `names`."""
+    """Return the wanted fields of a blob.
+
+    `names` are its fields, and `schema` holds their types.
+    """
     found = {}
     at = 0
     for name in names:

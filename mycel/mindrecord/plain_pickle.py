@@ -1,8 +1,10 @@
-"""The data in a pickle, and nothing that runs: what CIFAR's files hold.
+"""Reading the data in a pickle without running anything, for CIFAR's files.
 
-A pickle is a program, and NumPy's own constructors are enough to make it a harmful one: an array of objects over given bytes is an array of pointers. So none of them is called. The
-operations are looked through first: those that make objects of classes, and numbers of places that are larger than the file, are refused. What stands for NumPy's
-names then only keeps what it is given, and arrays of numbers are made of bytes whose count fits their shape.
+A pickle is a program, and NumPy's own constructors are enough to make it a harmful one: an array of
+objects over given bytes is an array of pointers. So none of them is called. The operations are
+inspected first: those that make objects of classes, and position numbers larger than the file, are
+refused. What stands for NumPy's names then only keeps its arguments, and arrays of numbers are made
+of bytes whose count fits their shape.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ _NUMBERS = frozenset(f"{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8))
 
 
 def load(content: bytes) -> Any:
-    """The dictionaries, lists, texts, numbers and arrays of numbers in a pickle; ValueError for what holds anything else, or is damaged."""
+    """Return the dictionaries, lists, texts, numbers and arrays of numbers in a pickle.
+
+    Raises ValueError for a pickle that holds anything else, or is damaged.
+    """
     try:
         for operation, argument, _ in pickletools.genops(content):
             if operation.name in _REFUSED:
@@ -42,7 +47,7 @@ def load(content: bytes) -> Any:
 
 
 class _Type:
-    """Stands for an element type while its pickle is read."""
+    """A placeholder for an element type while its pickle is read."""
 
     __slots__ = ("name", "order")
 
@@ -57,12 +62,11 @@ class _Type:
     def value(self) -> np.dtype[Any]:
         if self.name not in _NUMBERS or self.order not in ("<", ">", "|", "="):
             raise ValueError(f"elements of type {self.name!r:.40} are no numbers")
-        kind: np.dtype[Any] = np.dtype(self.name)
-        return kind.newbyteorder(self.order)  # type: ignore[arg-type,no-any-return]
+        return np.dtype(f"{self.order}{self.name}")
 
 
 class _Array:
-    """Stands for an array while its pickle is read."""
+    """A placeholder for an array while its pickle is read."""
 
     __slots__ = ("state",)
 
@@ -94,9 +98,12 @@ def _encode(text: Any, *_: Any) -> bytes:
 
 
 _KNOWN = {
-    ("numpy", "ndarray"): _Array, ("numpy", "dtype"): _Type, ("_codecs", "encode"): _encode,
-    ("numpy.core.multiarray", "_reconstruct"): _Array, ("numpy._core.multiarray", "_reconstruct"): _Array,
-}  # fmt: skip
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Type,
+    ("_codecs", "encode"): _encode,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,
+}
 
 
 class _Unpickler(pickle.Unpickler):
@@ -107,7 +114,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _plain(found: Any) -> Any:
-    """What stands for arrays, at the top or in a dictionary, as arrays."""
+    """Replace placeholders by arrays, at the top or in a dictionary."""
     if type(found) is dict:
         return {key: value.value() if type(value) is _Array else value for key, value in found.items()}
     return found.value() if type(found) is _Array else found

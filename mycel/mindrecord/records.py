@@ -1,6 +1,7 @@
-"""Reading rows of record files by number: what `FileReader`, `MindPage` and `MindDataset` share.
+"""Reading rows of record files by number, for `FileReader`, `MindPage` and `MindDataset`.
 
-Files are mapped into memory, not read. Whatever a file or its index says is compared with the file's size before it is believed.
+Files are mapped into memory, not read. Whatever a file or its index states is compared with the
+file's size before it is trusted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class _File:
         for part in (path, path + ".db"):
             if not os.path.isfile(part):
                 raise RuntimeError(
-                    f"there is no file {part!r}; a record file needs its index, the file of the same name with .db behind, beside it"
+                    f"there is no file {part!r}; a record file needs its index, the file of the same name with .db "
+                    "behind, beside it"
                 )
         self.path = path
         found = plain.path(path)
@@ -37,7 +39,7 @@ class _File:
             self.content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
 
     def piece(self, page: int, start: int, end: int) -> bytes:
-        """The content of a row's part that takes these bytes of a page, its length among them."""
+        """Return the part of a row that takes these bytes of a page, without its length."""
         base = self.header.header_size + page * self.header.page_size
         if page < 0 or not 0 <= start <= end - 8 or base + end > len(self.content):
             raise failure(
@@ -54,7 +56,10 @@ class _File:
 
 
 class Records:
-    """The rows of record files, in order: all shards of the file that `file_name` names, or just the files of a list."""
+    """The rows of record files, in order.
+
+    They are all shards of the file that `file_name` names, or just the files of a list.
+    """
 
     def __init__(self, file_name: str | Sequence[str], columns: Sequence[str] | None = None) -> None:
         if not isinstance(file_name, (str, tuple, list)):
@@ -104,11 +109,11 @@ class Records:
         return self._ends[-1]
 
     def sizes(self) -> list[int]:
-        """The number of rows of each file."""
+        """Return the number of rows of each file."""
         return [len(file.places) for file in self._files]
 
     def row(self, number: int) -> dict[str, Any]:
-        """A row: its plain fields, then its bytes and arrays."""
+        """Return a row: its plain fields, then its bytes and arrays."""
         shard = bisect.bisect_right(self._ends, number)
         file = self._files[shard]
         place = file.places[number - (self._ends[shard - 1] if shard else 0)]
@@ -131,7 +136,10 @@ class Records:
         return row
 
     def categories(self, field: str) -> dict[str, list[int]]:
-        """The numbers of the rows for every value of an index field, as text, in the order of the text."""
+        """Return the numbers of the rows for every value of an index field.
+
+        Values are text, in its order.
+        """
         found: dict[str, list[int]] = {}
         for shard, file in enumerate(self._files):
             start = self._ends[shard - 1] if shard else 0
@@ -140,7 +148,7 @@ class Records:
         return dict(sorted(found.items()))
 
     def close(self) -> None:
-        """Close the files; no row can be read after it."""
+        """Close the files; no row can be read afterwards."""
         for file in self._files:
             file.content.close()
         self._plain.close()

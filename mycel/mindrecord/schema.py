@@ -1,4 +1,4 @@
-"""The checks of names, schemas and rows that go into record files."""
+"""Checks of the names, schemas and rows that go into record files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from mycel.mindrecord.packing import Field, Schema
 
 _FORBIDDEN = set("\\/:*?\"<>|`&';")
 _TAKES: dict[str, tuple[str, ...]] = {
-    "int": ("int32", "int64"), "float": ("float32", "float64"), "str": ("string",), "bytes": ("bytes",), "ndarray": ARRAY_TYPES,
-    "int32": ("int32",), "int64": ("int64",), "float32": ("float32",), "float64": ("float64",),
-}  # fmt: skip
+    "int": ("int32", "int64"),
+    "float": ("float32", "float64"),
+    "str": ("string",),
+    "bytes": ("bytes",),
+    "ndarray": ARRAY_TYPES,
+    "int32": ("int32",),
+    "int64": ("int64",),
+    "float32": ("float32",),
+    "float64": ("float64",),
+}
 
 
 def check_filename(path: Any) -> str:
-    """The path of a file that may be a record file; ParamValueError otherwise."""
+    """Return the path of a file that may be a record file; raise ParamValueError otherwise."""
     if not isinstance(path, str) or not path:
         raise ParamValueError(f"a file name must be text that is not empty, got {path!r}")
     name = os.path.basename(path)
@@ -29,20 +36,21 @@ def check_filename(path: Any) -> str:
         raise ParamValueError(f"the file name {path!r} ends in '/'")
     if set(name) & _FORBIDDEN or name != name.strip(" "):
         raise ParamValueError(
-            f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a space"
+            f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a "
+            "space"
         )
     return path
 
 
 def check_consumers(num_consumer: Any) -> None:
-    """ParamValueError unless this is a number of readers, which is at most the number of processors."""
+    """Raise ParamValueError unless this is a number of readers, at most that of processors."""
     most = max(os.cpu_count() or 1, 4)
     if isinstance(num_consumer, bool) or not isinstance(num_consumer, int) or not 1 <= num_consumer <= most:
         raise ParamValueError(f"num_consumer must be an integer within [1, {most}], got {num_consumer!r}")
 
 
 def check_schema(content: Any) -> Schema:
-    """A copy of a schema; MRMInvalidSchemaError where it is none."""
+    """Return a copy of a schema; raise MRMInvalidSchemaError for other values."""
     if not isinstance(content, dict) or not content:
         raise MRMInvalidSchemaError(f"expected a dictionary of fields, at least one, got {content!r}")
     for name, field in content.items():
@@ -63,7 +71,7 @@ def check_schema(content: Any) -> Schema:
 
 
 def _mismatch(row: Mapping[str, Any], schema: Mapping[str, Field]) -> str | None:
-    """What is wrong with a row, None if nothing."""
+    """Return what is wrong with a row, or None."""
     for name, field in schema.items():
         if name not in row:
             return f"there is no field {name!r}"
@@ -86,9 +94,10 @@ def _mismatch(row: Mapping[str, Any], schema: Mapping[str, Field]) -> str | None
 
 
 def valid_rows(rows: Any, schema: Mapping[str, Field]) -> list[dict[str, Any]]:
-    """The rows that match the schema; of each of the others the log tells why it is left out.
+    """Return the rows that match the schema; log why each of the others is left out.
 
-    Raises ParamTypeError for what are no rows, MRMValidateDataError for integers beyond their type, and RuntimeError where no row is left.
+    Raises ParamTypeError for values that are not rows, MRMValidateDataError for integers beyond
+    their type, and RuntimeError where no row is left.
     """
     if not isinstance(rows, list):
         raise ParamTypeError("raw_data", "list")
@@ -115,12 +124,15 @@ def valid_rows(rows: Any, schema: Mapping[str, Field]) -> list[dict[str, Any]]:
 
 
 def plain_value(value: Any) -> Any:
-    """A number as Python's own."""
+    """Return a NumPy number as Python's own."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def check_columns(columns: Sequence[str] | None, schema: Mapping[str, Field]) -> list[str] | None:
-    """The names of columns that are to be read; None for all. ParamTypeError or ParamValueError where they are not fields."""
+    """Return the names of columns to read; None for all.
+
+    Raises ParamTypeError or ParamValueError where they are not fields.
+    """
     if not columns:
         return None
     if not isinstance(columns, list) or any(not isinstance(name, str) for name in columns):

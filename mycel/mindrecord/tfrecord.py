@@ -1,8 +1,10 @@
 """TFRecord files: records, and the `Example` messages in them.
 
-A record is its length in eight bytes, little-endian, four bytes of checksum of these, the content, and four bytes of checksum of that. The checksum is CRC-32C, turned by
-15 bits and increased by a constant. Lengths are checked by it before they are believed; contents are not. An `Example` is a Protocol Buffers message: field 1
-holds `Features`, whose field 1 is a map from names to `Feature`, whose field 1, 2 or 3 is a list, in field 1, of bytes, floats or integers.
+A record is its length in eight bytes, little-endian, four bytes of checksum of these, the content,
+and four bytes of checksum of that. The checksum is CRC-32C, rotated by 15 bits and increased by a
+constant. Lengths are checked by it before they are trusted; contents are not checked. An `Example`
+is a Protocol Buffers message: field 1 holds `Features`, whose field 1 is a map from names to
+`Feature`, whose field 1, 2 or 3 is a list, in field 1, of bytes, floats or integers.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _TABLE = _table()
 
 
 def checksum(content: bytes) -> int:
-    """The CRC-32C (Castagnoli; RFC 3720) of some bytes.
+    """Return the CRC-32C (Castagnoli; RFC 3720) of some bytes.
 
     >>> from mycel.mindrecord.tfrecord import checksum
     >>> hex(checksum(b"123456789"))
@@ -46,7 +48,7 @@ def checksum(content: bytes) -> int:
 
 
 def masked_checksum(content: bytes) -> int:
-    """The checksum of some bytes as TFRecord files have it.
+    """Return the checksum of some bytes in the form of TFRecord files.
 
     >>> from mycel.mindrecord.tfrecord import masked_checksum
     >>> hex(masked_checksum(b"123456789"))
@@ -61,7 +63,10 @@ def _open(path: str, compression: str) -> IO[bytes] | Inflated:
 
 
 def _content(handle: IO[bytes] | Inflated, size: int) -> bytes:
-    """The next `size` bytes, fewer at the end: what a record claims to have is not allocated before it is there."""
+    """Return the next `size` bytes, fewer at the end.
+
+    What a record claims to have is not allocated before it is there.
+    """
     parts: list[bytes] = []
     while size and (part := handle.read(min(size, PIECE))):
         parts.append(part)
@@ -70,7 +75,7 @@ def _content(handle: IO[bytes] | Inflated, size: int) -> bytes:
 
 
 def _size(path: str, number: int, head: bytes) -> int:
-    """How long a record is, from its first twelve bytes."""
+    """Return the length of a record, from its first twelve bytes."""
     if len(head) < 12:
         raise ValueError(f"{path!r} ends within record {number}")
     size, check = struct.unpack("<QI", head)
@@ -82,7 +87,11 @@ def _size(path: str, number: int, head: bytes) -> int:
 
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
-    """The contents of the records of a file; `compression` is "", "GZIP" or "ZLIB". ValueError where the file is none or is cut off."""
+    """Yield the contents of the records of a file.
+
+    `compression` is "", "GZIP" or "ZLIB". Raises ValueError where the file is of another format or
+    is cut off.
+    """
     with _open(path, compression) as handle:
         number = 0
         while head := handle.read(12):
@@ -95,7 +104,10 @@ def read_records(path: str, compression: str = "") -> Iterator[bytes]:
 
 
 def record_spans(path: str) -> list[tuple[int, int]]:
-    """Where the contents of the records of an uncompressed file start, and how long they are; ValueError where the file is none or is cut off."""
+    """Return where the contents of the records of an uncompressed file start, and their lengths.
+
+    Raises ValueError where the file is of another format or is cut off.
+    """
     spans: list[tuple[int, int]] = []
     with open(path, "rb") as handle:
         total = os.fstat(handle.fileno()).st_size
@@ -130,7 +142,9 @@ def _feature(content: bytes) -> Values:
 
 
 def parse_example(content: bytes) -> dict[str, Values]:
-    """The features of an `Example`: lists of bytes, float32 or int64 arrays of one axis. ValueError where it is none.
+    """Return the features of an `Example`: lists of bytes, or float32 or int64 arrays of one axis.
+
+    Raises ValueError for other messages.
 
     >>> from mycel.mindrecord.tfrecord import parse_example
     >>> parse_example(bytes.fromhex("0a0c0a0a0a01781205") + bytes.fromhex("1a030a0105"))

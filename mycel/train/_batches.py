@@ -17,7 +17,7 @@ import numpy as np
 from mycel.base.dtype import from_any
 from mycel.core.tensor import Tensor, make
 from mycel.dataset import config
-from mycel.dataset.core import Dataset
+from mycel.dataset.pipeline import Dataset
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
 from mycel.train._background import Ahead

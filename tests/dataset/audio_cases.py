@@ -1,7 +1,7 @@
 """Calls of audio transforms whose values are known, and the inputs they are given.
 
-`python -m tests.dataset.audio_cases`, where the real MindSpore 2.10 is installed, evaluates every call with it and writes
-expected_audio.npz: for each call an array, or an array for each result.
+`python -m tests.dataset.audio_cases`, where the real MindSpore 2.10 is installed, evaluates every
+call with it and writes expected_audio.npz: for each call an array, or an array for each result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def _wave(*shape: int, scale: float = 0.6) -> Any:
 
 
 def _voice() -> Any:
-    """A second of faint noise-like sines at 8 kHz, then half a second of a loud hum with overtones, two channels."""
+    """A second of faint noise-like sines at 8 kHz, then half a second of a loud hum with overtones,
+    two channels.
+    """
     n = np.arange(12000, dtype=np.float64)
     faint = 1e-3 * np.sin(0.013 * n * n)
     loud = 0.4 * np.sin(2 * np.pi * 200 / 8000 * n) + 0.2 * np.sin(2 * np.pi * 600 / 8000 * n)
@@ -130,7 +132,10 @@ _OTHERS: list[tuple[str, tuple[str, ...]]] = [
     ("SlidingWindowCmn(5, 3, False, True)", ("power", "power64", "power2d")),
     ("SlidingWindowCmn(4, 3, True, True)", ("power", "power64", "power2d")),
     ("Flanger(8000)", ("stereo", "stereo64", "batch", "long", "loud", "whole", "half")),
-    ("Flanger(8000, 1.0, 3.0, 20.0, 50.0, 2.0, 60.0, Modulation.TRIANGULAR, Interpolation.QUADRATIC)", ("long", "stereo64", "batch")),
+    (
+        "Flanger(8000, 1.0, 3.0, 20.0, 50.0, 2.0, 60.0, Modulation.TRIANGULAR, Interpolation.QUADRATIC)",
+        ("long", "stereo64", "batch"),
+    ),
     ("Flanger(8000, 0.5, 1.0, -20.0, 80.0, 5.0, 10.0, Modulation.SINUSOIDAL, Interpolation.QUADRATIC)", ("long",)),
     ("Phaser(8000)", ("long",)),
     ("Phaser(8000, sinusoidal=False, decay=0.8)", ("long64",)),
@@ -173,11 +178,22 @@ _OTHERS: list[tuple[str, tuple[str, ...]]] = [
     ("MelScale(5, 8000, 100.0, 3500.0, 9)", ("power", "power64", "power2d")),
     ("MelScale(4, 8000, n_stft=9, norm=NormType.SLANEY, mel_type=MelType.SLANEY)", ("power", "power64")),
     ("MelSpectrogram(8000, 64, n_mels=6)", ("long", "mono")),
-    ("MelSpectrogram(8000, 64, 50, 20, 100.0, 3000.0, 3, 6, WindowType.HAMMING, 1.0, True, False, BorderType.EDGE, True, NormType.SLANEY, MelType.SLANEY)", ("long",)),
+    (
+        "MelSpectrogram(8000, 64, 50, 20, 100.0, 3000.0, 3, 6, WindowType.HAMMING, 1.0, True, False, "
+        "BorderType.EDGE, True, NormType.SLANEY, MelType.SLANEY)",
+        ("long",),
+    ),
     ("MFCC(8000, 4, melkwargs={**_MEL, 'n_fft': 64, 'win_length': 64, 'hop_length': 32, 'n_mels': 6})", ("long",)),
-    ("MFCC(8000, 4, 2, NormMode.NONE, True, {**_MEL, 'n_fft': 64, 'win_length': 64, 'hop_length': 20, 'n_mels': 6})", ("long",)),
+    (
+        "MFCC(8000, 4, 2, NormMode.NONE, True, {**_MEL, 'n_fft': 64, 'win_length': 64, 'hop_length': 20, 'n_mels': 6})",
+        ("long",),
+    ),
     ("LFCC(8000, 6, 4, speckwargs={**_SPECTRUM, 'n_fft': 64, 'win_length': 64, 'hop_length': 32})", ("long",)),
-    ("LFCC(8000, 6, 4, 100.0, 3000.0, 2, NormMode.NONE, True, {**_SPECTRUM, 'n_fft': 64, 'win_length': 50, 'hop_length': 20})", ("long",)),
+    (
+        "LFCC(8000, 6, 4, 100.0, 3000.0, 2, NormMode.NONE, True, {**_SPECTRUM, 'n_fft': 64, 'win_length': 50, "
+        "'hop_length': 20})",
+        ("long",),
+    ),
     ("MFCC(8000)", ("hum",)),
     ("LFCC(8000)", ("hum",)),
     ("MelSpectrogram(8000)", ("hum",)),
@@ -195,8 +211,11 @@ _OTHERS: list[tuple[str, tuple[str, ...]]] = [
     ("DetectPitchFrequency(8000)", ("hum", "hum64")),
     ("DetectPitchFrequency(8000, 0.005, 3, 100, 2000)", ("hum", "long")),
     ("Vad(8000)", ("long", "long64")),
-    ("Vad(8000, 1e3, search_time=0.02, measure_freq=100.0, pre_trigger_time=0.005, measure_duration=0.02)", ("long", "long64")),
-]  # fmt: skip
+    (
+        "Vad(8000, 1e3, search_time=0.02, measure_freq=100.0, pre_trigger_time=0.005, measure_duration=0.02)",
+        ("long", "long64"),
+    ),
+]
 INPUTS["inverse"] = _wave(2, 9, 8, 2).astype(np.float32)
 INPUTS["inverse64"] = _wave(2, 9, 8, 2)
 CASES: list[tuple[str, str]] = [
@@ -214,7 +233,10 @@ melscale_fbanks(17, 100.0, 3500.0, 5, 8000, NormType.SLANEY, MelType.SLANEY)
 melscale_fbanks(17, 100.0, 3500.0, 5, 8000, NormType.NONE, MelType.SLANEY)
 melscale_fbanks(17, 100.0, 3500.0, 5, 8000, NormType.SLANEY, MelType.HTK)
 """.split("\n")[1:-1]
-_SPECTRUM = "dict(pad=0, window=WindowType.HANN, power=2.0, normalized=False, center=True, pad_mode=BorderType.REFLECT, onesided=True)"
+_SPECTRUM = (
+    "dict(pad=0, window=WindowType.HANN, power=2.0, normalized=False, center=True, "
+    "pad_mode=BorderType.REFLECT, onesided=True)"
+)
 _MEL = "dict(f_min=0.0, f_max=4000.0, norm=NormType.NONE, mel_scale=MelType.HTK)"
 
 

@@ -232,7 +232,8 @@ def wider_face(folder: Path) -> None:
         folder,
         {
             "wider_face_split/wider_face_train_bbx_gt.txt": train,
-            "wider_face_split/wider_face_val_bbx_gt.txt": f"0--Parade/p2.jpg\n1\n1 2 3 4 1 1 1 1 1 1 \n1--Shake/s2.jpg\n1\n{box}",
+            "wider_face_split/wider_face_val_bbx_gt.txt": "0--Parade/p2.jpg\n1\n1 2 3 4 1 1 1 1 1 1 \n"
+            f"1--Shake/s2.jpg\n1\n{box}",
             "wider_face_split/wider_face_test_filelist.txt": "0--Parade/t1.jpg\n",
         },
     )

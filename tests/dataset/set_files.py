@@ -1,4 +1,6 @@
-"""Small folders in the layouts of well-known data sets, and what of a row is compared with MindSpore's."""
+"""Small folders in the layouts of well-known data sets, and what of a row is compared with
+MindSpore's.
+"""
 
 from __future__ import annotations
 
@@ -132,15 +134,18 @@ def iwslt16(folder: Path) -> None:
             write(
                 folder,
                 {
-                    f"{base}IWSLT16.TED.{part}.de-en.{language}.xml": '<?xml version="1.0" encoding="UTF-8"?>\n<mteval>\n<srcset setid="x" srclang="de">\n<doc docid="1" genre="l">\n'
+                    f"{base}IWSLT16.TED.{part}.de-en.{language}.xml": '<?xml version="1.0" encoding="UTF-8"?>\n'
+                    '<mteval>\n<srcset setid="x" srclang="de">\n<doc docid="1" genre="l">\n'
                     f"<url>http://a</url>\n<title>{part}</title>\n{segments}</doc>\n</srcset>\n</mteval>\n"
                 },
             )
         write(
             folder,
             {
-                f"{base}train.tags.de-en.{language}": f"<url>http://a</url>\n<keywords>k</keywords>\n<title>t {language}</title>\n"
-                f"{language} first line \n second {language}\n<reviewer></reviewer>\n<translator></translator>\nthird {language}\n"
+                f"{base}train.tags.de-en.{language}": f"<url>http://a</url>\n<keywords>k</keywords>\n<title>t "
+                f"{language}</title>\n"
+                f"{language} first line \n second "
+                f"{language}\n<reviewer></reviewer>\n<translator></translator>\nthird {language}\n"
             },
         )
 

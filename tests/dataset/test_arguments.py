@@ -1,4 +1,6 @@
-"""Arguments of the package do something, or a warning says once that they do not; and results of a `per_batch_map` are columns."""
+"""Arguments of the package do something, or a warning says once that they do not; and results of a
+`per_batch_map` are columns.
+"""
 
 from __future__ import annotations
 
@@ -152,5 +154,6 @@ def test_no_other_product_of_matrices_is_left_to_a_library():
                 found.add(path.name)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in products_of:
                 found.add(path.name)
-    # A sparse product and the pieces; three numbers by three; integers; a matrix of the user's, as large as an image squared.
+    # A sparse product and the pieces; three numbers by three; integers; a matrix of the user's, as
+    # large as an image squared.
     assert found <= {"products.py", "filters.py", "warp.py", "color.py", "composition.py"}, found

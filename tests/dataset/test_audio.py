@@ -1,8 +1,9 @@
-"""Transforms of sound, against values that the real MindSpore 2.10 gives (tests/dataset/audio_cases.py tells how they
-were made), and the arguments and inputs that it takes or refuses.
+"""Transforms of sound, against values that the real MindSpore 2.10 gives
+(tests/dataset/audio_cases.py tells how they were made), and the arguments and inputs that it takes
+or refuses.
 
-expected_audio_arguments.json has, for each parameter, what MindSpore did with each of VALUES: take it (.), or raise
-TypeError (T) or ValueError (V).
+expected_audio_arguments.json has, for each parameter, what MindSpore did with each of VALUES: take
+it (.), or raise TypeError (T) or ValueError (V).
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ CALLS: dict[str, list[str | None]] = {call: [None] for call in FUNCTIONS}
 for _call, _name in CASES:
     CALLS.setdefault(_call, []).append(_name)
 
-# How far values may be from MindSpore's, relative to the largest one: it computes float16 in float16, and rounds the
-# coefficients of filters, windows and gains to float32 where the waveform is float64.
+# How far values may be from MindSpore's, relative to the largest one: it computes float16 in
+# float16, and rounds the coefficients of filters, windows and gains to float32 where the waveform
+# is float64.
 TOLERANCES = {"float16": 0.08, "float32": 2e-4, "float64": 2e-5, "int32": 0.0}
 
 
@@ -76,12 +78,40 @@ def test_inputs_are_left_as_they_are() -> None:
 VALUES: list[Any] = [None, "x", True, 1, 0, -1, 2, 1.0, 0.0, -1.0, 0.5, 2.0, 40.0, 101.0, 1e39, 2**31, 2**32]
 ARGUMENTS = json.loads(Path(__file__).with_name("expected_audio_arguments.json").read_text())
 GIVEN: dict[str, Any] = {
-    "sample_rate": 16000, "central_freq": 1000.0, "center_freq": 1000.0, "cutoff_freq": 1000.0, "gain": 1.0, "b0": 0.1, "b1": 0.1,
-    "b2": 0.1, "a0": 1.0, "a1": 0.1, "a2": 0.1, "ref": 1.0, "power": 1.0, "shift": 0.5, "a_coeffs": [1.0, 0.1], "b_coeffs": [0.1, 0.2],
-    "n_stft": 20, "n_mels": 5, "n_mfcc": 5, "mask_start": 0, "mask_width": 1, "mask_value": 0.0, "axis": 1, "mask_param": 2, "rate": 1.5,
-    "n_freqs": 20, "f_min": 0.0, "f_max": 4000.0, "n_filter": 5, "n_steps": 4, "phase_advance": np.zeros((5, 1)),
-}  # fmt: skip
-# Refused when the transform is made, not when it is first called, and of a wrong type, which MindSpore does not notice.
+    "sample_rate": 16000,
+    "central_freq": 1000.0,
+    "center_freq": 1000.0,
+    "cutoff_freq": 1000.0,
+    "gain": 1.0,
+    "b0": 0.1,
+    "b1": 0.1,
+    "b2": 0.1,
+    "a0": 1.0,
+    "a1": 0.1,
+    "a2": 0.1,
+    "ref": 1.0,
+    "power": 1.0,
+    "shift": 0.5,
+    "a_coeffs": [1.0, 0.1],
+    "b_coeffs": [0.1, 0.2],
+    "n_stft": 20,
+    "n_mels": 5,
+    "n_mfcc": 5,
+    "mask_start": 0,
+    "mask_width": 1,
+    "mask_value": 0.0,
+    "axis": 1,
+    "mask_param": 2,
+    "rate": 1.5,
+    "n_freqs": 20,
+    "f_min": 0.0,
+    "f_max": 4000.0,
+    "n_filter": 5,
+    "n_steps": 4,
+    "phase_advance": np.zeros((5, 1)),
+}
+# Refused when the transform is made, not when it is first called, and of a wrong type, which
+# MindSpore does not notice.
 STRICTER = {
     ("MFCC", "sample_rate"): (0, 1),
     ("MFCC", "n_mfcc"): (),
@@ -137,8 +167,15 @@ def test_gains_of_each_kind() -> None:
 
 @pytest.mark.parametrize(
     "transform",
-    [audio.Gain(), audio.LowpassBiquad(8000, 100.0), audio.Spectrogram(8), audio.Vad(8000), audio.Overdrive(), audio.Fade()],
-)  # fmt: skip
+    [
+        audio.Gain(),
+        audio.LowpassBiquad(8000, 100.0),
+        audio.Spectrogram(8),
+        audio.Vad(8000),
+        audio.Overdrive(),
+        audio.Fade(),
+    ],
+)
 def test_wrong_inputs(transform: Any) -> None:
     with pytest.raises(RuntimeError, match=r"<\.\.\., time>"):
         transform(np.array(1.0, np.float32))
@@ -179,7 +216,8 @@ def test_enumerations_have_mindspores_members() -> None:
     wanted = {
         "BorderType": "CONSTANT=constant EDGE=edge REFLECT=reflect SYMMETRIC=symmetric",
         "DensityFunction": "TPDF=TPDF RPDF=RPDF GPDF=GPDF",
-        "FadeShape": "QUARTER_SINE=quarter_sine HALF_SINE=half_sine LINEAR=linear LOGARITHMIC=logarithmic EXPONENTIAL=exponential",
+        "FadeShape": "QUARTER_SINE=quarter_sine HALF_SINE=half_sine LINEAR=linear LOGARITHMIC=logarithmic "
+        "EXPONENTIAL=exponential",
         "GainType": "AMPLITUDE=amplitude POWER=power DB=db",
         "Interpolation": "LINEAR=linear QUADRATIC=quadratic",
         "MelType": "HTK=htk SLANEY=slaney",
@@ -189,7 +227,7 @@ def test_enumerations_have_mindspores_members() -> None:
         "ResampleMethod": "SINC_INTERPOLATION=sinc_interpolation KAISER_WINDOW=kaiser_window",
         "ScaleType": "POWER=power MAGNITUDE=magnitude",
         "WindowType": "BARTLETT=bartlett BLACKMAN=blackman HAMMING=hamming HANN=hann KAISER=kaiser",
-    }  # fmt: skip
+    }
     found = {
         name: " ".join(f"{member.name}={member.value}" for member in value)
         for name in audio.__all__

@@ -1,5 +1,6 @@
-"""Transforms of sound that draw at random, by their properties, and those of which MindSpore 2.10 gives no right values,
-against definitions and SciPy."""
+"""Transforms of sound that draw at random, by their properties, and those of which MindSpore 2.10
+gives no right values, against definitions and SciPy.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +138,9 @@ def test_negative_shifts_squeeze_negative_peaks() -> None:
 
 
 def reference_start(wave: Any, rate: int, level: float, search: float, gap: float, before: float) -> int:
-    """Where SoX's detector lets [channel, time] begin, with its other settings at their defaults, sample by sample."""
+    """Where SoX's detector lets [channel, time] begin, with its other settings at their defaults,
+    sample by sample.
+    """
     frequency, size = 20.0, 16
     length = int(rate * 0.1 + 0.5)
     while size < length:
@@ -210,11 +213,25 @@ def test_voice_detection_finds_where_the_hum_begins() -> None:
 
 
 ROWS = [
-    audio.LowpassBiquad(8000, 1200.0), audio.Gain(3.0), audio.Fade(4, 3), audio.Phaser(8000), audio.Resample(16000, 8000), audio.Spectrogram(16),
-    audio.MelSpectrogram(8000, 16, n_mels=3), audio.DetectPitchFrequency(8000, 0.0025, 1, 2000, 3400), audio.MuLawEncoding(), audio.Contrast(),
-    audio.Overdrive(), audio.Vol(0.5), audio.SpectralCentroid(8000, 16), audio.PitchShift(8000, 3, n_fft=16), audio.DCShift(0.5, 0.1),
-    audio.MFCC(8000, 2, melkwargs={"n_fft": 16, "n_mels": 4}), audio.Filtfilt([1.0, 0.2], [0.4, 0.1]), audio.Dither(),
-]  # fmt: skip
+    audio.LowpassBiquad(8000, 1200.0),
+    audio.Gain(3.0),
+    audio.Fade(4, 3),
+    audio.Phaser(8000),
+    audio.Resample(16000, 8000),
+    audio.Spectrogram(16),
+    audio.MelSpectrogram(8000, 16, n_mels=3),
+    audio.DetectPitchFrequency(8000, 0.0025, 1, 2000, 3400),
+    audio.MuLawEncoding(),
+    audio.Contrast(),
+    audio.Overdrive(),
+    audio.Vol(0.5),
+    audio.SpectralCentroid(8000, 16),
+    audio.PitchShift(8000, 3, n_fft=16),
+    audio.DCShift(0.5, 0.1),
+    audio.MFCC(8000, 2, melkwargs={"n_fft": 16, "n_mels": 4}),
+    audio.Filtfilt([1.0, 0.2], [0.4, 0.1]),
+    audio.Dither(),
+]
 
 
 @pytest.mark.parametrize("transform", ROWS, ids=lambda t: type(t).__name__)

@@ -1,4 +1,6 @@
-"""Sets of audio: the rows that MindSpore 2.10 gives for the same files, stored; other WAVE and SPHERE files by definition."""
+"""Sets of audio: the rows that MindSpore 2.10 gives for the same files, stored; other WAVE and
+SPHERE files by definition.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def test_rows_are_those_of_mindspore(case: str, tmp_path: Path) -> None:
     found, expected = json.loads(json.dumps(set_files.describe(opened(case, tmp_path)))), EXPECTED[case]
     assert found["columns"] == expected["columns"]
     if case.startswith(("GTZAN", "Tedlium")):
-        # MindSpore takes files in the order of the disk, or lines of several in turn; and it reads zeros from SPHERE files.
+        # MindSpore takes files in the order of the disk, or lines of several in turn; and it reads
+        # zeros from SPHERE files.
         for row in [*found["rows"], *expected["rows"]] if case.startswith("Tedlium") else ():
             row["waveform"] = row["waveform"][:2]
         found["rows"], expected["rows"] = (sorted(one["rows"], key=json.dumps) for one in (found, expected))

@@ -1,4 +1,6 @@
-"""Images with boxes: the boxes that MindSpore 2.10 gives, and images that carry their boxes with them."""
+"""Images with boxes: the boxes that MindSpore 2.10 gives, and images that carry their boxes with
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Damaged files name their reader; pictures are of formats that start no other program, and no larger than they may be."""
+"""Damaged files name their reader; pictures are of formats that start no other program, and no
+larger than they may be.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import pytest
 
 import mycel.dataset as ds
 from mycel.dataset.sets.audio import read_sphere, read_wav
-from mycel.dataset.vision.utils import FORMATS, decode_image
+from mycel.dataset.vision.files import FORMATS, decode_image
 from tests.dataset.set_files import png
 
 
@@ -54,7 +56,10 @@ def test_sound_that_claims_more_than_there_is(tmp_path):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match=words):
             read_wav("YesNoDataset", str(path))
-    fields = "NIST_1A\n   1024\nchannel_count -i 1\nsample_rate -i 100\nsample_n_bytes -i 2\nsample_coding -s3 pcm\nend_head\n"
+    fields = (
+        "NIST_1A\n   1024\nchannel_count -i 1\nsample_rate -i 100\nsample_n_bytes -i 2\n"
+        "sample_coding -s3 pcm\nend_head\n"
+    )
     path.write_bytes(fields.encode().ljust(1024) + bytes(20))
     assert read_sphere("TedliumDataset", str(path), -1.0, 1e18)[0].shape == (1, 10)
     for before, after in (

@@ -12,7 +12,8 @@ import mycel.dataset as ds
 from mycel.base import idx
 from mycel.dataset import digits
 
-# The sum of all levels, and the start of the SHA-256 of images and labels, computed from the published file.
+# The sum of all levels, and the start of the SHA-256 of images and labels, computed from the
+# published file.
 DIGEST = (561718, "87ff0c9e40dc7e2c")
 
 
@@ -34,7 +35,8 @@ def test_loading_scales_and_resizes() -> None:
     assert np.abs(small[..., 0] - levels * (255 / 16)).max() <= 0.5
     large, _ = digits.load_digits()
     assert large.shape == (1797, 32, 32, 1) and large.dtype == np.uint8
-    # Four times as large in both directions keeps each image's mean, up to the borders and rounding.
+    # Four times as large in both directions keeps each image's mean, up to the borders and
+    # rounding.
     assert np.abs(large.mean((1, 2, 3)) - small.mean((1, 2, 3))).max() < 3
     with pytest.raises(ValueError, match="size must be a positive integer, got 0"):
         digits.load_digits(0)

@@ -1,4 +1,6 @@
-"""Sources of files: rows, types and orders as MindSpore 2.10 gives them for files of the same content."""
+"""Sources of files: rows, types and orders as MindSpore 2.10 gives them for files of the same
+content.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,8 @@ def voc(folder: Path) -> list[np.ndarray]:
             picture(folder / "JPEGImages" / f"{n}.jpg", n),
             picture(folder / "SegmentationClass" / f"{n}.png", 9 + n),
         ]
-        first = f"<object><name>{'car' if n else 'train'}</name><difficult>{n}</difficult>{box.format(1, 2, 4 + n, 5)}</object>"
+        name = "car" if n else "train"
+        first = f"<object><name>{name}</name><difficult>{n}</difficult>{box.format(1, 2, 4 + n, 5)}</object>"
         second = f"<object><name>car</name><truncated>1</truncated>{box.format(2, 1, 5, 3)}</object>"
         (folder / "Annotations" / f"{n}.xml").write_text(f"<annotation>{first}{second if n else ''}</annotation>")
     for task in ("Segmentation", "Main"):
@@ -173,8 +176,11 @@ def test_voc(tmp_path: Path) -> None:
     data = ds.VOCDataset(tmp_path, "Detection", shuffle=False)
     assert data.get_class_indexing() == {"car": 0, "train": 1}
     assert kinds(data.project(["bbox", "label", "difficult", "truncate"])) == {
-        "bbox": "float32 [1, 4]", "label": "uint32 [1, 1]", "difficult": "uint32 [1, 1]", "truncate": "uint32 [1, 1]",
-    }  # fmt: skip
+        "bbox": "float32 [1, 4]",
+        "label": "uint32 [1, 1]",
+        "difficult": "uint32 [1, 1]",
+        "truncate": "uint32 [1, 1]",
+    }
     assert values(data, "bbox") == [[[1, 2, 3, 3]], [[1, 2, 4, 3], [2, 1, 3, 2]]]
     assert (values(data, "label"), values(data, "difficult")) == ([[[1]], [[0], [0]]], [[[0]], [[1], [0]]])
     assert values(data, "truncate") == [[[0]], [[0], [1]]]
@@ -199,12 +205,39 @@ def test_voc(tmp_path: Path) -> None:
 ANNOTATIONS: dict[str, Any] = {
     "images": [{"id": n, "file_name": f"{n}.jpg"} for n in (3, 1, 2)],
     "annotations": [
-        {"image_id": 1, "category_id": 7, "bbox": [1, 1, 2, 3], "iscrowd": 0, "segmentation": [[1, 1, 2, 1, 2, 2]], "keypoints": [1, 2, 2], "num_keypoints": 1, "caption": "a cat"},
-        {"image_id": 2, "category_id": 9, "bbox": [0, 1, 2.5, 3], "iscrowd": 0, "segmentation": [[1, 1, 2, 1, 2, 2, 0, 0], [3, 3, 4, 4, 5, 5]], "keypoints": [1, 2, 0], "num_keypoints": 0, "caption": "dog"},
-        {"image_id": 1, "category_id": 9, "bbox": [2, 2, 1, 1], "iscrowd": 1, "segmentation": {"counts": [3, 2, 25], "size": [5, 6]}, "keypoints": [0, 0, 2], "num_keypoints": 1, "caption": "two"},
+        {
+            "image_id": 1,
+            "category_id": 7,
+            "bbox": [1, 1, 2, 3],
+            "iscrowd": 0,
+            "segmentation": [[1, 1, 2, 1, 2, 2]],
+            "keypoints": [1, 2, 2],
+            "num_keypoints": 1,
+            "caption": "a cat",
+        },
+        {
+            "image_id": 2,
+            "category_id": 9,
+            "bbox": [0, 1, 2.5, 3],
+            "iscrowd": 0,
+            "segmentation": [[1, 1, 2, 1, 2, 2, 0, 0], [3, 3, 4, 4, 5, 5]],
+            "keypoints": [1, 2, 0],
+            "num_keypoints": 0,
+            "caption": "dog",
+        },
+        {
+            "image_id": 1,
+            "category_id": 9,
+            "bbox": [2, 2, 1, 1],
+            "iscrowd": 1,
+            "segmentation": {"counts": [3, 2, 25], "size": [5, 6]},
+            "keypoints": [0, 0, 2],
+            "num_keypoints": 1,
+            "caption": "two",
+        },
     ],
     "categories": [{"id": 7, "name": "cat", "isthing": 1}, {"id": 9, "name": "dog", "isthing": 0}],
-}  # fmt: skip
+}
 
 
 def test_coco(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Sets of images, digits and letters: the rows that MindSpore 2.10 gives for the same files, stored."""
+"""Sets of images, digits and letters: the rows that MindSpore 2.10 gives for the same files,
+stored.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,13 @@ def test_rows_are_those_of_mindspore(case: str, tmp_path: Path) -> None:
     found, expected = json.loads(json.dumps(set_files.describe(opened(case, tmp_path)))), EXPECTED[case]
     assert found["columns"] == expected["columns"]
     if case == "LSUN usage=None":
-        # MindSpore numbers the folders bedroom_train, bedroom_val, classroom_train and classroom_val.
+        # MindSpore numbers the folders bedroom_train, bedroom_val, classroom_train and
+        # classroom_val.
         for row in expected["rows"]:
             row["label"][2] //= 2
     if case.startswith("WIDERFace"):
-        # MindSpore takes the files' columns invalid, occlusion and pose for occlusion, pose and invalid.
+        # MindSpore takes the files' columns invalid, occlusion and pose for occlusion, pose and
+        # invalid.
         for row in expected["rows"]:
             if len(row) > 1:
                 row["invalid"], row["occlusion"], row["pose"] = row["occlusion"], row["pose"], row["invalid"]

@@ -22,12 +22,15 @@ def cells(*values):
 
 VALUES = {
     "numbers": np.arange(24.0).reshape(2, 3, 4),
-    **{np.dtype(kind).name: np.arange(-3, 3).astype(kind).reshape(2, 3) for kind in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4")},
+    **{
+        np.dtype(kind).name: np.arange(-3, 3).astype(kind).reshape(2, 3)
+        for kind in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4")
+    },
     "complex": np.array([[1 + 2j, 3 - 1j]]),
     "empty": np.zeros((0, 3)),
     "sparse": scipy.sparse.csc_matrix(np.array([[0, 5.0, 0], [7, 0, 8]])),
     "cells": cells(np.eye(2), np.array([[3]]), cells(np.ones((1, 2)))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("compressed", (False, True))

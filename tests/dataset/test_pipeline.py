@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 import mycel.dataset as ds
 from mycel.dataset import transforms, vision
+from mycel.dataset.blocks import Block, drop
+from mycel.dataset.run import Run
 
 
 def numbers(count: int = 7, name: str = "x", **options: Any) -> ds.NumpySlicesDataset:
@@ -322,7 +325,7 @@ def test_skipping_equals_dropping(size: int, skip: int, steps: list[str], number
             data = data.split([1, data.get_dataset_size() - 1])[1]
         else:
             data = getattr(data, step)(number)
-    run = ds.core.Run(1, 2)
+    run = Run(1, 2)
     whole = [[a.tolist() for a in row] for block in data._blocks(run, 0) for row in block.rows()]
     part = [[a.tolist() for a in row] for block in data._blocks(run.with_block(3), skip) for row in block.rows()]
     assert part == whole[skip:]
@@ -344,3 +347,35 @@ def test_prefetching_is_bounded() -> None:
     time.sleep(0.05)
     assert len(made) <= 8
     iterator.release()
+
+
+def test_methods_make_datasets_of_the_published_classes() -> None:
+    class Squares(ds.Dataset):
+        def _columns(self) -> list[str]:
+            return ["x"]
+
+        def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+            return drop([Block([np.arange(6) ** 2], 6)], skip)
+
+    own = Squares()
+    made = {
+        ds.MapDataset: own.map(lambda x: x + 1),
+        ds.BatchDataset: own.batch(2),
+        ds.PaddedBatchDataset: own.padded_batch(2),
+        ds.BucketBatchByLengthDataset: own.bucket_batch_by_length(["x"], [3], [1, 1], lambda x: 1),
+        ds.ShuffleDataset: own.shuffle(2),
+        ds.RepeatDataset: own.repeat(2),
+        ds.TakeDataset: own.take(2),
+        ds.SkipDataset: own.skip(2),
+        ds.FilterDataset: own.filter(lambda x: x > 1),
+        ds.ProjectDataset: own.project("x"),
+        ds.RenameDataset: own.rename("x", "y"),
+        ds.ZipDataset: own.zip(numbers(6, "z")),
+        ds.ConcatDataset: own + numbers(3),
+    }
+    for kind, data in made.items():
+        assert type(data) is kind and isinstance(data, ds.Dataset)
+        assert data.take(1).get_dataset_size() == 1
+    assert isinstance(made[ds.PaddedBatchDataset], ds.BatchDataset)
+    parts = own.split([2, 4], randomize=False)
+    assert [rows(part) for part in parts] == [[0, 1], [4, 9, 16, 25]]

@@ -35,11 +35,26 @@ def test_columns_and_types(tmp_path: Path) -> None:
     writer = FileWriter(path)
     writer.add_schema(
         {
-            "name": {"type": "string"}, "id": {"type": "int32"}, "vec": {"type": "float32", "shape": [-1]}, "mat": {"type": "int64", "shape": [2, 2]},
-            "img": {"type": "bytes"}, "l": {"type": "int64"}, "f": {"type": "float64"}, "g": {"type": "float32"},
+            "name": {"type": "string"},
+            "id": {"type": "int32"},
+            "vec": {"type": "float32", "shape": [-1]},
+            "mat": {"type": "int64", "shape": [2, 2]},
+            "img": {"type": "bytes"},
+            "l": {"type": "int64"},
+            "f": {"type": "float64"},
+            "g": {"type": "float32"},
         }
-    )  # fmt: skip
-    row = {"name": "n0", "id": -2, "vec": np.float32([0.5, 1]), "mat": np.arange(4).reshape(2, 2), "img": b"\0\1\2", "l": 2**40, "f": 1 / 3, "g": 2.0}  # fmt: skip
+    )
+    row = {
+        "name": "n0",
+        "id": -2,
+        "vec": np.float32([0.5, 1]),
+        "mat": np.arange(4).reshape(2, 2),
+        "img": b"\0\1\2",
+        "l": 2**40,
+        "f": 1 / 3,
+        "g": 2.0,
+    }
     writer.write_raw_data([row])
     writer.commit()
     data = ds.MindDataset(path, shuffle=False)

@@ -1,4 +1,6 @@
-"""Transforms of text, against what MindSpore 2.10 gives for fixed texts and files, and by their definitions where MindSpore errs."""
+"""Transforms of text, against what MindSpore 2.10 gives for fixed texts and files, and by their
+definitions where MindSpore errs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from mycel import compat
 from mycel.dataset import text as T
 from mycel.dataset.text.characters import categories, characters, script
 
-# What MindSpore 2.10 does: the files that calls read, vocabularies, calls that fail by error, and for each call results.
+# What MindSpore 2.10 does: the files that calls read, vocabularies, calls that fail by error, and
+# for each call results.
 VALUES = json.loads((Path(__file__).parent / "values" / "text.json").read_text(encoding="utf-8"))
 
 
@@ -141,7 +144,7 @@ def test_bytes_and_functions() -> None:
         (T.ToNumber(np.float16), ["1e6"], "too large for float16"),
         (T.ToNumber(np.float32), ["x1"], "is no number"),
     ],
-)  # fmt: skip
+)
 def test_values_that_do_not_fit(transform: Any, value: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         transform(value)

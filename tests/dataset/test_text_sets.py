@@ -35,8 +35,11 @@ def test_rows_are_those_of_mindspore(case: str, tmp_path: Path) -> None:
 def test_order_shards_and_shuffling(tmp_path: Path) -> None:
     data = opened("UDPOS None", tmp_path)
     assert [row["word"].tolist() for row in data.create_dict_iterator(num_epochs=1, output_numpy=True)] == [
-        ["d"], ["x"], ["From", "the"], ["AP"],
-    ]  # fmt: skip
+        ["d"],
+        ["x"],
+        ["From", "the"],
+        ["AP"],
+    ]
     shards = [opened("UDPOS None", tmp_path, num_shards=3, shard_id=n) for n in range(3)]
     assert [shard.get_dataset_size() for shard in shards] == [2, 2, 2]
     assert opened("UDPOS None", tmp_path, num_samples=3).get_dataset_size() == 3

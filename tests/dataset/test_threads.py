@@ -1,4 +1,6 @@
-"""Threads of a pipeline: what they share, how whatever a user's function raises reaches the consumer, and how they end."""
+"""Threads of a pipeline: what they share, how whatever a user's function raises reaches the
+consumer, and how they end.
+"""
 
 from __future__ import annotations
 
@@ -237,7 +239,8 @@ import mycel.dataset as ds
 def slow(x):
     time.sleep({pause})
     return x
-data = ds.NumpySlicesDataset(list(range(64)), ["x"], shuffle=False).map(slow, "x", num_parallel_workers={workers}).repeat()
+data = ds.NumpySlicesDataset(list(range(64)), ["x"], shuffle=False)
+data = data.map(slow, "x", num_parallel_workers={workers}).repeat()
 iterator = iter(data.create_tuple_iterator(output_numpy=True))
 next(iterator)
 print("read", flush=True)

@@ -1,4 +1,6 @@
-"""`np.random` and `random` in users' functions: the same after `set_seed`, whatever else happens, and nothing for the program to notice."""
+"""`np.random` and `random` in users' functions: the same after `set_seed`, whatever else happens,
+and nothing for the program to notice.
+"""
 
 from __future__ import annotations
 

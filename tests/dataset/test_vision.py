@@ -231,7 +231,8 @@ def test_a_block_is_its_rows(transform: Any) -> None:
 
     def run(size: int) -> list[Any]:
         batches = data.map(transform, "image").batch(size).create_tuple_iterator(num_epochs=1, output_numpy=True)
-        return np.concatenate([image for (image,) in batches]).tolist()
+        found: list[Any] = np.concatenate([image for (image,) in batches]).tolist()
+        return found
 
     assert run(6) == run(1) == run(4)
     if not transform.random:

@@ -1,4 +1,6 @@
-"""Enhancing, warping and multiplying images: against what MindSpore 2.10 gives for fixed images, and formulas; random ones by their ranges."""
+"""Enhancing, warping and multiplying images: against what MindSpore 2.10 gives for fixed images,
+and formulas; random ones by their ranges.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ COLOURS = RANDOM.integers(0, 256, (6, 7, 3)).astype(np.uint8)
 GREYS = RANDOM.integers(0, 256, (5, 6)).astype(np.uint8)
 IMAGES = {"C": COLOURS, "G": GREYS, "A": RANDOM.integers(0, 256, (5, 4, 4)).astype(np.uint8)}
 SMOOTH = (np.add.outer(np.arange(6) * 20, np.arange(7) * 15)[..., None] + np.array([0, 30, 60])).astype(np.uint8)
-# The images that MindSpore 2.10 makes: for a call and an image, the shapes and bytes of the results.
+# The images that MindSpore 2.10 makes: for a call and an image, the shapes and bytes of the
+# results.
 VALUES = json.loads((Path(__file__).parent / "values" / "vision.json").read_text())
 NAMES = {**vars(V), "Inter": Inter, "ConvertMode": ConvertMode, "SliceMode": SliceMode}
 # Sums in floating point, where MindSpore rounds a few pixels the other way.
@@ -151,7 +154,8 @@ def test_random_forms_stay_within_their_ranges(random: Any, fixed: Any, low: flo
         distance = np.abs(known - image).reshape(len(known), -1).sum(1)
         assert distance.min() <= (0 if whole else SMOOTH.size // 4)
         nearest.append(float(values[int(distance.argmin())]))
-    # 24 uniform draws leave both outer quarters of the range empty with a chance of 0.2 %; the seed is fixed.
+    # 24 uniform draws leave both outer quarters of the range empty with a chance of 0.2 %; the seed
+    # is fixed.
     assert min(nearest) < low + (high - low) / 3 and max(nearest) > high - (high - low) / 3
 
 

@@ -1,4 +1,6 @@
-"""Rows that were written by MindSpore 2.10 too: values/mindspore_files.zip has the files that `write_cases(mindspore.mindrecord, folder)` made there."""
+"""Rows that were written by MindSpore 2.10 too: values/mindspore_files.zip has the files that
+`write_cases(mindspore.mindrecord, folder)` made there.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,15 @@ Case = tuple[dict[str, Any], Any, list[list[dict[str, Any]]], int]
 
 def _mixed(number: int) -> dict[str, Any]:
     return {
-        "name": f"n{number}", "id": number * 3 - 2, "vec": np.arange(number + 1, dtype=np.float32) * 0.5, "mat": np.arange(4).reshape(2, 2) + number,
-        "img": bytes([number] * (5 + number)), "l": number * 10**12, "f": number / 3, "g": number / 7,
-    }  # fmt: skip
+        "name": f"n{number}",
+        "id": number * 3 - 2,
+        "vec": np.arange(number + 1, dtype=np.float32) * 0.5,
+        "mat": np.arange(4).reshape(2, 2) + number,
+        "img": bytes([number] * (5 + number)),
+        "l": number * 10**12,
+        "f": number / 3,
+        "g": number / 7,
+    }
 
 
 def _long(number: int, blob: int, text: int) -> dict[str, Any]:
@@ -27,15 +35,25 @@ def _integers(*lists: list[int]) -> dict[str, Any]:
 
 _LONG = {"x": {"type": "int32"}, "d": {"type": "bytes"}, "s": {"type": "string"}}
 _MIXED = {
-    "name": {"type": "string"}, "id": {"type": "int32"}, "vec": {"type": "float32", "shape": [-1]}, "mat": {"type": "int64", "shape": [2, 2]},
-    "img": {"type": "bytes"}, "l": {"type": "int64"}, "f": {"type": "float64"}, "g": {"type": "float32"},
-}  # fmt: skip
+    "name": {"type": "string"},
+    "id": {"type": "int32"},
+    "vec": {"type": "float32", "shape": [-1]},
+    "mat": {"type": "int64", "shape": [2, 2]},
+    "img": {"type": "bytes"},
+    "l": {"type": "int64"},
+    "f": {"type": "float64"},
+    "g": {"type": "float32"},
+}
 _ROWS = [_mixed(n) for n in range(6)]
 
 CASES: dict[str, Case] = {
     "mixed": (_MIXED, ["id", "name", "g"], [_ROWS[:4], _ROWS[4:]], 1),
     "integers": (
-        {"a": {"type": "int64", "shape": [-1]}, "b": {"type": "int32", "shape": [-1]}, "c": {"type": "int64", "shape": [-1]}},
+        {
+            "a": {"type": "int64", "shape": [-1]},
+            "b": {"type": "int32", "shape": [-1]},
+            "c": {"type": "int64", "shape": [-1]},
+        },
         None,
         [
             [_integers([1, 2, -3], [1000, -7], []), _integers([1, 128], [40000, -7], [-128, 127])],
@@ -44,7 +62,12 @@ CASES: dict[str, Case] = {
         ],
         1,
     ),
-    "lone": ({"a": {"type": "int64", "shape": [-1]}, "x": {"type": "int32"}}, None, [[{"a": np.array([1, 2, 3]), "x": 5}]], 1),
+    "lone": (
+        {"a": {"type": "int64", "shape": [-1]}, "x": {"type": "int32"}},
+        None,
+        [[{"a": np.array([1, 2, 3]), "x": 5}]],
+        1,
+    ),
     "plain": (
         {"z": {"type": "string"}, "x": {"type": "int32"}, "f": {"type": "float32"}},
         None,
@@ -59,14 +82,19 @@ CASES: dict[str, Case] = {
     ),
     "blob_pages": (_LONG, None, [[_long(n, 9000, 9) for n in range(12)]], 1),
     "raw_pages": (_LONG, ["x"], [[_long(n, 30, 1800) for n in range(count)] for count in (7, 2, 5, 1, 1, 9)], 1),
-    "moved_group": (_LONG, ["x"], [[_long(n, 9000, 900) for n in range(5)], *([_long(n, 30, 900)] for n in range(9))], 1),
+    "moved_group": (
+        _LONG,
+        ["x"],
+        [[_long(n, 9000, 900) for n in range(5)], *([_long(n, 30, 900)] for n in range(9))],
+        1,
+    ),
     "wide": (
         {**{f"f{n}": {"type": "int32"} for n in range(20)}, "s": {"type": "string"}},
         ["f3"],
         [[{**{f"f{n}": 2**n for n in range(20)}, "s": "q" * size} for size in (0, 31, 32, 255, 256, 21845)]],
         1,
     ),
-}  # fmt: skip
+}
 
 
 def write_case(records: Any, path: str, case: Case) -> Any:

@@ -156,11 +156,25 @@ def test_csv(tmp_path: Path) -> None:
         CsvToMR(source, os.fspath(tmp_path / "no"), "n")
 
 
-ROWS = [{"image/name": [f"file {n}".encode()], "raw": [b"\xff\0"], "n": [n - 1], "list": [1, -2, 3 * n], "f": [n / 4], "fs": [0.5, n / 1]} for n in range(3)]  # fmt: skip
+ROWS = [
+    {
+        "image/name": [f"file {n}".encode()],
+        "raw": [b"\xff\0"],
+        "n": [n - 1],
+        "list": [1, -2, 3 * n],
+        "f": [n / 4],
+        "fs": [0.5, n / 1],
+    }
+    for n in range(3)
+]
 FEATURES = {
-    "image/name": Feature([], "string"), "raw": Feature([], "string"), "n": Feature([], "int64"), "list": Feature([3], "int64"),
-    "f": Feature([], "float32"), "fs": Feature([2], "float32"),
-}  # fmt: skip
+    "image/name": Feature([], "string"),
+    "raw": Feature([], "string"),
+    "n": Feature([], "int64"),
+    "list": Feature([3], "int64"),
+    "f": Feature([], "float32"),
+    "fs": Feature([2], "float32"),
+}
 
 
 def test_tfrecord(tmp_path: Path) -> None:
@@ -214,4 +228,4 @@ def test_tfrecord_files_are_read_with_care(tmp_path: Path) -> None:
     unpacked = tfrecords.field(
         1, tfrecords.field(1, tfrecords.field(1, b"x") + tfrecords.field(2, tfrecords.field(3, b"\x08\x05\x08\x06")))
     )
-    assert parse_example(unpacked)["x"].tolist() == [5, 6]
+    assert list(parse_example(unpacked)["x"]) == [5, 6]

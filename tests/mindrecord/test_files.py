@@ -1,4 +1,6 @@
-"""Record files against those that MindSpore 2.10 wrote from the same rows: every byte of the files, and every entry of their indexes."""
+"""Record files against those that MindSpore 2.10 wrote from the same rows: every byte of the files,
+and every entry of their indexes.
+"""
 
 from __future__ import annotations
 
@@ -178,7 +180,13 @@ def test_numbers_survive_packing(number: int) -> None:
 
 def test_random_rows_survive(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
-    schema = {"s": {"type": "string"}, "f": {"type": "float64"}, "b": {"type": "bytes"}, "a": {"type": "float64", "shape": [-1, 2]}, "i": {"type": "int32", "shape": [-1]}}  # fmt: skip
+    schema = {
+        "s": {"type": "string"},
+        "f": {"type": "float64"},
+        "b": {"type": "bytes"},
+        "a": {"type": "float64", "shape": [-1, 2]},
+        "i": {"type": "int32", "shape": [-1]},
+    }
     writer = FileWriter(os.fspath(tmp_path / "a"), shard_num=3)
     writer.set_page_size(1 << 15)
     writer.add_schema(schema)
@@ -258,8 +266,12 @@ def test_rows_that_do_not_match_are_left_out(tmp_path: Path, monkeypatch: pytest
     schema = {"f": {"type": "float64"}, "a": {"type": "int32", "shape": [2]}}
     good = {"f": 1.0, "a": np.zeros(2, np.int32), "other": 3}
     bad: list[dict[str, Any]] = [
-        {**good, "f": 1}, {"f": 1.0}, {**good, "a": np.zeros(2)}, {**good, "a": np.zeros(3, np.int32)}, {**good, "a": [1, 2]},
-    ]  # fmt: skip
+        {**good, "f": 1},
+        {"f": 1.0},
+        {**good, "a": np.zeros(2)},
+        {**good, "a": np.zeros(3, np.int32)},
+        {**good, "a": [1, 2]},
+    ]
     path = write(tmp_path / "a", [good, *bad, good], schema)
     assert len(rows_of(path)) == 2 and set(rows_of(path)[0]) == {"a", "f"}
     assert [line.split(":")[0] for line in said] == [

@@ -1,4 +1,6 @@
-"""Files that were made to mislead: indexes with a schema of their own, headers and rows that lie, compressed files that stand for far more."""
+"""Files that were made to mislead: indexes with a schema of their own, headers and rows that lie,
+compressed files that stand for far more.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from mycel.mindrecord.tfrecord import read_records
 from tests import tfrecords
 
 RECURSIVE = (
-    "DROP TABLE INDEXES; CREATE VIEW INDEXES AS WITH RECURSIVE n(ROW_ID) AS (SELECT 0 UNION ALL SELECT ROW_ID + 1 FROM n) SELECT ROW_ID, 1 AS PAGE_ID_RAW, 0 AS PAGE_OFFSET_RAW, "
+    "DROP TABLE INDEXES; CREATE VIEW INDEXES AS WITH RECURSIVE n(ROW_ID) AS (SELECT 0 UNION ALL SELECT ROW_ID + 1 "
+    "FROM n) SELECT ROW_ID, 1 AS PAGE_ID_RAW, 0 AS PAGE_OFFSET_RAW, "
     "8 AS PAGE_OFFSET_RAW_END, 0 AS PAGE_ID_BLOB, 0 AS PAGE_OFFSET_BLOB, 8 AS PAGE_OFFSET_BLOB_END FROM n"
 )
 
@@ -57,11 +60,19 @@ def read(path):
         ("DROP TABLE SHARD_NAME; CREATE VIEW SHARD_NAME AS SELECT 'a.mindrecord' AS NAME", "has not the two tables"),
         ("DELETE FROM SHARD_NAME", "belongs to None"),
         ("UPDATE INDEXES SET PAGE_ID_RAW = 'x'", "4 rows have places that are no integers"),
-        ("UPDATE INDEXES SET PAGE_OFFSET_BLOB = NULL WHERE 0; UPDATE INDEXES SET PAGE_OFFSET_BLOB = 1.5 WHERE ROW_ID = 2", "1 rows have places"),
+        (
+            "UPDATE INDEXES SET PAGE_OFFSET_BLOB = NULL WHERE 0; UPDATE INDEXES SET PAGE_OFFSET_BLOB = 1.5 WHERE "
+            "ROW_ID = 2",
+            "1 rows have places",
+        ),
         ("ALTER TABLE INDEXES RENAME COLUMN PAGE_ID_RAW TO other", "no such column"),
-        ("DROP TABLE SHARD_NAME; CREATE TABLE SHARD_NAME(x, NAME AS (hex(zeroblob(3000000)))); INSERT INTO SHARD_NAME(x) VALUES (1)", "too big"),
+        (
+            "DROP TABLE SHARD_NAME; CREATE TABLE SHARD_NAME(x, NAME AS (hex(zeroblob(3000000)))); INSERT INTO "
+            "SHARD_NAME(x) VALUES (1)",
+            "too big",
+        ),
     ],
-)  # fmt: skip
+)
 def test_indexes_run_nothing_and_are_believed_nothing(record, statement, message):
     with closing(sqlite3.connect(record + ".db")) as database, database:
         database.executescript(statement)
@@ -140,7 +151,8 @@ def test_headers_that_lie(record, before, after):
 
 def test_rows_are_of_their_types(record):
     content = Path(record).read_bytes()
-    # The map of the last row, {"label": 3}: text in place of the number, another name, a map within the map.
+    # The map of the last row, {"label": 3}: text in place of the number, another name, a map within
+    # the map.
     packed = b"\x81\xa5label\x03"
     assert content.count(packed) == 1
     for other, message in (
@@ -187,7 +199,10 @@ def test_inflated_gives_what_was_packed_and_nothing_else(tmp_path, form, pack):
         (b"", "cut off"),
     ):
         path.write_bytes(wrong)
-        with pytest.raises(ValueError, match=f"cannot be decompressed as {form}: .*({message})"), Inflated(path, form) as found:  # fmt: skip
+        with (
+            pytest.raises(ValueError, match=f"cannot be decompressed as {form}: .*({message})"),
+            Inflated(path, form) as found,
+        ):
             while found.read(1 << 20):
                 pass
     if form == "GZIP":

@@ -1,4 +1,4 @@
-"""Pickles hold data: what would call, allocate, or make objects of bytes is refused before it does."""
+"""Pickles hold data: what would call, allocate, or make objects of bytes is refused first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Transforms of sound under MindSpore's names: filters, effects, spectra and features of waveforms [..., time].
+"""Transforms of sound: filters, effects, spectra and features of waveforms [..., time].
+
+The names are MindSpore's.
 
 >>> import numpy as np
 >>> from mycel.dataset import audio

@@ -1,9 +1,10 @@
 """What audio transforms share: the checks of their arguments and of their inputs.
 
-Arguments of a wrong type raise TypeError and those out of range ValueError when a transform is made; an input of a
-wrong shape or type raises RuntimeError when it is called, and one that is no NumPy array TypeError. Integers must fit
-into 32 bits, and other numbers lie within 2^24 of 0, as MindSpore's do. Time is the last axis of waveforms, and all axes before it are
-computed independently, so that a block of rows is only a waveform with one axis more.
+When a transform is made, arguments of a wrong type raise TypeError and those out of range
+ValueError. When it is called, an input of a wrong shape or type raises RuntimeError, and one that
+is not a NumPy array TypeError. Integers must fit into 32 bits, and other numbers lie within 2^24 of
+0, as in MindSpore. Time is the last axis of waveforms. All axes before it are computed
+independently, so a block of rows is merely a waveform with one more axis.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FLOAT_MAX = 2.0**24
 
 
 class AudioTransform(Transform):
-    """The base of transforms of sound: callable on a NumPy array of the shape that `form` describes."""
+    """The base class of audio transforms: callable on a NumPy array of the shape in `form`."""
 
     vectorised = True
     axes = 1
@@ -38,7 +39,7 @@ class AudioTransform(Transform):
         return len(shape) >= self.axes and dtype.kind in "iuf"
 
     def check(self, array: Array, lead: int) -> None:
-        """RuntimeError unless the samples have the axes that the transform works on, and numbers."""
+        """Raise RuntimeError unless the samples are numbers with the axes that are needed."""
         operation = type(self).__name__
         if array.ndim - lead < self.axes:
             raise RuntimeError(f"{operation}: expected an array of shape {self.form}, got shape {array.shape[lead:]}")
@@ -49,18 +50,21 @@ class AudioTransform(Transform):
             raise RuntimeError(f"{operation}: expected {wanted}, got {array.dtype}; convert with transforms.TypeCast")
 
     def floats(self, array: Array, lead: int) -> Array:
-        """The samples, checked, as float64 if they are so and as float32 otherwise."""
+        """Check the samples and return them as float64 if they are so and as float32 otherwise."""
         self.check(array, lead)
         return array.astype(float_type(array), copy=False)
 
 
 def float_type(array: Array) -> Any:
-    """float64 for float64, float32 for all else."""
+    """Return float64 for float64, and float32 for all other types."""
     return np.float64 if array.dtype == np.float64 else np.float32
 
 
 def check_int(operation: str, name: str, value: Any, low: int = -INT_MAX - 1, none: bool = False) -> Any:
-    """An integer of 32 bits from `low` on; None too where `none` says so."""
+    """Return a 32-bit integer of at least `low`, or None with `none`.
+
+    `operation` and `name` are named in messages, here and in the checks below.
+    """
     if none and value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -79,7 +83,7 @@ def check_float(
     above: bool = False,
     none: bool = False,
 ) -> Any:
-    """A number within [low, high], or (low, high] where `above` says so; None too where `none` says so."""
+    """Return a number within [low, high], or (low, high] with `above`, or None with `none`."""
     if none and value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -91,7 +95,7 @@ def check_float(
 
 
 def check_positive(operation: str, name: str, value: Any, none: bool = False) -> Any:
-    """A number above zero in float32, which no quotient by it leaves float64 for."""
+    """Return a number that is positive in float32, so quotients by it stay within float64."""
     found = check_float(operation, name, value, 0.0, above=True, none=none)
     if found is not None and np.float32(found) == 0.0:
         raise ValueError(
@@ -101,7 +105,7 @@ def check_positive(operation: str, name: str, value: Any, none: bool = False) ->
 
 
 def check_rate(operation: str, value: Any) -> int:
-    """A sampling rate that is not zero."""
+    """Return a sampling rate, which must not be zero."""
     rate = check_int(operation, "sample_rate", value)
     if rate == 0:
         raise ValueError(f"{operation}: sample_rate must not be 0")
@@ -109,21 +113,21 @@ def check_rate(operation: str, value: Any) -> int:
 
 
 def check_bool(operation: str, name: str, value: Any) -> bool:
-    """True or False."""
+    """Return a bool; raise TypeError otherwise."""
     if not isinstance(value, bool):
         raise TypeError(f"{operation}: {name} must be a bool, got {value!r} of type {type(value).__name__}")
     return value
 
 
 def check_choice(operation: str, name: str, value: Any, kind: type[Enum]) -> Any:
-    """A member of an enumeration."""
+    """Return a member of the enumeration `kind`."""
     if not isinstance(value, kind):
         raise TypeError(f"{operation}: {name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
     return value
 
 
 def check_among(operation: str, name: str, value: Any, allowed: tuple[int, ...]) -> int:
-    """One of a few integers."""
+    """Return an integer that is one of a few."""
     value = check_int(operation, name, value)
     if value not in allowed:
         raise ValueError(f"{operation}: {name} must be one of {list(allowed)}, got {value}")

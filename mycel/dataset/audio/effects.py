@@ -1,6 +1,6 @@
 """Effects on the volume and the shape of waveforms [..., time].
 
-Results are float64 for float64 and float32 otherwise, unless said otherwise.
+Results are float64 for float64 and float32 otherwise, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from mycel.dataset.randomness import current_stream
 
 
 def limit(array: Array) -> Array:
-    """Values limited to [-1, 1]."""
+    """Limit values to [-1, 1]."""
     result: Array = np.clip(array, -1.0, 1.0)
     return result
 
 
 class Contrast(AudioTransform):
-    """Make a recording sound louder: sin(x pi/2 + c sin(2 pi x)) with c = enhancement_amount / 750 (SoX `contrast`).
+    """Contrast enhancement, which makes a recording sound louder (SoX `contrast`).
 
-    The amount lies within [0, 100].
+    The result is sin(x pi/2 + c sin(2 pi x)) with c = enhancement_amount / 750, where the amount
+    lies within [0, 100].
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -54,11 +55,11 @@ class Contrast(AudioTransform):
 
 
 class DCShift(AudioTransform):
-    """Add `shift`, within [-2, 2], and squeeze the peaks that this would clip (SoX `dcshift`).
+    """A shift by `shift`, within [-2, 2], that squeezes the peaks it would clip (SoX `dcshift`).
 
-    With l the limiter gain (default: `shift`) and t = 1 - (|shift| - l), a value x > t becomes
-    t + shift + (x - t) l / (1 - t), at most t; all others x + shift, within [-1, 1]. Negative shifts squeeze negative
-    peaks in the mirrored way (MindSpore 2.10 moves these near to zero instead).
+    With l the limiter gain (default: `shift`) and t = 1 - (|shift| - l), a value x > t becomes t +
+    shift + (x - t) l / (1 - t), at most t; all others become x + shift, within [-1, 1]. Negative
+    shifts squeeze negative peaks symmetrically (MindSpore 2.10 moves these close to zero instead).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -95,11 +96,12 @@ _FADES: dict[FadeShape, Callable[[Array], Array]] = {
 
 
 class Fade(AudioTransform):
-    """Raise the volume over the first `fade_in_len` samples from 0 to 1, and lower it over the last `fade_out_len`.
+    """A fade-in over the first `fade_in_len` samples and a fade-out over the last `fade_out_len`.
 
-    With t from 0 to 1: LINEAR t, EXPONENTIAL 2^(t-1) t, LOGARITHMIC log10(0.1 + t) + 1 (up to 1.04), QUARTER_SINE sin(t pi/2),
-    HALF_SINE sin(t pi - pi/2)/2 + 1/2. Raises RuntimeError where a fade is longer than the waveform. Without any fade
-    the waveform is given back as it is.
+    With t from 0 (silence) to 1, `fade_shape` is LINEAR t, EXPONENTIAL 2^(t-1) t, LOGARITHMIC
+    log10(0.1 + t) + 1 (up to 1.04), QUARTER_SINE sin(t pi/2), or HALF_SINE sin(t pi - pi/2)/2 +
+    1/2. Raises RuntimeError where a fade is longer than the waveform. Without any fade the waveform
+    is returned unchanged.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -129,7 +131,7 @@ class Fade(AudioTransform):
 
 
 class Gain(AudioTransform):
-    """Multiply by 10^(gain_db / 20).
+    """Multiplication by 10^(gain_db / 20).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -147,9 +149,10 @@ class Gain(AudioTransform):
 
 
 class Vol(AudioTransform):
-    """Multiply by a gain, and limit to [-1, 1].
+    """Multiplication by a gain, limited to [-1, 1].
 
-    The gain is `gain` itself (AMPLITUDE, not negative), its square root (POWER, positive), or 10^(gain / 20) (DB).
+    The gain is `gain` itself (AMPLITUDE, not negative), its square root (POWER, positive), or
+    10^(gain / 20) (DB).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -173,9 +176,10 @@ class Vol(AudioTransform):
 
 
 class MuLawEncoding(AudioTransform):
-    """Mu-law companding (ITU-T G.711) into int32 of 0 .. quantization_channels - 1, from values within [-1, 1].
+    """Mu-law companding (ITU-T G.711) of values within [-1, 1] into int32 codes.
 
-    With m = channels - 1: (sign(x) log(1 + m |x|) / log(1 + m) + 1) / 2 * m + 0.5, rounded towards zero.
+    With m = quantization_channels - 1, a code is (sign(x) log(1 + m |x|) / log(1 + m) + 1) / 2 * m
+    + 0.5, rounded towards zero, within 0 .. m.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -196,8 +200,9 @@ class MuLawEncoding(AudioTransform):
 
 
 class MuLawDecoding(AudioTransform):
-    """The values of mu-law codes 0 .. quantization_channels - 1: with m = channels - 1 and y = 2 code / m - 1,
-    sign(y) ((1 + m)^|y| - 1) / m.
+    """The values of mu-law codes 0 .. quantization_channels - 1.
+
+    With m = channels - 1 and y = 2 code / m - 1, a value is sign(y) ((1 + m)^|y| - 1) / m.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -219,10 +224,11 @@ class MuLawDecoding(AudioTransform):
 
 
 class Overdrive(AudioTransform):
-    """Distortion: x amplified by `gain` dB and moved by color / 200, bent by z - z^3 / 3, its offset taken off
-    (y[n] = z[n] - z[n-1] + 0.995 y[n-1]), and mixed as x / 2 + 3 y / 4, within [-1, 1] (SoX `overdrive`).
+    """Distortion (SoX `overdrive`).
 
-    Both arguments lie within [0, 100].
+    x is amplified by `gain` dB, shifted by color / 200, and bent by z - z^3 / 3. Its offset is
+    removed (y[n] = z[n] - z[n-1] + 0.995 y[n-1]), and the result is x / 2 + 3 y / 4, within [-1,
+    1]. Both arguments lie within [0, 100].
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -242,11 +248,12 @@ class Overdrive(AudioTransform):
 
 
 class Dither(AudioTransform):
-    """Round to 16 bits after adding noise, so that the rounding errors do not follow the signal.
+    """Rounding to 16 bits after adding noise, so that rounding errors do not follow the signal.
 
-    The waveform times 2^15 - 2 gets noise, is rounded, and divided by 2^15. The noise is a triangle over time (TPDF, a
-    Bartlett window), or drawn from the waveform itself: one sample less a half (RPDF), or the mean of six (GPDF). With
-    `noise_shaping`, the error of each sample is added to the next one.
+    The waveform is multiplied by 2^15 - 2, receives noise, is rounded, and is divided by 2^15. The
+    noise is a triangle over time (TPDF, a Bartlett window), or drawn from the waveform itself: one
+    sample minus a half (RPDF), or the mean of six (GPDF). With `noise_shaping`, the error of each
+    sample is added to the next one.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

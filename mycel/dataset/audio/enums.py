@@ -6,7 +6,9 @@ from enum import Enum
 
 
 class BorderType(str, Enum):
-    """What lies beyond the ends of a signal: zeros, its last value, or its mirror image without or with (SYMMETRIC) it.
+    """The values beyond the ends of a signal: zeros, its last value, or its mirror image.
+
+    The mirror image repeats the last value (SYMMETRIC) or does not (REFLECT).
 
     >>> from mycel.dataset.audio import BorderType
     >>> BorderType.REFLECT.value
@@ -20,7 +22,7 @@ class BorderType(str, Enum):
 
 
 class DensityFunction(str, Enum):
-    """The noise of `Dither`: triangular, rectangular or near to Gaussian."""
+    """The noise of `Dither`: triangular, rectangular or nearly Gaussian."""
 
     TPDF = "TPDF"
     RPDF = "RPDF"
@@ -38,7 +40,7 @@ class FadeShape(str, Enum):
 
 
 class GainType(str, Enum):
-    """What the number of `Vol` is: a ratio of amplitudes, a ratio of powers, or decibels."""
+    """The unit of the gain in `Vol`: a ratio of amplitudes, a ratio of powers, or decibels."""
 
     AMPLITUDE = "amplitude"
     POWER = "power"
@@ -46,35 +48,38 @@ class GainType(str, Enum):
 
 
 class Interpolation(str, Enum):
-    """How `Flanger` reads between two samples."""
+    """The interpolation between two samples in `Flanger`."""
 
     LINEAR = "linear"
     QUADRATIC = "quadratic"
 
 
 class MelType(str, Enum):
-    """The mel scale: 2595 log10(1 + f / 700), or Slaney's, which is linear below 1 kHz and logarithmic above."""
+    """The mel scale: 2595 log10(1 + f / 700), or Slaney's.
+
+    Slaney's is linear below 1 kHz and logarithmic above.
+    """
 
     HTK = "htk"
     SLANEY = "slaney"
 
 
 class Modulation(str, Enum):
-    """The wave by which an effect's delay swings."""
+    """The wave that modulates the delay of an effect."""
 
     SINUSOIDAL = "sinusoidal"
     TRIANGULAR = "triangular"
 
 
 class NormMode(str, Enum):
-    """Whether a discrete cosine transform is orthonormal."""
+    """The normalization of a discrete cosine transform: orthonormal or none."""
 
     ORTHO = "ortho"
     NONE = "none"
 
 
 class NormType(str, Enum):
-    """Whether the triangles of mel filters have equal areas (SLANEY) or equal heights."""
+    """The normalization of mel filters: triangles of equal areas (SLANEY) or of equal heights."""
 
     SLANEY = "slaney"
     NONE = "none"
@@ -88,14 +93,14 @@ class ResampleMethod(str, Enum):
 
 
 class ScaleType(str, Enum):
-    """Whether values are powers or magnitudes."""
+    """The kind of values: powers or magnitudes."""
 
     POWER = "power"
     MAGNITUDE = "magnitude"
 
 
 class WindowType(str, Enum):
-    """The windows of short-time Fourier transforms, all in their periodic form; Kaiser's has a beta of 12."""
+    """The windows of short-time Fourier transforms, all periodic; Kaiser's has a beta of 12."""
 
     BARTLETT = "bartlett"
     BLACKMAN = "blackman"

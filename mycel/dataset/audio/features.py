@@ -1,4 +1,4 @@
-"""Features of sound: spectra on the mel and linear scales, cepstral coefficients, and what is done to them."""
+"""Features of sound: mel and linear spectra, cepstral coefficients, and operations on them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ from mycel.dataset.randomness import current_stream
 
 
 def _apply_bank(bank: Array, spectrum: Array) -> Array:
-    """[..., filter, frame] from filters [freq, filter] and a spectrum [..., freq, frame]."""
+    """Apply filters [freq, filter] to a spectrum [..., freq, frame]: [..., filter, frame]."""
     return filtered(bank.T, spectrum)
 
 
 class MelScale(AudioTransform):
-    """The mel spectrogram [..., n_mels, time] of a spectrogram [..., n_stft, time]: its product with `melscale_fbanks`.
+    """The mel spectrogram [..., n_mels, time] of a spectrogram [..., n_stft, time].
+
+    It is the product with `melscale_fbanks`.
+
+    * `n_stft`: the number of frequencies of the spectrogram.
+    * `sample_rate`, `f_min`, `f_max`, `n_mels`, `norm`, `mel_type`: as in `melscale_fbanks`.
 
     Raises RuntimeError where the input does not have `n_stft` frequencies.
 
@@ -75,11 +80,18 @@ class MelScale(AudioTransform):
 
 
 class InverseMelScale(AudioTransform):
-    """A spectrogram [..., n_stft, time], not negative, whose mel spectrogram is near to a given one [..., n_mels, time].
+    """A non-negative spectrogram [..., n_stft, time] with a given mel spectrogram.
 
-    It minimises the squared error, summed over filters and averaged over time, by gradient descent with momentum from
-    a random start, for at most `max_iter` steps, until the error is below `tolerance_loss` or changes by less than
-    `tolerance_change`; negative values become 0 after each step. `sgdargs` may give sgd_lr (0.1) and sgd_momentum (0.9).
+    Its own mel spectrogram is close to the given one, [..., n_mels, time]. The squared error,
+    summed over filters and averaged over time, is minimised by gradient descent with momentum from
+    a random start. Negative values become 0 after each step.
+
+    * `n_stft`, `n_mels`: the numbers of frequencies and of mel filters.
+    * `sample_rate`, `f_min`, `f_max`, `norm`, `mel_type`: as in `melscale_fbanks`.
+    * `max_iter`: the largest number of steps.
+    * `tolerance_loss`, `tolerance_change`: the error, and the change of the error, below which the
+      descent stops.
+    * `sgdargs`: a dictionary that may hold sgd_lr (default 0.1) and sgd_momentum (default 0.9).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -152,7 +164,7 @@ class InverseMelScale(AudioTransform):
 
 
 def _check_options(operation: str, name: str, given: Any, known: tuple[str, ...]) -> dict[str, Any]:
-    """A dictionary of some of the known options, from one or None."""
+    """Return a dictionary that has only known options; None stands for an empty one."""
     if given is None:
         return {}
     if not isinstance(given, dict):
@@ -164,7 +176,12 @@ def _check_options(operation: str, name: str, given: Any, known: tuple[str, ...]
 
 
 class MelSpectrogram(AudioTransform):
-    """The mel spectrogram [..., n_mels, frame] of a waveform [..., time]: `Spectrogram`, then `MelScale`.
+    """The mel spectrogram [..., n_mels, frame] of a waveform [..., time].
+
+    * `n_fft`, `win_length`, `hop_length`, `pad`, `window`, `power`, `normalized`, `center`,
+      `pad_mode`, `onesided`: as in `Spectrogram`, which comes first.
+    * `sample_rate`, `f_min`, `f_max`, `n_mels`, `norm`, `mel_scale`: as in `melscale_fbanks`, where
+      `mel_scale` is called mel_type.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -216,8 +233,17 @@ class MelSpectrogram(AudioTransform):
 
 
 _SPECTRUM_OPTIONS = (
-    "n_fft", "win_length", "hop_length", "pad", "window", "power", "normalized", "center", "pad_mode", "onesided",
-)  # fmt: skip
+    "n_fft",
+    "win_length",
+    "hop_length",
+    "pad",
+    "window",
+    "power",
+    "normalized",
+    "center",
+    "pad_mode",
+    "onesided",
+)
 
 
 def _check_dct(operation: str, dct_type: Any) -> int:
@@ -227,20 +253,28 @@ def _check_dct(operation: str, dct_type: Any) -> int:
 
 
 def _cepstrum(bands: Array, matrix: Array, log: bool) -> Array:
-    """[..., coefficient, frame] from powers [..., band, frame]."""
+    """Compute [..., coefficient, frame] from powers [..., band, frame]."""
     levels = np.log(bands + bands.dtype.type(1e-6)) if log else decibels(bands, 10.0, 1.0, 1e-10, 80.0)
     return _apply_bank(matrix, levels)
 
 
 class MFCC(AudioTransform):
-    """Mel-frequency cepstral coefficients [..., n_mfcc, frame] of a waveform [..., time] (Davis and Mermelstein, 1980).
+    """Mel-frequency cepstral coefficients of a waveform [..., time] (Davis and Mermelstein, 1980).
 
-    The mel spectrogram in decibels (at most 80 apart), or with `log_mels` as log(x + 1e-6), times `create_dct`.
-    `melkwargs` are arguments of `MelSpectrogram`; those left out have their defaults there.
+    The mel spectrogram in decibels (at most 80 apart) is multiplied by `create_dct`. The result is
+    [..., n_mfcc, frame].
+
+    * `sample_rate`: the sampling rate in Hz.
+    * `n_mfcc`: the number of coefficients.
+    * `dct_type`: the type of the discrete cosine transform; only 2 is supported.
+    * `norm`: the normalization of the transform.
+    * `log_mels`: whether to use log(x + 1e-6) instead of decibels.
+    * `melkwargs`: a dictionary of arguments of `MelSpectrogram`; others have their defaults there.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
-    >>> audio.MFCC(8000, 3, melkwargs={"n_fft": 16, "n_mels": 4})(np.ones((2, 32), np.float32)).shape
+    >>> transform = audio.MFCC(8000, 3, melkwargs={"n_fft": 16, "n_mels": 4})
+    >>> transform(np.ones((2, 32), np.float32)).shape
     (2, 3, 5)
     """
 
@@ -276,8 +310,13 @@ class MFCC(AudioTransform):
 class LFCC(AudioTransform):
     """Linear-frequency cepstral coefficients [..., n_lfcc, frame] of a waveform [..., time].
 
-    As `MFCC`, with `n_filter` filters of `linear_fbanks` in place of mel filters; `speckwargs` are arguments of
-    `Spectrogram`.
+    * `sample_rate`: the sampling rate in Hz.
+    * `n_filter`, `f_min`, `f_max`: as in `linear_fbanks`, whose filters replace the mel filters of
+      `MFCC`.
+    * `n_lfcc`: the number of coefficients.
+    * `dct_type`, `norm`: as in `MFCC`.
+    * `log_lf`: whether to use log(x + 1e-6) instead of decibels.
+    * `speckwargs`: a dictionary of arguments of `Spectrogram`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -322,7 +361,10 @@ class LFCC(AudioTransform):
 
 
 class SpectralCentroid(AudioTransform):
-    """The mean frequency [..., 1, frame] of each frame of a waveform [..., time], weighted by magnitudes.
+    """The mean frequency [..., 1, frame] of each frame of a waveform, weighted by magnitudes.
+
+    `sample_rate` is in Hz; `n_fft`, `win_length`, `hop_length`, `pad` and `window` are as in
+    `Spectrogram`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -354,9 +396,10 @@ class SpectralCentroid(AudioTransform):
 
 
 class ComputeDeltas(AudioTransform):
-    """The slopes over time of a spectrogram [..., freq, time], fitted over `win_length` (at least 3) frames.
+    """The slopes over time of a spectrogram [..., freq, time], fitted over `win_length` frames.
 
-    With n = (win_length - 1) // 2: sum(k x[t + k], k = -n .. n) / sum(k^2, k = -n .. n), beyond the ends by `pad_mode`.
+    With n = (win_length - 1) // 2, at least 1: sum(k x[t + k], k = -n .. n) / sum(k^2, k = -n ..
+    n). `pad_mode` gives the values beyond the ends.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -384,11 +427,14 @@ class ComputeDeltas(AudioTransform):
 
 
 class SlidingWindowCmn(AudioTransform):
-    """Features [..., time, freq] less their mean over a sliding window of `cmn_window` frames (Kaldi's sliding CMN).
+    """Features [..., time, freq] minus their mean over a sliding window (Kaldi's sliding CMN).
 
-    The window is around each frame (`center`), or ends at it, and is then at least `min_cmn_window` frames long where
-    there are so many. With `norm_vars`, values are divided by the standard deviation in the window too (0 for a window
-    of one frame or of equal ones).
+    * `cmn_window`: the number of frames in the window.
+    * `min_cmn_window`: the least number, if there are so many frames, where the window ends at the
+      frame.
+    * `center`: whether the window is around each frame instead of ending at it.
+    * `norm_vars`: whether to divide by the standard deviation in the window as well. The result is
+      0 for a window of one frame or of equal ones.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

@@ -1,9 +1,11 @@
-"""Recursive filters: sections of second order and general ones.
+"""Recursive filters: second-order sections and general ones.
 
-A biquad computes a0 y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2] and limits y to [-1, 1]. Coefficients
-are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter coefficients", with
-w = 2 pi f / sample_rate and alpha = sin(w) / (2 Q), where not said otherwise. Waveforms are [..., time] of float16,
-float32 or float64 and keep their type; sums are accumulated in float64 (SciPy's `lfilter`).
+A biquad computes a0 y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2] and limits y to
+[-1, 1]. Unless stated otherwise, coefficients are those of R. Bristow-Johnson, "Cookbook formulae
+for audio equalizer biquad filter coefficients", with w = 2 pi f / sample_rate and alpha = sin(w) /
+(2 Q). Waveforms are [..., time] of float16, float32 or float64 and keep their type; sums are
+accumulated in float64 (SciPy's `lfilter`). `sample_rate` and frequencies are in Hz; `Q` is the
+quality factor.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Coefficients = tuple[Sequence[float], Sequence[float]]
 
 
 def recursive_filter(array: Array, b: Sequence[float], a: Sequence[float], clamp: bool = True) -> Array:
-    """The filter b / a along the last axis, in float64, limited to [-1, 1] if `clamp`."""
+    """Apply the filter b / a along the last axis in float64; limit it to [-1, 1] if `clamp`."""
     from scipy import signal
 
     if array.size == 0:
@@ -31,7 +33,7 @@ def recursive_filter(array: Array, b: Sequence[float], a: Sequence[float], clamp
 
 
 class _Section(AudioTransform):
-    """A filter of the coefficients (b, a) that `_coefficients` holds."""
+    """A filter with the coefficients (b, a) in `_coefficients`."""
 
     only_floats = True
     _coefficients: Coefficients
@@ -42,7 +44,7 @@ class _Section(AudioTransform):
         return recursive_filter(array, b, a).astype(array.dtype)
 
     def _start(self, sample_rate: Any, frequency: Any, q: Any, name: str = "central_freq") -> tuple[float, float]:
-        """The angle w and alpha of checked arguments."""
+        """Check the arguments and return the angle w and alpha."""
         operation = type(self).__name__
         self.sample_rate = check_rate(operation, sample_rate)
         setattr(self, name, check_float(operation, name, frequency))
@@ -52,7 +54,7 @@ class _Section(AudioTransform):
 
 
 def _shelf(angle: float, alpha: float, gain: float, sign: int) -> Coefficients:
-    """A shelf of `gain` dB: low for `sign` 1, high for -1."""
+    """Return the coefficients of a shelf of `gain` dB: low for `sign` 1, high for -1."""
     amplitude = 10 ** (gain / 40)
     cosine = sign * math.cos(angle)
     more, less, root = amplitude + 1, amplitude - 1, 2 * math.sqrt(amplitude) * alpha
@@ -66,7 +68,9 @@ def _shelf(angle: float, alpha: float, gain: float, sign: int) -> Coefficients:
 
 
 class AllpassBiquad(_Section):
-    """Two-pole all-pass filter: (s^2 - s/Q + 1) / (s^2 + s/Q + 1). It turns phases and leaves magnitudes.
+    """A two-pole all-pass filter: (s^2 - s/Q + 1) / (s^2 + s/Q + 1).
+
+    It turns phases and leaves magnitudes as they are.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -81,10 +85,11 @@ class AllpassBiquad(_Section):
 
 
 class BandBiquad(_Section):
-    """Two-pole band-pass filter that falls off on both sides of `central_freq`, of width central_freq / Q (SoX `band`).
+    """A two-pole band-pass filter that falls off on both sides of `central_freq` (SoX `band`).
 
-    With r = exp(-2 pi width / sample_rate): a = 1, -4 r cos(w) / (1 + r), r; b0 makes the peak 1 for pitched sounds,
-    or, with `noise`, keeps the power of white noise.
+    Its width is central_freq / Q. With r = exp(-2 pi width / sample_rate): a = 1, -4 r cos(w) / (1
+    + r), r; b0 makes the peak 1 for pitched sounds, or, with `noise`, keeps the power of white
+    noise.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -92,10 +97,12 @@ class BandBiquad(_Section):
     (4,)
     """
 
+    central_freq: float
+
     def __init__(self, sample_rate: int, central_freq: float, Q: float = 0.707, noise: bool = False) -> None:
         angle, _ = self._start(sample_rate, central_freq, Q)
         self.noise = check_bool("BandBiquad", "noise", noise)
-        width = self.central_freq / self.Q  # type: ignore[attr-defined]
+        width = self.central_freq / self.Q
         with np.errstate(all="ignore"):
             last = np.exp(np.float64(-2 * math.pi * width / self.sample_rate))
             turn = 4 * last * math.cos(angle) ** 2 / (1 + last) ** 2
@@ -108,7 +115,11 @@ class BandBiquad(_Section):
 
 
 class BandpassBiquad(_Section):
-    """Two-pole band-pass filter: (s/Q) / (s^2 + s/Q + 1), of peak 1, or s / (s^2 + s/Q + 1) with `const_skirt_gain`.
+    """A two-pole band-pass filter: (s/Q) / (s^2 + s/Q + 1), whose peak is 1.
+
+    * `sample_rate`, `central_freq`: the sampling rate and the middle of the band in Hz.
+    * `Q`: the quality factor.
+    * `const_skirt_gain`: whether the filter is s / (s^2 + s/Q + 1) instead.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -130,7 +141,7 @@ class BandpassBiquad(_Section):
 
 
 class BandrejectBiquad(_Section):
-    """Two-pole band-reject filter: (s^2 + 1) / (s^2 + s/Q + 1).
+    """A two-pole band-reject filter: (s^2 + 1) / (s^2 + s/Q + 1).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -145,7 +156,9 @@ class BandrejectBiquad(_Section):
 
 
 class BassBiquad(_Section):
-    """Two-pole low shelf: raises what lies below `central_freq` by `gain` dB.
+    """A two-pole low shelf: it raises what lies below `central_freq` by `gain` dB.
+
+    `sample_rate` and `central_freq` are in Hz; `Q` is the quality factor.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -160,7 +173,9 @@ class BassBiquad(_Section):
 
 
 class Biquad(_Section):
-    """The filter of second order with these coefficients; `a0` must not be 0.
+    """The second-order filter with the coefficients `b0`, `b1`, `b2`, `a0`, `a1` and `a2`.
+
+    `a0` must not be 0.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -178,7 +193,9 @@ class Biquad(_Section):
 
 
 class DeemphBiquad(_Section):
-    """The de-emphasis of compact discs (IEC 60908), for 44100 or 48000 Hz, as a high shelf (SoX `deemph`).
+    """The de-emphasis of compact discs (IEC 60908) as a high shelf (SoX `deemph`).
+
+    `sample_rate` is 44100 or 48000 Hz.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -196,7 +213,9 @@ class DeemphBiquad(_Section):
 
 
 class EqualizerBiquad(_Section):
-    """Two-pole peaking equalizer: raises what lies around `center_freq` by `gain` dB.
+    """A two-pole peaking equalizer: it raises what lies around `center_freq` by `gain` dB.
+
+    `sample_rate` and `center_freq` are in Hz; `Q` is the quality factor.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -216,7 +235,7 @@ class EqualizerBiquad(_Section):
 
 
 class HighpassBiquad(_Section):
-    """Two-pole high-pass filter: s^2 / (s^2 + s/Q + 1).
+    """A two-pole high-pass filter: s^2 / (s^2 + s/Q + 1).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -231,7 +250,7 @@ class HighpassBiquad(_Section):
 
 
 class LowpassBiquad(_Section):
-    """Two-pole low-pass filter: 1 / (s^2 + s/Q + 1).
+    """A two-pole low-pass filter: 1 / (s^2 + s/Q + 1).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -254,9 +273,9 @@ _RIAA = {
 
 
 class RiaaBiquad(_Section):
-    """The equalization of vinyl records (RIAA) for 44100, 48000, 88200 or 96000 Hz, with a gain of 1 at 1 kHz.
+    """The equalization of vinyl records (RIAA), with a gain of 1 at 1 kHz.
 
-    Zeros and poles are those of SoX `riaa`.
+    `sample_rate` is 44100, 48000, 88200 or 96000 Hz. Zeros and poles are those of SoX `riaa`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -272,7 +291,9 @@ class RiaaBiquad(_Section):
 
 
 class TrebleBiquad(_Section):
-    """Two-pole high shelf: raises what lies above `central_freq` by `gain` dB.
+    """A two-pole high shelf: it raises what lies above `central_freq` by `gain` dB.
+
+    `sample_rate` and `central_freq` are in Hz; `Q` is the quality factor.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -326,9 +347,9 @@ class LFilter(_General):
 
 
 class Filtfilt(_General):
-    """The filter of `LFilter` forward, then backward over the result, from rest each time: phases stay.
+    """The filter of `LFilter` forwards, then backwards over the result, so that phases stay.
 
-    Only the end result is limited to [-1, 1] (if `clamp`).
+    Each pass starts from rest. Only the end result is limited to [-1, 1] (if `clamp`).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

@@ -1,4 +1,7 @@
-"""Masks over stretches of time or of frequencies (Park et al., "SpecAugment", 2019) of spectrograms [..., freq, time]."""
+"""Masks over stretches of time or frequency of spectrograms [..., freq, time].
+
+They follow Park et al., "SpecAugment" (2019).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ class _Masking(AudioTransform):
     form = "<..., freq, time>"
 
     def fill(self, array: Array, axis: int, start: int, width: int, value: float) -> Array:
-        """A copy with `value` at start .. start + width - 1 of an axis; RuntimeError where these do not exist."""
+        """Return a copy with `value` at start .. start + width - 1 of an axis.
+
+        Raises RuntimeError where these do not exist.
+        """
         length = array.shape[axis]
         if start + width > length:
             raise RuntimeError(
@@ -36,7 +42,12 @@ def _check_axis(operation: str, axis: Any) -> int:
 
 
 class MaskAlongAxis(_Masking):
-    """Set `mask_width` (at least 1) frequencies (`axis` 1) or times (2) from `mask_start` on to `mask_value`.
+    """A mask of `mask_value` over frequencies (`axis` 1) or times (2) at a given place.
+
+    * `mask_start`: the first frequency or time under the mask.
+    * `mask_width`: the number of them, at least 1.
+    * `mask_value`: the value that replaces theirs.
+    * `axis`: 1 for frequencies, 2 for times.
 
     Raises RuntimeError where the mask goes beyond the end.
 
@@ -58,10 +69,10 @@ class MaskAlongAxis(_Masking):
 
 
 class MaskAlongAxisIID(_Masking):
-    """Set a stretch of frequencies (`axis` 1) or times (2) to `mask_value`, another one in each [freq, time] of the input.
+    """A random mask of `mask_value` over frequencies (`axis` 1) or times (2).
 
-    The width is uniform in [0, mask_param], the start uniform in [0, length - width]. Raises RuntimeError where
-    `mask_param` exceeds the length.
+    Each [freq, time] of the input has its own: the width is uniform in [0, mask_param], the start
+    uniform in [0, length - width]. Raises RuntimeError where `mask_param` exceeds the length.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -81,7 +92,13 @@ class MaskAlongAxisIID(_Masking):
         return self.fill_each(self.floats(array, lead), self.axis - 3, self.mask_param, self.mask_value)
 
     def fill_each(self, values: Array, axis: int, most: int, value: float) -> Array:
-        """A copy with a random mask of at most this width in each of the last two axes."""
+        """Return a copy with a random mask in each of the last two axes.
+
+        * `values`: the array.
+        * `axis`: the axis under the mask.
+        * `most`: the largest width of a mask.
+        * `value`: the value under the mask.
+        """
         length = values.shape[axis]
         if most > length:
             raise RuntimeError(f"{type(self).__name__}: a mask of {most} exceeds the length {length} of its axis")
@@ -116,10 +133,15 @@ class _AxisMasking(MaskAlongAxisIID):
 
 
 class FrequencyMasking(_AxisMasking):
-    """Set `freq_mask_param` frequencies of a spectrogram [..., freq, time] from `mask_start` on to `mask_value`.
+    """A mask over frequencies of a spectrogram [..., freq, time].
 
-    With `iid_masks`, the width is drawn from [0, freq_mask_param] and the start anew for each [freq, time]. Raises
-    RuntimeError where the mask goes beyond the end.
+    * `iid_masks`: whether the width is drawn from [0, freq_mask_param], and the start too, for each
+      [freq, time].
+    * `freq_mask_param`: the number of frequencies under the mask.
+    * `mask_start`: the first of them.
+    * `mask_value`: the value that replaces theirs.
+
+    Raises RuntimeError where the mask goes beyond the end.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -137,10 +159,15 @@ class FrequencyMasking(_AxisMasking):
 
 
 class TimeMasking(_AxisMasking):
-    """Set `time_mask_param` times of a spectrogram [..., freq, time] from `mask_start` on to `mask_value`.
+    """A mask over times of a spectrogram [..., freq, time].
 
-    With `iid_masks`, the width is drawn from [0, time_mask_param] and the start anew for each [freq, time]. Raises
-    RuntimeError where the mask goes beyond the end.
+    * `iid_masks`: whether the width is drawn from [0, time_mask_param], and the start too, for each
+      [freq, time].
+    * `time_mask_param`: the number of times under the mask.
+    * `mask_start`: the first of them.
+    * `mask_value`: the value that replaces theirs.
+
+    Raises RuntimeError where the mask goes beyond the end.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

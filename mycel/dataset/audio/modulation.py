@@ -1,7 +1,7 @@
-"""Effects whose delay swings with a slow wave: flanger and phaser.
+"""Effects whose delay follows a slow wave: flanger and phaser.
 
-Both read a ring buffer of past samples at a moving place; channels are computed together, one sample after the other,
-as each may depend on the one before it.
+Both read a ring buffer of past samples at a moving place. Channels are computed together, one
+sample after the other, as each may depend on the one before it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from mycel.dataset.blocks import Array
 
 
 def wave_table(kind: Modulation, size: int, low: float, high: float, phase: float) -> Array:
-    """One period of a sine or triangle between `low` and `high`, starting at this phase (in radians)."""
+    """Return one period of a sine or triangle.
+
+    * `kind`: the wave.
+    * `size`: the number of values.
+    * `low`, `high`: the least and the greatest value.
+    * `phase`: where the period starts, in radians.
+    """
     points = (np.arange(size) + int(phase / math.pi / 2 * size + 0.5)) % max(size, 1)
     if kind is Modulation.SINUSOIDAL:
         wave = (np.sin(points / max(size, 1) * 2 * math.pi) + 1) / 2
@@ -29,11 +35,16 @@ def wave_table(kind: Modulation, size: int, low: float, high: float, phase: floa
 
 
 class Phaser(AudioTransform):
-    """Mix a waveform [..., time] with itself delayed by a swinging time, fed back (SoX `phaser`).
+    """A waveform [..., time] mixed with its own delayed sound, which is fed back (SoX `phaser`).
 
-    y[n] = gain_in x[n] + decay y[n - d(n)], times `gain_out` and limited to [-1, 1]; d swings between one sample and
-    `delay_ms`, `mod_speed` times a second, as a sine or a triangle. Ranges: gain_in [0, 1], gain_out [0, 1e9], delay_ms
-    [0, 5], decay [0, 0.99], mod_speed [0.1, 2].
+    y[n] = gain_in x[n] + decay y[n - d(n)], times `gain_out` and limited to [-1, 1].
+
+    * `sample_rate`: the sampling rate in Hz.
+    * `gain_in`, `gain_out`: the gains before and after, within [0, 1] and [0, 1e9].
+    * `delay_ms`: the greatest delay d in milliseconds, within [0, 5]; the least is one sample.
+    * `decay`: the gain of the feedback, within [0, 0.99].
+    * `mod_speed`: how often the delay swings in a second, within [0.1, 2].
+    * `sinusoidal`: whether the delay follows a sine instead of a triangle.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -81,12 +92,20 @@ class Phaser(AudioTransform):
 
 
 class Flanger(AudioTransform):
-    """Mix each channel of a waveform [..., channel, time] with itself delayed by a swinging time (SoX `flanger`).
+    """A waveform [..., channel, time] mixed with its own delayed sound (SoX `flanger`).
 
-    The delay swings between `delay` and `delay + depth` milliseconds, `speed` times a second; channels swing `phase`
-    percent of a period apart; `regen` percent of the delayed sound is fed back and `width` percent mixed in. Values are
-    limited to [-1, 1]. Ranges: delay [0, 30], depth [0, 10], regen [-95, 95], width and phase [0, 100], speed [0.1, 10].
-    Integers keep their type.
+    The delay swings, differently for each channel. Values are limited to [-1, 1]. Integers keep
+    their type.
+
+    * `sample_rate`: the sampling rate in Hz.
+    * `delay`, `depth`: the delay swings between `delay` and `delay + depth` milliseconds, within
+      [0, 30] and [0, 10].
+    * `regen`: the percentage of the delayed sound that is fed back, within [-95, 95].
+    * `width`: the percentage of the delayed sound that is mixed in, within [0, 100].
+    * `speed`: how often the delay swings in a second, within [0.1, 10].
+    * `phase`: how far channels swing apart, in percent of a period, within [0, 100].
+    * `modulation`: the wave that the delay follows.
+    * `interpolation`: the interpolation between two samples.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

@@ -1,8 +1,11 @@
-"""Products with the matrices of filters, in the thread that asks for them.
+"""Products with filter matrices, computed in the thread that requests them.
 
-NumPy hands products to a BLAS library that shares large ones out among threads of its own, as many as there are cores. Within a pipeline whose threads do that each, on
-matrices of some hundred rows, the threads wait for each other: thirty times the processor time, and more time, too. So filters that are mostly zeros, as triangles on a scale are, are a
-sparse matrix, which one thread multiplies with a fraction of the work; others are multiplied in pieces that BLAS libraries do not share out.
+NumPy passes products to a BLAS library, which divides large ones among its own threads, as many as
+there are cores. Where several threads of a pipeline do so at once, on matrices of some hundred
+rows, the threads wait for each other: this costs thirty times the processor time, and more time as
+well. So filters that are mostly zeros, such as triangles on a scale, are sparse matrices, which one
+thread multiplies with a fraction of the work. Others are multiplied in pieces that BLAS libraries
+do not divide.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ _NARROW = 16
 
 
 def filtered(matrix: Array, values: Array) -> Array:
-    """[..., m, n] from a matrix [m, k] and values [..., k, n], of the type of the values.
+    """Return the product [..., m, n] of a matrix [m, k] and values [..., k, n], of their type.
 
     >>> import numpy as np
     >>> from mycel.dataset.audio.products import filtered

@@ -1,7 +1,8 @@
 """Resampling by band-limited interpolation (J. O. Smith, "Digital Audio Resampling Home Page").
 
-Each result is a sum of the samples around its place, weighted by a windowed sinc. With both rates divided by their
-greatest common divisor, the weights recur after `new` results, so that they are computed once for each of these.
+Each result is a sum of the samples around its place, weighted by a windowed sinc. With both rates
+divided by their greatest common divisor, the weights recur after `new` results, so they are
+computed only for these.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ def resample(
     rolloff: float = 0.99,
     beta: float | None = None,
 ) -> Array:
-    """The waveform [..., time] at another rate, ceil(new / old * time) long, in float64."""
+    """Return the waveform [..., time] at another rate, ceil(new / old * time) long, in float64.
+
+    * `operation`: the name in messages.
+    * `old`, `new`: the rates, which are whole numbers.
+    * `method`, `width`, `rolloff`, `beta`: the last four parameters of `Resample`.
+    """
     if old == new:
         return waveform
     if int(old) < 1 or int(new) < 1:
@@ -57,11 +63,14 @@ def resample(
 
 
 class Resample(AudioTransform):
-    """A waveform [..., time] of `orig_freq` Hz as one of `new_freq` Hz, ceil(time * new_freq / orig_freq) long.
+    """A waveform [..., time] at another sampling rate, ceil(time * new_freq / orig_freq) long.
 
-    `lowpass_filter_width` is the number of zero crossings of the sinc on each side, `rolloff`, within (0, 1], its cutoff
-    as a fraction of the lower Nyquist frequency, `beta` the shape of Kaiser's window (default: 14.769656459379492).
-    Rates count as whole numbers, as MindSpore's do. Equal rates give the waveform back.
+    * `orig_freq`, `new_freq`: the rates in Hz, taken as whole numbers as in MindSpore. If they are
+      equal, the waveform is returned unchanged.
+    * `resample_method`: the window of the sinc.
+    * `lowpass_filter_width`: the number of zero crossings of the sinc on each side.
+    * `rolloff`: its cutoff as a fraction of the lower Nyquist frequency, within (0, 1].
+    * `beta`: the shape of Kaiser's window (default: 14.769656459379492).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

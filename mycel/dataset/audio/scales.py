@@ -1,4 +1,4 @@
-"""Scales: of values (decibels, complex numbers) and of frequencies (mel and linear filter banks, discrete cosines)."""
+"""Scales of values (decibels, complex numbers) and of frequencies (filter banks, cosines)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,15 @@ from mycel.dataset.blocks import Array
 
 
 class AmplitudeToDB(AudioTransform):
-    """Decibels of a spectrogram [..., freq, time]: k log10(max(x, amin) / max(ref_value, amin)), k 10 or 20 (MAGNITUDE).
+    """The decibels of a spectrogram [..., freq, time].
 
-    Nothing is left more than `top_db` below the loudest value of each [channel, freq, time].
+    A value is k log10(max(x, amin) / max(ref_value, amin)), with k = 10 or 20.
+
+    * `stype`: whether the values are powers (POWER, k = 10) or magnitudes (MAGNITUDE, k = 20).
+    * `ref_value`: the value of 0 dB.
+    * `amin`: the least value; smaller ones count as this.
+    * `top_db`: the greatest distance from the loudest value of each [channel, freq, time]; quieter
+      values are raised to it.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -47,7 +53,11 @@ class AmplitudeToDB(AudioTransform):
 
 
 def decibels(values: Array, factor: float, reference: float, amin: float, top: float) -> Array:
-    """Decibels of [..., channel, freq, time], those of each such array at most `top` apart."""
+    """Return the decibels of [..., channel, freq, time].
+
+    * `values`, `factor`, `reference`, `amin`: as in `AmplitudeToDB`, where the factor is k.
+    * `top`: the greatest distance from the loudest value of each [channel, freq, time].
+    """
     number = values.dtype.type
     found = number(factor) * np.log10(np.maximum(values, number(amin)))
     found = found - number(factor * math.log10(max(reference, amin)))
@@ -59,7 +69,7 @@ def decibels(values: Array, factor: float, reference: float, amin: float, top: f
 
 
 class DBToAmplitude(AudioTransform):
-    """Powers (`power` 1) or amplitudes (1/2) of decibels: ref * (10^(x / 10))^power.
+    """The powers (`power` 1) or amplitudes (1/2) of decibels: ref * (10^(x / 10))^power.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -103,7 +113,7 @@ def _norms(values: Array, power: float) -> Array:
 
 
 class ComplexNorm(_ComplexTransform):
-    """The magnitudes [...] of complex numbers [..., 2] to a power that is not negative.
+    """The magnitudes [...] of complex numbers [..., 2], raised to a non-negative power.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -119,7 +129,7 @@ class ComplexNorm(_ComplexTransform):
 
 
 class Magphase(_ComplexTransform):
-    """(magnitudes to a power, angles), both [...], of complex numbers [..., 2].
+    """The magnitudes to a power and the angles, both [...], of complex numbers [..., 2].
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -153,7 +163,7 @@ def _from_mel(mels: Array, kind: MelType) -> Array:
 
 
 def _triangles(frequencies: Array, corners: Array) -> Array:
-    """[freq, filter]: filter k rises from corner k to k + 1 and falls to k + 2."""
+    """Return triangles [freq, filter]: filter k rises from corner k to k + 1 and falls to k + 2."""
     widths = np.diff(corners)
     distances = corners - frequencies[:, None]
     down = -distances[:, :-2] / widths[:-1]
@@ -165,7 +175,7 @@ def _triangles(frequencies: Array, corners: Array) -> Array:
 def mel_bank(
     n_freqs: int, f_min: float, f_max: float, n_mels: int, sample_rate: int, norm: NormType, mel_type: MelType
 ) -> Array:
-    """The mel filters [n_freqs, n_mels], float64."""
+    """Return the mel filters [n_freqs, n_mels], float64; see `melscale_fbanks`."""
     low, high = _to_mel(f_min, mel_type), _to_mel(f_max, mel_type)
     corners = _from_mel(np.linspace(low, high, n_mels + 2), mel_type)
     bank = _triangles(np.linspace(0, sample_rate // 2, n_freqs), corners)
@@ -175,7 +185,11 @@ def mel_bank(
 
 
 def check_band(operation: str, f_min: float, f_max: float | None, sample_rate: int, equal: bool = False) -> float:
-    """The upper end of a band of frequencies: `f_max`, or half of the rate; ValueError where the band is empty."""
+    """Return the upper end of a band of frequencies: `f_max`, or half of the rate.
+
+    `operation` is named in messages. Raises ValueError where the band is empty; `equal` allows both
+    ends to be equal.
+    """
     top = float(sample_rate // 2) if f_max is None else f_max
     if f_min > top or (f_min == top and not equal):
         raise ValueError(
@@ -193,9 +207,16 @@ def melscale_fbanks(
     norm: NormType = NormType.NONE,
     mel_type: MelType = MelType.HTK,
 ) -> Array:
-    """Triangular filters, evenly spaced on the mel scale: float32 [n_freqs, n_mels], for spectra of 0 .. sample_rate / 2.
+    """Return triangular filters that are evenly spaced on the mel scale: float32 [n_freqs, n_mels].
 
-    With `NormType.SLANEY`, each is divided by half of its width. TypeError and ValueError for wrong arguments.
+    * `n_freqs`: the number of frequencies of a spectrum, from 0 to sample_rate / 2.
+    * `f_min`, `f_max`: the band that the filters cover, in Hz.
+    * `n_mels`: the number of filters.
+    * `sample_rate`: the sampling rate in Hz.
+    * `norm`: with `NormType.SLANEY`, each filter is divided by half of its width.
+    * `mel_type`: the mel scale.
+
+    Raises TypeError and ValueError for wrong arguments.
 
     >>> from mycel.dataset import audio
     >>> audio.melscale_fbanks(9, 0.0, 4000.0, 3, 8000).shape
@@ -214,7 +235,12 @@ def melscale_fbanks(
 
 
 def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Array:
-    """Triangular filters, evenly spaced: float32 [n_freqs, n_filter], for spectra of 0 .. sample_rate / 2.
+    """Return triangular filters that are evenly spaced: float32 [n_freqs, n_filter].
+
+    * `n_freqs`: the number of frequencies of a spectrum, from 0 to sample_rate / 2.
+    * `f_min`, `f_max`: the band that the filters cover, in Hz.
+    * `n_filter`: the number of filters.
+    * `sample_rate`: the sampling rate in Hz.
 
     >>> from mycel.dataset import audio
     >>> audio.linear_fbanks(5, 0.0, 4000.0, 3, 8000)[:, 1].tolist()
@@ -231,15 +257,15 @@ def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sampl
 
 
 def linear_bank(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Array:
-    """The linear filters [n_freqs, n_filter], float64."""
+    """Return the linear filters [n_freqs, n_filter], float64; see `linear_fbanks`."""
     return _triangles(np.linspace(0, sample_rate // 2, n_freqs), np.linspace(f_min, f_max, n_filter + 2))
 
 
 def create_dct(n_mfcc: int, n_mels: int, norm: NormMode = NormMode.NONE) -> Array:
-    """The discrete cosine transform (DCT-II) as float32 [n_mels, n_mfcc], to multiply rows of `n_mels` values from the right.
+    """Return the discrete cosine transform (DCT-II) as float32 [n_mels, n_mfcc].
 
-    Column k is 2 cos(pi / n_mels (n + 1/2) k); with `NormMode.ORTHO` divided by sqrt(2 n_mels), and once more by sqrt(2)
-    for k = 0.
+    It multiplies rows of `n_mels` values from the right. Column k is 2 cos(pi / n_mels (n + 1/2)
+    k); with `NormMode.ORTHO` it is divided by sqrt(2 n_mels), and once more by sqrt(2) for k = 0.
 
     >>> from mycel.dataset import audio
     >>> audio.create_dct(2, 2, audio.NormMode.ORTHO).round(3).tolist()
@@ -257,7 +283,7 @@ def create_dct(n_mfcc: int, n_mels: int, norm: NormMode = NormMode.NONE) -> Arra
 
 
 def cosines(n_mfcc: int, n_mels: int, norm: NormMode) -> Array:
-    """The DCT-II as float64 [n_mels, n_mfcc]."""
+    """Return the DCT-II as float64 [n_mels, n_mfcc]."""
     angles = math.pi / n_mels * (np.arange(n_mels)[:, None] + 0.5) * np.arange(n_mfcc)
     matrix: Array = 2.0 * np.cos(angles)
     if norm is NormMode.ORTHO:

@@ -1,6 +1,7 @@
-"""Spectra of waveforms, their way back, and what stretches or shifts them.
+"""Spectra of waveforms, their inverses, and changes of speed and pitch.
 
-A waveform is [..., time], a spectrogram [..., freq, frame]; complex spectrograms have a last axis of (real, imaginary).
+A waveform is [..., time], a spectrogram [..., freq, frame]; a complex spectrogram has a last axis
+of (real, imaginary).
 """
 
 from __future__ import annotations
@@ -26,22 +27,31 @@ from mycel.dataset.randomness import current_stream
 
 
 def as_complex(array: Array) -> Array:
-    """Complex numbers from a last axis of (real, imaginary)."""
+    """Convert a last axis of (real, imaginary) to complex numbers."""
     result: Array = array[..., 0] + 1j * array[..., 1]
     return result
 
 
 def as_pairs(array: Array) -> Array:
-    """(real, imaginary) as a last axis."""
+    """Convert complex numbers to a last axis of (real, imaginary)."""
     return np.stack([array.real, array.imag], axis=-1)
 
 
 class Spectrogram(AudioTransform):
-    """The spectrogram [..., freq, frame] of a waveform [..., time]: |STFT| to the `power`; complex pairs where it is 0.
+    """The spectrogram [..., freq, frame] of a waveform [..., time].
 
-    `pad` zeros are put at both ends first; with `center`, the first frame is centred at the first sample, and `pad_mode`
-    tells what lies before it. `normalized` divides by the root of the sum of the squared window. freq is n_fft // 2 + 1,
-    or n_fft where not `onesided`. Raises RuntimeError for waveforms shorter than a frame.
+    * `n_fft`: the length of the transform.
+    * `win_length`, `hop_length`: the length of the window and the distance of frames; by default
+      n_fft and half of win_length.
+    * `pad`: the number of zeros added at both ends first.
+    * `window`: the window.
+    * `power`: the power of |STFT|; 0 gives complex pairs.
+    * `normalized`: whether to divide by the root of the sum of the squared window.
+    * `center`: whether the first frame is centred at the first sample; `pad_mode` gives the values
+      before it.
+    * `onesided`: whether freq is n_fft // 2 + 1 instead of n_fft.
+
+    Raises RuntimeError for waveforms shorter than a frame.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -97,11 +107,14 @@ class Spectrogram(AudioTransform):
 
 
 class InverseSpectrogram(AudioTransform):
-    """The waveform [..., time] whose complex spectrogram [..., freq, frame, 2] is given, by least squares.
+    """The waveform [..., time] of a complex spectrogram [..., freq, frame, 2], by least squares.
 
-    The arguments are those of the `Spectrogram` that made it; `length` is that of the result (default: all of it).
-    Raises RuntimeError where freq does not fit `n_fft` and `onesided`. Unlike MindSpore 2.10, it honours `pad`, `center`
-    and `onesided` where they differ from their defaults.
+    * `length`: the length of the waveform (default: all of it).
+    * `n_fft`, `win_length`, `hop_length`, `pad`, `window`, `normalized`, `center`, `pad_mode`,
+      `onesided`: those of the `Spectrogram` that made it. Unlike MindSpore 2.10, this honours
+      `pad`, `center` and `onesided` where they differ from their defaults.
+
+    Raises RuntimeError where freq does not fit `n_fft` and `onesided`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -159,10 +172,19 @@ class InverseSpectrogram(AudioTransform):
 
 
 class GriffinLim(AudioTransform):
-    """A waveform [..., time] whose spectrogram is near to a given one [..., freq, frame] of this `power`.
+    """A waveform [..., time] whose spectrogram is close to a given one [..., freq, frame].
 
-    The fast Griffin-Lim algorithm (Perraudin, Balazs and Sondergaard, 2013): phases start at random, or at 0, and are
-    `n_iter` times those of the spectrum of the current waveform less m / (1 + 2 m) times the one before (m: momentum).
+    This is the fast Griffin-Lim algorithm (Perraudin, Balazs and Sondergaard, 2013). In each step
+    the phases become those of the spectrum of the current waveform minus m / (1 + 2 m) times the
+    one before.
+
+    * `n_fft`, `win_length`, `hop_length`, `window_type`: as in `Spectrogram`, where the last is
+      called window.
+    * `n_iter`: the number of steps.
+    * `power`: the power of the given spectrogram.
+    * `momentum`: m in the formula above.
+    * `length`: the length of the waveform (default: all of it).
+    * `rand_init`: whether phases start at random instead of at 0.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -222,7 +244,7 @@ class GriffinLim(AudioTransform):
 
 
 def stretch(spectrum: Array, rate: float, phase_advance: Array) -> Array:
-    """A complex spectrum [..., freq, frame] read `rate` times as fast, its phases advancing as they did."""
+    """Read a complex spectrum `rate` times as fast; its phases advance as they did."""
     if rate == 1.0:
         return spectrum
     steps = np.arange(0, spectrum.shape[-1], rate)
@@ -240,10 +262,10 @@ def stretch(spectrum: Array, rate: float, phase_advance: Array) -> Array:
 
 
 class PhaseVocoder(AudioTransform):
-    """A complex spectrogram [..., freq, frame, 2] made `rate` times as fast without changing its pitch.
+    """A complex spectrogram [..., freq, frame, 2] made `rate` times as fast at the same pitch.
 
-    `phase_advance`, [freq, 1] and of the input's type, is by how much the phase of each bin is expected to grow from
-    frame to frame (Flanagan and Golden, 1966).
+    `phase_advance`, [freq, 1] and of the input's type, is how much the phase of each bin is
+    expected to grow from frame to frame (Flanagan and Golden, 1966).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -273,9 +295,10 @@ class PhaseVocoder(AudioTransform):
 
 
 class TimeStretch(AudioTransform):
-    """A complex spectrogram [..., freq, frame, 2] made `fixed_rate` times as fast (default: 1) without changing its pitch.
+    """A complex spectrogram [..., freq, frame, 2] made faster at the same pitch.
 
-    The `PhaseVocoder` with the phase advances of `n_freq` bins for `hop_length` samples (default: n_freq - 1).
+    It is the `PhaseVocoder` of rate `fixed_rate` (default: 1) with the phase advances of `n_freq`
+    bins for `hop_length` samples (default: n_freq - 1).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -304,9 +327,16 @@ class TimeStretch(AudioTransform):
 
 
 class PitchShift(AudioTransform):
-    """A waveform [..., time] of the same length, its pitch raised by `n_steps` of which `bins_per_octave` double it.
+    """A waveform [..., time] of the same length, its pitch raised by `n_steps`.
 
-    It is stretched in time by 2^(n_steps / bins_per_octave) with a phase vocoder, and resampled to its old length.
+    It is stretched in time by 2^(n_steps / bins_per_octave) with a phase vocoder and resampled to
+    its old length.
+
+    * `sample_rate`: the sampling rate in Hz.
+    * `n_steps`: the number of steps.
+    * `bins_per_octave`: the number of steps that double the pitch.
+    * `n_fft`, `win_length`, `hop_length`, `window`: as in `Spectrogram`, but `hop_length` is a
+      quarter of `win_length` by default.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

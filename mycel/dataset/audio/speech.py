@@ -1,4 +1,4 @@
-"""Where there is a voice in a recording, and how high it is."""
+"""Detection of voices in recordings, and of their pitch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ EPSILON = 1e-9
 
 
 class DetectPitchFrequency(AudioTransform):
-    """The pitch in Hz, float32 [..., frame], of each frame of a waveform [..., time], by normalized cross-correlation.
+    """The pitch in Hz, float32 [..., frame], of each frame of a waveform [..., time].
 
-    A frame has ceil(sample_rate * frame_time) samples and is correlated with itself 1 .. ceil(sample_rate / freq_low)
-    samples later, divided by the squared norms of both. The best lag from ceil(sample_rate / freq_high) on is taken; one
-    in the shorter half wins where it is at least 0.99 times as good. Lags are smoothed by the median of `win_length`
-    frames, of which there are win_length - 1 - (win_length - 1) // 2 fewer at the end. Raises RuntimeError for waveforms
-    of too few frames.
+    It is found by normalized cross-correlation: a frame of ceil(sample_rate * frame_time) samples
+    is correlated with the samples 1 .. ceil(sample_rate / freq_low) later, divided by the squared
+    norms of both. The best lag from ceil(sample_rate / freq_high) on is taken; one in the shorter
+    half wins if it is at least 0.99 times as good.
+
+    * `sample_rate`: the sampling rate in Hz.
+    * `frame_time`: the length of a frame in seconds.
+    * `win_length`: the number of frames whose median smooths the lags. The result has win_length -
+      1 - (win_length - 1) // 2 fewer frames at the end.
+    * `freq_low`, `freq_high`: the range of pitches in Hz.
+
+    Raises RuntimeError for waveforms of too few frames.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -62,7 +69,7 @@ class DetectPitchFrequency(AudioTransform):
         return np.asarray(self.sample_rate / (EPSILON + smooth), np.float32)
 
     def _correlation(self, values: Array) -> Array:
-        """[..., frame, lag - 1]: how alike each frame is to itself `lag` samples later."""
+        """Return how each frame correlates with itself `lag` later: [..., frame, lag - 1]."""
         lags = math.ceil(self.sample_rate / self.freq_low)
         size = math.ceil(self.sample_rate * self.frame_time)
         if lags < 1 or size < 1:
@@ -101,17 +108,29 @@ class DetectPitchFrequency(AudioTransform):
 
 
 class Vad(AudioTransform):
-    """Voice activity detection: the waveform [..., time] from where a voice begins; the first channel that has one decides.
+    """Voice activity detection: the waveform [..., time] from where a voice begins.
 
-    The algorithm of SoX `vad`: `measure_freq` times a second, the spectrum of the last `measure_duration` seconds
-    (default: 2 / measure_freq), less `noise_reduction_amount` times an estimate of the noise, is transformed once more;
-    the power of that cepstrum between `hp_lifter_freq` and `lp_lifter_freq`, in logarithms plus 21, measures speech. Its
-    average over `trigger_time` must reach `trigger_level`. The result begins with the earliest burst of the last
-    `search_time` seconds that no gap of more than `allowed_gap` follows, and `pre_trigger_time` before it. Without any
-    voice, the last search_time + pre_trigger_time + measure_duration seconds are left. (MindSpore 2.10's never finds one.)
+    The first channel that has a voice decides. The algorithm is that of SoX `vad`. At regular
+    moments, the spectrum of the last samples minus an estimate of the noise is transformed once
+    more; the power of that cepstrum, in logarithms plus 21, measures speech. The average of this
+    measure triggers the detection. Without any voice, the last search_time + pre_trigger_time +
+    measure_duration seconds remain. (MindSpore 2.10 never finds a voice.) Times are in seconds and
+    frequencies in Hz.
 
-    Times are in seconds and frequencies in Hz; those of noise and smoothing are time constants, and `boot_time` is how
-    long the first estimate of the noise takes. ValueError where noise_up_time is less than noise_down_time.
+    * `sample_rate`: the sampling rate.
+    * `trigger_level`, `trigger_time`: the average over `trigger_time` must reach `trigger_level`.
+    * `search_time`, `allowed_gap`, `pre_trigger_time`: the result begins with the earliest burst of
+      the last `search_time` that no gap longer than `allowed_gap` follows, and `pre_trigger_time`
+      before it.
+    * `boot_time`: how long the first estimate of the noise takes.
+    * `noise_up_time`, `noise_down_time`: the time constants of the estimate where the noise rises
+      and falls; ValueError if the first is less.
+    * `noise_reduction_amount`: how many times the estimate is subtracted.
+    * `measure_freq`, `measure_duration`: how often to measure in a second, and over how long
+      (default: 2 / measure_freq).
+    * `measure_smooth_time`: the time constant that smooths the spectrum.
+    * `hp_filter_freq`, `lp_filter_freq`: the band of the spectrum.
+    * `hp_lifter_freq`, `lp_lifter_freq`: the band of the cepstrum.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -170,11 +189,11 @@ class Vad(AudioTransform):
         return values[..., self._begin(flat.astype(np.float64)) :]
 
     def _keep(self, seconds: float) -> float:
-        """By how much an average over these seconds keeps its value from one measure to the next."""
+        """Return what an average over these seconds keeps of its value until the next measure."""
         return math.exp(-1.0 / (seconds * self.measure_freq)) if seconds else 0.0
 
     def _begin(self, waveform: Array) -> int:
-        """The first sample to keep of [channel, time]."""
+        """Return the number of the first sample to keep of [channel, time]."""
         period = int(self.sample_rate / self.measure_freq + 0.5)
         meter = _Meter(self, len(waveform))
         slots = math.ceil(self.search_time * self.measure_freq)
@@ -204,7 +223,10 @@ class Vad(AudioTransform):
         return int(max(length - slots * period - least, 0))
 
     def _reach_back(self, recent: Array, gap: int) -> int:
-        """How many measures before the trigger, the latest first in `recent`, belong to the voice."""
+        """Return how many measures before the trigger belong to the voice.
+
+        `recent` has the latest measure first.
+        """
         count = len(recent)
         burst = quiet = count
         for position, level in enumerate(recent.tolist()):
@@ -216,7 +238,10 @@ class Vad(AudioTransform):
 
 
 class _Meter:
-    """Measures speech in stretches of `length` samples, keeping estimates of each channel's spectrum and noise."""
+    """A meter of speech in stretches of `length` samples.
+
+    It keeps estimates of each channel's spectrum and noise.
+    """
 
     def __init__(self, vad: Vad, channels: int) -> None:
         self.vad = vad
@@ -245,12 +270,12 @@ class _Meter:
         self.boot_end = int(vad.boot_time * vad.measure_freq - 0.5)
 
     def step(self) -> None:
-        """To the next moment of measuring."""
+        """Go to the next moment of measuring."""
         if self.boot >= 0:
             self.boot = -1 if self.boot == self.boot_end else self.boot + 1
 
     def measure(self, channel: int, samples: Array) -> float:
-        """How much like speech the samples of a channel are: at least 0."""
+        """Return how much the samples of a channel resemble speech: at least 0."""
         vad = self.vad
         found = np.abs(np.fft.rfft(samples * self.window, self.size))[self.band]
         keep = self.boot / (1.0 + self.boot) if self.boot >= 0 else vad._keep(vad.measure_smooth_time)
@@ -271,5 +296,5 @@ class _Meter:
 
 
 def _hann(length: int) -> Array:
-    """The periodic Hann window."""
+    """Return the periodic Hann window."""
     return np.asarray(0.5 - 0.5 * np.cos(2 * math.pi / max(length, 1) * np.arange(length)))

@@ -1,8 +1,9 @@
-"""Short-time Fourier transforms of waveforms [..., time] and their inverse, as spectra [..., freq, frame].
+"""Short-time Fourier transforms of waveforms [..., time] and their inverse.
 
-Frame m is the window times the samples around m * hop; windows shorter than the transform are centred in it. The
-inverse adds up the windowed frames and divides by the sum of the squared windows (Griffin and Lim, 1984). Everything is
-computed in the precision of the waveform, the windows in float64.
+Spectra are [..., freq, frame]. Frame m is the window times the samples around m * hop; windows
+shorter than the transform are centred in it. The inverse adds up the windowed frames and divides by
+the sum of the squared windows (Griffin and Lim, 1984). Everything is computed in the precision of
+the waveform, the windows in float64.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _PAD_MODES: dict[BorderType, Any] = {
 
 
 def window_values(kind: WindowType, length: int) -> Array:
-    """A periodic window of this length, float64."""
+    """Return a periodic window of this length, float64."""
     make: dict[WindowType, Any] = {
         WindowType.BARTLETT: np.bartlett,
         WindowType.BLACKMAN: np.blackman,
@@ -39,13 +40,16 @@ def window_values(kind: WindowType, length: int) -> Array:
 
 
 def centred(window: Array, n_fft: int) -> Array:
-    """The window with zeros on both sides, `n_fft` long."""
+    """Return the window with zeros on both sides, `n_fft` long."""
     before = (n_fft - len(window)) // 2
     return np.pad(window, (before, n_fft - len(window) - before))
 
 
 def pad_ends(array: Array, before: int, after: int, mode: BorderType) -> Array:
-    """The array with more samples at both ends of its last axis."""
+    """Return the array with more samples at both ends of its last axis.
+
+    `before` and `after` are their numbers, and `mode` chooses their values.
+    """
     widths = [(0, 0)] * (array.ndim - 1) + [(before, after)]
     return np.pad(array, widths, mode=_PAD_MODES[mode])
 
@@ -60,7 +64,11 @@ def stft(
     pad_mode: BorderType = BorderType.REFLECT,
     onesided: bool = True,
 ) -> Array:
-    """The spectrum, complex [..., freq, frame]; RuntimeError where the waveform is shorter than one frame."""
+    """Return the spectrum, complex [..., freq, frame].
+
+    The parameters are those of `Spectrogram`, with `window` as an array; `operation` is named in
+    messages. Raises RuntimeError where the waveform is shorter than one frame.
+    """
     if hop < 1:
         raise RuntimeError(f"{operation}: hop_length must be positive, got {hop}; give one, as win_length is so short")
     if center and waveform.shape[-1]:
@@ -83,7 +91,11 @@ def istft(
     length: int | None = None,
     onesided: bool = True,
 ) -> Array:
-    """The waveform [..., time] of a spectrum, in float64; zeros after its end where `length` is more."""
+    """Return the waveform [..., time] of a spectrum, in float64.
+
+    The parameters are those of `stft`; `length` is the length of the waveform, and zeros follow its
+    end where that is more.
+    """
     columns = np.swapaxes(spectrum, -1, -2)
     frames = np.fft.irfft(columns, n_fft) if onesided else np.fft.ifft(columns).real
     full = centred(window, n_fft)
@@ -104,7 +116,10 @@ def istft(
 
 
 class Frames:
-    """The checked lengths and window of a transform: n_fft, win_length, hop_length and the window's values."""
+    """The checked lengths and window of a transform.
+
+    `n_fft`, `win_length` and `hop_length` are the lengths, and `window` is the kind of window.
+    """
 
     def __init__(
         self,
@@ -127,7 +142,7 @@ class Frames:
         self.kind: WindowType = kind
 
     def check(self, error: type[Exception] = ValueError) -> Array:
-        """The values of the window; an error where it does not fit into the transform."""
+        """Return the values of the window; raise an error if it does not fit into the transform."""
         if self.win_length > self.n_fft:
             raise error(f"{self.operation}: win_length, {self.win_length}, must not exceed n_fft, {self.n_fft}")
         return window_values(self.kind, self.win_length)

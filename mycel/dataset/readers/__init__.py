@@ -1,1 +1,1 @@
-"""Files of other formats as rows, and what is said of those that cannot be read."""
+"""Readers of files: rows of other formats, and errors for files that cannot be read."""

@@ -1,4 +1,4 @@
-"""Reading files that others made: whatever is wrong with one is a ValueError that names the reader and the file."""
+"""Reading files of others: whatever is wrong is a ValueError that names the reader and the file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,23 @@ from mycel.dataset.readers.matlab import read_variables
 
 # What parsing something else than was expected leads to.
 _WRONG = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, EOFError, struct.error, zlib.error, csv.Error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    csv.Error,
     ElementTree.ParseError,
-)  # fmt: skip
+)
 
 
 @contextmanager
 def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Within this block a file is parsed: what fails there is the file's fault.
+    """Turn errors within a block that parses a file into errors of that file.
 
     >>> from mycel.dataset.readers.failures import reading
     >>> try:
@@ -31,7 +40,7 @@ def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
     ...         int("x")
     ... except ValueError as error:
     ...     print(error)
-    LettersDataset: 'letters.txt' is damaged, or has another layout: invalid literal for int() with base 10: 'x'
+    LettersDataset: 'letters.txt' is damaged, or has another layout: invalid literal for int() ...
     """
     try:
         yield
@@ -45,13 +54,13 @@ def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
-    """What a JSON file holds."""
+    """Return the content of a JSON file."""
     with reading(operation, path), open(path, encoding="utf-8") as handle:
         return json.load(handle)
 
 
 def read_xml(operation: str, path: str | os.PathLike[str]) -> ElementTree.Element:
-    """The root of an XML file."""
+    """Return the root of an XML file."""
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
     with reading(operation, path), open(path, "rb") as handle:
@@ -59,7 +68,10 @@ def read_xml(operation: str, path: str | os.PathLike[str]) -> ElementTree.Elemen
 
 
 def read_matlab(operation: str, path: str | os.PathLike[str], variables: dict[str, int]) -> dict[str, Any]:
-    """The variables of a MATLAB file that are wanted, with how many axes each has at least (0 for structs)."""
+    """Return variables of a MATLAB file.
+
+    `variables` gives how many axes each has at least (0 for structs).
+    """
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
     with reading(operation, path):

@@ -1,8 +1,11 @@
 """Files of MATLAB, version 5 to 7: numbers, text, cells, structs and sparse matrices.
 
-A file is a header of 128 bytes and elements: a type and a size in four bytes each, then the content, filled up to a multiple of eight; what fits into four bytes stands
-in the place of the size. An element is a matrix, or a compressed one; a matrix is made of elements: flags with its class, its sizes, its name and its values, by columns. Values have the
-type that they are stored as. Whatever a file says of sizes is compared with the bytes that are there before anything is made; what is wrong with it is a ValueError.
+A file is a header of 128 bytes followed by elements. An element is a type and a size in four bytes
+each, then the content, padded to a multiple of eight; content that fits into four bytes stands in
+place of the size. It holds a matrix, possibly compressed. A matrix consists of elements: flags with
+its class, its sizes, its name and its values, by columns. Values have the type that they are stored
+as. Sizes that a file states are compared with the bytes that are there before memory is allocated;
+whatever is wrong with a file is a ValueError.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ _DEEPEST = 20
 
 
 class _Elements:
-    """The elements within some bytes, from the first to the last."""
+    """A reader of the elements within some bytes, from the first to the last."""
 
     def __init__(self, content: memoryview, order: str, most: int) -> None:
         self.content = content
@@ -37,7 +40,10 @@ class _Elements:
         self.at = 0
 
     def next(self, *kinds: int) -> tuple[int, memoryview]:
-        """Type and content of the next element; ValueError where there is none, or one of another type."""
+        """Return type and content of the next element.
+
+        Raises ValueError where there is none, or one of another type.
+        """
         if self.at + 8 > len(self.content):
             raise ValueError("it is cut off")
         kind, size = struct.unpack_from(self.order + "II", self.content, self.at)
@@ -56,22 +62,22 @@ class _Elements:
         return kind, self.content[start : start + size]
 
     def numbers(self, *kinds: int) -> Array:
-        """The next element as numbers."""
+        """Return the next element as numbers."""
         kind, content = self.next(*(kinds or _NUMBERS))
         found: Array = np.frombuffer(content, np.dtype(self.order + _NUMBERS[kind]))
         return found.astype(found.dtype.newbyteorder("="))
 
     def matrix(self, depth: int = 0) -> tuple[str, Any]:
-        """Name and value of the next element, a matrix."""
+        """Return name and value of the next element, a matrix."""
         _, content = self.next(_MATRIX)
         return self.within(content).described(depth) if len(content) else ("", np.zeros((0, 0)))
 
     def within(self, content: memoryview) -> _Elements:
-        """The elements of an element."""
+        """Return a reader of the elements of an element."""
         return _Elements(content, self.order, self.most)
 
     def described(self, depth: int) -> tuple[str, Any]:
-        """Name and value of the matrix that these elements are."""
+        """Return name and value of the matrix that these elements describe."""
         if depth > _DEEPEST:
             raise ValueError(f"cells and structs are more than {_DEEPEST} deep")
         flags = self.numbers(6)
@@ -139,7 +145,11 @@ class _Elements:
 
 
 def read_variables(path: str | os.PathLike[str], wanted: frozenset[str]) -> dict[str, Any]:
-    """The wanted variables of a file: arrays, text, arrays of objects for cells, and for structs a dictionary of such arrays; sparse matrices as plain ones."""
+    """Return the wanted variables of a file.
+
+    They are arrays, text, arrays of objects for cells, and dictionaries of such arrays for structs.
+    Sparse matrices become dense ones.
+    """
     size = os.path.getsize(path)
     most = inflate.limit(size)
     with open(path, "rb") as handle:
@@ -173,8 +183,8 @@ def _inflated(content: memoryview, most: int) -> bytes:
     found = machine.decompress(content, most + 1)
     if len(found) > most:
         raise ValueError(
-            f"it becomes more than {most >> 20} MiB when it is decompressed; if it may, set the environment variable MYCEL_INFLATE to a size such as "
-            '"8GB"'
+            f"it becomes more than {most >> 20} MiB when it is decompressed; if it may, set the environment "
+            'variable MYCEL_INFLATE to a size such as "8GB"'
         )
     if not machine.eof:
         raise ValueError("a compressed part of it is cut off")

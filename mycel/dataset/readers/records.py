@@ -1,4 +1,4 @@
-"""MindDataset: the rows of record files as a source."""
+"""`MindDataset`: the rows of record files as a source."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row, as_array
-from mycel.dataset.core import Run, check_count
+from mycel.dataset.run import Run
 from mycel.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -28,7 +29,7 @@ _SAMPLERS = (SubsetRandomSampler, SubsetSampler, PKSampler, DistributedSampler, 
 
 
 class _FileShuffle(BuiltinSampler):
-    """The files in random order (FILES), or the rows of each file (INFILE)."""
+    """A sampler of the files in random order (FILES), or of the rows of each file (INFILE)."""
 
     shuffles = True
 
@@ -50,13 +51,21 @@ class _FileShuffle(BuiltinSampler):
 
 
 class MindDataset(MappableDataset):
-    """The rows of record files: one file, of which all shards are read, or a list of files.
+    """The rows of record files.
 
-    Columns are the fields in `columns_list`, by default all, in the order of their names: numbers as scalars of their types, text, arrays, and bytes as
-    one value of type S, shape (1,). Shuffled unless `shuffle` is False; Shuffle.FILES shuffles the files, Shuffle.INFILE the rows of each file. `num_padded` rows
-    like `padded_sample`, which has a value for each of `columns_list`, follow the rows of the files, for example to make shards equal.
+    * `dataset_files`: one file, of which all shards are read, or a list of files.
+    * `columns_list`: the fields to read as columns; by default all, in the order of their names.
+      Numbers are scalars of their types, and bytes are one value of type S, shape (1,); there are
+      text and arrays as well.
+    * `shuffle`: rows are shuffled unless it is False; Shuffle.FILES shuffles the files,
+      Shuffle.INFILE the rows of each file.
+    * `padded_sample`, `num_padded`: `num_padded` rows like `padded_sample`, which has a value for
+      each of `columns_list`, follow the rows of the files, for example to make shards equal.
+    * `num_parallel_workers`, `num_shards`, `shard_id`, `sampler`, `num_samples`, `cache`: as in
+      `MappableDataset`.
 
-    Raises ValueError for arguments that do not fit, RuntimeError for files that are not there, and MRMOpenError for files that are damaged.
+    Raises ValueError for arguments that do not fit, RuntimeError for files that are not there, and
+    MRMOpenError for damaged files.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -162,7 +171,7 @@ class MindDataset(MappableDataset):
         return np.array(values + [values[0]] * self.num_padded if values else [])
 
     def __getitem__(self, index: int) -> list[Array]:
-        """A row, whatever the sampler says."""
+        """Return a row by its number in the files, whatever the sampler."""
         check_count("MindDataset", "index", index, 0)
         if index >= self._total():
             raise IndexError(f"MindDataset: there is no row {index}; there are {self._total()}")
@@ -170,7 +179,7 @@ class MindDataset(MappableDataset):
 
 
 def _check_padding(columns: Any, sample: Any, count: Any) -> None:
-    """RuntimeError, TypeError or ValueError where the arguments for padding do not fit together."""
+    """Raise an error where the arguments for padding do not fit together."""
     if sample is not None:
         if not isinstance(sample, dict):
             raise TypeError(f"MindDataset: padded_sample must be a dictionary, got {sample!r}")

@@ -1,4 +1,4 @@
-"""Schema: the names, types and shapes of columns, as JSON has them."""
+"""Schema: the names, types and shapes of columns, in the form of JSON."""
 
 from __future__ import annotations
 
@@ -9,18 +9,33 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.transforms.base import numpy_type
+
 _TYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "string",
-)  # fmt: skip
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "string",
+)
 
 
 def _type_name(de_type: Any) -> str:
-    """The name of a type given by name, as NumPy's or as the framework's; TypeError for others."""
+    """Return the name of a type given by name, as NumPy's or as the framework's.
+
+    Raises TypeError for others.
+    """
     name = de_type if isinstance(de_type, str) else getattr(de_type, "__name__", None) or str(de_type)
     name = {"bool_": "bool", "str_": "string"}.get(name.lower(), name.lower())
     if name not in _TYPES:
-        from mycel.dataset.transforms.base import numpy_type
-
         name = "" if isinstance(de_type, str) else numpy_type("Schema", de_type).name
     if name not in _TYPES:
         raise TypeError(f"Schema: {de_type!r} is not the type of a column; these are {', '.join(_TYPES)}")
@@ -28,9 +43,10 @@ def _type_name(de_type: Any) -> str:
 
 
 class Schema:
-    """The names, types and shapes of columns; read from a JSON file where `schema_file` names one.
+    """The names, types and shapes of columns.
 
-    A column's shape may be left open, and so may one of its lengths, with -1.
+    They are read from a JSON file if `schema_file` names one. A column's shape may be left open,
+    and so may one of its lengths, with -1.
 
     >>> import mycel.dataset as ds
     >>> schema = ds.Schema()
@@ -53,7 +69,10 @@ class Schema:
             self.from_json(content)
 
     def add_column(self, name: str, de_type: Any, shape: Sequence[int] | None = None) -> None:
-        """Add a column; TypeError for what is no name, type or shape, ValueError for a name that is there already."""
+        """Add a column.
+
+        Raises TypeError for what is not a name, type or shape, and ValueError for a repeated name.
+        """
         if not isinstance(name, str):
             raise TypeError(f"add_column: the name must be text, got {name!r}")
         if any(column["name"] == name for column in self.columns):
@@ -70,9 +89,10 @@ class Schema:
         self.columns.append({**column, "type": _type_name(de_type)})
 
     def parse_columns(self, columns: Any) -> None:
-        """Replace the columns by those of a list of {"name", "type", "shape"}, or of a dictionary from names to {"type", "shape"}.
+        """Replace the columns by those of a list or a dictionary.
 
-        Raises RuntimeError for anything else and for a column without name or type.
+        The list holds {"name", "type", "shape"}, the dictionary {"type", "shape"} by name. Raises
+        RuntimeError for anything else and for a column without name or type.
         """
         if isinstance(columns, dict):
             wrong = [column for column in columns.values() if not isinstance(column, dict)]
@@ -88,7 +108,10 @@ class Schema:
             self.add_column(column["name"], column["type"], column.get("shape"))
 
     def from_json(self, json_obj: Any) -> None:
-        """Read {"columns": ..., "datasetType": ..., "numRows": ...}; RuntimeError where there are no columns."""
+        """Read {"columns": ..., "datasetType": ..., "numRows": ...}.
+
+        Raises RuntimeError where columns are missing.
+        """
         if not isinstance(json_obj, dict) or "columns" not in json_obj:
             raise RuntimeError('from_json: expected a dictionary with "columns"')
         self.parse_columns(json_obj["columns"])
@@ -99,7 +122,7 @@ class Schema:
         self.num_rows = rows
 
     def to_json(self) -> str:
-        """The schema as JSON."""
+        """Return the schema as JSON."""
         content: dict[str, Any] = {"columns": self.columns}
         if self.dataset_type is not None:
             content["datasetType"] = self.dataset_type
@@ -112,5 +135,5 @@ class Schema:
 
     @staticmethod
     def get_num_rows(schema: Schema) -> int:
-        """The number of rows that a schema states, 0 if none."""
+        """Return the number of rows that a schema states, or 0 if it states none."""
         return schema.num_rows

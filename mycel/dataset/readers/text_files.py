@@ -1,7 +1,8 @@
-"""Sources of rows in files of text, CSV and TFRecord, and of rows that pad others.
+"""Sources of rows from text, CSV and TFRecord files, and of rows that pad others.
 
-Files are taken in the order of their names and rows in the order of the files. With shards, each has as many rows as any other: consecutive ones, from the first again after the
-last. All shards of a run see the same shuffled order.
+Files come in the order of their names and rows in the order of the files. All shards have equally
+many rows: consecutive ones, from the first again after the last. All shards of a run see the same
+shuffled order.
 """
 
 from __future__ import annotations
@@ -15,17 +16,26 @@ from typing import Any
 import numpy as np
 
 from mycel.base import decompression as inflate
-from mycel.dataset.bases import TextBaseDataset
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array
-from mycel.dataset.core import Run, check_count
+from mycel.dataset.families import TextBaseDataset
+from mycel.dataset.generator import GeneratorDataset
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.readers.schema import Schema
+from mycel.dataset.run import Run
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
-from mycel.dataset.sources import ArrayDataset, GeneratorDataset, MappableDataset
+from mycel.dataset.sources import ArrayDataset, MappableDataset
 
 
 class FileOrder(BuiltinSampler):
-    """The rows of files whose numbers of rows are `sizes`: in order, or shuffled; one shard of them, of consecutive rows."""
+    """The order of the rows of files, or of one shard of consecutive rows.
+
+    * `operation`: the name in messages.
+    * `shuffle`: how rows are shuffled, if they are.
+    * `sizes`: the number of rows of each file.
+    * `num_samples`: the largest number of rows.
+    * `shards`: the number of shards and the number of this one.
+    """
 
     def __init__(
         self,
@@ -65,7 +75,7 @@ class FileOrder(BuiltinSampler):
 
 
 def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
-    """The files that match names or patterns, in order; ValueError for those that match none."""
+    """Return the files that match names or patterns, in order; ValueError if one matches none."""
     wanted: list[Any] = [patterns] if not isinstance(patterns, (tuple, list)) else list(patterns)
     if not wanted or not all(isinstance(pattern, (str, os.PathLike)) for pattern in wanted):
         raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, got {patterns!r}")
@@ -79,7 +89,10 @@ def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
 
 
 def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -> tuple[int, int] | None:
-    """(number of shards, shard), or None; RuntimeError where one is missing, ValueError out of range."""
+    """Return (number of shards, shard), or None.
+
+    Raises RuntimeError where one is missing, and ValueError where it is out of range.
+    """
     if num_shards is None and shard_id is None:
         return None
     if num_shards is None or shard_id is None:
@@ -92,10 +105,15 @@ def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -
 
 
 class TextFileDataset(ArrayDataset, TextBaseDataset):
-    """The lines of text files that are not empty: column `text`.
+    """The non-empty lines of text files: column `text`.
 
-    `dataset_files` are names and patterns. Lines end in a line feed and are UTF-8. Shuffled unless `shuffle` is False; Shuffle.FILES shuffles the
-    files, Shuffle.INFILE the lines of each. Raises ValueError where no file matches, or where one is not UTF-8.
+    * `dataset_files`: names and patterns of files. Lines end in a line feed and are UTF-8.
+    * `shuffle`: rows are shuffled unless it is False; Shuffle.FILES shuffles the files,
+      Shuffle.INFILE the lines of each.
+    * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
+      `MappableDataset`.
+
+    Raises ValueError where no file matches, or where one is not UTF-8.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -140,10 +158,18 @@ class TextFileDataset(ArrayDataset, TextBaseDataset):
 
 
 class CSVDataset(ArrayDataset):
-    """The lines of CSV files (RFC 4180): a column for each of `column_names`, which the first line of each file has where they are not given.
+    """The lines of CSV files (RFC 4180), with a column for each field.
 
-    `column_defaults` says by its values which type each column has: int32 for an integer, float32 for a float, text for text; without it all are text. Raises ValueError
-    for lines with another number of values, and for values that are not of the type.
+    * `dataset_files`: names and patterns of files.
+    * `field_delim`: the character between fields.
+    * `column_defaults`: values whose types the columns have: int32 for an integer, float32 for a
+      float, text for text. Without it all columns are text.
+    * `column_names`: the names of the columns; without it they are in the first line of each file.
+    * `shuffle`: as in `TextFileDataset`.
+    * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
+      `MappableDataset`.
+
+    Raises ValueError for lines with another number of values, and for values of another type.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -152,7 +178,8 @@ class CSVDataset(ArrayDataset):
     ...     with open(name, "w") as handle:
     ...         _ = handle.write("n,name\\n1,one\\n2,two\\n")
     ...     data = ds.CSVDataset(name, column_defaults=[0, ""], shuffle=False)
-    ...     [(int(n), str(name)) for n, name in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    ...     [(int(n), str(name)) for n, name in rows]
     [(1, 'one'), (2, 'two')]
     """
 
@@ -239,13 +266,24 @@ def _converted(name: str, texts: Sequence[str], kind: Any) -> Column:
 
 
 class TFRecordDataset(MappableDataset):
-    """The `Example` messages of TFRecord files: a column for each feature, int64, float32, or uint8 for bytes, all of one axis.
+    """The `Example` messages of TFRecord files, with a column of one axis for each feature.
 
-    A `schema`, a `Schema` or the name of its file, says which features are read, their types and their shapes; features of type "string" are text. `columns_list` chooses
-    some, in its order. Several bytes of one feature are filled up with spaces to the longest and joined. Shards take whole files, or with `shard_equal_rows`, and for
-    compressed files (`compression_type` "GZIP" or "ZLIB", which are read into memory), consecutive rows. Checksums of lengths are checked, of contents not.
+    Columns are int64, float32, or uint8 for bytes. Several bytes of one feature are padded with
+    spaces to the longest and joined. Checksums of lengths are checked, those of contents are not.
 
-    Raises ValueError for files that are no TFRecord files, and while iterating for features that are missing or do not fit.
+    * `dataset_files`: names and patterns of files.
+    * `schema`: a `Schema`, or the name of its file, with the features to read, their types and
+      their shapes; features of type "string" are text.
+    * `columns_list`: the columns to read, in this order.
+    * `shuffle`: as in `TextFileDataset`.
+    * `shard_equal_rows`: whether shards take consecutive rows instead of whole files. They always
+      do for compressed files.
+    * `compression_type`: "GZIP" or "ZLIB" for compressed files, which are read into memory.
+    * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
+      `MappableDataset`.
+
+    Raises ValueError for files of another format, and while iterating for features that are missing
+    or do not fit.
     """
 
     def __init__(
@@ -298,7 +336,7 @@ class TFRecordDataset(MappableDataset):
         self._wanted = self._choose(None if columns_list is None else list(columns_list))
 
     def _choose(self, columns: list[str] | None) -> list[dict[str, Any]]:
-        """The columns, with their types and shapes where these are known."""
+        """Return the columns, with their types and shapes where these are known."""
         if self.schema is not None:
             known = {column["name"]: column for column in self.schema.columns}
         else:
@@ -382,11 +420,14 @@ def _feature_array(name: str, values: Any, kind: str | None, shape: list[int] | 
 
 
 class PaddedDataset(GeneratorDataset):
-    """Rows given as dictionaries, to be appended to another dataset so that its length fits the number of shards.
+    """Rows given as dictionaries.
+
+    Appended to another dataset, they make its length fit the number of shards.
 
     >>> import numpy as np
     >>> import mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset({"x": [1, 2, 3]}, shuffle=False) + ds.PaddedDataset([{"x": np.array(0)}])
+    >>> data = ds.NumpySlicesDataset({"x": [1, 2, 3]}, shuffle=False)
+    >>> data = data + ds.PaddedDataset([{"x": np.array(0)}])
     >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
     [1, 2, 3, 0]
     """

@@ -1,1 +1,1 @@
-"""The well-known sets, in the files that they are published as."""
+"""Well-known datasets, read from the files that they are published as."""

@@ -13,8 +13,8 @@ from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, Row
 from mycel.dataset.readers.failures import read_json, read_xml, reading
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.image_files import Decrypt, FileDataset, check_class_indexing, image_names
-from mycel.dataset.sets.text import read_lines
+from mycel.dataset.sets.file_sets import Decrypt, FileDataset
+from mycel.dataset.sets.folders import check_class_indexing, image_names, read_lines
 
 FILE_NAME = "_meta-filename"
 
@@ -24,7 +24,7 @@ def _column(values: Sequence[Any], kind: Any = np.uint32) -> Array:
 
 
 class _Annotated(FileDataset):
-    """Images and what belongs to each: `_paths` and `_targets`, in the order of `_names`."""
+    """The base class of annotated images: `_paths` and `_targets`, in the order of `_names`."""
 
     _names: list[str]
     _paths: list[str]
@@ -59,9 +59,17 @@ class _Annotated(FileDataset):
 class VOCDataset(_Annotated):
     """Pascal VOC (Everingham et al., 2010): images, and their segmentation or the objects in them.
 
-    `task` "Segmentation": columns `image` and `target`, both pictures. "Detection": `image`, `bbox`, float32 [N, 4] of left, top, width and height, `label`,
-    `difficult` and `truncate`, uint32 [N, 1]. `usage` names the list of images in ImageSets/Segmentation or ImageSets/Main. Labels follow the order of the classes'
-    names, or `class_indexing`, which leaves out all other objects, and images without any. With `extra_metadata` a column `_meta-filename` follows; rename it to get it.
+    * `task`: "Segmentation" has columns `image` and `target`, both images. "Detection" has `image`,
+      `bbox`, float32 [N, 4] of left, top, width and height, `label`, `difficult` and `truncate`,
+      uint32 [N, 1].
+    * `usage`: the list of images in ImageSets/Segmentation or ImageSets/Main.
+    * `class_indexing`: the number of each class by name; other objects are left out, as are images
+      without any. By default classes are numbered in the order of their names.
+    * `extra_metadata`: whether a column `_meta-filename` follows, which appears once it is renamed.
+    * `decrypt`: a function from the path of an image to its bytes.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -125,7 +133,7 @@ class VOCDataset(_Annotated):
 
 
 def _objects(path: Path) -> list[tuple[str, list[float], int, int]]:
-    """(name, [left, top, width, height], difficult, truncated) of the objects in an annotation."""
+    """Return (name, [left, top, width, height], difficult, truncated) of each annotated object."""
     objects = []
     with reading("VOCDataset", path):
         for entry in read_xml("VOCDataset", path).iter("object"):
@@ -138,12 +146,19 @@ def _objects(path: Path) -> list[tuple[str, list[float], int, int]]:
 
 
 class CocoDataset(_Annotated):
-    """Microsoft COCO (Lin et al., 2014): images that have annotations, and these.
+    """Microsoft COCO (Lin et al., 2014): the images that have annotations, and these.
 
-    `task` "Detection": columns `image`, `bbox`, float32 [N, 4] of left, top, width and height, `category_id` and `iscrowd`, uint32 [N, 1]. "Stuff": `segmentation`,
-    float32, a row for each polygon (or the counts of run lengths), filled up by -1, and `iscrowd`. "Keypoint": `keypoints`, float32 [N, K], and
-    `num_keypoints`. "Panoptic": as "Detection", with `area`. "Captioning": `captions`, text [N, 1]. With `extra_metadata` a column `_meta-filename` follows; rename
-    it to get it.
+    * `annotation_file`: the file of the annotations.
+    * `task`: "Detection" has columns `image`, `bbox`, float32 [N, 4] of left, top, width and
+      height, `category_id` and `iscrowd`, uint32 [N, 1]. "Stuff" has `image`, `segmentation`,
+      float32, a row for each polygon (or the counts of run lengths), padded with -1, and `iscrowd`.
+      "Keypoint" has `image`, `keypoints`, float32 [N, K], and `num_keypoints`. "Panoptic" is
+      "Detection" with `area`. "Captioning" has `image` and `captions`, text [N, 1].
+    * `extra_metadata`: whether a column `_meta-filename` follows, which appears once it is renamed.
+    * `decrypt`: a function from the path of an image to its bytes.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(

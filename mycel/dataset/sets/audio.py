@@ -1,7 +1,9 @@
-"""Well-known sets of speech and music.
+"""Well-known datasets of speech and music.
 
-A row starts with `waveform`, float32 [channels, samples], and `sample_rate`. WAVE files hold integers of 8, 16, 24 or 32 bits, which are divided by the largest of their type, as
-MindSpore does: the smallest becomes a little less than -1. SPHERE files hold integers of 16 bits. MindSpore reads WAVE files of one channel and 16 bits alone, and gives zeros for SPHERE files.
+A row starts with `waveform`, float32 [channels, samples], and `sample_rate`. WAVE files hold
+integers of 8, 16, 24 or 32 bits, which are divided by the largest of their type, as in MindSpore:
+the smallest becomes a little less than -1. SPHERE files hold integers of 16 bits. MindSpore reads
+only WAVE files of one channel and 16 bits, and gives zeros for SPHERE files.
 """
 
 from __future__ import annotations
@@ -15,17 +17,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.bases import AudioBaseDataset
 from mycel.dataset.blocks import Array, Block, Row
+from mycel.dataset.families import AudioBaseDataset
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sets.image_files import check_folder, check_usage
-from mycel.dataset.sets.text import read_lines
+from mycel.dataset.sets.folders import check_folder, check_usage, read_lines
 from mycel.dataset.sources import MappableDataset
 
 
 def read_wav(operation: str, path: str) -> tuple[Array, int]:
-    """The samples of a WAVE file, float32 [channels, samples], and their rate; ValueError for files that are none."""
+    """Read the samples of a WAVE file, float32 [channels, samples], and their rate.
+
+    `operation` is named in messages. Raises ValueError for files of another format.
+    """
     try:
         with wave.open(path, "rb") as handle:
             width, channels, rate = handle.getsampwidth(), handle.getnchannels(), handle.getframerate()
@@ -53,7 +57,10 @@ def read_wav(operation: str, path: str) -> tuple[Array, int]:
 
 
 def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Array, int]:
-    """The samples of a NIST SPHERE file from one second to another, float32 [channels, samples], and their rate."""
+    """Read the samples of a NIST SPHERE file, float32 [channels, samples], and their rate.
+
+    `operation` is named in messages; `start` and `end` are in seconds.
+    """
     with reading(operation, path), open(path, "rb") as handle:
         head = handle.read(16).split()
         if len(head) < 2 or head[0] != b"NIST_1A":
@@ -81,7 +88,10 @@ def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Ar
 
 
 class AudioSet(MappableDataset, AudioBaseDataset):
-    """The base of sets of audio: `_entries` are the path of a file and what follows the waveform and its rate."""
+    """The base class of audio datasets.
+
+    `_entries` are the path of a file and what follows the waveform and its rate.
+    """
 
     _names: Sequence[str] = ()
     _rate: Any = np.uint32
@@ -129,7 +139,7 @@ class AudioSet(MappableDataset, AudioBaseDataset):
 
 
 class AudioUsageSet(AudioSet):
-    """The base of sets of audio with parts."""
+    """The base class of audio datasets with several parts."""
 
     _usages: tuple[str, ...] = ("train", "test", "valid", "all")
 
@@ -154,7 +164,12 @@ def _wavs(folder: str) -> list[str]:
 
 
 class YesNoDataset(AudioSet):
-    """YesNo (OpenSLR 1), files named by what is said in them: `label`, int32 [words], 1 for yes; `sample_rate` is int32."""
+    """YesNo (OpenSLR 1), whose files are named by what is said in them.
+
+    Further columns: `label`, int32 [words], 1 for yes. `sample_rate` is int32.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    """
 
     _names = ("label",)
     _rate = np.int32
@@ -165,7 +180,12 @@ class YesNoDataset(AudioSet):
 
 
 class LJSpeechDataset(AudioSet):
-    """LJ Speech (Ito and Johnson, 2017): `transcription` and `normalized_transcription`, text, in the order of `metadata.csv`; `sample_rate` is int32."""
+    """LJ Speech (Ito and Johnson, 2017), in the order of `metadata.csv`.
+
+    Further columns: `transcription` and `normalized_transcription`, text. `sample_rate` is int32.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    """
 
     _names = ("transcription", "normalized_transcription")
     _rate = np.int32
@@ -182,15 +202,16 @@ class LJSpeechDataset(AudioSet):
 
 
 class CMUArcticDataset(AudioSet):
-    """CMU Arctic (Kominek and Black, 2004): `transcript` and `utterance_id`, text, in the order of `etc/txt.done.data`.
+    """CMU Arctic (Kominek and Black, 2004), in the order of `etc/txt.done.data`.
 
-    `name` is the speaker, "aew" by default, of the folder `cmu_us_aew_arctic`. `sample_rate` is uint32.
+    Further columns: `transcript` and `utterance_id`, text. `sample_rate` is uint32. `name` is the
+    speaker, "aew" by default, of the folder `cmu_us_aew_arctic`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("transcript", "utterance_id")
-    _speakers = (
-        "aew", "ahw", "aup", "awb", "axb", "bdl", "clb", "eey", "fem", "gka", "jmk", "ksp", "ljm", "lnh", "rms", "rxr", "slp", "slt",
-    )  # fmt: skip
+    _speakers = tuple("aew ahw aup awb axb bdl clb eey fem gka jmk ksp ljm lnh rms rxr slp slt".split())
 
     def __init__(
         self,
@@ -228,10 +249,13 @@ def _ranges(text: str) -> set[int]:
 
 
 class GTZANDataset(AudioUsageSet):
-    """GTZAN (Tzanetakis and Cook, 2002), ten folders of music: `label`, text, the kind; `sample_rate` is uint32.
+    """GTZAN (Tzanetakis and Cook, 2002): ten folders of music.
 
-    `usage` "all" (the default) has every file; "train", "valid" and "test" the 443, 197 and 290 of the split without faulty files and shared artists (Sturm, 2013), as far as
-    they are there.
+    Further columns: `label`, text, the genre. `sample_rate` is uint32. `usage` "all" (the default)
+    has every file; "train", "valid" and "test" have the 443, 197 and 290 files of the split without
+    faulty files and shared artists (Sturm, 2013), as far as they exist.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("label",)
@@ -287,10 +311,14 @@ class GTZANDataset(AudioUsageSet):
 
 
 class SpeechCommandsDataset(AudioUsageSet):
-    """Speech Commands (Warden, 2018), a folder a word: `label` and `speaker_id`, text, and `utterance_number`, int32; `sample_rate` is int32.
+    """Speech Commands (Warden, 2018): a folder for each word.
 
-    `usage` "test" and "valid" are the files of `testing_list.txt` and `validation_list.txt`, "train" all others, "all" (the default) all. Folders whose names start with "_"
-    hold noise and are left out.
+    Further columns: `label` and `speaker_id`, text, and `utterance_number`, int32. `sample_rate` is
+    int32. `usage` "test" and "valid" are the files of `testing_list.txt` and `validation_list.txt`,
+    "train" all others, "all" (the default) all. Folders whose names start with "_" hold noise and
+    are left out.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("label", "speaker_id", "utterance_number")
@@ -320,15 +348,25 @@ class SpeechCommandsDataset(AudioUsageSet):
 
 
 class LibriTTSDataset(AudioUsageSet):
-    """LibriTTS (Zen et al., 2019): `original_text` and `normalized_text`, text, `speaker_id` and `chapter_id`, uint32, and `utterance_id`, text; `sample_rate` is uint32.
+    """LibriTTS (Zen et al., 2019), in the order of the files `*.trans.tsv`.
 
-    `usage` is the name of a part, or "all" (the default), those that are there. Rows are in the order of the files `*.trans.tsv`.
+    Further columns: `original_text` and `normalized_text`, text, `speaker_id` and `chapter_id`,
+    uint32, and `utterance_id`, text. `sample_rate` is uint32. `usage` is the name of a part, or
+    "all" (the default) for those that exist.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("original_text", "normalized_text", "speaker_id", "chapter_id", "utterance_id")
     _parts = (
-        "dev-clean", "dev-other", "test-clean", "test-other", "train-clean-100", "train-clean-360", "train-other-500",
-    )  # fmt: skip
+        "dev-clean",
+        "dev-other",
+        "test-clean",
+        "test-other",
+        "train-clean-100",
+        "train-clean-360",
+        "train-other-500",
+    )
     _usages = (*_parts, "all")
 
     def _list(self, folder: str) -> list[tuple[Any, ...]]:
@@ -346,10 +384,17 @@ class LibriTTSDataset(AudioUsageSet):
 
 
 class TedliumDataset(AudioSet):
-    """TED-LIUM (Rousseau, Deléglise and Estève, 2012): `transcript`, `talk_id`, `speaker_id` and `identifier`, text, a row for each line of the files `stm/*.stm`, with that
-    part of `sph/*.sph`; `sample_rate` is int32.
+    """TED-LIUM (Rousseau, Deléglise and Estève, 2012).
 
-    `release` is "release1", "release2" or "release3"; `usage` "train", "test", "dev" or "all" (the default), for "release3" only that, of the folder `data`.
+    Further columns: `transcript`, `talk_id`, `speaker_id` and `identifier`, text. Each line of the
+    files `stm/*.stm` gives a row, with that part of `sph/*.sph`. `sample_rate` is int32.
+
+    * `release`: "release1", "release2" or "release3".
+    * `usage`: "train", "test", "dev" or "all" (the default); "release3" only has "all", in the
+      folder `data`.
+    * `extensions`: the ending of the sound files' names; only ".sph" is supported.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("transcript", "talk_id", "speaker_id", "identifier")

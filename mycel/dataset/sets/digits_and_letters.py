@@ -1,6 +1,7 @@
-"""Well-known sets of digits and letters, and sets of made-up rows.
+"""Well-known datasets of digits and letters.
 
-EMNIST and QMNIST are IDX files, USPS is text with "number:value" entries, Semeion text with 256 pixels and ten marks a line. Made-up rows are functions of a seed and their number.
+EMNIST and QMNIST are IDX files, USPS is text with "number:value" entries, Semeion is text with 256
+pixels and ten marks in each line.
 """
 
 from __future__ import annotations
@@ -13,22 +14,20 @@ from typing import Any
 import numpy as np
 
 from mycel.base.idx import read_idx
-from mycel.dataset import config
-from mycel.dataset.bases import VisionBaseDataset
-from mycel.dataset.blocks import Array, Block, Column, Row
-from mycel.dataset.core import check_count, names
-from mycel.dataset.randomness import generator
+from mycel.dataset.blocks import Array, Column
+from mycel.dataset.families import VisionBaseDataset
 from mycel.dataset.readers.failures import reading
-from mycel.dataset.readers.schema import Schema
 from mycel.dataset.readers.text_files import FileOrder, check_shards
-from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sets.image_files import check_folder, check_usage
-from mycel.dataset.sets.text import read_lines
-from mycel.dataset.sources import ArrayDataset, MappableDataset
+from mycel.dataset.samplers import Shuffle
+from mycel.dataset.sets.folders import check_folder, check_usage, read_lines
+from mycel.dataset.sources import ArrayDataset
 
 
 def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Array:
-    """The array of an IDX file, which may be compressed; ValueError where there is none, or one of another kind."""
+    """Read the array of an IDX file, which may be compressed.
+
+    Raises ValueError where there is none, or one of another type or rank.
+    """
     for path in (Path(folder, name), Path(folder, f"{name}.gz")):
         if path.is_file():
             found = np.asarray(read_idx(path))
@@ -41,7 +40,7 @@ def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Arra
 
 
 class _Digits(ArrayDataset, VisionBaseDataset):
-    """Images and labels that are all in memory."""
+    """The base class of datasets whose images and labels are all in memory."""
 
     _arrays: dict[str, Column]
 
@@ -57,8 +56,13 @@ class _Digits(ArrayDataset, VisionBaseDataset):
 class EMnistDataset(_Digits):
     """EMNIST (Cohen et al., 2017): columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `name` is "byclass", "bymerge", "balanced", "letters", "digits" or "mnist", `usage` "train", "test" or "all" (the default: first the test images). Images are as the
-    files have them, with rows and columns exchanged. Raises ValueError for missing files.
+    * `name`: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
+    * `usage`: "train", "test" or "all" (the default), where the test images come first.
+
+    Images are as the files have them, with rows and columns exchanged. Raises ValueError for
+    missing files.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -99,9 +103,13 @@ class EMnistDataset(_Digits):
 
 
 class QMnistDataset(_Digits):
-    """QMNIST (Yadav and Bottou, 2019): columns `image`, uint8 [28, 28, 1], and `label`, uint32, the class, or with `compat` False [8], all that is known of the digit.
+    """QMNIST (Yadav and Bottou, 2019): columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `usage` is "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the others), "nist" or "all" (the default: training, test and NIST images).
+    * `usage`: "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the others),
+      "nist" or "all" (the default: training, test and NIST images).
+    * `compat`: whether a label is the class instead of [8], all that is known of the digit.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -135,7 +143,12 @@ class QMnistDataset(_Digits):
 
 
 class SemeionDataset(_Digits):
-    """Semeion (Buscema, 1998), the file `semeion.data`: columns `image`, uint8 [16, 16] of 0 and 1, and `label`, uint32."""
+    """Semeion (Buscema, 1998), the file `semeion.data`.
+
+    Columns are `image`, uint8 [16, 16] of 0 and 1, and `label`, uint32.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    """
 
     def __init__(
         self,
@@ -160,9 +173,13 @@ class SemeionDataset(_Digits):
 
 
 class USPSDataset(_Digits):
-    """USPS (Hull, 1994), the files `usps` and `usps.t`: columns `image`, uint8 [16, 16, 1], and `label`, uint32.
+    """USPS (Hull, 1994), the files `usps` and `usps.t`.
 
-    `usage` is "train", "test" or "all" (the default). Lines have the label, from 1 on, and 256 entries "number:value" with values from -1 to 1.
+    Columns are `image`, uint8 [16, 16, 1], and `label`, uint32. `usage` is "train", "test" or "all"
+    (the default). A line of a file has the label, from 1 on, and 256 entries "number:value" with
+    values from -1 to 1.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -201,143 +218,3 @@ class USPSDataset(_Digits):
             found = np.array(rows, np.float64).reshape(-1, 257)
         images = ((found[:, 1:] + 1) / 2 * 255).astype(np.uint8).reshape(-1, 16, 16, 1)
         return images, (found[:, 0] - 1).astype(np.uint32)
-
-
-class FakeImageDataset(MappableDataset, VisionBaseDataset):
-    """Random images and labels: columns `image`, uint8 of the shape `image_size`, and `label`, uint32, below `num_classes`.
-
-    A row depends on `base_seed` and its number alone. Raises ValueError for sizes and counts below 1.
-
-    >>> import mycel.dataset as ds
-    >>> ds.FakeImageDataset(10, (8, 8, 3), num_classes=2).output_shapes()
-    [[8, 8, 3], []]
-    """
-
-    def __init__(
-        self,
-        num_images: int = 1000,
-        image_size: Sequence[int] = (224, 224, 3),
-        num_classes: int = 10,
-        base_seed: int = 0,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
-        kind = "FakeImageDataset"
-        self.num_images = check_count(kind, "num_images", num_images, 1)
-        self._classes = check_count(kind, "num_classes", num_classes, 1)
-        self.base_seed = check_count(kind, "base_seed", base_seed, 0)
-        if not isinstance(image_size, (list, tuple)) or len(image_size) != 3:
-            raise ValueError(f"{kind}: image_size must be height, width and channels, got {image_size!r}")
-        self.image_size = tuple(check_count(kind, "image_size", n, 1) for n in image_size)
-
-    def num_classes(self) -> int:
-        return self._classes
-
-    def _columns(self) -> list[str]:
-        return ["image", "label"]
-
-    def _total(self) -> int:
-        return self.num_images
-
-    def _label(self, number: int) -> Array:
-        return np.array(generator(self.base_seed, number, 1).integers(self._classes), np.uint32)
-
-    def _labels(self, column: str) -> Array:
-        return np.array([self._label(number) for number in range(self.num_images)])
-
-    def _gather(self, indices: Indices) -> Block:
-        rows: list[Row] = []
-        for number in map(int, indices):
-            image = generator(self.base_seed, number, 0).integers(0, 256, self.image_size, np.uint8)
-            rows.append((image, self._label(number)))
-        return Block.from_rows(rows)
-
-
-_MADE_UP = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
-
-
-class RandomDataset(MappableDataset, VisionBaseDataset):
-    """Random rows of the columns of a `schema`, or of some columns "c0", "c1", ... of random types and shapes.
-
-    Integers are drawn from all of their type, floats from [0, 1), text from the digits. Rows depend on the seed of `mycel.dataset.config` when the dataset is made. Without
-    `total_rows` there are as many as the schema states, or some.
-
-    >>> import mycel.dataset as ds
-    >>> schema = ds.Schema()
-    >>> schema.add_column("x", "float32", [2, 3])
-    >>> ds.RandomDataset(4, schema).output_shapes()
-    [[2, 3]]
-    """
-
-    def __init__(
-        self,
-        total_rows: int | None = None,
-        schema: Any = None,
-        columns_list: Sequence[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        cache: Any = None,
-        shuffle: bool | Shuffle | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-    ) -> None:
-        super().__init__(num_parallel_workers, None, num_samples, shuffle, num_shards, shard_id, cache)
-        kind = "RandomDataset"
-        self._seed = config.get_seed()
-        random = generator(self._seed, 11)
-        found = Schema(schema) if isinstance(schema, (str, os.PathLike)) else schema
-        if found is not None and not isinstance(found, Schema):
-            raise TypeError(f"{kind}: schema must be a Schema or the name of its file, got {schema!r}")
-        wanted = None if columns_list is None else names(columns_list, f"{kind}: columns_list")
-        if found is None:
-            self._made = [
-                (
-                    name,
-                    _MADE_UP[random.integers(len(_MADE_UP))],
-                    tuple(random.integers(1, 5, random.integers(0, 4)).tolist()),
-                )
-                for name in wanted or [f"c{number}" for number in range(random.integers(1, 5))]
-            ]
-        else:
-            columns = {column["name"]: column for column in found.columns}
-            missing = [name for name in wanted or () if name not in columns]
-            if missing or not columns:
-                raise ValueError(
-                    f"{kind}: the schema has no column {', '.join(map(repr, missing))}; it has {list(columns)}"
-                )
-            self._made = [
-                (name, columns[name]["type"], tuple(abs(n) for n in columns[name].get("shape", (1,))))
-                for name in wanted or columns
-            ]
-        stated = found.num_rows if found is not None else 0
-        rows = total_rows if total_rows is not None else stated or int(random.integers(1, 101))
-        self.total_rows = check_count(kind, "total_rows", rows, 1)
-
-    def _columns(self) -> list[str]:
-        return [name for name, _, _ in self._made]
-
-    def _total(self) -> int:
-        return self.total_rows
-
-    def _value(self, random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Array:
-        if kind == "string":
-            return random.integers(0, 10, shape).astype(np.str_)
-        if kind == "bool":
-            return random.integers(0, 2, shape).astype(np.bool_)
-        if kind.startswith("float"):
-            return random.random(shape).astype(kind)
-        limits = np.iinfo(kind)
-        return np.asarray(random.integers(limits.min, limits.max, shape, kind, endpoint=True))
-
-    def _gather(self, indices: Indices) -> Block:
-        rows: list[Row] = []
-        for number in map(int, indices):
-            random = generator(self._seed, number, 13)
-            rows.append(tuple(self._value(random, kind, shape) for _, kind, shape in self._made))
-        return Block.from_rows(rows)

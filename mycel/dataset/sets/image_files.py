@@ -1,101 +1,39 @@
-"""Sources of images in files: folders of classes, the binary files of CIFAR, SVHN and STL-10, and the attributes of CelebA.
+"""Sources of images in files: folders of classes, CIFAR, SVHN, STL-10 and CelebA.
 
-Images come as the bytes of their files, uint8 [N], or as pixels, uint8 [H, W, 3], where `decode` asks for them or the format holds pixels.
+Images are the bytes of their files, uint8 [N], or pixels, uint8 [H, W, 3], where `decode` asks for
+them or the format holds pixels.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
-from mycel.dataset.bases import VisionBaseDataset
-from mycel.dataset.blocks import Array, Block, Column, Row
+from mycel.dataset.blocks import Array, Column, Row
+from mycel.dataset.families import VisionBaseDataset
 from mycel.dataset.readers.failures import read_matlab, reading
-from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sources import ArrayDataset, MappableDataset
-from mycel.dataset.vision.utils import decode_image
-
-Decrypt = Optional[Callable[[str], Any]]
-
-
-def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
-    """The path of a folder; ValueError where there is none."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{operation}: the directory must be a path, not {type(path).__name__}")
-    if not os.path.isdir(path):
-        raise ValueError(f"{operation}: there is no directory {os.fspath(path)!r}")
-    return os.fspath(path)
-
-
-def check_usage(operation: str, usage: str | None, known: Sequence[str]) -> str:
-    """What part of a dataset is wanted, "all" if None; ValueError for unknown ones."""
-    if usage is not None and usage not in known:
-        raise ValueError(f"{operation}: usage must be one of {', '.join(map(repr, known))}, got {usage!r}")
-    return usage or "all"
-
-
-def check_class_indexing(operation: str, class_indexing: Any) -> dict[str, int] | None:
-    """A dictionary from names to numbers, or None; TypeError otherwise."""
-    if class_indexing is None:
-        return None
-    if not isinstance(class_indexing, dict) or not all(
-        isinstance(name, str) and isinstance(number, int) and number >= 0 for name, number in class_indexing.items()
-    ):
-        raise TypeError(
-            f"{operation}: class_indexing must be a dictionary from names to numbers, got {class_indexing!r}"
-        )
-    return dict(class_indexing)
-
-
-def check_extensions(operation: str, extensions: Any) -> tuple[str, ...] | None:
-    """The endings of file names, or None; TypeError otherwise."""
-    if extensions is None:
-        return None
-    if not isinstance(extensions, (list, tuple)) or not all(isinstance(ending, str) for ending in extensions):
-        raise TypeError(f"{operation}: extensions must be a list of text, got {extensions!r}")
-    return tuple(extensions) or None
-
-
-class FileDataset(MappableDataset, VisionBaseDataset):
-    """The base of sources that read a row from files when it is asked for."""
-
-    def _setup(self, dataset_dir: str | os.PathLike[str], decode: bool, decrypt: Decrypt = None) -> None:
-        kind = type(self).__name__
-        self.dataset_dir = check_folder(kind, dataset_dir)
-        if not isinstance(decode, bool):
-            raise TypeError(f"{kind}: decode must be a bool, got {decode!r}")
-        if decrypt is not None and not callable(decrypt):
-            raise TypeError(f"{kind}: decrypt must be a function from a path to bytes, got {decrypt!r}")
-        self.decode = decode
-        self.decrypt = decrypt
-
-    def _image(self, path: str) -> Array:
-        """A file's bytes, or its pixels."""
-        if self.decrypt is not None:
-            content = bytes(self.decrypt(path))
-        else:
-            with reading(type(self).__name__, path):
-                content = Path(path).read_bytes()
-        if self.decode:
-            return decode_image(content, f"{type(self).__name__}: {path}")
-        return np.frombuffer(bytearray(content), np.uint8)
-
-    def _row(self, number: int) -> Row:
-        raise NotImplementedError(f"{type(self).__name__} must define _row")
-
-    def _gather(self, indices: Indices) -> Block:
-        return Block.from_rows([self._row(int(index)) for index in indices])
+from mycel.dataset.samplers import Shuffle
+from mycel.dataset.sets.file_sets import Decrypt, FileDataset
+from mycel.dataset.sets.folders import check_class_indexing, check_extensions, check_folder, check_usage
+from mycel.dataset.sources import ArrayDataset
 
 
 class ImageFolderDataset(FileDataset):
     """Images in a folder for each class: columns `image` and `label`, int32.
 
-    Classes are numbered in the order of their folders' names, or as `class_indexing` says, which leaves out all others. Files are taken in the order of their names,
-    only those that end in one of `extensions` where that is given. Raises ValueError while iterating for a file that is no image where `decode` is True.
+    * `extensions`: the endings of the files to take, all files by default, in the order of their
+      names.
+    * `class_indexing`: the number of each class by folder name; other folders are left out. By
+      default classes are numbered in the order of their names.
+    * `decrypt`: a function from the path of an image to its bytes.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`. Raises
+    ValueError while iterating for a file that cannot be decoded.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -164,9 +102,13 @@ class ImageFolderDataset(FileDataset):
 
 
 class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
-    """The binary version of CIFAR-10 (Krizhevsky, 2009): columns `image`, uint8 [32, 32, 3], and `label`, uint32.
+    """The binary version of CIFAR-10 (Krizhevsky, 2009).
 
-    `usage` is "train", "test" or "all" (the default). Raises ValueError for a folder without the files, or with files of another length.
+    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test" or "all"
+    (the default). Raises ValueError for a folder without the files, or with files of another
+    length.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _parts: tuple[tuple[str, str], ...] = (("train", "data_batch_"), ("test", "test_batch"))
@@ -212,16 +154,22 @@ class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
 
 
 class Cifar100Dataset(Cifar10Dataset):
-    """The binary version of CIFAR-100: columns `image`, uint8 [32, 32, 3], `coarse_label` and `fine_label`, uint32; see `Cifar10Dataset`."""
+    """The binary version of CIFAR-100; `Cifar10Dataset` explains the parameters.
+
+    Columns are `image`, uint8 [32, 32, 3], `coarse_label` and `fine_label`, uint32.
+    """
 
     _parts = (("train", "train.bin"), ("test", "test.bin"))
     _label_names = ("coarse_label", "fine_label")
 
 
 class STL10Dataset(ArrayDataset, VisionBaseDataset):
-    """The binary files of STL-10 (Coates, Ng and Lee, 2011): columns `image`, uint8 [96, 96, 3], and `label`, int32, from 0 on, -1 where there is none.
+    """The binary files of STL-10 (Coates, Ng and Lee, 2011).
 
-    `usage` is "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
+    Columns are `image`, uint8 [96, 96, 3], and `label`, int32, from 0 on, or -1 where there is
+    none. `usage` is "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -264,9 +212,12 @@ class STL10Dataset(ArrayDataset, VisionBaseDataset):
 
 
 class SVHNDataset(ArrayDataset, VisionBaseDataset):
-    """The cropped digits of SVHN (Netzer et al., 2011), files of MATLAB: columns `image`, uint8 [32, 32, 3], and `label`, uint32.
+    """The cropped digits of SVHN (Netzer et al., 2011), which are MATLAB files.
 
-    `usage` is "train", "test", "extra" or "all" (the default).
+    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test", "extra"
+    or "all" (the default).
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -293,7 +244,8 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
         images, labels = found["X"], found["y"].reshape(-1)
         if images.dtype != np.uint8 or images.shape[:3] != (32, 32, 3) or images.shape[3:] != labels.shape:
             raise ValueError(
-                f"SVHNDataset: {path!r} has images {images.dtype} {images.shape} and labels {labels.shape}, not uint8 (32, 32, 3, N) and N"
+                f"SVHNDataset: {path!r} has images {images.dtype} {images.shape} and labels {labels.shape}, not "
+                "uint8 (32, 32, 3, N) and N"
             )
         with reading("SVHNDataset", path):
             # The files call the digit 0 class 10.
@@ -304,9 +256,17 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
 
 
 class CelebADataset(FileDataset):
-    """The images of CelebA (Liu et al., 2015): columns `image` and `attr`, uint32 [number of attributes], 1 where the image has the attribute.
+    """The images of CelebA (Liu et al., 2015).
 
-    `dataset_dir` has the images, `list_attr_celeba.txt` and, for a `usage` of "train", "valid" or "test", `list_eval_partition.txt`.
+    Columns are `image` and `attr`, uint32 [number of attributes], 1 where the image has the
+    attribute. The folder has the images, `list_attr_celeba.txt` and, for a `usage` of "train",
+    "valid" or "test", `list_eval_partition.txt`.
+
+    * `extensions`: the endings of the files to take; all by default.
+    * `decrypt`: a function from the path of an image to its bytes.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -364,12 +324,3 @@ class CelebADataset(FileDataset):
     def _row(self, number: int) -> Row:
         name, attributes = self._rows[number]
         return self._image(os.path.join(self.dataset_dir, name)), attributes.copy()
-
-
-def image_names(folder: str, names: Iterable[str], operation: str) -> list[str]:
-    """The paths of images; ValueError for the first that is missing."""
-    paths = [os.path.join(folder, name) for name in names]
-    for path in paths:
-        if not os.path.isfile(path):
-            raise ValueError(f"{operation}: there is no file {path!r}")
-    return paths

@@ -1,7 +1,6 @@
-"""Well-known sets of images in folders and lists.
+"""Well-known datasets of images in folders and lists.
 
-A set lists its rows when it is made: each value of a row is a `Picture`, the path of an image that is read (and decoded, where `decode` asks for that) with the row, an array, or
-a function that reads one. Images come as the bytes of their files, uint8 [N], or as pixels, uint8 [H, W, 3].
+`file_sets` explains how they are read.
 """
 
 from __future__ import annotations
@@ -13,147 +12,39 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.blocks import Array, Row
-from mycel.dataset.readers.failures import read_matlab, reading
+from mycel.dataset.blocks import Array
+from mycel.dataset.readers.failures import read_matlab
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.image_files import FileDataset, check_folder, check_usage, image_names
-from mycel.dataset.sets.text import read_lines
-
-IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".gif")
-
-
-class Picture(str):
-    """The path of an image."""
-
-
-Value = Any
-
-
-def label(number: int, kind: Any = np.uint32) -> Array:
-    """A class's number as an array."""
-    return np.array(number, kind)
-
-
-def one_of(operation: str, argument: str, value: Any, known: Sequence[Any]) -> Any:
-    """The value; ValueError where it is not known."""
-    if value not in known:
-        raise ValueError(f"{operation}: {argument} must be one of {', '.join(map(repr, known))}, got {value!r}")
-    return value
-
-
-def folders_in(path: str) -> list[str]:
-    """The names of folders, in order."""
-    return sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
-
-
-def images_in(path: str) -> list[Picture]:
-    """The images of a folder, in the order of their names."""
-    names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-    return [Picture(os.path.join(path, name)) for name in names if name.lower().endswith(IMAGES)]
-
-
-class FileSet(FileDataset):
-    """The base of sets whose rows are listed when the set is made: `_entries`, under the names of `_names`."""
-
-    _names: Sequence[str] = ("image", "label")
-    _entries: list[tuple[Value, ...]]
-
-    def _begin(self, dataset_dir: str | os.PathLike[str], decode: bool | None) -> str:
-        self._setup(dataset_dir, False if decode is None else decode)
-        return self.dataset_dir
-
-    def _end(self, entries: list[tuple[Value, ...]]) -> None:
-        if not entries:
-            raise ValueError(f"{type(self).__name__}: {self.dataset_dir!r} has no images of those that are asked for")
-        self._entries = entries
-
-    def _columns(self) -> list[str]:
-        return list(self._names)
-
-    def _total(self) -> int:
-        return len(self._entries)
-
-    def _row(self, number: int) -> Row:
-        return tuple(self._value(value) for value in self._entries[number])
-
-    def _value(self, value: Value) -> Array:
-        if isinstance(value, Picture):
-            return self._image(value)
-        with reading(type(self).__name__, self.dataset_dir):
-            array: Array = value() if callable(value) else value.copy()
-        return array
-
-    def _labels(self, column: str) -> Array:
-        if column not in self._names or not isinstance(self._entries[0][list(self._names).index(column)], np.ndarray):
-            raise ValueError(f"PKSampler: {column!r} is no column of labels; the columns are {list(self._names)}")
-        place = list(self._names).index(column)
-        return np.array([entry[place] for entry in self._entries])
-
-
-class FolderSet(FileSet):
-    """The base of sets without usages: `_list` says what rows a folder has."""
-
-    def __init__(
-        self,
-        dataset_dir: str | os.PathLike[str],
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = None,
-        decode: bool = False,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
-        folder = self._begin(dataset_dir, decode)
-        with reading(type(self).__name__, folder):
-            self._end(self._list(folder))
-
-    def _list(self, folder: str) -> list[tuple[Value, ...]]:
-        raise NotImplementedError(f"{type(self).__name__} must define _list")
-
-
-class UsageSet(FileSet):
-    """The base of sets with parts: `_list` says what rows a part has."""
-
-    _usages: tuple[str, ...] = ("train", "test", "all")
-    _default = "all"
-
-    def __init__(
-        self,
-        dataset_dir: str | os.PathLike[str],
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = None,
-        decode: bool = False,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
-        self.usage = check_usage(type(self).__name__, usage or self._default, self._usages)
-        folder = self._begin(dataset_dir, decode)
-        with reading(type(self).__name__, folder):
-            self._end(self._list(folder))
-
-    def _list(self, folder: str) -> list[tuple[Value, ...]]:
-        raise NotImplementedError(f"{type(self).__name__} must define _list")
+from mycel.dataset.sets.file_sets import (
+    FileSet,
+    FolderSet,
+    Picture,
+    UsageSet,
+    Value,
+    folders_in,
+    images_in,
+    label,
+    one_of,
+)
+from mycel.dataset.sets.folders import check_folder, check_usage, image_names, read_lines
 
 
 class Caltech256Dataset(FolderSet):
-    """Caltech 256 (Griffin, Holub and Perona, 2007), a folder a class: columns `image` and `label`, int32, in the order of the folders' names.
+    """Caltech 256 (Griffin, Holub and Perona, 2007): a folder for each class.
 
-    Raises ValueError where there is no folder, or none with images.
+    Columns are `image` and `label`, int32, in the order of the folders' names. Raises ValueError
+    where there is no folder, or none with images.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
 
     >>> import tempfile, os
     >>> import numpy as np
     >>> import mycel.dataset as ds
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     os.mkdir(os.path.join(folder, "001.ak47"))
-    ...     ds.vision.write_png(os.path.join(folder, "001.ak47", "001_0001.png"), np.zeros((2, 3, 3), np.uint8))
+    ...     name = os.path.join(folder, "001.ak47", "001_0001.png")
+    ...     ds.vision.write_png(name, np.zeros((2, 3, 3), np.uint8))
     ...     ds.Caltech256Dataset(folder, decode=True).output_shapes()
     [[2, 3, 3], []]
     """
@@ -167,7 +58,13 @@ class Caltech256Dataset(FolderSet):
 
 
 class SUN397Dataset(FolderSet):
-    """SUN397 (Xiao et al., 2010): columns `image` and `label`, uint32, the place of the image's folder in `ClassName.txt`."""
+    """SUN397 (Xiao et al., 2010).
+
+    Columns are `image` and `label`, uint32, the position of the image's folder in `ClassName.txt`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
         names = [line.strip() for line in read_lines("SUN397Dataset", Path(folder, "ClassName.txt")) if line.strip()]
@@ -179,10 +76,14 @@ class SUN397Dataset(FolderSet):
 
 
 class SBUDataset(FolderSet):
-    """The SBU captioned photographs (Ordonez, Kulkarni and Berg, 2011): columns `image` and `caption`, text.
+    """The SBU captioned photographs (Ordonez, Kulkarni and Berg, 2011).
 
-    The captions and addresses are lines of two files; the image of an address ending in `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those without a file are left
-    out.
+    Columns are `image` and `caption`, text. The captions and addresses are lines of two files; the
+    image of an address ending in `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those
+    without a file are left out.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "caption")
@@ -201,9 +102,14 @@ class SBUDataset(FolderSet):
 
 
 class Food101Dataset(UsageSet):
-    """Food-101 (Bossard, Guillaumin and Van Gool, 2014): columns `image` and `label`, text, the name of the class.
+    """Food-101 (Bossard, Guillaumin and Van Gool, 2014).
 
-    `usage` is "train", "test" or "all" (the default: the training images first), of the lists `meta/train.txt` and `meta/test.txt`.
+    Columns are `image` and `label`, text, the name of the class. `usage` is "train", "test" or
+    "all" (the default: the training images first), of the lists `meta/train.txt` and
+    `meta/test.txt`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
@@ -217,9 +123,14 @@ class Food101Dataset(UsageSet):
 
 
 class RenderedSST2Dataset(UsageSet):
-    """Rendered SST-2 (Radford et al., 2021), sentences as images: columns `image` and `label`, uint32, 1 for positive ones.
+    """Rendered SST-2 (Radford et al., 2021): sentences as images.
 
-    `usage` is "train", "val", "test" or "all" (the default), of the folders `train`, `valid` and `test`, with the folders `negative` and `positive` in each.
+    Columns are `image` and `label`, uint32, 1 for positive ones. `usage` is "train", "val", "test"
+    or "all" (the default), of the folders `train`, `valid` and `test`, with the folders `negative`
+    and `positive` in each.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _usages = ("train", "val", "test", "all")
@@ -235,9 +146,14 @@ class RenderedSST2Dataset(UsageSet):
 
 
 class OmniglotDataset(FileSet):
-    """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015): columns `image` and `label`, int32, a class for each folder with images, in the order of their paths.
+    """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015).
 
-    `background` chooses `images_background` (True, the default) or `images_evaluation`.
+    Columns are `image` and `label`, int32, a class for each folder with images, in the order of
+    their paths. `background` chooses `images_background` (True, the default) or
+    `images_evaluation`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -263,10 +179,17 @@ class OmniglotDataset(FileSet):
 
 
 class LSUNDataset(FileSet):
-    """LSUN (Yu et al., 2015) as folders of images: columns `image` and `label`, uint32, classes in the order of their names.
+    """LSUN (Yu et al., 2015) as folders of images.
 
-    `usage` "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the default) both, "test" the folder `test`, with the label 0. `classes` names
-    some classes. For "all" MindSpore gives the two folders of a class different labels; here they are the same.
+    Columns are `image` and `label`, uint32. Classes are in the order of their names.
+
+    * `usage`: "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the
+      default) both, "test" the folder `test`, with the label 0. For "all" MindSpore gives the two
+      folders of a class different labels; here they are the same.
+    * `classes`: the names of the classes to take; all by default.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -311,8 +234,13 @@ class LSUNDataset(FileSet):
 class Places365Dataset(FileSet):
     """Places365 (Zhou et al., 2017): columns `image` and `label`, uint32.
 
-    `usage` is "train-standard" (the default), "train-challenge" or "val", of the lists `places365_train-standard.txt`, `places365_train-challenge.txt` and
-    `places365_val.txt`; `small` chooses the images of 256 by 256, in `data_256_standard`, `data_256_challenge` and `val_256`, or the large ones.
+    * `usage`: "train-standard" (the default), "train-challenge" or "val", of the lists
+      `places365_train-standard.txt`, `places365_train-challenge.txt` and `places365_val.txt`.
+    * `small`: whether to take the images of 256 by 256, in `data_256_standard`,
+      `data_256_challenge` and `val_256`, instead of the large ones.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -348,10 +276,16 @@ class Places365Dataset(FileSet):
 
 
 class DIV2KDataset(FileSet):
-    """DIV2K (Agustsson and Timofte, 2017): columns `hr_image` and `lr_image`, an image and the smaller one made of it.
+    """DIV2K (Agustsson and Timofte, 2017).
 
-    `usage` is "train" (the default), "valid" or "all". `downgrade` says how images were made smaller and `scale` how much: "bicubic" by 2, 3, 4 or 8, "unknown" by 2, 3 or 4,
-    "mild", "difficult" and "wild" by 4.
+    Columns are `hr_image` and `lr_image`, an image and the smaller one made of it.
+
+    * `usage`: "train" (the default), "valid" or "all".
+    * `downgrade`, `scale`: how images were made smaller, and how much: "bicubic" by 2, 3, 4 or 8,
+      "unknown" by 2, 3 or 4, "mild", "difficult" and "wild" by 4.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("hr_image", "lr_image")
@@ -400,9 +334,13 @@ class DIV2KDataset(FileSet):
 
 
 class FlickrDataset(FileSet):
-    """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014): columns `image` and `annotation`, text [captions].
+    """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014).
 
-    `annotation_file` has lines of a file's name, "#" and the caption's number, a tabulator and the caption.
+    Columns are `image` and `annotation`, text [captions]. Each line of `annotation_file` has a
+    file's name, "#" and the caption's number, a tab and the caption.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "annotation")
@@ -434,10 +372,15 @@ class FlickrDataset(FileSet):
 
 
 class Caltech101Dataset(FileSet):
-    """Caltech 101 (Fei-Fei, Fergus and Perona, 2004): columns `image`, and by `target_type` "category" (the default), int64, "annotation", float64 [2, N], the points around
-    the object, or both ("all").
+    """Caltech 101 (Fei-Fei, Fergus and Perona, 2004).
 
-    Classes are the folders of `101_ObjectCategories` but for `BACKGROUND_Google`, in the order of their names; annotations are files of MATLAB in `Annotations`.
+    `target_type` chooses the columns that follow `image`: "category" (the default), int64,
+    "annotation", float64 [2, N], the points around the object, or both ("all"). Classes are the
+    folders of `101_ObjectCategories` except `BACKGROUND_Google`, in the order of their names;
+    annotations are MATLAB files in `Annotations`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {

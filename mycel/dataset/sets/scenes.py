@@ -1,4 +1,8 @@
-"""Well-known sets of images with more than a class: faces, roads, boxes, outlines, patches that match; see `mycel.dataset.sets.images`."""
+"""Well-known datasets of images with more than a class.
+
+There are faces, roads, boxes, outlines, and patches that match; `file_sets` explains how they are
+read.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +18,24 @@ from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.readers.failures import read_json, read_matlab, reading
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.image_files import check_class_indexing, check_folder, check_usage, image_names
-from mycel.dataset.sets.images import FileSet, Picture, UsageSet, Value, images_in, label, one_of
-from mycel.dataset.sets.text import read_lines
-from mycel.dataset.vision.utils import ImageReadMode, decode_image
+from mycel.dataset.sets.file_sets import FileSet, Picture, UsageSet, Value, images_in, label, one_of
+from mycel.dataset.sets.folders import check_class_indexing, check_folder, check_usage, image_names, read_lines
+from mycel.dataset.vision.enums import ImageReadMode
+from mycel.dataset.vision.files import decode_image
 
 _MOST_FACES = 100_000
 
 
 class LFWDataset(FileSet):
-    """Labeled Faces in the Wild (Huang et al., 2007). `task` "people" (the default): columns `image` and `label`, uint32, the person's place in `lfw-names.txt`. "pairs":
-    `image1`, `image2` and `label`, uint32, 1 for the same person.
+    """Labeled Faces in the Wild (Huang et al., 2007).
 
-    `usage` is "10fold", "train", "test" or "all" (the default: the training and the test list), `image_set` "original", "funneled" (the default) or "deepfunneled".
+    * `task`: "people" (the default) has columns `image` and `label`, uint32, the person's position
+      in `lfw-names.txt`. "pairs" has `image1`, `image2` and `label`, uint32, 1 for the same person.
+    * `usage`: "10fold", "train", "test" or "all" (the default: the training and the test list).
+    * `image_set`: "original", "funneled" (the default) or "deepfunneled".
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _folders: ClassVar[dict[str, str]] = {
@@ -93,10 +102,15 @@ class LFWDataset(FileSet):
 
 
 class KITTIDataset(UsageSet):
-    """The objects of KITTI (Geiger, Lenz and Urtasun, 2012). `usage` "train" (the default): columns `image`, `label` and `occluded`, uint32, `truncated`, `alpha` and
-    `rotation_y`, float32, all [N, 1], `bbox`, float32 [N, 4], `dimensions` and `location`, float32 [N, 3]. "test": `image` alone.
+    """The objects of KITTI (Geiger, Lenz and Urtasun, 2012).
 
-    Labels follow the names of the classes: Car, Cyclist, DontCare, Misc, Pedestrian, Person_sitting, Tram, Truck, Van.
+    `usage` "train" (the default) has columns `image`, `label` and `occluded`, uint32, `truncated`,
+    `alpha` and `rotation_y`, float32, all [N, 1], `bbox`, float32 [N, 4], `dimensions` and
+    `location`, float32 [N, 3]. "test" has only `image`. Labels follow the names of the classes:
+    Car, Cyclist, DontCare, Misc, Pedestrian, Person_sitting, Tram, Truck, Van.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _usages = ("train", "test")
@@ -111,8 +125,16 @@ class KITTIDataset(UsageSet):
             self._names = ("image",)
             return [(image,) for image in images]
         self._names = (
-            "image", "label", "truncated", "occluded", "alpha", "bbox", "dimensions", "location", "rotation_y",
-        )  # fmt: skip
+            "image",
+            "label",
+            "truncated",
+            "occluded",
+            "alpha",
+            "bbox",
+            "dimensions",
+            "location",
+            "rotation_y",
+        )
         labels = Path(folder, "data_object_label_2", part, "label_2")
         return [(image, *self._objects(labels / f"{Path(image).stem}.txt")) for image in images]
 
@@ -132,11 +154,16 @@ class KITTIDataset(UsageSet):
 
 
 class WIDERFaceDataset(UsageSet):
-    """WIDER FACE (Yang et al., 2016): columns `image`, `bbox`, int32 [N, 4] of left, top, width and height, and `blur`, `expression`, `illumination`, `occlusion`, `pose` and
-    `invalid`, int32 [N]; for the test part `image` alone.
+    """WIDER FACE (Yang et al., 2016).
 
-    `usage` is "train", "valid", "test" or "all" (the default: the training images, then the validation ones). The files have `invalid` before `occlusion` and `pose`; MindSpore
+    Columns are `image`, `bbox`, int32 [N, 4] of left, top, width and height, and `blur`,
+    `expression`, `illumination`, `occlusion`, `pose` and `invalid`, int32 [N]; the test part has
+    only `image`. `usage` is "train", "valid", "test" or "all" (the default: the training images,
+    then the validation ones). The files have `invalid` before `occlusion` and `pose`; MindSpore
     reads them as if it came last.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _usages = ("train", "valid", "test", "all")
@@ -177,9 +204,16 @@ class WIDERFaceDataset(UsageSet):
 
 
 class CityscapesDataset(FileSet):
-    """Cityscapes (Cordts et al., 2016): columns `image` and `task`, an image for the `task` "instance" (the default), "semantic" and "color", JSON as text for "polygon".
+    """Cityscapes (Cordts et al., 2016): columns `image` and `task`.
 
-    `usage` is "train" (the default), "val" or "all", "test" for the `quality_mode` "fine", "train_extra" for "coarse".
+    * `task`: "instance" (the default), "semantic" and "color" are images, "polygon" is JSON as
+      text.
+    * `quality_mode`: "fine" or "coarse".
+    * `usage`: "train" (the default), "val" or "all", "test" for the `quality_mode` "fine",
+      "train_extra" for "coarse".
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "task")
@@ -232,10 +266,15 @@ def _polygons(path: str) -> Callable[[], Array]:
 
 
 class SBDataset(FileSet):
-    """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`, uint8 [20, H, W], the boundaries of each class, or for the `task` "Segmentation"
-    [H, W], the classes.
+    """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`.
 
-    `usage` is "train", "val", "train_noval" or "all" (the default: the training images first), of the lists of these names.
+    * `task`: "Boundaries" (the default), uint8 [20, H, W], are the boundaries of each class,
+      "Segmentation", uint8 [H, W], the classes.
+    * `usage`: "train", "val", "train_noval" or "all" (the default: the training images first), of
+      the lists of these names.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "task")
@@ -274,9 +313,15 @@ class SBDataset(FileSet):
 
 
 class Flowers102Dataset(FileSet):
-    """Oxford 102 Flowers (Nilsback and Zisserman, 2008): columns `image`, for the `task` "Segmentation" also `segmentation`, an image, and `label`, uint32.
+    """Oxford 102 Flowers (Nilsback and Zisserman, 2008).
 
-    `usage` is "train", "valid", "test" or "all" (the default: training, test and validation images).
+    * `task`: "Classification" (the default) has columns `image` and `label`, uint32. "Segmentation"
+      has `segmentation`, an image, between them.
+    * `usage`: "train", "valid", "test" or "all" (the default: training, test and validation
+      images).
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _parts: ClassVar[dict[str, str]] = {"train": "trnid", "test": "tstid", "valid": "valid"}
@@ -317,9 +362,17 @@ class Flowers102Dataset(FileSet):
 
 
 class ManifestDataset(FileSet):
-    """Images listed in a file of a JSON object a line, with `source`, `usage` and `annotation`: columns `image` and `label`, int32.
+    """Images listed in a file that has a JSON object in each line.
 
-    `usage` is "train" (the default), "eval" or "inference". Classes are numbered in the order of their names, or as `class_indexing` says, which leaves out all others.
+    Objects have `source`, `usage` and `annotation`; columns are `image` and `label`, int32.
+
+    * `dataset_file`: the file.
+    * `usage`: "train" (the default), "eval" or "inference".
+    * `class_indexing`: the number of each class by name; others are left out. By default classes
+      are numbered in the order of their names.
+    * `decode`: whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+
+    The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -363,15 +416,19 @@ class ManifestDataset(FileSet):
 
 @Remembered("sheets of patches", FEW).calls
 def _sheet(path: str, changed: int) -> Array:
-    """The grey pixels of a sheet of patches; `changed` is when the file was last written."""
+    """Return the grey pixels of a sheet of patches; `changed` is when the file was last written."""
     return decode_image(Path(path).read_bytes(), f"PhotoTourDataset: {path}", ImageReadMode.GRAYSCALE)
 
 
 class PhotoTourDataset(FileSet):
-    """The patches of the Photo Tourism data (Winder and Brown, 2007). `usage` "train" (the default): column `image`, uint8 [64, 64, 1]. "test": columns `image1`,
-    `image2` and `matches`, uint32, 1 where both show the same point.
+    """The patches of the Photo Tourism data (Winder and Brown, 2007).
 
-    `name` is the folder: "notredame", "yosemite", "liberty", or one of these with "_harris". Sheets `patches0000.bmp` have 16 by 16 patches.
+    * `name`: the folder: "notredame", "yosemite", "liberty", or one of these with "_harris". Sheets
+      `patches0000.bmp` have 16 by 16 patches.
+    * `usage`: "train" (the default) has the column `image`, uint8 [64, 64, 1]. "test" has `image1`,
+      `image2` and `matches`, uint32, 1 where both show the same point.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(

@@ -1,179 +1,30 @@
-"""Well-known sets of text, in the files that they are published as.
+"""Well-known datasets of text, read from the files that they are published as.
 
-A set says which file each usage has and how a file becomes rows: lines, values separated by commas, words with tags in columns, JSON. Rows are kept as Python text and
-become arrays when they are asked for. Files are taken in the order of their names and rows in the order of the files; see `FileOrder` for shuffling and shards.
+`text_rows` explains how they are read.
 """
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.bases import TextBaseDataset
 from mycel.dataset.blocks import Array, Block
-from mycel.dataset.readers.text_files import FileOrder, check_shards
 from mycel.dataset.samplers import Indices, Shuffle
-from mycel.dataset.sets.image_files import check_folder
-from mycel.dataset.sources import MappableDataset
-
-Cells = tuple[Any, ...]
-# The largest value of a 32-bit signed integer, which every platform's csv module takes.
-LONGEST_FIELD = 2**31 - 1
-
-
-def cell_array(value: Any) -> Array:
-    """An array of a text, of a list of texts or integers, or of an integer; integers are uint32."""
-    if isinstance(value, str) or (isinstance(value, list) and value and all(isinstance(v, str) for v in value)):
-        return np.array(value, np.str_)
-    return np.array(value, np.int64).astype(np.uint32)
-
-
-def checked_cell(value: Any) -> Any:
-    """A value of a row: what `cell_array` makes an array of; ValueError otherwise."""
-    array = cell_array(value)
-    if array.dtype.kind not in "Uu" or array.ndim > 1:
-        raise ValueError(f"{value!r:.80} is neither text nor an integer nor a list of these")
-    return value
-
-
-def read_lines(operation: str, path: str | os.PathLike[str]) -> list[str]:
-    """The lines of a UTF-8 file, without their ends; ValueError where there is none, or it is not UTF-8."""
-    if not os.path.isfile(path):
-        raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
-    try:
-        with open(path, encoding="utf-8", newline="\n") as handle:
-            return [line.rstrip("\r\n") for line in handle]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{operation}: {os.fspath(path)!r} is not UTF-8: {error}") from error
-
-
-def read_csv(operation: str, path: str, width: int) -> list[Cells]:
-    """The rows of a CSV file without a heading; ValueError for those that have not `width` values."""
-    limit = csv.field_size_limit(LONGEST_FIELD)
-    try:
-        with open(path, encoding="utf-8", newline="") as handle:
-            rows = [tuple(row) for row in csv.reader(handle, strict=True) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{operation}: {path!r} cannot be read: {error}") from error
-    finally:
-        csv.field_size_limit(limit)
-    for number, row in enumerate(rows):
-        if len(row) != width:
-            raise ValueError(f"{operation}: row {number} of {path!r} has {len(row)} values instead of {width}")
-    return rows
-
-
-def read_tagged(operation: str, path: str, separator: str, width: int) -> list[Cells]:
-    """Sentences of a file that has a word and its tags in each line, and an empty line after each sentence."""
-    rows: list[Cells] = []
-    words: list[list[str]] = []
-    for number, line in enumerate([*read_lines(operation, path), ""]):
-        if line.strip():
-            words.append(line.split(separator))
-            if len(words[-1]) != width:
-                raise ValueError(f"{operation}: line {number} of {path!r} has not {width} values: {line!r}")
-        elif words:
-            rows.append(tuple(list(column) for column in zip(*words)))
-            words = []
-    return rows
-
-
-class TextRows(MappableDataset, TextBaseDataset):
-    """The base of sets of text: rows of Python values, under the names of `_names`."""
-
-    _names: Sequence[str] = ()
-    _cells: list[Cells]
-
-    def _columns(self) -> list[str]:
-        return list(self._names)
-
-    def _total(self) -> int:
-        return len(self._cells)
-
-    def _gather(self, indices: Indices) -> Block:
-        return Block.from_rows([tuple(cell_array(value) for value in self._cells[int(i)]) for i in indices])
-
-    def _take(
-        self,
-        parts: Iterable[list[Cells]],
-        shuffle: Any,
-        num_samples: int | None,
-        num_shards: int | None,
-        shard_id: int | None,
-    ) -> None:
-        """Take these files' rows."""
-        kind = type(self).__name__
-        groups = list(parts)
-        self._cells = [row for group in groups for row in group]
-        if not self._cells:
-            raise ValueError(f"{kind}: the files hold no rows")
-        shards = check_shards(kind, num_shards, shard_id)
-        self.sampler = FileOrder(kind, shuffle, [len(group) for group in groups], num_samples, shards)
-
-
-class TextSet(TextRows):
-    """The base of sets with a file for each usage."""
-
-    _files: ClassVar[dict[str, str]] = {"train": "train.csv", "test": "test.csv"}
-    _default = "all"
-
-    def __init__(
-        self,
-        dataset_dir: str | os.PathLike[str],
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        super().__init__(num_parallel_workers, cache=cache)
-        self.dataset_dir = check_folder(type(self).__name__, dataset_dir)
-        self._read(usage, shuffle, num_samples, num_shards, shard_id)
-
-    def _read(
-        self, usage: str | None, shuffle: Any, num_samples: int | None, num_shards: int | None, shard_id: int | None
-    ) -> None:
-        kind = type(self).__name__
-        known = (*self._files, *(["all"] if self._default == "all" else []))
-        if usage is not None and usage not in known:
-            raise ValueError(f"{kind}: usage must be one of {', '.join(map(repr, known))}, got {usage!r}")
-        self.usage = usage or self._default
-        names = sorted(self._files.values()) if self.usage == "all" else [self._files[self.usage]]
-        parts = [self._rows(os.path.join(self.dataset_dir, name)) for name in names]
-        self._take(parts, shuffle, num_samples, num_shards, shard_id)
-
-    def _rows(self, path: str) -> list[Cells]:
-        return read_csv(type(self).__name__, path, len(self._names))
-
-
-class TextSetWorkersLast(TextSet):
-    """`TextSet`, with `num_parallel_workers` near the end of the arguments."""
-
-    def __init__(
-        self,
-        dataset_dir: str | os.PathLike[str],
-        usage: str | None = None,
-        num_samples: int | None = None,
-        shuffle: bool | Shuffle | None = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        num_parallel_workers: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        super().__init__(dataset_dir, usage, num_samples, num_parallel_workers, shuffle, num_shards, shard_id, cache)
+from mycel.dataset.sets.folders import check_folder, read_lines
+from mycel.dataset.sets.text_rows import Cells, TextRows, TextSet, TextSetWorkersLast, read_tagged
 
 
 class AGNewsDataset(TextSet):
-    """AG News (Zhang, Zhao and LeCun, 2015), `train.csv` and `test.csv`: columns `index`, `title` and `description`, all text.
+    """AG News (Zhang, Zhao and LeCun, 2015), `train.csv` and `test.csv`.
 
-    `usage` is "train", "test" or "all" (the default). Raises ValueError for missing files, and for rows with another number of values.
+    Columns are `index`, `title` and `description`, all text. `usage` is "train", "test" or "all"
+    (the default). Raises ValueError for missing files, and for rows with another number of values.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -181,7 +32,8 @@ class AGNewsDataset(TextSet):
     ...     with open(os.path.join(folder, "test.csv"), "w") as handle:
     ...         _ = handle.write('"3","Title","What happened, in short"\\n')
     ...     data = ds.AGNewsDataset(folder, "test", shuffle=False)
-    ...     [[str(value) for value in row] for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    ...     [[str(value) for value in row] for row in rows]
     [['3', 'Title', 'What happened, in short']]
     """
 
@@ -189,39 +41,57 @@ class AGNewsDataset(TextSet):
 
 
 class AmazonReviewDataset(TextSet):
-    """Amazon Review, Polarity or Full: columns `label`, `title` and `content`; see `AGNewsDataset`."""
+    """Amazon Review, Polarity or Full; `AGNewsDataset` explains the parameters.
+
+    Columns are `label`, `title` and `content`.
+    """
 
     _names = ("label", "title", "content")
 
 
 class DBpediaDataset(TextSet):
-    """DBpedia: columns `class`, `title` and `content`; see `AGNewsDataset`."""
+    """DBpedia; `AGNewsDataset` explains the parameters.
+
+    Columns are `class`, `title` and `content`.
+    """
 
     _names = ("class", "title", "content")
 
 
 class YahooAnswersDataset(TextSet):
-    """Yahoo Answers: columns `class`, `title`, `content` and `answer`; see `AGNewsDataset`."""
+    """Yahoo Answers; `AGNewsDataset` explains the parameters.
+
+    Columns are `class`, `title`, `content` and `answer`.
+    """
 
     _names = ("class", "title", "content", "answer")
 
 
 class SogouNewsDataset(TextSetWorkersLast):
-    """Sogou News: columns `index`, `title` and `content`; see `AGNewsDataset`."""
+    """Sogou News; `AGNewsDataset` explains the parameters.
+
+    Columns are `index`, `title` and `content`.
+    """
 
     _names = ("index", "title", "content")
 
 
 class YelpReviewDataset(TextSetWorkersLast):
-    """Yelp Review, Polarity or Full: columns `label` and `text`; see `AGNewsDataset`."""
+    """Yelp Review, Polarity or Full; `AGNewsDataset` explains the parameters.
+
+    Columns are `label` and `text`.
+    """
 
     _names = ("label", "text")
 
 
 class CoNLL2000Dataset(TextSetWorkersLast):
-    """The chunking task of CoNLL-2000: columns `word`, `pos_tag` and `chunk_tag`, text [words of the sentence].
+    """The chunking task of CoNLL-2000.
 
-    `usage` is "train", "test" or "all" (the default), of the files `train.txt` and `test.txt`.
+    Columns are `word`, `pos_tag` and `chunk_tag`, text [words of the sentence]. `usage` is "train",
+    "test" or "all" (the default), of the files `train.txt` and `test.txt`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("word", "pos_tag", "chunk_tag")
@@ -232,9 +102,13 @@ class CoNLL2000Dataset(TextSetWorkersLast):
 
 
 class UDPOSDataset(TextSetWorkersLast):
-    """The parts of speech of Universal Dependencies' English: columns `word`, `universal` and `stanford`, text [words of the sentence].
+    """The parts of speech of the English Universal Dependencies.
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `en-ud-tag.v2.train.txt`, `.test.txt` and `.dev.txt`.
+    Columns are `word`, `universal` and `stanford`, text [words of the sentence]. `usage` is
+    "train", "test", "valid" or "all" (the default), of the files `en-ud-tag.v2.train.txt`,
+    `.test.txt` and `.dev.txt`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("word", "universal", "stanford")
@@ -249,9 +123,12 @@ class UDPOSDataset(TextSetWorkersLast):
 
 
 class PennTreebankDataset(TextSet):
-    """The Penn Treebank as lines of text (Mikolov et al., 2010): column `text`, without empty lines.
+    """The Penn Treebank as lines of text (Mikolov et al., 2010).
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `ptb.train.txt`, `ptb.test.txt` and `ptb.valid.txt`.
+    The column is `text`, without empty lines. `usage` is "train", "test", "valid" or "all" (the
+    default), of the files `ptb.train.txt`, `ptb.test.txt` and `ptb.valid.txt`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("text",)
@@ -262,18 +139,24 @@ class PennTreebankDataset(TextSet):
 
 
 class WikiTextDataset(PennTreebankDataset):
-    """WikiText-2 and WikiText-103 (Merity et al., 2016): column `text`, without empty lines.
+    """WikiText-2 and WikiText-103 (Merity et al., 2016).
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `wiki.train.tokens`, `wiki.test.tokens` and `wiki.valid.tokens`.
+    The column is `text`, without empty lines. `usage` is "train", "test", "valid" or "all" (the
+    default), of the files `wiki.train.tokens`, `wiki.test.tokens` and `wiki.valid.tokens`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _files: ClassVar[dict[str, str]] = {part: f"wiki.{part}.tokens" for part in ("train", "test", "valid")}
 
 
 class SST2Dataset(TextSet):
-    """The Stanford Sentiment Treebank with two classes (Socher et al., 2013): columns `sentence` and `label`, text; for the test part `sentence` alone.
+    """The Stanford Sentiment Treebank with two classes (Socher et al., 2013).
 
-    `usage` is "train" (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and `dev.tsv`.
+    Columns are `sentence` and `label`, text; the test part has only `sentence`. `usage` is "train"
+    (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and `dev.tsv`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names: Sequence[str] = ("sentence", "label")
@@ -291,7 +174,12 @@ class SST2Dataset(TextSet):
 
 
 class EnWik9Dataset(TextRows):
-    """The first 10^9 bytes of the English Wikipedia (Mahoney, 2006), the file `enwik9`: column `text`, a line, also empty ones."""
+    """The first 10^9 bytes of the English Wikipedia (Mahoney, 2006), the file `enwik9`.
+
+    The column `text` is a line, which may be empty.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    """
 
     _names = ("text",)
 
@@ -312,9 +200,13 @@ class EnWik9Dataset(TextRows):
 
 
 class IMDBDataset(TextRows):
-    """The reviews of IMDb (Maas et al., 2011): columns `text` and `label`, int32, 1 for positive ones.
+    """The reviews of IMDb (Maas et al., 2011).
 
-    `usage` is "train", "test" or "all" (the default: the training reviews first), of the folders `train` and `test` with the folders `pos` and `neg` in each.
+    Columns are `text` and `label`, int32, 1 for positive ones. `usage` is "train", "test" or "all"
+    (the default: the training reviews first), of the folders `train` and `test` with the folders
+    `pos` and `neg` in each.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("text", "label")

@@ -1,4 +1,4 @@
-"""Well-known sets of text in JSON, and of sentences with their translations."""
+"""Well-known datasets of text in JSON, and of sentences with their translations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from mycel.dataset.readers.failures import read_json, read_xml, reading
 from mycel.dataset.readers.text_files import find_files
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sets.image_files import check_folder
-from mycel.dataset.sets.text import Cells, TextRows, TextSet, checked_cell, read_lines
+from mycel.dataset.sets.folders import check_folder, read_lines
+from mycel.dataset.sets.text_rows import Cells, TextRows, TextSet, checked_cell
 
 _NO_ANSWER = 2**32 - 1
 # Columns of the tasks of CLUE: where there are labels, and in the part without any.
@@ -29,9 +29,17 @@ _CLUE = {
 
 
 class CLUEDataset(TextRows):
-    """Tasks of CLUE, the Chinese benchmark (Xu et al., 2020), in files of a JSON object a line: the columns of the task, text, or uint32 where the files have integers.
+    """Tasks of CLUE, the Chinese benchmark (Xu et al., 2020).
 
-    `task` is "AFQMC", "TNEWS", "IFLYTEK", "CMNLI", "WSC" or "CSL"; `usage` "train", "test" (which has no labels) or "eval". Raises ValueError for lines without the columns.
+    The files have a JSON object in each line. Columns are those of the task: text, or uint32 where
+    the files have integers.
+
+    * `dataset_files`: names and patterns of files.
+    * `task`: "AFQMC", "TNEWS", "IFLYTEK", "CMNLI", "WSC" or "CSL".
+    * `usage`: "train", "test" (which has no labels) or "eval".
+
+    The other parameters are those of `MappableDataset`. Raises ValueError for lines without the
+    columns.
     """
 
     def __init__(
@@ -71,10 +79,13 @@ class CLUEDataset(TextRows):
 
 
 class SQuADDataset(TextSet):
-    """SQuAD 1.1 and 2.0 (Rajpurkar et al., 2016): columns `context` and `question`, text, `text`, text [answers], and `answer_start`, uint32 [answers].
+    """SQuAD 1.1 and 2.0 (Rajpurkar et al., 2016).
 
-    `usage` is "train", "dev" or "all" (the default), of the files `train-v*.json` and `dev-v*.json`. A question without an answer has an empty one that
-    starts at 4294967295.
+    Columns are `context` and `question`, text, `text`, text [answers], and `answer_start`, uint32
+    [answers]. `usage` is "train", "dev" or "all" (the default), of the files `train-v*.json` and
+    `dev-v*.json`. A question without an answer has an empty one that starts at 4294967295.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("context", "question", "text", "answer_start")
@@ -97,7 +108,7 @@ class SQuADDataset(TextSet):
 
 
 class _Translated(TextRows):
-    """Sentences and their translations, in two files of the same number of sentences."""
+    """The base class of sentences and translations, in two files with equally many sentences."""
 
     _names = ("text", "translation")
     _pairs: ClassVar[frozenset[tuple[str, str]]] = frozenset()
@@ -129,10 +140,15 @@ class _Translated(TextRows):
 
 
 class Multi30kDataset(_Translated):
-    """Multi30k (Elliott et al., 2016), English and German captions: columns `text` and `translation`.
+    """Multi30k (Elliott et al., 2016), English and German captions.
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `training/train`, `mmt16_task1_test/test` and `validation/val` with the endings `.de` and
-    `.en`; `language_pair` is ("en", "de") or ("de", "en").
+    Columns are `text` and `translation`.
+
+    * `usage`: "train", "test", "valid" or "all" (the default), of the files `training/train`,
+      `mmt16_task1_test/test` and `validation/val` with the endings `.de` and `.en`.
+    * `language_pair`: ("en", "de") or ("de", "en").
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _pairs: ClassVar[frozenset[tuple[str, str]]] = frozenset({("en", "de"), ("de", "en")})
@@ -166,7 +182,10 @@ class Multi30kDataset(_Translated):
 
 
 class _Iwslt(_Translated):
-    """Talks of IWSLT: training sentences in lines between lines of tags, others in XML."""
+    """The base class of IWSLT's talks.
+
+    Training sentences lie between lines of tags, others in XML.
+    """
 
     _year = ""
 
@@ -199,8 +218,12 @@ _TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2013", "tst2014")
 class IWSLT2016Dataset(_Iwslt):
     """The talks of IWSLT 2016 (Cettolo et al., 2016): columns `text` and `translation`.
 
-    `usage` is "train", "valid", "test" or "all" (the default), `language_pair` English with "ar", "cs", "de" or "fr", either way, ("de", "en") by default, in the folder
-    `texts/de/en/de-en`. `valid_set` and `test_set` name the talks, "tst2013" and "tst2014" by default.
+    * `usage`: "train", "valid", "test" or "all" (the default).
+    * `language_pair`: English with "ar", "cs", "de" or "fr", in either direction, ("de", "en") by
+      default, in the folder `texts/de/en/de-en`.
+    * `valid_set`, `test_set`: the names of the talks, "tst2013" and "tst2014" by default.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _year = "IWSLT16"
@@ -239,8 +262,12 @@ class IWSLT2016Dataset(_Iwslt):
 class IWSLT2017Dataset(_Iwslt):
     """The talks of IWSLT 2017 (Cettolo et al., 2017): columns `text` and `translation`.
 
-    `usage` is "train", "valid" (the talks dev2010), "test" (tst2010) or "all" (the default), `language_pair` two of "de", "en", "it", "nl" and "ro",
-    ("de", "en") by default. The files are in `DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo`, which may be in `texts`.
+    * `usage`: "train", "valid" (the talks dev2010), "test" (tst2010) or "all" (the default).
+    * `language_pair`: two of "de", "en", "it", "nl" and "ro", ("de", "en") by default.
+
+    The files are in `DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo`, which may be in `texts`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _year = "IWSLT17"

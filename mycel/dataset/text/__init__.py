@@ -1,13 +1,25 @@
-"""Transforms of text under MindSpore's names: vocabularies, tokenizers, normal forms and vectors of words.
+"""Transforms of text: vocabularies, tokenizers, normal forms and word vectors.
+
+The names are MindSpore's.
 
 >>> import mycel.dataset as ds
 >>> from mycel.dataset import text
->>> data = ds.NumpySlicesDataset(["to be or", "not to be"], ["line"], shuffle=False).map(text.WhitespaceTokenizer())
+>>> data = ds.NumpySlicesDataset(["to be or", "not to be"], ["line"], shuffle=False)
+>>> data = data.map(text.WhitespaceTokenizer())
 >>> words = text.Vocab.from_dataset(data, special_tokens=["<unk>"])
->>> [row["line"].tolist() for row in data.map(text.Lookup(words)).create_dict_iterator(1, output_numpy=True)]
+>>> rows = data.map(text.Lookup(words)).create_dict_iterator(1, output_numpy=True)
+>>> [row["line"].tolist() for row in rows]
 [[2, 1, 4], [3, 2, 1]]
 """
 
+from mycel.dataset.text.encoding import to_bytes, to_str
+from mycel.dataset.text.enums import (
+    JiebaMode,
+    NormalizeForm,
+    SentencePieceModel,
+    SPieceTokenizerLoadType,
+    SPieceTokenizerOutType,
+)
 from mycel.dataset.text.jieba import JiebaTokenizer
 from mycel.dataset.text.normalize import CaseFold, NormalizeUTF8
 from mycel.dataset.text.pieces import SentencePieceTokenizer, SentencePieceVocab
@@ -18,15 +30,6 @@ from mycel.dataset.text.tokenizers import (
     UnicodeCharTokenizer,
     UnicodeScriptTokenizer,
     WhitespaceTokenizer,
-)
-from mycel.dataset.text.utils import (
-    JiebaMode,
-    NormalizeForm,
-    SentencePieceModel,
-    SPieceTokenizerLoadType,
-    SPieceTokenizerOutType,
-    to_bytes,
-    to_str,
 )
 from mycel.dataset.text.vectors import CharNGram, FastText, GloVe, ToVectors, Vectors
 from mycel.dataset.text.vocab import Lookup, Vocab

@@ -1,7 +1,8 @@
-"""What transforms of text share: arguments that are checked as MindSpore's are, arrays of text, and tokenizers.
+"""What text transforms share: checked arguments, arrays of text, and tokenizers.
 
-Text is held in NumPy arrays of type str (`<U`). A tokenizer finds *spans* of the characters of one text; where it is
-asked for offsets, these count the bytes of the text in UTF-8. A text without tokens gives one empty token.
+Arguments are checked as MindSpore does. Text is held in NumPy arrays of type str (`<U`). A
+tokenizer finds *spans* of the characters of one text; offsets, where requested, count the bytes of
+the text in UTF-8. A text without tokens gives one empty token.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Span = tuple[int, int]
 
 
 def check_type(operation: str, argument: str, value: Any, kinds: type | tuple[type, ...]) -> None:
-    """TypeError unless `value` is of one of these types; a bool is no int."""
+    """Raise TypeError unless `value` is of one of these types; a bool is not an int.
+
+    `operation` and `argument` are named in messages, here and in the checks below.
+    """
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         expected = " or ".join(kind.__name__ for kind in kinds)
@@ -30,14 +34,14 @@ def check_type(operation: str, argument: str, value: Any, kinds: type | tuple[ty
 
 
 def check_range(operation: str, argument: str, value: Any, low: int, high: int) -> None:
-    """TypeError unless `value` is an int, ValueError unless it is within [low, high]."""
+    """Raise TypeError unless `value` is an int, and ValueError unless it is within [low, high]."""
     check_type(operation, argument, value, int)
     if not low <= value <= high:
         raise ValueError(f"{operation}: {argument} must be within [{low}, {high}], got {value}")
 
 
 def check_words(operation: str, argument: str, words: Any) -> list[str]:
-    """A list of distinct words; TypeError or ValueError otherwise."""
+    """Return a list of distinct words; raise TypeError or ValueError otherwise."""
     check_type(operation, argument, words, list)
     seen: set[str] = set()
     for word in words:
@@ -49,19 +53,22 @@ def check_words(operation: str, argument: str, words: Any) -> list[str]:
 
 
 def words_array(words: Sequence[str], shape: tuple[int, ...] | None = None) -> Array:
-    """An array of text no wider than its longest word."""
+    """Return an array of text that is as wide as its longest word."""
     array = np.array(words, np.str_)
     return array if shape is None else array.reshape(shape)
 
 
 class TextTransform(Transform):
-    """The base of transforms that take text of any shape: `compute` gets arrays of type str only."""
+    """The base class of transforms of text of any shape: `compute` only gets arrays of type str."""
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         return dtype.kind == "U"
 
     def texts(self, array: Array, *ranks: int) -> list[str]:
-        """The texts of an array, flattened; TypeError for other arrays, ValueError unless it has one of these ranks."""
+        """Return the texts of an array, flattened.
+
+        Raises TypeError for other arrays, and ValueError unless the array has one of these ranks.
+        """
         name = type(self).__name__
         if array.dtype.kind != "U":
             advice = "; decode with text.to_str" if array.dtype.kind == "S" else ""
@@ -74,10 +81,10 @@ class TextTransform(Transform):
 
 
 class ElementwiseText(TextTransform):
-    """A transform of every text of an array by itself, defined by `one`."""
+    """A transform of each text of an array by itself, defined by `one`."""
 
     def one(self, text: str) -> str:
-        """The text for a text."""
+        """Transform one text."""
         raise NotImplementedError(f"{type(self).__name__} must define one")
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -85,7 +92,7 @@ class ElementwiseText(TextTransform):
 
 
 def byte_offsets(text: str, spans: Sequence[Span]) -> list[Span]:
-    """Spans of characters as spans of the bytes in UTF-8."""
+    """Convert spans of characters to spans of the bytes in UTF-8."""
     if text.isascii():
         return list(spans)
     before = [0]
@@ -96,7 +103,10 @@ def byte_offsets(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def token_columns(tokens: Sequence[str], offsets: Sequence[Span], with_offsets: bool) -> Any:
-    """The result of a tokenizer: tokens, and with offsets their first bytes and the bytes after their last, uint32."""
+    """Return the result of a tokenizer: the tokens, and offsets if they were requested.
+
+    Offsets are uint32: the first bytes of the tokens and the bytes after their last.
+    """
     if not tokens:
         tokens, offsets = [""], [(0, 0)]
     found = words_array(tokens)
@@ -107,18 +117,18 @@ def token_columns(tokens: Sequence[str], offsets: Sequence[Span], with_offsets: 
 
 
 class Tokenizer(TextTransform):
-    """The base of tokenizers of one text, defined by `spans`."""
+    """The base class of tokenizers of one text, defined by `spans`."""
 
     def __init__(self, with_offsets: bool = False) -> None:
         check_type(type(self).__name__, "with_offsets", with_offsets, bool)
         self.with_offsets = with_offsets
 
     def prepare(self, text: str) -> str:
-        """The text in which spans are found."""
+        """Return the text in which spans are found."""
         return text
 
     def spans(self, text: str) -> list[Span]:
-        """Where the tokens start and end."""
+        """Return where the tokens start and end."""
         raise NotImplementedError(f"{type(self).__name__} must define spans")
 
     def compute(self, array: Array, lead: int) -> Any:

@@ -1,7 +1,7 @@
-"""Sets of Unicode characters as sorted ranges, and which set a property's name stands for.
+"""Sets of Unicode characters as sorted ranges, and the sets that names of properties stand for.
 
-A set is a tuple of ranges (first, last) in order, with a gap between any two. General categories come from Python's
-`unicodedata`; scripts from the table in `scripts`.
+A set is a tuple of ranges (first, last) in order, with a gap between any two. General categories
+come from Python's `unicodedata`; scripts come from the table in `scripts`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,60 @@ from mycel.dataset.text.scripts import OTHER_ALPHABETIC, SCRIPTS
 Ranges = tuple[tuple[int, int], ...]
 LAST = 0x10FFFF
 WHITE_SPACE: Ranges = (
-    (0x09, 0x0D), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
-    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
-)  # fmt: skip
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0x85, 0x85),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+)
 _CATEGORIES = {
-    "letter": "L", "uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt", "modifierletter": "Lm",
-    "otherletter": "Lo", "mark": "M", "nonspacingmark": "Mn", "spacingmark": "Mc", "enclosingmark": "Me", "number": "N",
-    "decimalnumber": "Nd", "letternumber": "Nl", "othernumber": "No", "punctuation": "P", "connectorpunctuation": "Pc",
-    "dashpunctuation": "Pd", "openpunctuation": "Ps", "closepunctuation": "Pe", "initialpunctuation": "Pi",
-    "finalpunctuation": "Pf", "otherpunctuation": "Po", "symbol": "S", "mathsymbol": "Sm", "currencysymbol": "Sc",
-    "modifiersymbol": "Sk", "othersymbol": "So", "separator": "Z", "spaceseparator": "Zs", "lineseparator": "Zl",
-    "paragraphseparator": "Zp", "other": "C", "control": "Cc", "format": "Cf", "surrogate": "Cs", "privateuse": "Co",
+    "letter": "L",
+    "uppercaseletter": "Lu",
+    "lowercaseletter": "Ll",
+    "titlecaseletter": "Lt",
+    "modifierletter": "Lm",
+    "otherletter": "Lo",
+    "mark": "M",
+    "nonspacingmark": "Mn",
+    "spacingmark": "Mc",
+    "enclosingmark": "Me",
+    "number": "N",
+    "decimalnumber": "Nd",
+    "letternumber": "Nl",
+    "othernumber": "No",
+    "punctuation": "P",
+    "connectorpunctuation": "Pc",
+    "dashpunctuation": "Pd",
+    "openpunctuation": "Ps",
+    "closepunctuation": "Pe",
+    "initialpunctuation": "Pi",
+    "finalpunctuation": "Pf",
+    "otherpunctuation": "Po",
+    "symbol": "S",
+    "mathsymbol": "Sm",
+    "currencysymbol": "Sc",
+    "modifiersymbol": "Sk",
+    "othersymbol": "So",
+    "separator": "Z",
+    "spaceseparator": "Zs",
+    "lineseparator": "Zl",
+    "paragraphseparator": "Zp",
+    "other": "C",
+    "control": "Cc",
+    "format": "Cf",
+    "surrogate": "Cs",
+    "privateuse": "Co",
     "unassigned": "Cn",
-}  # fmt: skip
+}
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
-    """The characters that are in any of the sets; the ranges may come in any order."""
+    """Return the characters that are in any of the sets; the ranges may come in any order."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(r for one in sets for r in one):
         if merged and first <= merged[-1][1] + 1:
@@ -44,19 +81,19 @@ def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def invert(ranges: Ranges) -> Ranges:
-    """The characters that are not in a set."""
+    """Return the characters that are not in a set."""
     starts = [0] + [last + 1 for _, last in ranges]
     ends = [first - 1 for first, _ in ranges] + [LAST]
     return tuple((first, last) for first, last in zip(starts, ends) if first <= last)
 
 
 def intersection(a: Ranges, b: Ranges) -> Ranges:
-    """The characters that are in both sets."""
+    """Return the characters that are in both sets."""
     return invert(union(invert(a), invert(b)))
 
 
 def collect(holds: Callable[[str], bool]) -> Ranges:
-    """The characters for which a test holds."""
+    """Return the characters for which a test holds."""
     found = []
     for value, group in groupby(range(LAST + 1), key=lambda code: holds(chr(code))):
         if value:
@@ -79,7 +116,10 @@ def _all_categories() -> dict[str, Ranges]:
 
 @cache
 def categories(*names: str) -> Ranges:
-    """The characters of general categories, each a name of two letters or the one letter of a group."""
+    """Return the characters of general categories.
+
+    A category is a name of two letters, or of one letter for a group.
+    """
     return union(*(ranges for name, ranges in _all_categories().items() if name.startswith(names)))
 
 
@@ -114,7 +154,7 @@ def _script_ends() -> tuple[list[int], list[str]]:
 
 
 def script(character: str) -> str:
-    """The code of a character's script, in small letters.
+    """Return the code of a character's script, in small letters.
 
     >>> script("a"), script("中"), script("1")
     ('latn', 'hani', 'zyyy')
@@ -124,7 +164,7 @@ def script(character: str) -> str:
 
 
 def is_space(character: str) -> bool:
-    """Whether a character has Unicode's property White_Space."""
+    """Return whether a character has Unicode's property White_Space."""
     return character.isspace() and not "\x1c" <= character <= "\x1f"
 
 
@@ -138,10 +178,11 @@ def _words() -> Ranges:
 
 @cache
 def characters(name: str) -> Ranges:
-    """The characters with a property: a general category, a script, or one of a few properties that hold or do not.
+    """Return the characters that have a property.
 
-    Names are those of Unicode and POSIX, short or long, with `gc=` or `sc=` before them or not. Raises ValueError for
-    other names.
+    The property is a general category, a script, or one of a few that hold or do not. Names are
+    those of Unicode and POSIX, short or long, with or without `gc=` or `sc=` before them. Raises
+    ValueError for other names.
     """
     kind, _, value = name.rpartition("=")
     kind, plain = _plain(kind), _plain(value)
@@ -160,7 +201,8 @@ def characters(name: str) -> Ranges:
     if not kind and plain in _PROPERTIES:
         return _PROPERTIES[plain]()
     raise ValueError(
-        f"{name!r} is no property of characters that is known here; use a general category (Lu, Letter), a script (Han), "
+        f"{name!r} is no property of characters that is known here; use a general category (Lu, Letter), a script "
+        "(Han), "
         f"or one of {sorted(_PROPERTIES)}"
     )
 
@@ -186,10 +228,8 @@ _PROPERTIES: dict[str, Callable[[], Ranges]] = {
     "punct": lambda: categories("P"),
     "blank": lambda: union(categories("Zs"), ((9, 9),)),
     "cntrl": lambda: categories("Cc"),
-    "xdigit": lambda: union(
-        categories("Nd"), ((0x41, 0x46), (0x61, 0x66), (0xFF21, 0xFF26), (0xFF41, 0xFF46))
-    ),
+    "xdigit": lambda: union(categories("Nd"), ((0x41, 0x46), (0x61, 0x66), (0xFF21, 0xFF26), (0xFF41, 0xFF46))),
     "graph": _graph,
     "print": lambda: intersection(union(_graph(), characters("blank")), invert(categories("Cc"))),
     "word": _words,
-}  # fmt: skip
+}

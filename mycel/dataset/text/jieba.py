@@ -1,13 +1,15 @@
 """Segmentation of Chinese text by a dictionary of words, a hidden Markov model, or both.
 
-*MP* takes the words of the dictionary whose probabilities have the greatest product; where words of different lengths
-give the same, the longer. *HMM* finds by the algorithm of Viterbi for every character whether it begins a word (B),
-ends one (E), is in the middle (M) or alone (S); letters with digits, and digits with points, stay together. *MIX* is MP,
-and HMM for the runs of single characters that MP leaves. Blanks, line ends, tabs and "，" and "。" part a text first.
+* *MP* takes the words of the dictionary whose probabilities have the greatest product; among words
+  of different lengths with equal products it takes the longer.
+* *HMM* finds by Viterbi's algorithm whether each character begins a word (B), ends one (E), is in
+  its middle (M) or stands alone (S). Letters with digits, and digits with points, stay together.
+* *MIX* is MP, and HMM for the runs of single characters that MP leaves.
 
-The files are those of cppjieba: a dictionary has a word, its frequency and a tag in each line; a model has, leaving out
-lines that start with "#", a line with the four logarithms of the probabilities to start in B, E, M and S, four lines of
-those to go from one to another, and four lines of "character:logarithm" with commas between.
+Blanks, line ends, tabs and "，" and "。" divide a text first. The files are those of cppjieba. Each
+line of a dictionary has a word, its frequency and a tag. A model, without the lines that start with
+"#", has a line with the four logarithms of the probabilities to start in B, E, M and S, four lines
+of those to go from one to another, and four lines of "character:logarithm" separated by commas.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from itertools import chain
 
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.text.base import UINT32_MAX, Span, Tokenizer, check_range, check_type
-from mycel.dataset.text.utils import JiebaMode
+from mycel.dataset.text.enums import JiebaMode
 
 _NEVER = -3.14e100
 _SEPARATORS = re.compile("[ \t\n，。]")
@@ -28,7 +30,7 @@ _USER_LINE = re.compile(r"\s*([^\s*]+?)\s*([0-9]+)?\s*")
 
 
 class _Dictionary:
-    """Words and the logarithms of their probabilities."""
+    """A dictionary of words and the logarithms of their probabilities."""
 
     def __init__(self, path: str) -> None:
         counts: list[tuple[str, float]] = []
@@ -57,7 +59,7 @@ class _Dictionary:
         self.longest = max(self.longest, len(word))
 
     def segment(self, text: str) -> list[Span]:
-        """The best words of a text, from its end to its start by dynamic programming."""
+        """Return the best words of a text, by dynamic programming from its end to its start."""
         size = len(text)
         best = [0.0] * (size + 1)
         ends = [0] * size
@@ -76,7 +78,7 @@ class _Dictionary:
 
 
 class _Model:
-    """A hidden Markov model of the places of characters in words: states B, E, M and S."""
+    """A hidden Markov model of the positions of characters in words: states B, E, M and S."""
 
     def __init__(self, path: str) -> None:
         with reading("JiebaTokenizer", path), open(path, encoding="utf-8") as file:
@@ -92,7 +94,10 @@ class _Model:
             raise ValueError(f"JiebaTokenizer: {path!r} must have four states, B, E, M and S")
 
     def segment(self, text: str) -> list[Span]:
-        """The words of a text: runs of ASCII by their kind, all else by the most probable states."""
+        """Return the words of a text.
+
+        Runs of ASCII are words by their kind, the rest by the most probable states.
+        """
         spans: list[Span] = []
         for part in re.finditer(r"[\x00-\x7f]+|[^\x00-\x7f]+", text):
             if part.group()[0] < "\x80":
@@ -130,8 +135,12 @@ class _Model:
 class JiebaTokenizer(Tokenizer):
     """The words of a Chinese text, by a model and a dictionary of cppjieba.
 
-    Raises ValueError for a file that does not exist or is not of its kind. With offsets, the result is three arrays:
-    words, and their first bytes and the bytes after their last in UTF-8, uint32.
+    * `hmm_path`, `mp_path`: the files of the hidden Markov model and of the dictionary.
+    * `mode`: the method, or both.
+    * `with_offsets`: whether the result is three arrays: the words, and their first bytes and the
+      bytes after their last in UTF-8, uint32.
+
+    Raises ValueError for a file that does not exist or is not of its kind.
 
     >>> import os, tempfile
     >>> from mycel.dataset import text
@@ -168,7 +177,10 @@ class JiebaTokenizer(Tokenizer):
         self._dictionary = _Dictionary(mp_path)
 
     def add_word(self, word: str, freq: int | None = None) -> None:
-        """Put a word into the dictionary, or change its frequency; without one, it is as frequent as the median word."""
+        """Add a word to the dictionary, or change its frequency.
+
+        Without `freq` it is as frequent as the median word.
+        """
         if word is None:
             raise ValueError("JiebaTokenizer.add_word: word must be given")
         check_type("JiebaTokenizer.add_word", "word", word, str)
@@ -178,10 +190,11 @@ class JiebaTokenizer(Tokenizer):
             self._dictionary.add(word, freq or 0)
 
     def add_dict(self, user_dict: str | dict[str, int | None]) -> None:
-        """Put words into the dictionary: those of a dict with their frequencies, or of a file, a word and its frequency,
-        which may be left out, in each line. Lines of another form are passed over.
+        """Add words to the dictionary.
 
-        Raises ValueError for a file that does not exist.
+        `user_dict` is a dict of words and frequencies, or a file with a word and optionally its
+        frequency in each line. Lines of another form are ignored. Raises ValueError for a file that
+        does not exist.
         """
         if isinstance(user_dict, dict):
             for word, frequency in user_dict.items():

@@ -1,7 +1,7 @@
-"""Normal forms of Unicode and folding of case.
+"""Normal forms of Unicode and case folding.
 
-Folding is Unicode's NFKC_Casefold (Unicode Standard, section 3.13): case folding and compatibility composition until
-nothing changes, without characters that Unicode says to ignore.
+Folding is Unicode's NFKC_Casefold (Unicode Standard, section 3.13): case folding and compatibility
+composition until nothing changes, without the characters that Unicode says to ignore.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from mycel.dataset.text.base import ElementwiseText
-from mycel.dataset.text.utils import NormalizeForm
+from mycel.dataset.text.enums import NormalizeForm
 
 # The property Default_Ignorable_Code_Point.
 _IGNORABLE = re.compile(
@@ -20,7 +20,7 @@ _IGNORABLE = re.compile(
 
 
 def case_folded(text: str) -> str:
-    """NFKC_Casefold of a text."""
+    """Return the NFKC_Casefold of a text."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFD", text)
@@ -32,7 +32,7 @@ def case_folded(text: str) -> str:
 
 
 def normalized(text: str, form: NormalizeForm) -> str:
-    """A text in a normal form."""
+    """Return a text in a normal form."""
     if form is NormalizeForm.NFC:
         return unicodedata.normalize("NFC", text)
     if form is NormalizeForm.NFKC:
@@ -43,7 +43,7 @@ def normalized(text: str, form: NormalizeForm) -> str:
 
 
 def check_form(operation: str, form: object) -> NormalizeForm:
-    """A `NormalizeForm`; TypeError otherwise."""
+    """Return a `NormalizeForm`; raise TypeError otherwise."""
     if not isinstance(form, NormalizeForm):
         raise TypeError(f"{operation}: the normal form must be a NormalizeForm, got {form!r}")
     return form

@@ -1,8 +1,9 @@
-"""Regular expressions of ICU as those of Python's `re`, and their replacements.
+"""Translation of ICU's regular expressions and replacements to those of Python's `re`.
 
-What the two write or mean differently is translated: sets of characters with properties, POSIX classes, nesting, `&&` and
-`--` are computed and written as ranges; `\\s`, `\\d`, `\\w`, `\\h`, `\\v`, `\\R`, `.`, `$`, `\\Z`, `\\z`, `\\Q..\\E`, `\\x{..}` and
-names of groups are written out; a replacement's `$1`, `${name}` and `\\` likewise. What `re` lacks raises ValueError.
+What the two write differently is translated. Sets of characters with properties, POSIX classes,
+nesting, `&&` and `--` are computed and written as ranges. `\\s`, `\\d`, `\\w`, `\\h`, `\\v`, `\\R`,
+`.`, `$`, `\\Z`, `\\z`, `\\Q..\\E`, `\\x{..}` and names of groups are written out, as are a
+replacement's `$1`, `${name}` and `\\`. What `re` lacks raises ValueError.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _code(character: int) -> str:
 
 
 def _class(ranges: Ranges) -> str:
-    """A set of characters in the syntax of `re`."""
+    """Return a set of characters in the syntax of `re`."""
     if not ranges:
         return "(?!)"
     return "[" + "".join(_code(a) if a == b else f"{_code(a)}-{_code(b)}" for a, b in ranges) + "]"
@@ -46,18 +47,39 @@ def _shorthand(letter: str) -> Ranges | None:
 
 # What Grapheme_Extend has beside marks that take no space.
 _EXTENDING: Ranges = (
-    (0x09BE, 0x09BE), (0x09D7, 0x09D7), (0x0B3E, 0x0B3E), (0x0B57, 0x0B57), (0x0BBE, 0x0BBE), (0x0BD7, 0x0BD7),
-    (0x0CC2, 0x0CC2), (0x0CD5, 0x0CD6), (0x0D3E, 0x0D3E), (0x0D57, 0x0D57), (0x0DCF, 0x0DCF), (0x0DDF, 0x0DDF),
-    (0x1B35, 0x1B35), (0x302E, 0x302F), (0xFF9E, 0xFF9F), (0x1133E, 0x1133E), (0x11357, 0x11357), (0x114B0, 0x114B0),
-    (0x114BD, 0x114BD), (0x115AF, 0x115AF), (0x1D165, 0x1D165), (0x1D16E, 0x1D172),
-)  # fmt: skip
+    (0x09BE, 0x09BE),
+    (0x09D7, 0x09D7),
+    (0x0B3E, 0x0B3E),
+    (0x0B57, 0x0B57),
+    (0x0BBE, 0x0BBE),
+    (0x0BD7, 0x0BD7),
+    (0x0CC2, 0x0CC2),
+    (0x0CD5, 0x0CD6),
+    (0x0D3E, 0x0D3E),
+    (0x0D57, 0x0D57),
+    (0x0DCF, 0x0DCF),
+    (0x0DDF, 0x0DDF),
+    (0x1B35, 0x1B35),
+    (0x302E, 0x302F),
+    (0xFF9E, 0xFF9F),
+    (0x1133E, 0x1133E),
+    (0x11357, 0x11357),
+    (0x114B0, 0x114B0),
+    (0x114BD, 0x114BD),
+    (0x115AF, 0x115AF),
+    (0x1D165, 0x1D165),
+    (0x1D16E, 0x1D172),
+)
 _MARKS_AFTER = 4
 
 
 @cache
 def _boundary() -> str:
-    """A boundary of a word: what follows is one of its characters and what precedes is not, or the other way, where marks
-    and format characters belong to what they follow, up to four of them."""
+    """Return the pattern of a word boundary.
+
+    One side is a character of a word and the other is not. Marks and format characters belong to
+    what they follow, up to four of them.
+    """
     joined = union(categories("Mn", "Me", "Cf"), _EXTENDING)
     words = intersection(characters("word"), invert(joined))
     before = "|".join(f"(?<={_class(words)}{_class(joined)}{{{n}}})" for n in range(_MARKS_AFTER + 1))
@@ -66,7 +88,7 @@ def _boundary() -> str:
 
 
 class _Translator:
-    """Reads a pattern of ICU from left to right."""
+    """A reader of an ICU pattern from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -76,7 +98,7 @@ class _Translator:
         return ValueError(f"{reason} at character {self.place} of the pattern {self.pattern!r}")
 
     def take(self, pattern: str) -> str | None:
-        """What a regular expression matches here, which is then passed; None where it does not."""
+        """Match a regular expression here and move past it; return None if it does not match."""
         found = re.compile(pattern, re.DOTALL).match(self.pattern, self.place)
         if found is None:
             return None
@@ -102,7 +124,7 @@ class _Translator:
         return "".join(out)
 
     def escape(self) -> str:
-        """An escape outside of a set."""
+        """Translate an escape outside of a set."""
         quoted = self.take(r"\\Q.*?(?:\\E|$)")
         if quoted:
             return re.escape(quoted[2:].removesuffix("\\E"))
@@ -125,7 +147,7 @@ class _Translator:
         return _class(self.escaped_set())
 
     def escaped_set(self) -> Ranges:
-        """The characters that an escape stands for."""
+        """Return the characters that an escape stands for."""
         self.place += 1
         prop = self.take(r"[pP]\{\^?[^}]*\}")
         if prop:
@@ -157,7 +179,7 @@ class _Translator:
             raise self.fail(str(error)) from error
 
     def set(self) -> Ranges:
-        """A set in brackets, with all that is in it."""
+        """Return the characters of a set in brackets."""
         posix = self.take(r"\[:\^?[A-Za-z_= ]+:\]")
         if posix:
             found = self.property(posix[2:-2].removeprefix("^"))
@@ -175,7 +197,7 @@ class _Translator:
             found = intersection(found, other if operator == "&&" else invert(other))
 
     def operand(self, start: bool) -> Ranges:
-        """The members of a set up to an operator or its end."""
+        """Return the members of a set up to an operator or its end."""
         parts: list[Ranges] = []
         while self.place < len(self.pattern):
             here = self.pattern[self.place]
@@ -204,7 +226,7 @@ class _Translator:
 
 @Remembered("regular expressions", SOME).calls
 def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
-    """The compiled pattern; ValueError, in the name of the operation, for one that is wrong or not supported."""
+    """Compile a pattern; raise ValueError, naming `operation`, if it is wrong or not supported."""
     try:
         return re.compile(_Translator(pattern).translate())
     except (ValueError, re.error) as error:
@@ -212,7 +234,10 @@ def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
 
 
 def compile_replacement(operation: str, compiled: re.Pattern[str], replace: str) -> Callable[[re.Match[str]], str]:
-    """What gives the replacement of a match; ValueError for a group that the pattern does not have."""
+    """Return a function that gives the replacement of a match.
+
+    `operation` is named in messages. Raises ValueError for a group that the pattern lacks.
+    """
     parts: list[str | int] = []
     place = 0
     while place < len(replace):

@@ -1,6 +1,7 @@
-"""Subword models of SentencePiece (Kudo and Richardson, 2018), trained and applied by the package `sentencepiece`.
+"""Subword models of SentencePiece (Kudo and Richardson, 2018).
 
-The package is looked for when a model is trained or applied; without it ImportError says how to get it.
+The package `sentencepiece` trains and applies them. It is imported when a model is trained or
+applied; without it ImportError says how to install it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from mycel.base import atomic_files as whole
 from mycel.dataset.blocks import Array
 from mycel.dataset.text.base import UINT32_MAX, TextTransform, check_range, check_type, words_array
-from mycel.dataset.text.utils import SentencePieceModel, SPieceTokenizerOutType
+from mycel.dataset.text.enums import SentencePieceModel, SPieceTokenizerOutType
 
 
 def _package(operation: str) -> Any:
@@ -58,11 +59,18 @@ class SentencePieceVocab:
         model_type: SentencePieceModel,
         params: dict[str, Any],
     ) -> SentencePieceVocab:
-        """A model of `vocab_size` pieces, trained on columns of text of a data set (all columns where there are none).
+        """Train a model on text of a dataset.
 
-        `character_coverage` is the part of all characters that the model has, 0.9995 for languages with many of them and
-        1.0 for others; `params` are further options of SentencePiece's trainer. Raises ValueError for a column that does
-        not exist, ImportError without the package, and the errors of the trainer.
+        * `dataset`: the dataset.
+        * `col_names`: the columns of text; all columns if there are none.
+        * `vocab_size`: the number of pieces.
+        * `character_coverage`: the fraction of all characters that the model has, 0.9995 for
+          languages with many characters and 1.0 for others.
+        * `model_type`: the kind of model.
+        * `params`: further options of SentencePiece's trainer.
+
+        Raises ValueError for a column that does not exist, ImportError without the package, and the
+        errors of the trainer.
         """
         operation = "SentencePieceVocab.from_dataset"
         names = dataset.get_col_names() if not col_names else col_names
@@ -84,9 +92,10 @@ class SentencePieceVocab:
         model_type: SentencePieceModel,
         params: dict[str, Any],
     ) -> SentencePieceVocab:
-        """A model trained on text files, a sentence in each line; see `from_dataset`.
+        """Train a model on text files that have a sentence in each line.
 
-        Raises RuntimeError for a file that does not exist.
+        `file_path` is a list of files; `vocab_size`, `character_coverage`, `model_type` and
+        `params` are as in `from_dataset`. Raises RuntimeError for a file that does not exist.
         """
         operation = "SentencePieceVocab.from_file"
         check_type(operation, "file_path", file_path, list)
@@ -109,15 +118,15 @@ class SentencePieceVocab:
 
 
 class SentencePieceTokenizer(TextTransform):
-    """The pieces of a text, or their numbers, int32, by a model of SentencePiece or its file.
+    """The pieces of a text, or their numbers, int32, by a SentencePiece model or its file.
 
-    Raises RuntimeError for a model that is not built and a file that does not exist, and ImportError without the package
-    `sentencepiece`.
+    Raises RuntimeError for a model that is not built and a file that does not exist, and
+    ImportError without the package `sentencepiece`.
 
     >>> from mycel.dataset import text
     >>> text.SentencePieceTokenizer(text.SentencePieceVocab(), text.SPieceTokenizerOutType.INT)
     Traceback (most recent call last):
-    RuntimeError: SentencePieceTokenizer: the model is not built; make one with SentencePieceVocab.from_file or from_dataset
+    RuntimeError: SentencePieceTokenizer: the model is not built; make one with ...
     """
 
     def __init__(self, mode: str | SentencePieceVocab, out_type: SPieceTokenizerOutType) -> None:
@@ -134,7 +143,8 @@ class SentencePieceTokenizer(TextTransform):
             content = mode._model
         if content is None:
             raise RuntimeError(
-                "SentencePieceTokenizer: the model is not built; make one with SentencePieceVocab.from_file or from_dataset"
+                "SentencePieceTokenizer: the model is not built; make one with SentencePieceVocab.from_file or "
+                "from_dataset"
             )
         self._processor = _package("SentencePieceTokenizer").SentencePieceProcessor(model_proto=content)
 

@@ -9,10 +9,11 @@ from mycel.dataset.text.patterns import compile_pattern, compile_replacement
 
 
 class RegexReplace(ElementwiseText):
-    """Texts, of any shape, with all matches (or the first of each text) of a regular expression of ICU replaced.
+    """Texts, of any shape, with the matches of an ICU regular expression replaced.
 
-    `$1` and `${name}` in `replace` stand for groups. Each text of an array is replaced by itself, where MindSpore joins
-    them. Raises ValueError for a pattern that is wrong.
+    All matches are replaced, or the first of each text without `replace_all`. `$1` and `${name}` in
+    `replace` stand for groups. Each text of an array is treated by itself, where MindSpore joins
+    them. Raises ValueError for a wrong pattern.
 
     >>> from mycel.dataset import text
     >>> text.RegexReplace(r"(\\p{Han}+)", "<$1>")("a中文b").tolist()
@@ -34,7 +35,7 @@ class RegexReplace(ElementwiseText):
 
 
 def split_spans(text: str, delimiter: re.Pattern[str], keep: re.Pattern[str] | None) -> list[Span]:
-    """What stands between the delimiters of a text, and the delimiters that `keep` matches as a whole."""
+    """Return the spans between delimiters, and the delimiters that `keep` fully matches."""
     spans: list[Span] = []
     after = 0
     for match in delimiter.finditer(text):
@@ -50,10 +51,10 @@ def split_spans(text: str, delimiter: re.Pattern[str], keep: re.Pattern[str] | N
 
 
 class RegexTokenizer(Tokenizer):
-    """The parts of a text between the matches of a regular expression of ICU.
+    """The parts of a text between the matches of an ICU regular expression.
 
-    Matches that `keep_delim_pattern` matches as a whole are tokens as well. With offsets, the result is three arrays:
-    tokens, and their first bytes and the bytes after their last in UTF-8, uint32.
+    Matches that `keep_delim_pattern` fully matches are tokens as well. With offsets, the result is
+    three arrays: tokens, and their first bytes and the bytes after their last in UTF-8, uint32.
 
     >>> from mycel.dataset import text
     >>> text.RegexTokenizer("[,;]", ";")("a,b;c").tolist()
@@ -79,11 +80,12 @@ _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight
 
 
 class FilterWikipediaXML(ElementwiseText):
-    """Texts, of any shape, of Wikipedia's XML as words of the letters a to z with single blanks between.
+    """Texts, of any shape, of Wikipedia's XML as words of the letters a to z.
 
-    Tags and entities go, digits are spelt out, and everything else but letters is a blank; a line that starts with no
-    letter is joined to the one before it. Nothing is left of a text with "#redirect". Each text of an array is filtered by itself, and an empty line is a blank,
-    where MindSpore joins texts and writes an "n".
+    Single blanks separate the words. Tags and entities are removed, digits are spelt out, and
+    everything else but letters becomes a blank; a line that starts with no letter is joined to the
+    one before it. Nothing is left of a text with "#redirect". Each text of an array is filtered by
+    itself, and an empty line is a blank, where MindSpore joins texts and writes an "n".
 
     >>> from mycel.dataset import text
     >>> text.FilterWikipediaXML()("<b>Hello</b> &amp; <page>Welcome, 2 Worlds").tolist()

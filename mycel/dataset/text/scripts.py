@@ -1,7 +1,8 @@
-"""Which script each character belongs to, by the Unicode Character Database (Scripts.txt of Unicode 17, and the property
-Other_Alphabetic): a line a script, with its code, its name and the ranges of its code points in base 16.
+"""The script of each character, by the Unicode Character Database.
 
-A line that starts with blanks continues the one before. Characters of no script are of the script Unknown.
+The table is that of Scripts.txt of Unicode 17 and of the property Other_Alphabetic: a line for each
+script, with its code, its name and the ranges of its code points in base 16. A line that starts
+with blanks continues the one before. Characters without a script are of the script Unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transforms of lists of words or numbers: adding, cutting, windows, n-grams, and numbers from text."""
+"""Transforms of lists of words or numbers: adding, truncating, windows, n-grams, and parsing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mycel.dataset.transforms.base import Transform, numpy_type
 
 
 class AddToken(TextTransform):
-    """A token put before (or after) the words of a list, or of each row of a matrix.
+    """A list, or each row of a matrix, with a token at its beginning (or end).
 
     >>> from mycel.dataset import text
     >>> text.AddToken("<s>")(["a", "b"]).tolist()
@@ -52,11 +52,14 @@ class Truncate(Transform):
 
 
 class TruncateSequencePair(Transform):
-    """Two lists cut, an element of the longer one at a time (of the second where they are as long), until they have
-    at most `max_length` elements together.
+    """Two lists truncated until they have at most `max_length` elements together.
+
+    Elements are removed one at a time from the longer list, or from the second if they are equally
+    long.
 
     >>> from mycel.dataset import text
-    >>> [part.tolist() for part in text.TruncateSequencePair(5)(["a", "b", "c", "d"], ["x", "y", "z"])]
+    >>> parts = text.TruncateSequencePair(5)(["a", "b", "c", "d"], ["x", "y", "z"])
+    >>> [part.tolist() for part in parts]
     [['a', 'b', 'c'], ['x', 'y']]
     """
 
@@ -79,14 +82,14 @@ class TruncateSequencePair(Transform):
 
 
 def narrow(array: Array) -> Array:
-    """An array of text no wider than its longest word; other arrays copied."""
+    """Return an array of text that is as wide as its longest word; other arrays are copied."""
     return words_array(array.reshape(-1).tolist(), array.shape) if array.dtype.kind == "U" else array.copy()
 
 
 class SlidingWindow(Transform):
-    """All runs of `width` neighbouring elements of a list, a row each; nothing, of shape [0], from shorter lists.
+    """All runs of `width` neighbouring elements of a list, one in each row.
 
-    `axis` must be 0 or -1.
+    A shorter list gives an empty array of shape [0]. `axis` must be 0 or -1.
 
     >>> from mycel.dataset import text
     >>> text.SlidingWindow(3)([1, 2, 3, 4]).tolist()
@@ -111,10 +114,13 @@ class SlidingWindow(Transform):
 
 
 class Ngram(TextTransform):
-    """All runs of `n` neighbouring words, joined by `separator`; for a list of n, those of each n in turn.
+    """All runs of `n` neighbouring words, joined by `separator`.
 
-    `left_pad` and `right_pad`, (word, count), put words at the ends first, at most n - 1 of them. An n that is longer
-    than the padded list gives one empty text.
+    * `n`: the number of words, or a list of numbers whose runs follow each other.
+    * `left_pad`, `right_pad`: (word, count), words to add at the ends first, at most n - 1 of them.
+    * `separator`: the text between the words.
+
+    An n that is greater than the length of the padded list gives one empty text.
 
     >>> from mycel.dataset import text
     >>> text.Ngram([2, 1], ("_", 1), separator="-")(["a", "b"]).tolist()
@@ -160,10 +166,11 @@ _FLOAT = re.compile(
 
 
 class ToNumber(TextTransform):
-    """Numbers of a type from their texts, of any shape.
+    """The numbers that texts, of any shape, stand for.
 
-    What counts is the longest numeral at the start of a text, after blanks, as C's `strtol` and `strtod` read it: "12.5"
-    is the integer 12. Raises ValueError for a text that starts with no numeral, and for numbers beyond the type.
+    The longest numeral at the start of a text counts, after blanks, as in C's `strtol` and
+    `strtod`: "12.5" is the integer 12. Raises ValueError for a text that starts with no numeral,
+    and for numbers beyond the type.
 
     >>> from mycel.dataset import text
     >>> text.ToNumber("int32")(["1", "-20"]).tolist()

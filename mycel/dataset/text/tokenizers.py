@@ -1,4 +1,4 @@
-"""Tokenizers by blanks, characters and scripts, and by functions of Python."""
+"""Tokenizers by blanks, characters and scripts, and by Python functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from mycel.dataset.text.characters import is_space, script
 class WhitespaceTokenizer(Tokenizer):
     """The parts of a text between blanks (Unicode's White_Space).
 
-    With offsets, the result is three arrays: tokens, and their first bytes and the bytes after their last in UTF-8, uint32.
+    With offsets, the result is three arrays: tokens, and their first bytes and the bytes after
+    their last in UTF-8, uint32.
 
     >>> from mycel.dataset import text
     >>> [part.tolist() for part in text.WhitespaceTokenizer(with_offsets=True)("北京  is big")]
@@ -40,7 +41,7 @@ class UnicodeCharTokenizer(Tokenizer):
 
 
 class UnicodeScriptTokenizer(Tokenizer):
-    """The runs of characters of one script in a text, apart from blanks, which are tokens with `keep_whitespace`.
+    """The runs of characters of one script in a text; blanks are tokens with `keep_whitespace`.
 
     With offsets, as for `WhitespaceTokenizer`.
 
@@ -60,7 +61,7 @@ class UnicodeScriptTokenizer(Tokenizer):
 
 
 def _runs(text: str, key: Callable[[str], Any]) -> Iterable[tuple[Span, Any]]:
-    """The longest runs of characters with equal keys, and their keys."""
+    """Return the longest runs of characters with equal keys, and their keys."""
     start = 0
     for value, group in groupby(text, key):
         end = start + sum(1 for _ in group)
@@ -69,7 +70,7 @@ def _runs(text: str, key: Callable[[str], Any]) -> Iterable[tuple[Span, Any]]:
 
 
 class PythonTokenizer(TextTransform):
-    """The words that a function gives for a text; for an array of texts, they must be as many for each.
+    """The words that a function returns for a text; each text of an array must have equally many.
 
     >>> import numpy as np
     >>> from mycel.dataset import text

@@ -1,6 +1,7 @@
-"""Vectors of words that were trained before, from text files: a word and its numbers in a line, with blanks between.
+"""Pretrained word vectors from text files, which have a word and its numbers in each line.
 
-A first line of two fields is a header and is passed over. Of several vectors for a word the first counts.
+Blanks separate them. A first line of two fields is a header and is skipped. Of several vectors for
+a word the first counts.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ class Vectors:
 
     @classmethod
     def _check_path(cls, file_path: str) -> None:
-        """RuntimeError for a file whose name is not one of this kind of vectors."""
+        """Raise RuntimeError for a file whose name is not one of this kind of vectors."""
 
     @classmethod
     def from_file(cls, file_path: str, max_vectors: int | None = None) -> Any:
-        """The vectors in a file, the first `max_vectors` of them if that is given and not 0.
+        """Read the vectors in a file, or the first `max_vectors` if that is given and not 0.
 
-        Raises RuntimeError for a file that does not exist, is empty, or has vectors of different lengths or of one number.
+        Raises RuntimeError for a file that does not exist, is empty, or has vectors of different
+        lengths or of one number.
         """
         name = cls.__name__
         check_type(name, "file_path", file_path, str)
@@ -67,7 +69,10 @@ class Vectors:
         self._vectors.setdefault(word, vector)
 
     def find(self, word: str, lower_case_backup: bool = False) -> Array | None:
-        """The vector of a word, or with `lower_case_backup` of the word in small letters; None where there is none."""
+        """Return the vector of a word, or None if it has none.
+
+        With `lower_case_backup` it is that of the word in small letters.
+        """
         found = self._vectors.get(word)
         return self._vectors.get(word.lower()) if found is None and lower_case_backup else found
 
@@ -91,10 +96,11 @@ class FastText(Vectors):
 
 
 class CharNGram(Vectors):
-    """Vectors of runs of characters (Hashimoto et al., 2017): a word's is the mean of those that are known of its runs.
+    """Vectors of character n-grams (Hashimoto et al., 2017): a word's is the mean of those known.
 
-    Runs of two, three and four characters, with the marks "#BEGIN#" and "#END#" as characters at the word's ends, are named
-    "2gram-ab", "3gram-b#END#", ... in the file. (MindSpore counts bytes, and leaves out vectors that equal `unk_init`.)
+    N-grams of two, three and four characters, with the marks "#BEGIN#" and "#END#" as characters at
+    the word's ends, are named "2gram-ab", "3gram-b#END#", ... in the file. (MindSpore counts bytes,
+    and leaves out vectors that equal `unk_init`.)
     """
 
     def find(self, word: str, lower_case_backup: bool = False) -> Array | None:
@@ -109,9 +115,10 @@ class CharNGram(Vectors):
 
 
 class ToVectors(TextTransform):
-    """The vectors, float32, of words of any shape, along a new last axis (MindSpore puts those of a matrix into one list).
+    """The vectors, float32, of words of any shape, along a new last axis.
 
-    A word without a vector has `unk_init`, or zeros; with `lower_case_backup`, its form in small letters is tried first.
+    MindSpore puts those of a matrix into one list. A word without a vector has `unk_init`, or
+    zeros; with `lower_case_backup`, its form in small letters is tried first.
 
     >>> import os, tempfile
     >>> from mycel.dataset import text

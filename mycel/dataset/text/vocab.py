@@ -1,4 +1,4 @@
-"""Vocabularies: words and their numbers, from lists, dictionaries, files and data sets; and looking words up."""
+"""Vocabularies: words and their numbers, from lists, dictionaries, files and datasets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mycel.dataset.transforms.base import numpy_type
 class Vocab:
     """Words and their numbers; made by `from_list`, `from_dict`, `from_file` or `from_dataset`.
 
-    Methods of a vocabulary that was made by calling the class raise RuntimeError.
+    A vocabulary made by calling the class is empty: its methods raise RuntimeError.
 
     >>> from mycel.dataset import text
     >>> words = text.Vocab.from_list(["deep", "learning"], special_tokens=["<unk>"])
@@ -68,11 +68,19 @@ class Vocab:
         special_tokens: list[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """The words in columns of text of a data set (all columns by default), the most frequent first.
+        """Make a vocabulary of the words in columns of a dataset, the most frequent first.
 
-        Words of equal frequency are in the order of their characters. `freq_range`, (least, most) with None for no
-        limit, and `top_k` choose words; special tokens come before or after them. Raises RuntimeError for a column that
-        does not exist or holds no text, and for special tokens that are words of the data as well.
+        Words of equal frequency are in the order of their characters.
+
+        * `dataset`: the dataset.
+        * `columns`: the columns of text; all columns by default.
+        * `freq_range`: (least, greatest) frequency of the words to take, with None for no limit.
+        * `top_k`: the number of words to take.
+        * `special_tokens`: words that come before the others, or after them without
+          `special_first`.
+
+        Raises RuntimeError for a column that does not exist or holds no text, and for special
+        tokens that are words of the data as well.
         """
         operation = "Vocab.from_dataset"
         names = [] if columns is None else columns if isinstance(columns, list) else [columns]
@@ -102,9 +110,10 @@ class Vocab:
     def from_list(
         cls, word_list: list[str], special_tokens: list[str] | None = None, special_first: bool = True
     ) -> Vocab:
-        """The words of a list, numbered from 0 in its order, with special tokens before or after them.
+        """Make a vocabulary of the words of a list, numbered from 0 in its order.
 
-        Raises TypeError for anything but lists of text, and ValueError for a word that is there twice.
+        Special tokens come before or after them. Raises TypeError for anything but lists of text,
+        and ValueError for a repeated word.
         """
         operation = "Vocab.from_list"
         words = check_words(operation, "word_list", word_list)
@@ -124,10 +133,17 @@ class Vocab:
         special_tokens: list[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """The words of a text file, a line each: what stands before the first delimiter, if there is one.
+        """Make a vocabulary of the words of a text file, one in each line.
 
-        A delimiter of several characters counts as a whole (in MindSpore each of them is one). `vocab_size` limits the number of lines that are read. Raises RuntimeError for a file that cannot be read, a word
-        that is there twice, and a special token that is a word of the file as well.
+        * `file_path`: the file.
+        * `delimiter`: the word is what stands before the first delimiter in the line. A delimiter
+          of several characters counts as a whole (in MindSpore each of them is one).
+        * `vocab_size`: the largest number of lines to read.
+        * `special_tokens`: words that come before the others, or after them without
+          `special_first`.
+
+        Raises RuntimeError for a file that cannot be read, a repeated word, and a special token
+        that is a word of the file as well.
         """
         operation = "Vocab.from_file"
         special = None if special_tokens is None else check_words(operation, "special_tokens", special_tokens)
@@ -154,9 +170,10 @@ class Vocab:
 
     @classmethod
     def from_dict(cls, word_dict: dict[str, int]) -> Vocab:
-        """Words with the numbers that a dictionary gives them.
+        """Make a vocabulary of words with the numbers that a dictionary gives them.
 
-        Raises TypeError for words that are no text or numbers that are no int, ValueError for negative numbers.
+        Raises TypeError for words that are not text or numbers that are not int, and ValueError for
+        negative numbers.
         """
         operation = "Vocab.from_dict"
         check_type(operation, "word_dict", word_dict, dict)
@@ -166,11 +183,14 @@ class Vocab:
         return cls._of(dict(word_dict))
 
     def vocab(self) -> dict[str, int]:
-        """All words with their numbers."""
+        """Return all words with their numbers."""
         return dict(self._built("Vocab.vocab"))
 
     def tokens_to_ids(self, tokens: Any) -> Any:
-        """The number of a word, or the list of the numbers of several; -1 for words that are not in the vocabulary."""
+        """Return the number of a word, or a list of numbers for several words.
+
+        Words that are not in the vocabulary have the number -1.
+        """
         operation = "Vocab.tokens_to_ids"
         numbers = self._built(operation)
         check_type(operation, "tokens", tokens, (str, list, np.ndarray))
@@ -182,7 +202,10 @@ class Vocab:
         return [numbers.get(token, -1) for token in tokens]
 
     def ids_to_tokens(self, ids: Any) -> Any:
-        """The word of a number, or the list of the words of several; empty text for numbers that no word has."""
+        """Return the word of a number, or a list of words for several numbers.
+
+        Numbers that no word has give empty text.
+        """
         operation = "Vocab.ids_to_tokens"
         self._built(operation)
         check_type(operation, "ids", ids, (int, list, np.ndarray))
@@ -194,7 +217,7 @@ class Vocab:
 
 
 def _listed(operation: str, argument: str, value: Any, kinds: str) -> Any:
-    """A NumPy array as a scalar or list; TypeError for arrays of other types or of more than one axis."""
+    """Return a NumPy array as a scalar or list; TypeError for other types or more than one axis."""
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.kind not in kinds or value.ndim > 1:
@@ -203,7 +226,7 @@ def _listed(operation: str, argument: str, value: Any, kinds: str) -> Any:
 
 
 def _frequencies(operation: str, freq_range: Any) -> tuple[float, float]:
-    """The least and greatest frequency wanted; TypeError or ValueError for no such range."""
+    """Return the least and greatest frequency; TypeError or ValueError if this is not a range."""
     if freq_range is None:
         return 0, np.inf
     check_type(operation, "freq_range", freq_range, tuple)
@@ -216,9 +239,10 @@ def _frequencies(operation: str, freq_range: Any) -> tuple[float, float]:
 
 
 class Lookup(TextTransform):
-    """The numbers of words of any shape in a vocabulary, int32 or another type of numbers.
+    """The numbers of words of any shape in a vocabulary, int32 or another numeric type.
 
-    A word that is not in the vocabulary has the number of `unknown_token`; without one, RuntimeError is raised.
+    A word that is not in the vocabulary has the number of `unknown_token`; without one,
+    RuntimeError is raised.
 
     >>> from mycel.dataset import text
     >>> words = text.Vocab.from_list(["deep", "learning"], special_tokens=["<unk>"])

@@ -1,4 +1,7 @@
-"""BERT's tokenizers (Devlin et al., 2019): basic, by WordPiece (Schuster and Nakajima, 2012), and one after the other."""
+"""BERT's tokenizers (Devlin et al., 2019): basic, WordPiece, and one after the other.
+
+WordPiece is that of Schuster and Nakajima (2012).
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from mycel.dataset.text.base import (
     check_type,
     token_columns,
 )
+from mycel.dataset.text.enums import NormalizeForm
 from mycel.dataset.text.normalize import case_folded, check_form, normalized
 from mycel.dataset.text.patterns import compile_pattern
 from mycel.dataset.text.regex import split_spans
-from mycel.dataset.text.utils import NormalizeForm
 from mycel.dataset.text.vocab import Vocab
 
 _SPECIAL = r"\[CLS\]|\[SEP\]|\[UNK\]|\[PAD\]|\[MASK\]|\[unused[0-9]+\]"
@@ -34,7 +37,7 @@ _SINGLE = (
 
 @cache
 def _patterns(special: bool, blanks: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The delimiters of words, and those of them that are tokens."""
+    """Return the delimiters of words, and those of them that are tokens."""
     kept = f"{_SPECIAL}|{_SINGLE}" if special else _SINGLE
     delimiter = compile_pattern("BasicTokenizer", rf"\s+|{kept}")
     return delimiter, delimiter if blanks else compile_pattern("BasicTokenizer", kept)
@@ -43,11 +46,14 @@ def _patterns(special: bool, blanks: bool) -> tuple[re.Pattern[str], re.Pattern[
 class BasicTokenizer(Tokenizer):
     """The words, punctuation marks and Chinese characters of a text, without control characters.
 
-    `lower_case` folds case and drops accents, instead of bringing the text into `normalization_form`; blanks are tokens
-    with `keep_whitespace`. With `preserve_unused_token`, "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" and "[unused1]",
-    "[unused2]", ... are tokens and keep their case (the text before them is not repeated, as it is in MindSpore). With
-    offsets, the result is three arrays: tokens, and their first bytes and the bytes after their last in UTF-8 of the text
-    so changed, uint32.
+    * `lower_case`: whether to fold case and drop accents, instead of applying `normalization_form`.
+    * `keep_whitespace`: whether blanks are tokens.
+    * `normalization_form`: the normal form of the text.
+    * `preserve_unused_token`: whether "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" and "[unused1]",
+      "[unused2]", ... are tokens and keep their case. (The text before them is not repeated, as it
+      is in MindSpore.)
+    * `with_offsets`: whether the result is three arrays: the tokens, and their first bytes and the
+      bytes after their last in UTF-8 of the changed text, uint32.
 
     >>> from mycel.dataset import text
     >>> text.BasicTokenizer(lower_case=True)("[CLS] Café, 北京!").tolist()
@@ -86,17 +92,23 @@ class BasicTokenizer(Tokenizer):
 
 
 def _plain(text: str) -> str:
-    """A text without case and accents."""
+    """Return a text without case and accents."""
     apart = unicodedata.normalize("NFD", case_folded(text))
     return "".join(c for c in apart if unicodedata.category(c) != "Mn")
 
 
 class WordpieceTokenizer(TextTransform):
-    """The pieces of a word, or of the words of a list: always the longest at the front that is in the vocabulary.
+    """The pieces of a word, or of the words of a list.
 
-    Pieces that do not start a word have `suffix_indicator` before them in the vocabulary. A word that has no pieces, or
-    more than `max_bytes_per_token` bytes in UTF-8, is `unknown_token`, or stays as it is where that is empty. With
-    offsets, the result is three arrays: pieces, and their first bytes and the bytes after their last in the word, uint32.
+    The longest piece in the vocabulary is taken from the front each time.
+
+    * `vocab`: the vocabulary.
+    * `suffix_indicator`: what precedes pieces in the vocabulary that do not start a word.
+    * `max_bytes_per_token`: a word with more bytes in UTF-8 is unknown.
+    * `unknown_token`: what stands for a word that is unknown or has no pieces; if it is empty, the
+      word stays as it is.
+    * `with_offsets`: whether the result is three arrays: the pieces, and their first bytes and the
+      bytes after their last in the word, uint32.
 
     >>> from mycel.dataset import text
     >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]"])
@@ -128,7 +140,7 @@ class WordpieceTokenizer(TextTransform):
         self._pieces = vocab.vocab()
 
     def split(self, word: str) -> tuple[list[str], list[Span]]:
-        """The pieces of one word and their bytes."""
+        """Return the pieces of one word and their bytes."""
         size = len(word.encode("utf-8", "surrogatepass"))
         whole = [self.unknown_token or word], [(0, size)]
         if size > self.max_bytes_per_token:
@@ -159,9 +171,12 @@ class WordpieceTokenizer(TextTransform):
 
 
 class BertTokenizer(BasicTokenizer):
-    """`BasicTokenizer`, and then `WordpieceTokenizer` for each of its words.
+    """`BasicTokenizer`, followed by `WordpieceTokenizer` for each of its words.
 
-    Special tokens that are not in the vocabulary are unknown too. Offsets are those of `BasicTokenizer`.
+    * `vocab`, `suffix_indicator`, `max_bytes_per_token`, `unknown_token`: as in
+      `WordpieceTokenizer`. Special tokens that are not in the vocabulary are unknown too.
+    * `lower_case`, `keep_whitespace`, `normalization_form`, `preserve_unused_token`,
+      `with_offsets`: as in `BasicTokenizer`, whose offsets the result has.
 
     >>> from mycel.dataset import text
     >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]", "!"])

@@ -1,4 +1,4 @@
-"""Transforms for any data, under MindSpore's names."""
+"""Transforms for any data; the names are MindSpore's."""
 
 from mycel.dataset.transforms.base import Compose, not_random
 from mycel.dataset.transforms.generic import (

@@ -1,9 +1,9 @@
-"""What all transforms share: calling them on one array, and on a block of rows at once.
+"""What all transforms share: calls on one array, and on a block of rows at once.
 
-A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one sample, 1 for a block.
-The two must agree row by row, and `accepts` says for which shapes and types of a row the block form may be used; all
-others are computed, or refused with an error that names the row, one at a time. A random transform draws from
-`randomness.current_stream()`.
+A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one
+sample, 1 for a block. The two must agree row by row. `accepts` says for which shapes and types of a
+row the block form may be used; all other rows are computed one at a time, or refused with an error
+that names the row. A random transform draws from `randomness.current_stream()`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import dtype as types
 from mycel.dataset.blocks import Array, as_array
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class Transform:
-    """The base of all transforms: callable on an array, giving an array."""
+    """The base class of transforms: callable on an array, returning an array."""
 
     vectorised = False
     random = False
@@ -32,19 +33,25 @@ class Transform:
         return self.compute(self.convert(inputs[0]), 0)
 
     def convert(self, value: Any) -> Array:
-        """The argument of a call as an array: anything array-like."""
+        """Convert the argument of a call, anything array-like, to an array."""
         return as_array(value)
 
     def compute(self, array: Array, lead: int) -> Any:
-        """The result for one sample (`lead` 0) or for a block of samples along the first axis (`lead` 1)."""
+        """Compute the result for one sample, or for samples along the first axis.
+
+        `lead` is 0 for one sample and 1 for several.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define compute")
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-        """Whether `compute` with `lead` 1 is defined for rows of this shape and type."""
+        """Return whether `compute` with `lead` 1 is defined for rows of this shape and type."""
         return True
 
     def apply_block(self, block: Array, keys: Keys | None) -> Array:
-        """The results for a block of rows, stacked; `keys` seed the rows of random transforms."""
+        """Return the stacked results for a block of rows.
+
+        `keys` seed the rows of random transforms.
+        """
         result: Array = self.compute(block, 1)
         return result
 
@@ -54,7 +61,9 @@ class Transform:
 
 
 def not_random(function: Any) -> Any:
-    """Say of a function that it draws no random numbers, so that `map` prepares none for it; usable as a decorator.
+    """Mark a function as one that draws no random numbers, so that `map` prepares none for it.
+
+    It may be used as a decorator.
 
     >>> from mycel.dataset import transforms
     >>> @transforms.not_random
@@ -75,7 +84,10 @@ def not_random(function: Any) -> Any:
 
 
 def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
-    """The NumPy type that a framework type, NumPy type, Python type or name stands for; TypeError otherwise."""
+    """Return the NumPy type for a framework type, NumPy type, Python type or name.
+
+    `operation` is named in messages. Raises TypeError for anything else.
+    """
     if isinstance(value, np.dtype):
         return value
     try:
@@ -84,15 +96,13 @@ def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
     except TypeError:
         pass
     try:
-        from mycel.base import dtype
-
-        return dtype.to_numpy(value)
+        return types.to_numpy(value)
     except TypeError as error:
         raise TypeError(f"{operation}: {value!r} is not a data type") from error
 
 
 def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Callable[..., Any]]:
-    """A list of callables; TypeError or ValueError otherwise."""
+    """Return a list of at least `least` callables; raise TypeError or ValueError otherwise."""
     if not isinstance(transforms, (list, tuple)):
         raise TypeError(
             f"{operation}: expected a list of transforms, got {transforms!r} of type {type(transforms).__name__}"
@@ -106,7 +116,7 @@ def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Ca
 
 
 def check_probability(operation: str, prob: Any) -> float:
-    """A number in [0, 1]; TypeError or ValueError otherwise."""
+    """Return a number in [0, 1]; raise TypeError or ValueError otherwise."""
     if isinstance(prob, bool) or not isinstance(prob, (int, float)):
         raise TypeError(f"{operation}: prob must be a number, got {prob!r} of type {type(prob).__name__}")
     if not 0 <= prob <= 1:
@@ -115,7 +125,7 @@ def check_probability(operation: str, prob: Any) -> float:
 
 
 def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
-    """Call each transform with what the one before it returned; a tuple stands for several arguments."""
+    """Call each transform with the result of the one before it; a tuple is several arguments."""
     for transform in transforms:
         result = transform(*inputs)
         inputs = result if isinstance(result, tuple) else (result,)
@@ -123,11 +133,12 @@ def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...
 
 
 class Compose(Transform):
-    """Several transforms or functions one after the other.
+    """A sequence of transforms or functions, applied one after the other.
 
     >>> from mycel.dataset import transforms, vision
     >>> import numpy as np
-    >>> transforms.Compose([vision.Rescale(0.5, 0.0), vision.HWC2CHW()])(np.ones((2, 3, 1), np.uint8)).shape
+    >>> both = transforms.Compose([vision.Rescale(0.5, 0.0), vision.HWC2CHW()])
+    >>> both(np.ones((2, 3, 1), np.uint8)).shape
     (1, 2, 3)
     """
 

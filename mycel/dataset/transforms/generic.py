@@ -1,4 +1,4 @@
-"""Transforms for arrays of any meaning: types, one-hot vectors, padding, slicing, and applying others by chance."""
+"""Transforms for arrays of any meaning: types, one-hot vectors, padding, slicing, random choice."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.padding import pad_stack
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type, run_in_turn
 
 
 class TypeCast(Transform):
-    """Convert to a type, as NumPy's `astype` does.
+    """Conversion to a type, as by NumPy's `astype`.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -35,10 +36,11 @@ class TypeCast(Transform):
 
 
 class OneHot(Transform):
-    """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016): (1 - s) * onehot + s / num_classes.
+    """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016).
 
-    Takes an integer or a list of them and keeps their type, or gives float64 with smoothing; negative numbers give
-    zeros. Raises ValueError for a number not below `num_classes`.
+    With smoothing they are (1 - s) * onehot + s / num_classes. The input is an integer or a list of
+    them. Results keep its type, or are float64 with smoothing; negative numbers give zeros. Raises
+    ValueError for a number that is not below `num_classes`.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -75,7 +77,7 @@ class OneHot(Transform):
 
 
 class Fill(Transform):
-    """Replace every element by one value, converted to the type of the array.
+    """Replacement of every element by one value, converted to the type of the array.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -127,7 +129,7 @@ _COMPARE: dict[Relational, Callable[[Any, Any], Any]] = {
 
 
 class Mask(Transform):
-    """Whether each element compares to a constant in this way, as `dtype` (default: bool).
+    """The comparison of each element with a constant, as `dtype` (default: bool).
 
     >>> import numpy as np
     >>> from mycel.dataset.transforms import Mask, Relational
@@ -154,7 +156,9 @@ class Mask(Transform):
 
 
 class PadEnd(Transform):
-    """Pad at the end of each axis, or cut, to `pad_shape`; None keeps an axis. `pad_value` defaults to 0 or empty text.
+    """Padding or cutting at the end of each axis, to `pad_shape`; None keeps an axis.
+
+    `pad_value` is 0 or empty text by default.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -172,8 +176,6 @@ class PadEnd(Transform):
         self.pad_value = pad_value
 
     def compute(self, array: Array, lead: int) -> Array:
-        from mycel.dataset.batching import pad_stack
-
         shape = [n if n is not None else m for n, m in zip(self.pad_shape, array.shape)]
         if len(self.pad_shape) != array.ndim:
             raise ValueError(
@@ -184,10 +186,10 @@ class PadEnd(Transform):
 
 
 class Slice(Transform):
-    """Take a part of each leading axis: an index (keeping the axis), a list of indices, a slice, None for all, or an
-    Ellipsis.
+    """A part of each leading axis.
 
-    Raises IndexError for an index out of range.
+    It is given by an index (which keeps the axis), a list of indices, a slice, None for everything,
+    or an Ellipsis. Raises IndexError for an index out of range.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -227,8 +229,9 @@ class Slice(Transform):
 
 
 class Unique(Transform):
-    """The distinct elements of the flattened array in order of appearance, each element's place among them, and their
-    counts.
+    """The distinct elements of the flattened array in order of appearance.
+
+    With them come each element's position among them, and their counts.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -260,7 +263,7 @@ class Duplicate(Transform):
 
 
 class Concatenate(Transform):
-    """Join several columns, each of one axis, with `prepend` before and `append` after them.
+    """The concatenation of columns of one axis, with `prepend` before and `append` after them.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -290,7 +293,7 @@ class Concatenate(Transform):
 
 
 class RandomApply(Transform):
-    """Apply the transforms one after the other with probability `prob`, else none of them.
+    """A sequence of transforms that is applied with probability `prob`.
 
     >>> from mycel.dataset import transforms
     >>> transforms.RandomApply([lambda x: x + 1, lambda x: x * 2], prob=1.0)(3)
@@ -310,7 +313,7 @@ class RandomApply(Transform):
 
 
 class RandomChoice(Transform):
-    """Apply one of the transforms, each equally likely.
+    """One of the transforms, each equally likely.
 
     >>> from mycel.dataset import transforms
     >>> transforms.RandomChoice([lambda x: x + 1, lambda x: x + 2])(0) in (1, 2)
@@ -327,7 +330,7 @@ class RandomChoice(Transform):
 
 
 class RandomOrder(Transform):
-    """Apply all the transforms in a random order.
+    """All the transforms in a random order.
 
     >>> from mycel.dataset import transforms
     >>> transforms.RandomOrder([lambda x: x + 1, lambda x: x * 2])(1) in (3, 4)

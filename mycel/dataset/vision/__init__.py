@@ -1,5 +1,6 @@
-"""Transforms for images, under MindSpore's names."""
+"""Transforms of images; the names are MindSpore's."""
 
+from mycel.dataset.vision.base import not_random
 from mycel.dataset.vision.boxes import (
     BoundingBoxAugment,
     RandomCropWithBBox,
@@ -66,6 +67,18 @@ from mycel.dataset.vision.enhance import (
     RandomSolarize,
     RgbToHsv,
 )
+from mycel.dataset.vision.enums import Border, ImageReadMode, Inter
+from mycel.dataset.vision.files import (
+    encode_jpeg,
+    encode_png,
+    get_image_num_channels,
+    get_image_size,
+    read_file,
+    read_image,
+    write_file,
+    write_jpeg,
+    write_png,
+)
 from mycel.dataset.vision.geometry import (
     HWC2CHW,
     CenterCrop,
@@ -83,21 +96,6 @@ from mycel.dataset.vision.geometry import (
 from mycel.dataset.vision.mixing import MixUp
 from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.utils import (
-    Border,
-    ImageReadMode,
-    Inter,
-    encode_jpeg,
-    encode_png,
-    get_image_num_channels,
-    get_image_size,
-    not_random,
-    read_file,
-    read_image,
-    write_file,
-    write_jpeg,
-    write_png,
-)
 from mycel.dataset.vision.warp import Affine, Perspective, RandomAffine, RandomPerspective, RandomRotation, Rotate
 
 __all__ = [

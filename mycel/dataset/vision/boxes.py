@@ -1,6 +1,8 @@
-"""Transforms of an image together with the boxes in it: two columns, an image [H, W] or [H, W, C] and boxes [N, 4 or more].
+"""Transforms of an image together with its bounding boxes.
 
-The first four numbers of a box are left, top, width and height in pixels; further ones stay. Boxes are never changed in place.
+They take two columns, an image [H, W] or [H, W, C] and boxes [N, 4 or more]. The first four numbers
+of a box are left, top, width and height in pixels; further ones stay. Boxes are never changed in
+place.
 """
 
 from __future__ import annotations
@@ -13,20 +15,20 @@ import numpy as np
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability
+from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.geometry import RandomCrop, RandomResizedCrop, crop, draw_rectangle, pad_image
 from mycel.dataset.vision.resize import Resize, resize
-from mycel.dataset.vision.utils import Border, Inter
 
 
 def check_pair(operation: str, size: Any) -> tuple[Any, Any]:
-    """Height and width; TypeError for what is no pair."""
+    """Return height and width of `size`; raise TypeError if it is not a pair."""
     if not isinstance(size, (tuple, list)) or len(size) != 2:
         raise TypeError(f"{operation}: size must be an int or two of them, not {size!r:.80}")
     return size[0], size[1]
 
 
 class _WithBoxes(Transform):
-    """Takes and gives an image and its boxes; a subclass says what happens to both."""
+    """The base class of transforms that take and return an image and its boxes."""
 
     random = True
 
@@ -50,11 +52,12 @@ class _WithBoxes(Transform):
 
 
 class RandomHorizontalFlipWithBBox(_WithBoxes):
-    """Mirror an image and its boxes left and right with probability `prob`.
+    """A horizontal flip of an image and its boxes with probability `prob`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
-    >>> image, boxes = vision.RandomHorizontalFlipWithBBox(1.0)(np.zeros((6, 8), np.uint8), np.array([[1.0, 2, 3, 2]]))
+    >>> flip = vision.RandomHorizontalFlipWithBBox(1.0)
+    >>> image, boxes = flip(np.zeros((6, 8), np.uint8), np.array([[1.0, 2, 3, 2]]))
     >>> boxes.tolist()
     [[4.0, 2.0, 3.0, 2.0]]
     """
@@ -73,7 +76,7 @@ class RandomHorizontalFlipWithBBox(_WithBoxes):
 
 
 class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
-    """Mirror an image and its boxes top and bottom with probability `prob`."""
+    """A vertical flip of an image and its boxes with probability `prob`."""
 
     _axis = 0
 
@@ -85,7 +88,7 @@ def _scaled(boxes: Array, before: Sequence[int], after: Sequence[int]) -> Array:
 
 
 class ResizeWithBBox(_WithBoxes):
-    """`Resize` an image, and its boxes along with it."""
+    """`Resize` of an image, and of its boxes along with it."""
 
     random = False
 
@@ -101,7 +104,7 @@ class ResizeWithBBox(_WithBoxes):
 
 
 class RandomResizeWithBBox(ResizeWithBBox):
-    """`ResizeWithBBox` with an interpolation chosen by chance."""
+    """`ResizeWithBBox` with a random interpolation."""
 
     random = True
 
@@ -114,7 +117,10 @@ class RandomResizeWithBBox(ResizeWithBBox):
 
 
 def _cut(boxes: Array, top: int, left: int, height: int, width: int) -> Array:
-    """The parts of boxes within a rectangle, seen from its corner; boxes that have none are left out."""
+    """Return the parts of boxes within a rectangle, relative to its corner.
+
+    Boxes that have no part in it are left out.
+    """
     sides = boxes[:, :4].astype(np.float64)
     start = np.maximum(sides[:, :2], [left, top])
     stop = np.minimum(sides[:, :2] + sides[:, 2:], [left + width, top + height])
@@ -126,7 +132,10 @@ def _cut(boxes: Array, top: int, left: int, height: int, width: int) -> Array:
 
 
 class RandomCropWithBBox(_WithBoxes):
-    """`RandomCrop` of an image, and the parts of its boxes that it keeps."""
+    """`RandomCrop` of an image, and the parts of its boxes that it keeps.
+
+    `size`, `padding`, `pad_if_needed`, `fill_value` and `padding_mode` are those of `RandomCrop`.
+    """
 
     def __init__(
         self,
@@ -152,7 +161,8 @@ class RandomCropWithBBox(_WithBoxes):
         spare = image.shape[0] - rule.size[0], image.shape[1] - rule.size[1]
         if min(spare) < 0:
             raise ValueError(
-                f"RandomCropWithBBox: the image of {image.shape[0]}x{image.shape[1]} is smaller than size {rule.size}; set padding or pad_if_needed"
+                f"RandomCropWithBBox: the image of {image.shape[0]}x{image.shape[1]} is smaller than size "
+                f"{rule.size}; set padding or pad_if_needed"
             )
         stream = current_stream()
         top, left = stream.integer(0, spare[0]), stream.integer(0, spare[1])
@@ -160,7 +170,10 @@ class RandomCropWithBBox(_WithBoxes):
 
 
 class RandomResizedCropWithBBox(_WithBoxes):
-    """`RandomResizedCrop` of an image, and the parts of its boxes that it keeps."""
+    """`RandomResizedCrop` of an image, and the parts of its boxes that it keeps.
+
+    `size`, `scale`, `ratio`, `interpolation` and `max_attempts` are those of `RandomResizedCrop`.
+    """
 
     def __init__(
         self,
@@ -185,7 +198,10 @@ class RandomResizedCropWithBBox(_WithBoxes):
 
 
 class BoundingBoxAugment(_WithBoxes):
-    """Apply a transform of images to the part of an image within each box, with probability `ratio`; results of another size are resized to the box."""
+    """A transform of the part of an image within each box, applied with probability `ratio`.
+
+    Results of another size are resized to the box.
+    """
 
     def __init__(self, transform: Callable[..., Any], ratio: float = 0.3) -> None:
         if not callable(transform):

@@ -1,8 +1,8 @@
-"""Transforms of pixel values, and the reading of image files.
+"""Transforms of pixel values, and the decoding of image files.
 
-Adjustments blend an image with a simpler one: black (brightness), its mean grey (contrast), or its own greys
-(saturation), so that a factor of 0 gives the simpler image and 1 the image itself. Greys are 0.299 R + 0.587 G + 0.114
-B (ITU-R BT.601).
+Adjustments blend an image with a simpler one: black (brightness), its mean grey (contrast), or its
+own greys (saturation). A factor of 0 gives the simpler image and 1 the image itself. Greys are
+0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ import numpy as np
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
+from mycel.dataset.vision.base import ImageTransform
+from mycel.dataset.vision.files import decode_image
 from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
-from mycel.dataset.vision.utils import ImageTransform, decode_image
 
 
 def to_uint8(values: Array) -> Array:
-    """Values rounded towards zero and limited to 0 .. 255."""
+    """Round values towards zero and limit them to 0 .. 255."""
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
 def grey(array: Array) -> Array:
-    """Greys, uint8 [..., H, W], of colours [..., H, W, 3], in Pillow's fixed-point arithmetic."""
+    """Convert colours [..., H, W, 3] to greys, uint8 [..., H, W].
+
+    Arithmetic is in fixed point, as Pillow's.
+    """
     weights = np.array([19595, 38470, 7471], np.int64)
     return ((array.astype(np.int64) @ weights + 0x8000) >> 16).astype(np.uint8)
 
@@ -33,7 +37,7 @@ def grey(array: Array) -> Array:
 class Decode(ImageTransform):
     """The pixels, uint8 [H, W, 3], of an image file's content, uint8 [N] or bytes; needs Pillow.
 
-    Raises ValueError for content that is no image, and ImportError without Pillow.
+    Raises ValueError for content that is not an image, and ImportError without Pillow.
     """
 
     vectorised = False
@@ -57,7 +61,10 @@ class Decode(ImageTransform):
 
 
 class ToPIL(ImageTransform):
-    """A picture of Pillow from uint8 [H, W], [H, W, 1] or [H, W, 3]; other transforms take it as they take an array."""
+    """A Pillow image made of uint8 [H, W], [H, W, 1] or [H, W, 3].
+
+    Other transforms accept it as they accept an array.
+    """
 
     vectorised = False
 
@@ -74,7 +81,7 @@ class ToPIL(ImageTransform):
 
 
 class ToNumpy(ImageTransform):
-    """The array of a picture of Pillow.
+    """The array of a Pillow image.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -116,9 +123,10 @@ class Rescale(Transform):
 
 
 class Normalize(ImageTransform):
-    """`(image - mean) / std` for each channel, as float32; `mean` and `std` have one value or one for each channel.
+    """`(image - mean) / std` for each channel, as float32.
 
-    Channels are last, or first with `is_hwc` False. Raises ValueError where lengths do not fit.
+    `mean` and `std` have one value, or one for each channel. Channels are last, or first with
+    `is_hwc` False. Raises ValueError where lengths do not fit.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -152,7 +160,7 @@ class Normalize(ImageTransform):
 
 
 class ToTensor(ImageTransform):
-    """[H, W] or [H, W, C] of 0 .. 255 to [C, H, W] of 0 .. 1, as `output_type`.
+    """A conversion of [H, W] or [H, W, C] of 0 .. 255 to [C, H, W] of 0 .. 1, as `output_type`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -173,7 +181,7 @@ class ToTensor(ImageTransform):
 
 
 class ToType(Transform):
-    """Convert to a type, as `transforms.TypeCast` does.
+    """Conversion to a type, as by `transforms.TypeCast`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -207,7 +215,7 @@ class Invert(ImageTransform):
 
 
 def check_uint8(transform: Transform, array: Array) -> None:
-    """TypeError unless the array is uint8."""
+    """Raise TypeError unless the array is uint8."""
     if array.dtype != np.uint8:
         raise TypeError(
             f"{type(transform).__name__}: expected uint8, got {array.dtype}; use it before Rescale or Normalize"
@@ -215,14 +223,14 @@ def check_uint8(transform: Transform, array: Array) -> None:
 
 
 def check_colours(transform: Transform, array: Array) -> None:
-    """ValueError or TypeError unless the array is uint8 with three channels."""
+    """Raise ValueError or TypeError unless the array is uint8 with three channels."""
     check_uint8(transform, array)
     if array.shape[-1] != 3:
         raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
 
 
 class Grayscale(ImageTransform):
-    """Greys of colours [H, W, 3]: [H, W] with one output channel, [H, W, 3] with three.
+    """The greys of colours [H, W, 3]: [H, W] with one output channel, [H, W, 3] with three.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -250,7 +258,7 @@ class Grayscale(ImageTransform):
 
 
 class RandomGrayscale(Grayscale):
-    """Greys of colours, as three equal channels, with probability `prob`.
+    """The greys of colours, as three equal channels, with probability `prob`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -289,7 +297,7 @@ class RandomInvert(Invert):
 
 
 def check_factor(operation: str, factor: Any) -> float:
-    """A number that is not negative; TypeError or ValueError otherwise."""
+    """Return a non-negative number; raise TypeError or ValueError otherwise."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)):
         raise TypeError(f"{operation}: the factor must be a number, got {factor!r}")
     if factor < 0:
@@ -298,7 +306,7 @@ def check_factor(operation: str, factor: Any) -> float:
 
 
 class AdjustBrightness(ImageTransform):
-    """Blend a uint8 image of three channels with black: factor 0 is black, 1 the image.
+    """A blend of a uint8 image of three channels with black: factor 0 is black, 1 the image.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -316,7 +324,7 @@ class AdjustBrightness(ImageTransform):
 
 
 class AdjustContrast(ImageTransform):
-    """Blend a uint8 image of three channels with its mean grey.
+    """A blend of a uint8 image of three channels with its mean grey.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -337,7 +345,7 @@ class AdjustContrast(ImageTransform):
 
 
 class AdjustSaturation(ImageTransform):
-    """Blend a uint8 image of three channels with its greys.
+    """A blend of a uint8 image of three channels with its greys.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -356,7 +364,9 @@ class AdjustSaturation(ImageTransform):
 
 
 class Solarize(ImageTransform):
-    """Invert the pixels of a uint8 image that are at least `threshold`, or within (low, high).
+    """Inversion of the high pixels of a uint8 image.
+
+    They are those of at least `threshold`, or within (low, high).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -380,7 +390,7 @@ class Solarize(ImageTransform):
 
 
 class Posterize(ImageTransform):
-    """Keep the upper `bits` bits of every uint8 value.
+    """Reduction of every uint8 value to its upper `bits` bits.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -401,7 +411,11 @@ class Posterize(ImageTransform):
 
 
 class Erase(ImageTransform):
-    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each channel.
+    """A rectangle of an image set to one value.
+
+    * `top`, `left`, `height`, `width`: the rectangle.
+    * `value`: a number, or one for each channel.
+    * `inplace`: whether to write into the image instead of a copy.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -435,9 +449,13 @@ class Erase(ImageTransform):
 
 
 class RandomErasing(ImageTransform):
-    """With probability `prob`, set a random rectangle of [C, H, W] to `value` or to noise (Zhong et al., 2020).
+    """A random rectangle of [C, H, W] set to a value or to noise (Zhong et al., 2020).
 
-    `value` is a number, three of them, or "random" for standard normal noise.
+    * `prob`: the probability of doing so.
+    * `scale`, `ratio`: the ranges of the rectangle's part of the area and of its aspect ratio.
+    * `value`: a number, three of them, or "random" for standard normal noise.
+    * `inplace`: whether to write into the image instead of a copy.
+    * `max_attempts`: how many rectangles to draw at most until one fits.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -485,7 +503,9 @@ class RandomErasing(ImageTransform):
 
 
 class CutOut(ImageTransform):
-    """Set `num_patches` random squares of side `length`, clipped at the borders, to zero (DeVries and Taylor, 2017).
+    """`num_patches` random squares of side `length` set to zero (DeVries and Taylor, 2017).
+
+    Squares are clipped at the borders.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

@@ -1,4 +1,4 @@
-"""Transforms that give several images, mix the images of a batch, or choose among other transforms."""
+"""Transforms that give several images, and transforms made of other transforms."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import numpy as np
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import Stream, current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
+from mycel.dataset.vision.base import ImageTransform, parse_fill, parse_size
 from mycel.dataset.vision.color import Decode, Normalize, check_factor, to_uint8
+from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
 from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill, parse_size
 
 
 class FiveCrop(ImageTransform):
-    """Five images of `size` out of one: its corners (upper left and right, lower left and right) and its middle."""
+    """Five crops of `size`: the corners and the middle.
+
+    The order is upper left and right, lower left and right, middle.
+    """
 
     vectorised = False
 
@@ -38,7 +42,10 @@ class FiveCrop(ImageTransform):
 
 
 class TenCrop(FiveCrop):
-    """The five images of `FiveCrop`, and those of the image mirrored left and right, or with `use_vertical_flip` top and bottom."""
+    """The crops of `FiveCrop`, and those of the horizontally flipped image.
+
+    With `use_vertical_flip` the flip is vertical.
+    """
 
     def __init__(self, size: int | Sequence[int], use_vertical_flip: bool = False) -> None:
         super().__init__(size)
@@ -52,7 +59,11 @@ class TenCrop(FiveCrop):
 
 
 class LinearTransformation(ImageTransform):
-    """Subtract `mean_vector`, [D], from an image as a vector of its D values, and multiply it by `transformation_matrix`, [D, D] (whitening)."""
+    """A product of a matrix and an image as a vector of D values (whitening).
+
+    `mean_vector`, [D], is subtracted before the image is multiplied by `transformation_matrix`, [D,
+    D].
+    """
 
     vectorised = False
 
@@ -68,7 +79,8 @@ class LinearTransformation(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         if array.size != self.mean_vector.size:
             raise ValueError(
-                f"LinearTransformation: the image has {array.size} values, but the matrix is {self.transformation_matrix.shape}"
+                f"LinearTransformation: the image has {array.size} values, but the matrix is "
+                f"{self.transformation_matrix.shape}"
             )
         moved = np.dot(array.reshape(1, -1) - self.mean_vector, self.transformation_matrix)
         result: Array = moved.reshape(array.shape)
@@ -76,7 +88,11 @@ class LinearTransformation(ImageTransform):
 
 
 class NormalizePad(Normalize):
-    """`Normalize`, then a further channel of zeros; the result is `dtype`, "float32" or "float16"."""
+    """`Normalize`, followed by a further channel of zeros.
+
+    * `mean`, `std`, `is_hwc`: as in `Normalize`.
+    * `dtype`: the type of the result, "float32" or "float16".
+    """
 
     def __init__(
         self, mean: Sequence[float], std: Sequence[float], dtype: str = "float32", is_hwc: bool = True
@@ -96,7 +112,11 @@ class NormalizePad(Normalize):
 
 
 class RandomLighting(ImageTransform):
-    """Add to an image of three channels a random part of the directions in which ImageNet's colours vary (Krizhevsky, Sutskever and Hinton, 2012), with deviation `alpha`."""
+    """Random lighting of an image of three channels (Krizhevsky, Sutskever and Hinton, 2012).
+
+    It adds a random amount, of deviation `alpha`, of each direction in which ImageNet's colours
+    vary.
+    """
 
     vectorised = False
     random = True
@@ -117,7 +137,7 @@ class RandomLighting(ImageTransform):
 
 
 class RandomResize(Resize):
-    """`Resize` with an interpolation chosen by chance."""
+    """`Resize` with a random interpolation."""
 
     vectorised = False
     random = True
@@ -131,21 +151,28 @@ class RandomResize(Resize):
 
 
 class RandomCropDecodeResize(RandomResizedCrop):
-    """`Decode`, then `RandomResizedCrop`; needs Pillow."""
+    """`Decode`, followed by `RandomResizedCrop`, whose parameters these are; needs Pillow.
+
+    They are `size`, `scale`, `ratio`, `interpolation` and `max_attempts`.
+    """
 
     def compute(self, array: Array, lead: int) -> Array:
         return super().compute(Decode().compute(array, 0), 0)
 
 
 class SliceMode(IntEnum):
-    """What `SlicePatches` does where an image cannot be divided evenly: fill it up, or leave the rest out."""
+    """The treatment of an image that `SlicePatches` cannot divide evenly: pad or drop."""
 
     PAD = 0
     DROP = 1
 
 
 class SlicePatches(ImageTransform):
-    """Cut an image into `num_height` times `num_width` equal images, row by row; see `SliceMode`."""
+    """`num_height` times `num_width` equal images cut out of one, row by row.
+
+    * `slice_mode`: whether an image that cannot be divided evenly is padded or its rest dropped.
+    * `fill_value`: the value of the padding.
+    """
 
     vectorised = False
 
@@ -177,7 +204,7 @@ class SlicePatches(ImageTransform):
 
 
 class UniformAugment(Transform):
-    """Apply `num_ops` of the transforms, chosen by chance for every image, one after the other."""
+    """A random choice of `num_ops` transforms for every image, applied one after the other."""
 
     random = True
 
@@ -195,7 +222,10 @@ class UniformAugment(Transform):
 
 
 class RandomSelectSubpolicy(Transform):
-    """Choose one of the lists in `policy` by chance for every image, and apply each (transform, probability) of it with this probability."""
+    """A random choice of one of the lists in `policy` for every image.
+
+    Each (transform, probability) of the list is applied with this probability.
+    """
 
     random = True
 
@@ -225,14 +255,14 @@ class RandomSelectSubpolicy(Transform):
 
 
 class ImageBatchFormat(Enum):
-    """Where the channels of a batch of images are: last or first."""
+    """The place of the channels in a batch of images: last or first."""
 
     NHWC = 0
     NCHW = 1
 
 
 def _beta(stream: Stream, alpha: float) -> float:
-    """A number with the distribution Beta(alpha, alpha)."""
+    """Draw a number from the distribution Beta(alpha, alpha)."""
     return float(np.random.Generator(np.random.PCG64(stream.bits())).beta(alpha, alpha))
 
 
@@ -243,14 +273,16 @@ def _check_labels(operation: str, images: Array, labels: Array) -> None:
         )
     if labels.ndim not in (2, 3) or labels.dtype.kind not in "iuf" or len(labels) != len(images):
         raise ValueError(
-            f"{operation}: expected one-hot labels [N, classes] for {len(images)} images, got {labels.dtype} {labels.shape}"
+            f"{operation}: expected one-hot labels [N, classes] for {len(images)} images, got {labels.dtype} "
+            f"{labels.shape}"
         )
 
 
 class MixUpBatch(Transform):
-    """Mix every image and one-hot label of a batch with another one's, by a share of the distribution Beta(alpha, alpha) (Zhang et al., 2018).
+    """Images and one-hot labels mixed with others of the batch (Zhang et al., 2018).
 
-    Takes two columns, images of four axes and labels [N, classes]; gives both, labels as float32.
+    Every pair is mixed by a share drawn from the distribution Beta(alpha, alpha). Takes two
+    columns, images of four axes and labels [N, classes], and returns both, labels as float32.
     """
 
     random = True
@@ -275,9 +307,11 @@ class MixUpBatch(Transform):
 
 
 class CutMixBatch(Transform):
-    """Replace a random rectangle of every image of a batch by another image's, with probability `prob`, and mix the labels by its area (Yun et al., 2019).
+    """Images with a rectangle of another image of the batch (Yun et al., 2019).
 
-    Takes two columns, images of four axes and labels [N, classes]; gives both, labels as float32.
+    A random rectangle of every image is replaced with probability `prob`, and the labels are mixed
+    by its area, whose share follows Beta(alpha, alpha). Takes two columns, images of four axes and
+    labels [N, classes], and returns both, labels as float32.
     """
 
     random = True
@@ -316,6 +350,6 @@ class CutMixBatch(Transform):
 
 
 def _span(stream: Stream, length: int, share: float) -> slice:
-    """A range about a random place, of this share of a length, cut at the ends."""
+    """Return a range of this share of a length around a random place, cut at the ends."""
     middle, half = stream.integer(0, length - 1), int(length * share) // 2
     return slice(max(0, middle - half), min(length, middle + half))

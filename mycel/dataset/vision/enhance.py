@@ -1,6 +1,8 @@
-"""Adjustments of brightness, contrast, colour and sharpness beyond those of `color`, and their random forms.
+"""Adjustments of brightness, contrast, colour and sharpness, and their random forms.
 
-Look-up tables (gamma, contrast, equalisation) are those of OpenCV; sharpness blends an image with its mean over 3 x 3 pixels, of which the middle one counts five times; hue turns in HSV.
+Simpler ones are in `color`. Look-up tables (gamma, contrast, equalisation) are those of OpenCV.
+Sharpness blends an image with its mean over 3 x 3 pixels, of which the middle one counts five
+times. Hue is changed in HSV.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
+from mycel.dataset.vision.base import ImageTransform
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -25,24 +28,23 @@ from mycel.dataset.vision.color import (
     check_uint8,
     to_uint8,
 )
-from mycel.dataset.vision.utils import ImageTransform
 from mycel.dataset.vision.warp import interval
 
 
 def _channels(array: Array) -> list[Array]:
-    """The channels of an image [H, W] or [H, W, C]."""
+    """Return the channels of an image [H, W] or [H, W, C]."""
     return [array] if array.ndim == 2 else [array[..., c] for c in range(array.shape[2])]
 
 
 def _by_channel(array: Array, tables: Sequence[Array]) -> Array:
-    """Every channel through its table."""
+    """Look up every channel in its table."""
     if array.ndim == 2:
         return tables[0][array]
     return np.stack([table[channel] for table, channel in zip(tables, _channels(array))], -1)
 
 
 class _OfBytes(ImageTransform):
-    """The base of transforms of uint8 images with one channel or three."""
+    """The base class of transforms of uint8 images with one channel or three."""
 
     vectorised = False
 
@@ -56,7 +58,7 @@ class _OfBytes(ImageTransform):
 
 
 class AdjustGamma(ImageTransform):
-    """`gain * image ** gamma`, of values from 0 to 1 (floats) or 0 to 255 (uint8).
+    """`gain * image ** gamma`, for values from 0 to 1 (floats) or 0 to 255 (uint8).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -81,7 +83,7 @@ class AdjustGamma(ImageTransform):
 
 
 def rgb_to_hsv(image: Array) -> Array:
-    """Hue, saturation and value, each from 0 to 1, of colours [..., 3] from 0 to 1."""
+    """Return hue, saturation and value, from 0 to 1, of colours [..., 3] from 0 to 1."""
     high, low = image.max(-1), image.min(-1)
     span = high - low
     safe = np.where(span == 0, 1, span)
@@ -92,7 +94,7 @@ def rgb_to_hsv(image: Array) -> Array:
 
 
 def hsv_to_rgb(image: Array) -> Array:
-    """The colours [..., 3] from 0 to 1 of hue, saturation and value."""
+    """Return the colours [..., 3] from 0 to 1 of hue, saturation and value."""
     hue, saturation, value = image[..., 0], image[..., 1], image[..., 2]
     sector = np.floor(hue * 6)
     rest = hue * 6 - sector
@@ -126,21 +128,30 @@ class _ColourSpace(ImageTransform):
 
 
 class RgbToHsv(_ColourSpace):
-    """Hue, saturation and value, float64 from 0 to 1, of colours from 0 to 1: an image [H, W, 3] with `is_hwc`, else [3, H, W]."""
+    """Hue, saturation and value, float64 from 0 to 1, of colours from 0 to 1.
+
+    An image is [H, W, 3] with `is_hwc`, else [3, H, W].
+    """
 
     def _apply(self, image: Array) -> Array:
         return rgb_to_hsv(image)
 
 
 class HsvToRgb(_ColourSpace):
-    """Colours, float64 from 0 to 1, of hue, saturation and value: an image [H, W, 3] with `is_hwc`, else [3, H, W]."""
+    """Colours, float64 from 0 to 1, of hue, saturation and value.
+
+    An image is [H, W, 3] with `is_hwc`, else [3, H, W].
+    """
 
     def _apply(self, image: Array) -> Array:
         return hsv_to_rgb(image)
 
 
 class AdjustHue(ImageTransform):
-    """Turn the hue of an image of three channels by `hue_factor`, from -0.5 to 0.5, where 1 is a whole turn."""
+    """An image of three channels with its hue turned by `hue_factor`.
+
+    The factor is from -0.5 to 0.5, where 1 is a whole turn.
+    """
 
     vectorised = False
 
@@ -161,7 +172,10 @@ class AdjustHue(ImageTransform):
 
 
 def _byte_hsv(array: Array) -> tuple[Array, Array]:
-    """Hue, 256 for a turn, and saturation, from 0 to 255, of bytes, as OpenCV computes them: by tables with 12 bits behind the point."""
+    """Return hue, 256 for a turn, and saturation, from 0 to 255, of bytes.
+
+    They are computed as OpenCV does: by tables with 12 fractional bits.
+    """
     red, green, blue = (array[..., c].astype(np.int64) for c in range(3))
     value = array.max(-1).astype(np.int64)
     span = value - array.min(-1)
@@ -174,7 +188,10 @@ def _byte_hsv(array: Array) -> tuple[Array, Array]:
 
 
 def blurred(array: Array) -> Array:
-    """The mean over 3 x 3 pixels, the middle one counting five times; pixels at the edges stay."""
+    """Return the mean over 3 x 3 pixels, with the middle one counted five times.
+
+    Pixels at the edges stay.
+    """
     image = array.astype(np.float64)
     result: Array = image.copy()
     if min(array.shape[:2]) > 2:
@@ -189,7 +206,10 @@ def blurred(array: Array) -> Array:
 
 
 class AdjustSharpness(ImageTransform):
-    """Blend an image with its blurred form: factor 0 is blurred, 1 the image, 2 twice as sharp."""
+    """A blend of an image with its blurred form.
+
+    A factor of 0 gives the blurred image, 1 the image itself, 2 one that is twice as sharp.
+    """
 
     vectorised = False
 
@@ -207,7 +227,7 @@ class AdjustSharpness(ImageTransform):
 
 
 class RandomSharpness(AdjustSharpness):
-    """`AdjustSharpness` by a random factor of the range `degrees`."""
+    """`AdjustSharpness` by a random factor from the range `degrees`."""
 
     random = True
 
@@ -234,9 +254,9 @@ class RandomAdjustSharpness(AdjustSharpness):
 
 
 class AutoContrast(_OfBytes):
-    """Stretch every channel so that its darkest value becomes 0 and its brightest 255, after leaving out `cutoff` percent at both ends.
+    """Contrast stretched in every channel: its darkest value becomes 0 and its brightest 255.
 
-    Values in `ignore` do not count.
+    `cutoff` percent at both ends are left out first. Values in `ignore` do not count.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -288,7 +308,7 @@ class RandomAutoContrast(AutoContrast):
 
 
 class Equalize(_OfBytes):
-    """Make the values of every channel as evenly distributed as a table allows (histogram equalisation)."""
+    """Histogram equalisation: values as evenly distributed in each channel as a table allows."""
 
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
@@ -318,7 +338,7 @@ class RandomEqualize(Equalize):
 
 
 class ConvertMode(IntEnum):
-    """What `ConvertColor` converts from and to; A is opacity."""
+    """The conversions of `ConvertColor`; A is opacity."""
 
     COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
     COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
@@ -335,13 +355,23 @@ class ConvertMode(IntEnum):
 
 
 class ConvertColor(ImageTransform):
-    """Convert the colours of an image: their order, opacity (full where it is new), or to and from greys, which have no axis of channels."""
+    """Conversion of the colours of an image.
+
+    It changes their order, adds (full) or removes opacity, or converts to or from greys, which have
+    no axis of channels.
+    """
 
     # Channels that it takes, and where its results come from: a channel, None for full opacity.
     _PLANS: dict[int, tuple[int, list[int | None]]] = {
-        0: (3, [0, 1, 2, None]), 1: (4, [0, 1, 2]), 2: (3, [2, 1, 0, None]), 3: (4, [2, 1, 0]), 4: (3, [2, 1, 0]), 5: (4, [2, 1, 0, 3]),
-        8: (1, [0, 0, 0]), 9: (1, [0, 0, 0, None]),
-    }  # fmt: skip
+        0: (3, [0, 1, 2, None]),
+        1: (4, [0, 1, 2]),
+        2: (3, [2, 1, 0, None]),
+        3: (4, [2, 1, 0]),
+        4: (3, [2, 1, 0]),
+        5: (4, [2, 1, 0, 3]),
+        8: (1, [0, 0, 0]),
+        9: (1, [0, 0, 0, None]),
+    }
     _GREYS = {6: (3, (2, 1, 0)), 7: (3, (0, 1, 2)), 10: (4, (2, 1, 0)), 11: (4, (0, 1, 2))}
 
     def __init__(self, convert_mode: ConvertMode) -> None:
@@ -357,7 +387,8 @@ class ConvertColor(ImageTransform):
         wanted = (self._GREYS.get(self.convert_mode) or self._PLANS[self.convert_mode])[0]
         if image.shape[-1] != wanted:
             raise ValueError(
-                f"ConvertColor: {self.convert_mode.name} needs {wanted} channels, got an image of shape {array.shape[lead:]}"
+                f"ConvertColor: {self.convert_mode.name} needs {wanted} channels, got an image of shape "
+                f"{array.shape[lead:]}"
             )
         if self.convert_mode in self._GREYS:
             red, green, blue = (image[..., c] for c in self._GREYS[self.convert_mode][1])
@@ -379,7 +410,7 @@ def _pair(operation: str, argument: str, value: Any, whole: bool) -> tuple[Any, 
 
 
 def gaussian_weights(size: int, sigma: float) -> Array:
-    """`size` weights of a normal curve, which add up to 1."""
+    """Return `size` weights of a normal curve that add up to 1."""
     places = np.arange(size) - (size - 1) / 2
     weights = np.exp(-(places**2) / (2 * sigma * sigma))
     normalised: Array = weights / weights.sum()
@@ -387,9 +418,10 @@ def gaussian_weights(size: int, sigma: float) -> Array:
 
 
 class GaussianBlur(ImageTransform):
-    """Blur an image by normal curves of `kernel_size` (across, down) pixels and deviation `sigma`, by default `0.3 * ((size - 1) / 2 - 1) + 0.8`.
+    """Gaussian blur over `kernel_size` (across, down) pixels with deviation `sigma`.
 
-    The image is continued by mirroring at its outermost pixels.
+    `sigma` is `0.3 * ((size - 1) / 2 - 1) + 0.8` by default. The image is continued by mirroring at
+    its outermost pixels.
     """
 
     vectorised = False
@@ -427,7 +459,10 @@ class GaussianBlur(ImageTransform):
 
 
 def _in_256ths(weights: Array) -> Array:
-    """Symmetric weights as integers that add up to 256: what rounding leaves over goes on to the next one, at last to the middle."""
+    """Return symmetric weights as integers that add up to 256.
+
+    The error of rounding is carried over to the next weight, and finally to the middle one.
+    """
     half = len(weights) // 2
     result = np.zeros(len(weights), np.int64)
     left = 0.0
@@ -440,7 +475,10 @@ def _in_256ths(weights: Array) -> Array:
 
 
 class RandomColor(ImageTransform):
-    """Blend an image of three channels with its greys by a random factor of the range `degrees`; see `AdjustSaturation`."""
+    """A blend of an image of three channels with its greys by a random factor.
+
+    `degrees` is the range of the factor; see `AdjustSaturation`.
+    """
 
     vectorised = False
     random = True
@@ -455,9 +493,11 @@ class RandomColor(ImageTransform):
 
 
 class RandomColorAdjust(ImageTransform):
-    """Change brightness, contrast, saturation and hue at random, in random order.
+    """Random changes of brightness, contrast, saturation and hue, in random order.
 
-    Each is a range of factors, (1, 1) for no change, or one number n for max(0, 1 - n) to 1 + n; `hue` is a range within [-0.5, 0.5], or n for -n to n.
+    * `brightness`, `contrast`, `saturation`: a range of factors, (1, 1) for no change, or one
+      number n for max(0, 1 - n) to 1 + n.
+    * `hue`: a range within [-0.5, 0.5], or n for -n to n.
     """
 
     vectorised = False
@@ -506,7 +546,10 @@ class RandomColorAdjust(ImageTransform):
 
 
 class RandomSolarize(ImageTransform):
-    """Invert the values within a random part of the range `threshold` (low, high); those from it on where the part is one value."""
+    """Inversion of the values within a random part of the range `threshold` (low, high).
+
+    Where the part is one value, those from it on are inverted.
+    """
 
     vectorised = False
     random = True
@@ -525,7 +568,10 @@ class RandomSolarize(ImageTransform):
 
 
 class RandomPosterize(ImageTransform):
-    """Keep a random number of bits, of the range `bits` or from 1 to `bits`, of every value."""
+    """Reduction of every value to a random number of bits.
+
+    The number is from the range `bits`, or from 1 to `bits`.
+    """
 
     vectorised = False
     random = True

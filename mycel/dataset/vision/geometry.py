@@ -1,36 +1,33 @@
 """Transforms that move pixels: flips, crops, padding, and the order of axes.
 
-All work on [H, W] and [H, W, C]. A random transform draws its parameters from the stream of the row, so a block of rows
-gets what its rows would get one by one.
+All accept [H, W] and [H, W, C]. A random transform draws its parameters from the stream of the row,
+so a block of rows gets what its rows would get one by one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream, first_uniform
 from mycel.dataset.transforms.base import Keys, check_probability
+from mycel.dataset.vision.base import ImageTransform, check_border, parse_fill, parse_padding, parse_size
+from mycel.dataset.vision.enums import Border, Inter
 from mycel.dataset.vision.resize import resize
-from mycel.dataset.vision.utils import (
-    Border,
-    ImageTransform,
-    Inter,
-    check_border,
-    parse_fill,
-    parse_padding,
-    parse_size,
-)
 
-_NUMPY_MODES = {Border.EDGE: "edge", Border.REFLECT: "reflect", Border.SYMMETRIC: "symmetric"}
+_NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
+    Border.EDGE: "edge",
+    Border.REFLECT: "reflect",
+    Border.SYMMETRIC: "symmetric",
+}
 
 
 class HWC2CHW(ImageTransform):
-    """Move the channels first: [H, W, C] becomes [C, H, W]; [H, W] stays.
+    """The order of axes with channels first: [H, W, C] becomes [C, H, W]; [H, W] stays.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -48,7 +45,7 @@ class HWC2CHW(ImageTransform):
 
 
 class HorizontalFlip(ImageTransform):
-    """Mirror left and right.
+    """A horizontal flip: left and right exchanged.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -65,7 +62,7 @@ class HorizontalFlip(ImageTransform):
 
 
 class VerticalFlip(HorizontalFlip):
-    """Mirror top and bottom.
+    """A vertical flip: top and bottom exchanged.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -77,7 +74,7 @@ class VerticalFlip(HorizontalFlip):
 
 
 class RandomHorizontalFlip(HorizontalFlip):
-    """Mirror left and right with probability `prob`.
+    """A horizontal flip with probability `prob`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -103,7 +100,7 @@ class RandomHorizontalFlip(HorizontalFlip):
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """Mirror top and bottom with probability `prob`.
+    """A vertical flip with probability `prob`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -121,11 +118,18 @@ def pad_image(
     mode: Border,
     lead: int,
 ) -> Array:
-    """An image with (left, top, right, bottom) pixels more at its sides."""
+    """Return an image with (left, top, right, bottom) more pixels at its sides.
+
+    * `array`: the image, whose first `lead` axes number rows.
+    * `sides`: the numbers of pixels.
+    * `fill_value`: their value for the border CONSTANT.
+    * `mode`: the border.
+    """
     left, top, right, bottom = sides
     widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
     if mode is not Border.CONSTANT:
-        return np.pad(array, widths, mode=_NUMPY_MODES[mode])  # type: ignore[call-overload,no-any-return]
+        padded: Array = np.pad(array, widths, mode=_NUMPY_MODES[mode])
+        return padded
     if isinstance(fill_value, tuple) and (array.ndim - lead != 3 or array.shape[-1] != 3):
         raise ValueError(
             f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
@@ -139,8 +143,9 @@ def pad_image(
 
 
 class Pad(ImageTransform):
-    """Add pixels at the sides: `padding` is one number, (left and right, top and bottom), or (left, top, right,
-    bottom).
+    """An image with more pixels at its sides.
+
+    `padding` is one number, (left and right, top and bottom), or (left, top, right, bottom).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -161,7 +166,12 @@ class Pad(ImageTransform):
 
 
 class PadToSize(ImageTransform):
-    """Pad to (height, width), with the image at `offset` (top, left), or in the middle if that is None.
+    """An image padded to a size.
+
+    * `size`: (height, width), or one number for both.
+    * `offset`: the (top, left) of the image; None puts it in the middle.
+    * `fill_value`: the value of the padding for the border CONSTANT.
+    * `padding_mode`: the border.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -198,7 +208,7 @@ class PadToSize(ImageTransform):
 
 
 class CenterCrop(ImageTransform):
-    """The middle (height, width) of an image, which is padded by zeros where it is smaller.
+    """The middle (height, width) of an image; a smaller image is padded with zeros.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -222,13 +232,13 @@ class CenterCrop(ImageTransform):
 
 
 def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) -> Array:
-    """A copy of a part of an image."""
+    """Return a copy of a part of an image whose first `lead` axes number rows."""
     part = array[(slice(None),) * lead + (slice(top, top + height), slice(left, left + width))]
     return np.ascontiguousarray(part)
 
 
 class Crop(ImageTransform):
-    """The part of an image of `size` (height, width) whose upper left corner is at `coordinates` (top, left).
+    """The part of an image of `size` (height, width), from `coordinates` (top, left) on.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -251,7 +261,7 @@ class Crop(ImageTransform):
 
 
 def check_inside(operation: str, shape: Sequence[int], top: int, left: int, height: int, width: int) -> None:
-    """ValueError unless this rectangle lies within an image of this shape."""
+    """Raise ValueError unless this rectangle lies within an image of this shape."""
     if top + height > shape[0] or left + width > shape[1]:
         raise ValueError(
             f"{operation}: the rectangle {height}x{width} at {(top, left)} is not inside the image "
@@ -260,7 +270,11 @@ def check_inside(operation: str, shape: Sequence[int], top: int, left: int, heig
 
 
 class ResizedCrop(ImageTransform):
-    """The rectangle `height` x `width` at (`top`, `left`), resized to `size`.
+    """A part of an image, resized.
+
+    * `top`, `left`, `height`, `width`: the part.
+    * `size`: the size of the result.
+    * `interpolation`: as in `Resize`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -291,7 +305,12 @@ class ResizedCrop(ImageTransform):
 
 
 class RandomCrop(ImageTransform):
-    """A random part of `size`, after padding by `padding`, and with `pad_if_needed` to at least `size`.
+    """A random part of an image.
+
+    * `size`: the (height, width) of the part, or one number for both.
+    * `padding`: the padding of the image before the crop, as in `Pad`.
+    * `pad_if_needed`: whether to pad a smaller image to at least `size`.
+    * `fill_value`, `padding_mode`: the value and the border of the padding.
 
     Raises ValueError where the image is smaller than `size`.
 
@@ -342,7 +361,13 @@ class RandomCrop(ImageTransform):
 def draw_rectangle(
     height: int, width: int, scale: Sequence[float], ratio: Sequence[float], attempts: int
 ) -> tuple[int, int, int, int] | None:
-    """(top, left, height, width) with an area of `scale` and an aspect of `ratio` (log-uniform), or None."""
+    """Draw (top, left, height, width), or return None if no rectangle fits.
+
+    * `height`, `width`: the size of the image.
+    * `scale`: the range of the rectangle's part of the area.
+    * `ratio`: the range of its aspect ratio, which is log-uniform.
+    * `attempts`: the number of rectangles to try.
+    """
     stream = current_stream()
     for _ in range(attempts):
         area = height * width * stream.uniform(scale[0], scale[1])
@@ -354,7 +379,10 @@ def draw_rectangle(
 
 
 def check_range(operation: str, argument: str, values: Sequence[float], positive: bool = True) -> tuple[float, float]:
-    """An ordered pair of numbers that are positive (or not negative); TypeError or ValueError otherwise."""
+    """Return an ordered pair of numbers that are positive (or not negative).
+
+    `operation` and `argument` are named in messages. Raises TypeError or ValueError otherwise.
+    """
     if not isinstance(values, (list, tuple)) or len(values) != 2:
         raise TypeError(f"{operation}: {argument} must be a pair of numbers, got {values!r}")
     low, high = float(values[0]), float(values[1])
@@ -364,9 +392,14 @@ def check_range(operation: str, argument: str, values: Sequence[float], positive
 
 
 class RandomResizedCrop(ImageTransform):
-    """A random part, of `scale` of the area and an aspect within `ratio`, resized to `size` (Szegedy et al., 2015).
+    """A random part of an image, resized (Szegedy et al., 2015).
 
-    After `max_attempts` rectangles that do not fit, the largest one in the middle whose aspect is within `ratio`.
+    * `size`: the size of the result.
+    * `scale`: the range of the part's fraction of the area.
+    * `ratio`: the range of its aspect ratio.
+    * `interpolation`: as in `Resize`.
+    * `max_attempts`: after this many rectangles that do not fit, the part is the largest one in the
+      middle whose aspect ratio is within `ratio`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

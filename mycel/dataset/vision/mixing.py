@@ -1,4 +1,7 @@
-"""MixUp with a share for every image (Zhang et al., 2018); `MixUpBatch` has one share for a batch."""
+"""MixUp with a share for every image (Zhang et al., 2018).
+
+`MixUpBatch` has one share for a batch.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import as_array
-from mycel.dataset.core import check_count
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.color import check_factor
 
 
 class MixUp(Transform):
-    """Mix every image and one-hot label of a batch with those of the next, the last with the first, each by its own share of the distribution Beta(alpha, alpha).
+    """Images and one-hot labels of a batch mixed with those of the next, the last with the first.
 
-    Takes two columns, images [batch_size, ...] and labels [batch_size, ..., classes]; gives both as float64. `is_single` False, which mixes with the batch before, is not
-    supported, as it would make a batch depend on which ones were asked for earlier. Raises ValueError for batches of another size.
+    Each pair is mixed by its own share, drawn from the distribution Beta(alpha, alpha). Takes two
+    columns, images [batch_size, ...] and labels [batch_size, ..., classes], and returns both as
+    float64. `is_single` False, which mixes with the batch before, is not supported, as it would
+    make a batch depend on earlier ones. Raises ValueError for batches of another size.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -45,7 +50,8 @@ class MixUp(Transform):
         images, labels = (as_array(value).astype(np.float64) for value in inputs)
         if len(images) != self.batch_size or len(labels) != self.batch_size or labels.ndim < 2:
             raise ValueError(
-                f"MixUp: expected {self.batch_size} images and one-hot labels, got shapes {images.shape} and {labels.shape}"
+                f"MixUp: expected {self.batch_size} images and one-hot labels, got shapes {images.shape} and "
+                f"{labels.shape}"
             )
         random = np.random.Generator(np.random.PCG64(current_stream().bits()))
         shares = random.beta(self.alpha, self.alpha, self.batch_size)

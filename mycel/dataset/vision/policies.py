@@ -1,7 +1,8 @@
-"""Policies of augmentation: which transforms are applied, how often and how strongly.
+"""Augmentation policies: which transforms are applied, how often and how strongly.
 
-An operation has a magnitude between 0 and its largest, in equal steps; most have either sign by chance. The three policies differ in who chooses: AutoAugment in lists that were
-learned on a dataset, RandAugment by chance at one magnitude, TrivialAugment by chance at any.
+An operation has a magnitude between 0 and its largest, in equal steps; most have a random sign. The
+three policies differ in how they choose: AutoAugment by lists that were learned on a dataset,
+RandAugment at random with one magnitude, TrivialAugment at random with any magnitude.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array
-from mycel.dataset.core import check_count
 from mycel.dataset.randomness import current_stream
+from mycel.dataset.vision.base import ImageTransform, parse_fill
 from mycel.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
@@ -25,33 +27,44 @@ from mycel.dataset.vision.color import (
     check_uint8,
 )
 from mycel.dataset.vision.enhance import AdjustSharpness, AutoContrast, Equalize
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill
+from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.warp import Affine, Rotate, check_resample
 
 
 class AutoAugmentPolicy(str, Enum):
-    """The dataset that a policy of AutoAugment was learned on."""
+    """The datasets that policies of AutoAugment were learned on."""
 
     IMAGENET = "imagenet"
     CIFAR10 = "cifar10"
     SVHN = "svhn"
 
 
-# Pairs of (operation, probability in tenths, magnitude of 10 steps), as the paper's appendix lists them.
+# Pairs of (operation, probability in tenths, magnitude of 10 steps), from the paper's appendix.
 _POLICIES = {
-    AutoAugmentPolicy.IMAGENET: """Posterize48 Rotate69|Solarize65 AutoContrast60|Equalize80 Equalize60|Posterize67 Posterize66|Equalize40 Solarize24|
-        Equalize40 Rotate88|Solarize63 Equalize60|Posterize85 EqualizeX0|Rotate23 Solarize68|Equalize60 Posterize46|Rotate88 Color40|Rotate49 Equalize60|
-        Equalize00 Equalize80|Invert60 EqualizeX0|Color64 ContrastX8|Rotate88 ColorX2|Color88 Solarize87|Sharpness47 Invert60|ShearX65 EqualizeX0|
-        Color40 Equalize60|Equalize40 Solarize24|Solarize65 AutoContrast60|Invert60 EqualizeX0|Color64 ContrastX8|Equalize80 Equalize60""",
-    AutoAugmentPolicy.CIFAR10: """Invert10 Contrast26|Rotate72 TranslateX39|Sharpness81 Sharpness93|ShearY58 TranslateY79|AutoContrast50 Equalize90|
-        ShearY27 Posterize37|Color43 Brightness67|Sharpness39 Brightness79|Equalize60 Equalize50|Contrast67 Sharpness65|Color77 TranslateX58|
-        Equalize30 AutoContrast40|TranslateY43 Sharpness26|Brightness96 Color28|Solarize52 Invert00|Equalize20 AutoContrast60|Equalize20 Equalize60|
-        Color99 Equalize60|AutoContrast80 Solarize28|Brightness13 Color70|Solarize45 AutoContrast90|TranslateY99 TranslateY79|AutoContrast90 Solarize83|
-        Equalize80 Invert10|TranslateY79 AutoContrast90""",
-    AutoAugmentPolicy.SVHN: """ShearX94 Invert20|ShearY98 Invert70|Equalize60 Solarize66|Invert90 Equalize60|Equalize60 Rotate93|ShearX94 AutoContrast80|
-        ShearY98 Invert40|ShearY95 Solarize26|Invert90 AutoContrast80|Equalize60 Rotate93|ShearX94 Solarize33|ShearY88 Invert70|Equalize90 TranslateY66|
-        Invert90 Equalize60|Contrast33 Rotate84|Invert80 TranslateY02|ShearY76 Solarize48|Invert60 Rotate84|ShearY37 TranslateX93|ShearX16 Invert60|
-        Solarize72 TranslateY67|ShearY84 Invert80|ShearX79 TranslateY83|ShearY85 AutoContrast70|ShearX72 Invert10""",
+    AutoAugmentPolicy.IMAGENET: """
+        Posterize48 Rotate69|Solarize65 AutoContrast60|Equalize80 Equalize60|Posterize67 Posterize66|
+        Equalize40 Solarize24|Equalize40 Rotate88|Solarize63 Equalize60|Posterize85 EqualizeX0|Rotate23 Solarize68|
+        Equalize60 Posterize46|Rotate88 Color40|Rotate49 Equalize60|Equalize00 Equalize80|Invert60 EqualizeX0|
+        Color64 ContrastX8|Rotate88 ColorX2|Color88 Solarize87|Sharpness47 Invert60|ShearX65 EqualizeX0|
+        Color40 Equalize60|Equalize40 Solarize24|Solarize65 AutoContrast60|Invert60 EqualizeX0|Color64 ContrastX8|
+        Equalize80 Equalize60
+    """,
+    AutoAugmentPolicy.CIFAR10: """
+        Invert10 Contrast26|Rotate72 TranslateX39|Sharpness81 Sharpness93|ShearY58 TranslateY79|
+        AutoContrast50 Equalize90|ShearY27 Posterize37|Color43 Brightness67|Sharpness39 Brightness79|
+        Equalize60 Equalize50|Contrast67 Sharpness65|Color77 TranslateX58|Equalize30 AutoContrast40|
+        TranslateY43 Sharpness26|Brightness96 Color28|Solarize52 Invert00|Equalize20 AutoContrast60|
+        Equalize20 Equalize60|Color99 Equalize60|AutoContrast80 Solarize28|Brightness13 Color70|
+        Solarize45 AutoContrast90|TranslateY99 TranslateY79|AutoContrast90 Solarize83|Equalize80 Invert10|
+        TranslateY79 AutoContrast90
+    """,
+    AutoAugmentPolicy.SVHN: """
+        ShearX94 Invert20|ShearY98 Invert70|Equalize60 Solarize66|Invert90 Equalize60|Equalize60 Rotate93|
+        ShearX94 AutoContrast80|ShearY98 Invert40|ShearY95 Solarize26|Invert90 AutoContrast80|Equalize60 Rotate93|
+        ShearX94 Solarize33|ShearY88 Invert70|Equalize90 TranslateY66|Invert90 Equalize60|Contrast33 Rotate84|
+        Invert80 TranslateY02|ShearY76 Solarize48|Invert60 Rotate84|ShearY37 TranslateX93|ShearX16 Invert60|
+        Solarize72 TranslateY67|ShearY84 Invert80|ShearX79 TranslateY83|ShearY85 AutoContrast70|ShearX72 Invert10
+    """,
 }
 _SIGNED = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness")
 _CHOICES = ("Identity", *_SIGNED, "Posterize", "Solarize", "AutoContrast", "Equalize")
@@ -65,7 +78,7 @@ _PLAIN: dict[str, Callable[[], Any]] = {"AutoContrast": AutoContrast, "Equalize"
 
 
 def parse_policy(policy: AutoAugmentPolicy) -> list[list[tuple[str, float, int]]]:
-    """The pairs of (operation, probability, magnitude) of a policy."""
+    """Return the triples (operation, probability, magnitude) of a policy."""
     return [
         [(entry[:-2], 1.0 if entry[-2] == "X" else int(entry[-2]) / 10, int(entry[-1])) for entry in pair.split()]
         for pair in _POLICIES[policy].split("|")
@@ -73,11 +86,12 @@ def parse_policy(policy: AutoAugmentPolicy) -> list[list[tuple[str, float, int]]
 
 
 class _Policy(ImageTransform):
-    """Colour images, bytes [H, W, 3], and how operations are applied to them."""
+    """The base class of policies: it applies operations to colour images, uint8 [H, W, 3]."""
 
     vectorised = False
     random = True
-    # The largest shear, part of width and height or pixels, degrees, change of a factor, and number of bits dropped.
+    # The largest shear, part of width and height (or pixels), degrees, change of a factor, and
+    # number of bits dropped.
     _largest: tuple[float, float, float, float, int] = (0.3, 150 / 331, 30.0, 0.9, 4)
     _in_pixels = False
 
@@ -86,7 +100,7 @@ class _Policy(ImageTransform):
         self.fill_value = parse_fill(type(self).__name__, fill_value)
 
     def _apply(self, array: Array, name: str, share: float, negative: bool) -> Array:
-        """The image after an operation at this share of its largest magnitude."""
+        """Apply an operation at this share of its largest magnitude."""
         shear, part, degrees, factor, bits = self._largest
         if name == "Identity":
             return array
@@ -120,9 +134,10 @@ class _Policy(ImageTransform):
 
 
 class AutoAugment(_Policy):
-    """Apply one of 25 pairs of operations of a learned policy, chosen by chance for every image (Cubuk et al., 2019).
+    """A random choice of one of 25 pairs of operations of a learned policy (Cubuk et al., 2019).
 
-    Takes colour images, uint8 [H, W, 3]. `interpolation` and `fill_value` belong to turning, moving and shearing.
+    Takes colour images, uint8 [H, W, 3]. `interpolation` and `fill_value` are those of rotation,
+    translation and shear.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -152,7 +167,12 @@ class AutoAugment(_Policy):
 
 
 class RandAugment(_Policy):
-    """Apply `num_ops` operations, chosen by chance for every image, at one magnitude of `num_magnitude_bins` (Cubuk et al., 2020); takes uint8 [H, W, 3]."""
+    """Random operations at one magnitude for colour images, uint8 [H, W, 3] (Cubuk et al., 2020).
+
+    * `num_ops`: the number of operations, chosen for every image.
+    * `magnitude`: their magnitude, one of `num_magnitude_bins` steps.
+    * `interpolation`, `fill_value`: those of rotation, translation and shear.
+    """
 
     def __init__(
         self,
@@ -180,7 +200,11 @@ class RandAugment(_Policy):
 
 
 class TrivialAugmentWide(_Policy):
-    """Apply one operation at one of `num_magnitude_bins` magnitudes, both chosen by chance for every image (Müller and Hutter, 2021); takes uint8 [H, W, 3]."""
+    """One random operation at a random magnitude for every image (Müller and Hutter, 2021).
+
+    The magnitude is one of `num_magnitude_bins` steps. Takes colour images, uint8 [H, W, 3].
+    `interpolation` and `fill_value` are those of rotation, translation and shear.
+    """
 
     _largest = (0.99, 32.0, 135.0, 0.99, 6)
     _in_pixels = True

@@ -1,10 +1,12 @@
-"""Resizing: a separable filter, given for each axis by a few input positions and weights for every output position.
+"""Resizing by a separable filter.
 
-Bilinear, bicubic, area and nearest follow OpenCV: pixel centres at half coordinates (nearest: at corners), edges
-repeated; for uint8, weights are rounded to multiples of 2**-11, both passes are exact in integers, and the bilinear
-second pass drops the bits that OpenCV's drops, so that results are equal to the last bit (bicubic: within one, as
-OpenCV adds up in floating point). ANTIALIAS and PILCUBIC follow Pillow: the filter is widened by the scale when an
-image shrinks, weights have 22 bits, and the horizontal pass is rounded to uint8 before the vertical one.
+For each axis the filter is given by a few input positions and weights for every output position.
+Bilinear, bicubic, area and nearest follow OpenCV: pixel centres at half coordinates (nearest: at
+corners) and repeated edges. For uint8, weights are rounded to multiples of 2**-11, both passes are
+exact in integers, and the second bilinear pass drops the bits that OpenCV drops, so that results
+are equal to the last bit (bicubic: within one, as OpenCV sums in floating point). ANTIALIAS and
+PILCUBIC follow Pillow: the filter is widened by the scale when an image shrinks, weights have 22
+bits, and the horizontal pass is rounded to uint8 before the vertical one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import numpy as np
 
 from mycel.base.remembered import SOME, Remembered
 from mycel.dataset.blocks import Array
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_size
+from mycel.dataset.vision.base import ImageTransform, parse_size
+from mycel.dataset.vision.enums import Inter
 
 _BITS = 11
 _PILLOW_BITS = 22
@@ -26,10 +29,14 @@ Taps = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.fl
 
 @Remembered("weights of resizing", SOME).calls
 def taps(source: int, target: int, kind: Inter, shrinks: bool = False) -> Taps:
-    """For every output position: the input positions it reads, int64 [target, k], and their weights, float64 [target,
-    k].
+    """Return which input positions every output position reads, and their weights.
 
-    AREA averages cells where the image `shrinks` along both axes, else it interpolates between neighbours.
+    Both are [target, k], int64 and float64.
+
+    * `source`, `target`: the lengths of the axis before and after.
+    * `kind`: the interpolation.
+    * `shrinks`: whether the image shrinks along both axes, in which case AREA averages cells;
+      otherwise it interpolates between neighbours.
     """
     scale = source / target
     place = np.arange(target)
@@ -58,7 +65,10 @@ def taps(source: int, target: int, kind: Inter, shrinks: bool = False) -> Taps:
 
 
 def _cubic_weights(x: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Keys' cubic convolution (1981) with a = -0.75, for taps at -1, 0, 1, 2 from the fraction x."""
+    """Return the weights of Keys' cubic convolution (1981) with a = -0.75.
+
+    The taps are at -1, 0, 1 and 2 from the fraction x.
+    """
     a = -0.75
     first = ((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a
     second = ((a + 2) * x - (a + 3)) * x * x + 1
@@ -77,7 +87,7 @@ def _padded(rows: list[tuple[int, list[float]]], source: int) -> Taps:
 
 
 def _area_taps(source: int, target: int) -> Taps:
-    """Weights proportional to the overlap of each input cell with the output cell."""
+    """Return weights proportional to the overlap of each input cell with the output cell."""
     scale = source / target
     rows = []
     for index in range(target):
@@ -112,7 +122,7 @@ def _pillow_taps(source: int, target: int, kind: Inter) -> Taps:
 
 
 def _filter(array: Array, axis: int, positions: Array, weights: Array) -> Array:
-    """The weighted sum of the array's slices at `positions` along an axis, in the type of the weights."""
+    """Return the weighted sum of the array's slices at `positions`, in the type of the weights."""
     shape = [1] * array.ndim
     shape[axis] = len(positions)
     total: Array = array.take(positions[:, 0], axis).astype(weights.dtype) * weights[:, 0].reshape(shape)
@@ -122,7 +132,12 @@ def _filter(array: Array, axis: int, positions: Array, weights: Array) -> Array:
 
 
 def resize(array: Array, size: tuple[int, int], kind: Inter, axis: int) -> Array:
-    """Resize the axes `axis` (height) and `axis + 1` (width) of an array to `size`, keeping its type."""
+    """Resize two axes of an array and keep its type.
+
+    * `size`: their new lengths.
+    * `kind`: the interpolation.
+    * `axis`: the axis of the height; that of the width follows it.
+    """
     height, width = array.shape[axis : axis + 2]
     if (height, width) == size:
         return np.array(array)
@@ -182,10 +197,11 @@ def _saturate(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 class Resize(ImageTransform):
-    """Resize an image [H, W] or [H, W, C], keeping its type.
+    """An image [H, W] or [H, W, C], resized in its type.
 
-    `size` is (height, width), or the length of the shorter edge, the longer one keeping the aspect ratio. For uint8,
-    nearest, bilinear, bicubic and area give OpenCV's results, ANTIALIAS and PILCUBIC Pillow's.
+    `size` is (height, width), or the length of the shorter edge, where the longer one keeps the
+    aspect ratio. For uint8, nearest, bilinear, bicubic and area give OpenCV's results, ANTIALIAS
+    and PILCUBIC Pillow's.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -203,7 +219,7 @@ class Resize(ImageTransform):
         self.interpolation = interpolation
 
     def target(self, height: int, width: int) -> tuple[int, int]:
-        """The size that an image of this size is given."""
+        """Return the size of the result for an image of this size."""
         if not isinstance(self.size, int):
             return self.size[0], self.size[1]
         if height < width:

@@ -1,7 +1,8 @@
 """Rotations, affine and perspective transforms of images.
 
-Every output pixel is taken from a place in the input, as OpenCV does it: places are rounded to 1/32 of a pixel (nearest: to whole pixels), weights of bilinear and bicubic
-interpolation to multiples of 2**-15, and what lies outside is `fill_value`. A positive angle turns counter-clockwise.
+Every output pixel is read from a position in the input, as in OpenCV. Positions are rounded to 1/32
+of a pixel (nearest: to whole pixels), and weights of bilinear and bicubic interpolation to
+multiples of 2**-15; what lies outside is `fill_value`. A positive angle turns counter-clockwise.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from mycel.dataset.blocks import Array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import check_probability
-from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill
+from mycel.dataset.vision.base import ImageTransform, parse_fill
+from mycel.dataset.vision.enums import Inter
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 _TABLE = 32
@@ -24,7 +26,7 @@ _BITS = 15
 
 
 def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (Inter.BICUBIC, Inter.AREA)) -> Inter:
-    """An interpolation that warping has; TypeError or ValueError otherwise."""
+    """Return an interpolation that warping supports; raise TypeError or ValueError otherwise."""
     if not isinstance(resample, Inter):
         raise TypeError(f"{operation}: the interpolation must be an Inter, got {resample!r}")
     if resample not in (Inter.NEAREST, Inter.BILINEAR, *extra):
@@ -35,7 +37,7 @@ def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (In
 
 @functools.cache
 def _weights(kind: Inter) -> Array:
-    """For each of 32 fractions, the weights of the neighbours."""
+    """Return the weights of the neighbours for each of 32 fractions."""
     x = np.arange(_TABLE) / _TABLE
     if kind is Inter.BILINEAR:
         return np.stack([1 - x, x], 1)
@@ -47,7 +49,10 @@ def _weights(kind: Inter) -> Array:
 
 
 def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -> Array:
-    """The image at places (x, y), which are integers in units of 1/32 pixel, or whole pixels for NEAREST."""
+    """Return the image at positions (x, y).
+
+    They are integers in units of 1/32 pixel, or of whole pixels for NEAREST.
+    """
     height, width = image.shape[:2]
     flat = image.reshape(height, width, -1)
     filled = np.broadcast_to(np.asarray(fill, image.dtype), flat.shape[2:])
@@ -81,7 +86,13 @@ def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -
 
 
 def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter, fill: Any) -> Array:
-    """An image [H, W] or [H, W, C] of `size`, moved by a matrix [2, 3] that takes places (x, y, 1) of the input to those of the output."""
+    """Warp an image [H, W] or [H, W, C] by an affine matrix.
+
+    * `matrix`: [2, 3], takes positions (x, y, 1) of the input to those of the output.
+    * `size`: the size of the result.
+    * `kind`: the interpolation.
+    * `fill`: the value of what lies outside.
+    """
     inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]))[:2]
     nearest = kind is Inter.NEAREST
     half, shift = (512, 10) if nearest else (16, 5)
@@ -95,7 +106,10 @@ def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter
 
 
 def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -> Array:
-    """An image moved by a matrix [3, 3] that takes homogeneous places of the input to those of the output."""
+    """Warp an image by a matrix [3, 3] from homogeneous input to output positions.
+
+    `kind` is the interpolation, `fill` the value of what lies outside.
+    """
     height, width = image.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)
     moved = np.einsum("ij,jhw->ihw", np.linalg.inv(matrix), np.stack([x, y, np.ones_like(x)]))
@@ -107,7 +121,10 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
 
 
 def perspective_matrix(start: Sequence[Sequence[float]], end: Sequence[Sequence[float]]) -> Matrix:
-    """The matrix [3, 3] that takes four points (x, y) to four others; LinAlgError where three lie on a line."""
+    """Return the matrix [3, 3] that takes four points (x, y) to four others.
+
+    Raises LinAlgError where three of them lie on a line.
+    """
     rows = []
     for (x, y), (u, v) in zip(start, end):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
@@ -116,7 +133,13 @@ def perspective_matrix(start: Sequence[Sequence[float]], end: Sequence[Sequence[
 
 
 def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any, fill: Any) -> Array:
-    """An image turned about `center` (x, y), by default its middle; with `expand` as large as needed to show all of it."""
+    """Rotate an image about `center` (x, y), by default its middle.
+
+    * `degrees`: the angle, counter-clockwise.
+    * `kind`: the interpolation.
+    * `expand`: whether the result is as large as needed to show the whole image.
+    * `fill`: the value of what lies outside.
+    """
     height, width = image.shape[:2]
     x, y = ((width - 1) / 2, (height - 1) / 2) if center is None else center
     turn = math.radians(degrees)
@@ -135,7 +158,16 @@ def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any,
 def affine_matrix(
     shape: Sequence[int], degrees: float, translate: Sequence[float], scale: float, shear: Sequence[float]
 ) -> Matrix:
-    """The matrix that shears, turns and scales an image about its middle, then moves it by `translate` (x, y) pixels."""
+    """Return the matrix of an affine transform about the middle of an image.
+
+    It shears, rotates and scales, and then translates.
+
+    * `shape`: the shape of the image.
+    * `degrees`: the angle.
+    * `translate`: the translation (x, y) in pixels.
+    * `scale`: the factor.
+    * `shear`: the angles of the shear.
+    """
     x, y = (shape[1] - 1) / 2.0, (shape[0] - 1) / 2.0
     turn, sx, sy = (math.radians(value) for value in (degrees, shear[0], shear[1]))
     a = math.cos(turn - sy) / math.cos(sy)
@@ -162,7 +194,10 @@ def _check_number(operation: str, argument: str, value: Any) -> float:
 
 
 def interval(operation: str, argument: str, value: Any, symmetric: bool = True) -> tuple[float, float]:
-    """(low, high) from a pair, or (-n, n) from one number that is not negative; TypeError or ValueError otherwise."""
+    """Return (low, high) from a pair, or (-n, n) from one number that is not negative.
+
+    `operation` and `argument` are named in messages. Raises TypeError or ValueError otherwise.
+    """
     if symmetric and isinstance(value, (int, float)) and not isinstance(value, bool):
         if value < 0:
             raise ValueError(f"{operation}: {argument} must not be negative, got {value}")
@@ -178,9 +213,14 @@ def interval(operation: str, argument: str, value: Any, symmetric: bool = True) 
 
 
 class Rotate(ImageTransform):
-    """Turn an image [H, W] or [H, W, C] by `degrees`, counter-clockwise, about `center` (x, y) or its middle.
+    """An image [H, W] or [H, W, C], rotated.
 
-    With `expand` the result is large enough to hold the whole image. Colours of `fill_value` stand in the order of the image's channels (MindSpore 2.10 turns them round).
+    * `degrees`: the angle, counter-clockwise.
+    * `resample`: the interpolation.
+    * `expand`: whether the result is large enough to hold the whole image.
+    * `center`: the fixed point (x, y); the middle by default.
+    * `fill_value`: the value of what lies outside. Colours are in the order of the image's channels
+      (MindSpore 2.10 reverses them).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -222,14 +262,21 @@ class Rotate(ImageTransform):
 
 
 def usable_fill(array: Array, fill: Any) -> Any:
-    """Fill values for the channels of an image: all three colours, 0 for those beyond, and the first for an image of one."""
+    """Return fill values for the channels of an image.
+
+    They are all three colours, with 0 for further channels, or the first colour for one channel.
+    """
     channels = array.shape[2] if array.ndim == 3 else 1
     colours = fill if isinstance(fill, tuple) else (fill,) * 3
     return colours[0] if channels == 1 else [*colours, *[0] * channels][:channels]
 
 
 class RandomRotation(Rotate):
-    """Turn an image by a random angle of the range `degrees`, or of -degrees to degrees for one number; see `Rotate`."""
+    """An image, rotated by a random angle.
+
+    `degrees` is the range of the angle, or one number n for -n to n. `resample`, `expand`, `center`
+    and `fill_value` are those of `Rotate`.
+    """
 
     random = True
 
@@ -249,7 +296,14 @@ class RandomRotation(Rotate):
 
 
 class Affine(ImageTransform):
-    """Turn an image by `degrees` clockwise, shear it by `shear` degrees (one number, or for x and y), scale it, and move it by `translate`, parts of its width and height."""
+    """An image, transformed affinely about its middle.
+
+    * `degrees`: the angle, clockwise.
+    * `translate`: the translation (x, y) as fractions of width and height.
+    * `scale`: the factor.
+    * `shear`: the angle of the shear, one number, or one for x and one for y.
+    * `resample`, `fill_value`: as in `Rotate`.
+    """
 
     vectorised = False
 
@@ -284,10 +338,14 @@ class Affine(ImageTransform):
 
 
 class RandomAffine(ImageTransform):
-    """Turn, move, scale and shear an image at random about its middle.
+    """An image, rotated, translated, scaled and sheared at random about its middle.
 
-    `degrees` and `shear` are ranges, or one number for -n to n; `shear` may have a second range for y. `translate` (x, y) moves by at most these parts of width and height, and
-    with four numbers within [x low, x high] and [y low, y high]. `scale` is a range of factors.
+    * `degrees`: the range of the angle, or one number n for -n to n.
+    * `translate`: the largest translation (x, y) as fractions of width and height; four numbers are
+      the ranges [x low, x high] and [y low, y high].
+    * `scale`: the range of the factor.
+    * `shear`: the range of the shear, or n for -n to n; a second range is for y.
+    * `resample`, `fill_value`: as in `Rotate`.
     """
 
     vectorised = False
@@ -345,7 +403,7 @@ def _check_points(operation: str, argument: str, points: Any) -> list[tuple[floa
 
 
 class Perspective(ImageTransform):
-    """Move four points (x, y) of an image, `start_points`, to `end_points`, and the rest along with them."""
+    """An image, warped so that four points (x, y), `start_points`, move to `end_points`."""
 
     vectorised = False
 
@@ -365,7 +423,10 @@ class Perspective(ImageTransform):
 
 
 class RandomPerspective(ImageTransform):
-    """With probability `prob`, move the corners of an image inwards by at most half of `distortion_scale` of its width and height."""
+    """An image whose corners move inwards at random with probability `prob`.
+
+    They move by at most half of `distortion_scale` of the width and height.
+    """
 
     vectorised = False
     random = True

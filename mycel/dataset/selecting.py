@@ -1,7 +1,7 @@
-"""The nodes that choose, order and combine rows without changing what they hold.
+"""The nodes that choose and order rows and columns without changing what they hold.
 
-Each `_blocks` hands `skip` on to its children where the rows skipped are known in advance, and drops them itself
-otherwise.
+Each `_blocks` hands `skip` on to its child if the skipped rows are known in advance, and drops them
+itself otherwise.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from mycel.dataset.blocks import Block, Column, Reader, Row, drop
-from mycel.dataset.core import Dataset, Run, check_count, names, positions
+from mycel.dataset.arguments import check_count, names, positions
+from mycel.dataset.blocks import Block, Reader, Row, drop
 from mycel.dataset.failure import operation_failed
+from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
+from mycel.dataset.run import Run
 
 
-class ShuffleDataset(Dataset):
+class ShuffleNode(Node):
     """Rows in random order from a buffer of `buffer_size`; see `Dataset.shuffle`."""
 
-    def __init__(self, input_dataset: Dataset, buffer_size: int) -> None:
+    def __init__(self, input_dataset: Node, buffer_size: int) -> None:
         super().__init__(input_dataset)
         self.buffer_size = check_count("shuffle", "buffer_size", buffer_size, 2)
 
@@ -40,7 +40,7 @@ class ShuffleDataset(Dataset):
         if upcoming is None:
             order = random.permutation(first.count)
             for start in range(0, first.count, run.block):
-                yield first.select(order[start : start + run.block])  # type: ignore[arg-type]
+                yield first.select(order[start : start + run.block])
             return
         # Copies, so that one row waiting in the buffer does not keep the memory of its whole block.
         buffer: list[Row] = [tuple(a.copy() for a in row) for row in first.rows()]
@@ -61,10 +61,10 @@ class ShuffleDataset(Dataset):
         return True
 
 
-class RepeatDataset(Dataset):
-    """The rows `count` times over: pass i of epoch e is what epoch e * count + i of the input would be."""
+class RepeatNode(Node):
+    """The rows `count` times over: pass i of epoch e is epoch e * count + i of the input."""
 
-    def __init__(self, input_dataset: Dataset, count: int | None = None) -> None:
+    def __init__(self, input_dataset: Node, count: int | None = None) -> None:
         super().__init__(input_dataset)
         self.count = -1 if count is None else check_count("repeat", "count", count, 1, (-1,))
 
@@ -95,10 +95,10 @@ class RepeatDataset(Dataset):
         return -1 if self.count == -1 or inner == -1 else inner * self.count
 
 
-class TakeDataset(Dataset):
+class TakeNode(Node):
     """The first `count` rows."""
 
-    def __init__(self, input_dataset: Dataset, count: int) -> None:
+    def __init__(self, input_dataset: Node, count: int) -> None:
         super().__init__(input_dataset)
         self.count = check_count("take", "count", count, 1)
 
@@ -122,10 +122,10 @@ class TakeDataset(Dataset):
         return max(1, self.children[0].get_repeat_count())
 
 
-class SkipDataset(Dataset):
+class SkipNode(Node):
     """All but the first `count` rows."""
 
-    def __init__(self, input_dataset: Dataset, count: int) -> None:
+    def __init__(self, input_dataset: Node, count: int) -> None:
         super().__init__(input_dataset)
         self.count = check_count("skip", "count", count, 0)
 
@@ -136,14 +136,14 @@ class SkipDataset(Dataset):
         return self.children[0]._blocks(run, skip + self.count)
 
 
-class FilterDataset(Dataset):
+class FilterNode(Node):
     """The rows that satisfy a predicate."""
 
     operation = "filter"
 
     def __init__(
         self,
-        input_dataset: Dataset,
+        input_dataset: Node,
         predicate: Callable[..., Any],
         input_columns: str | Sequence[str] | None = None,
         num_parallel_workers: int | None = None,
@@ -182,10 +182,10 @@ class FilterDataset(Dataset):
                 yield block if len(keep) == block.count else block.select(keep)
 
 
-class ProjectDataset(Dataset):
+class ProjectNode(Node):
     """Some of the columns, in a given order."""
 
-    def __init__(self, input_dataset: Dataset, columns: str | Sequence[str]) -> None:
+    def __init__(self, input_dataset: Node, columns: str | Sequence[str]) -> None:
         super().__init__(input_dataset)
         self.columns = names(columns, "project: columns")
         self._places = positions("project", self.columns, input_dataset._columns())
@@ -200,11 +200,11 @@ class ProjectDataset(Dataset):
         return (block.pick(self._places) for block in self.children[0]._blocks(run, skip))
 
 
-class RenameDataset(Dataset):
+class RenameNode(Node):
     """The same rows under other column names."""
 
     def __init__(
-        self, input_dataset: Dataset, input_columns: str | Sequence[str], output_columns: str | Sequence[str]
+        self, input_dataset: Node, input_columns: str | Sequence[str], output_columns: str | Sequence[str]
     ) -> None:
         super().__init__(input_dataset)
         old = names(input_columns, "rename: input_columns")
@@ -225,141 +225,3 @@ class RenameDataset(Dataset):
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return self.children[0]._blocks(run, skip)
-
-
-class ZipDataset(Dataset):
-    """The columns of several datasets side by side, until the shortest ends."""
-
-    _several = True
-
-    def __init__(self, datasets: Sequence[Dataset]) -> None:
-        super().__init__(datasets)
-        if len(self.children) < 2:
-            raise ValueError(f"zip: expected at least two datasets, got {len(self.children)}")
-        self.columns = [name for child in self.children for name in child._columns()]
-        if len(set(self.columns)) != len(self.columns):
-            raise ValueError(f"zip: the columns would be {self.columns}, with a name used twice; rename some first")
-
-    def _columns(self) -> list[str]:
-        return list(self.columns)
-
-    def _count(self) -> int:
-        finite = [child for child in self.children if child.get_repeat_count() != -1]
-        return min(child._count() for child in finite or self.children)
-
-    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        readers = [Reader(child._blocks(run, skip)) for child in self.children]
-        while True:
-            parts: list[Block] = []
-            for reader in readers:
-                part = reader.read(run.block)
-                if part is None:
-                    return
-                parts.append(part)
-            count = min(part.count for part in parts)
-            columns: list[Column] = [c for part in parts for c in part.slice(0, count).columns]
-            yield Block(columns, count)
-            if count < run.block:
-                return
-
-    def get_repeat_count(self) -> int:
-        return 1 if any(child.get_repeat_count() != -1 for child in self.children) else -1
-
-
-class ConcatDataset(Dataset):
-    """The rows of several datasets with the same columns, one dataset after the other."""
-
-    _several = True
-
-    def __init__(self, datasets: Sequence[Dataset]) -> None:
-        super().__init__(datasets)
-        if len(self.children) < 2:
-            raise ValueError(f"concat: expected at least two datasets, got {len(self.children)}")
-        first = self.children[0]._columns()
-        for child in self.children[1:]:
-            if child._columns() != first:
-                raise ValueError(f"concat: the columns differ: {first} and {child._columns()}; use rename or project")
-
-    def _count(self) -> int:
-        return sum(child._count() for child in self.children)
-
-    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        if skip and not self._count_is_fixed():
-            yield from drop(self._blocks(run, 0), skip)
-            return
-        types: list[np.dtype[Any]] | None = None
-        for child in self.children:
-            if skip and child.get_repeat_count() != -1 and skip >= child._count():
-                skip -= child._count()
-                continue
-            for position, block in enumerate(child._blocks(run, skip)):
-                if position == 0:
-                    found = [array.dtype for array in block.row(0)]
-                    types = types or found
-                    for name, a, b in zip(self._columns(), types, found):
-                        if a != b and not (a.kind == b.kind and a.kind in "US"):
-                            raise TypeError(
-                                f"concat: column {name!r} has type {a} in one dataset and {b} in another; "
-                                "convert with transforms.TypeCast"
-                            )
-                yield block
-            skip = 0
-
-    def get_repeat_count(self) -> int:
-        return -1 if any(child.get_repeat_count() == -1 for child in self.children) else 1
-
-
-class FlatMapDataset(Dataset):
-    """The datasets that a function makes of every row, one after the other."""
-
-    def __init__(self, input_dataset: Dataset, func: Callable[..., Dataset]) -> None:
-        super().__init__(input_dataset)
-        if not callable(func):
-            raise TypeError(f"flat_map: expected a function, got {func!r} of type {type(func).__name__}")
-        self.func = func
-        self._names: list[str] | None = None
-
-    def _count_is_fixed(self) -> bool:
-        return False
-
-    def _made(self, run: Run) -> Iterator[Dataset]:
-        columns = self.children[0]._columns()
-        number = 0
-        key, stream = run.key(self._height, 9), run.stream()
-        for block in self.children[0]._blocks(run, 0):
-            for row in block.rows():
-                try:
-                    with using(stream.begin(row_key(key, number))):
-                        result = self.func(*row)
-                except Exception as error:
-                    raise operation_failed("flat_map", self.func, columns, number, error) from error
-                if not isinstance(result, Dataset):
-                    raise TypeError(f"flat_map: the function must return a dataset, got {result!r} for row {number}")
-                number += 1
-                yield result
-
-    def _columns(self) -> list[str]:
-        if self._names is None:
-            first = next(self._made(self._probe().with_block(1)), None)
-            if first is None:
-                raise ValueError("flat_map: the dataset has no rows, so its columns are unknown")
-            self._names = first._columns()
-        return list(self._names)
-
-    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        return drop((block for dataset in self._made(run) for block in dataset._blocks(run, 0)), skip)
-
-    def get_batch_size(self) -> int:
-        return 1
-
-
-def zip_datasets(datasets: Sequence[Dataset]) -> Dataset:
-    """Put the columns of several datasets side by side; see `Dataset.zip`.
-
-    >>> import mycel.dataset as ds
-    >>> x = ds.NumpySlicesDataset([1, 2], ["x"], shuffle=False)
-    >>> y = ds.NumpySlicesDataset([3, 4], ["y"], shuffle=False)
-    >>> ds.zip((x, y)).get_col_names()
-    ['x', 'y']
-    """
-    return ZipDataset(datasets)

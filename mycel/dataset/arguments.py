@@ -1,0 +1,58 @@
+"""Checks of the arguments that datasets, samplers and transforms have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+INT32_MAX = 2**31 - 1
+
+
+def names(value: str | Sequence[str], argument: str) -> list[str]:
+    """Return a list of column names, from one name or several.
+
+    Raises TypeError for names that are not text, and ValueError if one is empty, repeated or
+    missing. `argument` is what messages call the argument.
+    """
+    found = [value] if isinstance(value, str) else list(value)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument}: column names are text, got {name!r} of type {type(name).__name__}")
+        if not name:
+            raise ValueError(f"{argument}: a column name is empty")
+    if not found:
+        raise ValueError(f"{argument}: no column names given")
+    if len(set(found)) != len(found):
+        raise ValueError(f"{argument}: a column is named twice in {found}")
+    return found
+
+
+def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> list[int]:
+    """Return the positions of the wanted columns; raise ValueError for missing ones."""
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        raise ValueError(
+            f"{operation}: there is no column {', '.join(map(repr, missing))}; the columns are {list(present)}"
+        )
+    return [list(present).index(name) for name in wanted]
+
+
+def check_count(operation: str, argument: str, value: Any, low: int, extra: tuple[int, ...] = ()) -> int:
+    """Return an integer of at least `low`, or one of `extra`.
+
+    `operation` and `argument` are named in messages. Raises TypeError for other types and
+    ValueError for integers out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{operation}: {argument} must be an integer, got {value!r} of type {type(value).__name__}")
+    if value not in extra and not low <= value <= INT32_MAX:
+        also = f" or {' or '.join(map(str, extra))}" if extra else ""
+        raise ValueError(f"{operation}: {argument} must be within [{low}, {INT32_MAX}]{also}, got {value}")
+    return int(value)
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a column is internal: iterators omit it unless it is named or renamed."""
+    return name.startswith("_meta")

@@ -1,0 +1,140 @@
+"""The nodes that join several datasets: side by side, or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Block, Column, Reader, drop
+from mycel.dataset.failure import operation_failed
+from mycel.dataset.node import Node
+from mycel.dataset.randomness import row_key, using
+from mycel.dataset.run import Run
+
+
+class ZipNode(Node):
+    """The columns of several datasets side by side, until the shortest ends."""
+
+    _several = True
+
+    def __init__(self, datasets: Sequence[Node]) -> None:
+        super().__init__(datasets)
+        if len(self.children) < 2:
+            raise ValueError(f"zip: expected at least two datasets, got {len(self.children)}")
+        self.columns = [name for child in self.children for name in child._columns()]
+        if len(set(self.columns)) != len(self.columns):
+            raise ValueError(f"zip: the columns would be {self.columns}, with a name used twice; rename some first")
+
+    def _columns(self) -> list[str]:
+        return list(self.columns)
+
+    def _count(self) -> int:
+        finite = [child for child in self.children if child.get_repeat_count() != -1]
+        return min(child._count() for child in finite or self.children)
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        readers = [Reader(child._blocks(run, skip)) for child in self.children]
+        while True:
+            parts: list[Block] = []
+            for reader in readers:
+                part = reader.read(run.block)
+                if part is None:
+                    return
+                parts.append(part)
+            count = min(part.count for part in parts)
+            columns: list[Column] = [c for part in parts for c in part.slice(0, count).columns]
+            yield Block(columns, count)
+            if count < run.block:
+                return
+
+    def get_repeat_count(self) -> int:
+        return 1 if any(child.get_repeat_count() != -1 for child in self.children) else -1
+
+
+class ConcatNode(Node):
+    """The rows of several datasets with the same columns, one dataset after the other."""
+
+    _several = True
+
+    def __init__(self, datasets: Sequence[Node]) -> None:
+        super().__init__(datasets)
+        if len(self.children) < 2:
+            raise ValueError(f"concat: expected at least two datasets, got {len(self.children)}")
+        first = self.children[0]._columns()
+        for child in self.children[1:]:
+            if child._columns() != first:
+                raise ValueError(f"concat: the columns differ: {first} and {child._columns()}; use rename or project")
+
+    def _count(self) -> int:
+        return sum(child._count() for child in self.children)
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        if skip and not self._count_is_fixed():
+            yield from drop(self._blocks(run, 0), skip)
+            return
+        types: list[np.dtype[Any]] | None = None
+        for child in self.children:
+            if skip and child.get_repeat_count() != -1 and skip >= child._count():
+                skip -= child._count()
+                continue
+            for position, block in enumerate(child._blocks(run, skip)):
+                if position == 0:
+                    found = [array.dtype for array in block.row(0)]
+                    types = types or found
+                    for name, a, b in zip(self._columns(), types, found):
+                        if a != b and not (a.kind == b.kind and a.kind in "US"):
+                            raise TypeError(
+                                f"concat: column {name!r} has type {a} in one dataset and {b} in another; "
+                                "convert with transforms.TypeCast"
+                            )
+                yield block
+            skip = 0
+
+    def get_repeat_count(self) -> int:
+        return -1 if any(child.get_repeat_count() == -1 for child in self.children) else 1
+
+
+class FlatMapNode(Node):
+    """The datasets that a function makes of the rows, one after the other."""
+
+    def __init__(self, input_dataset: Node, func: Callable[..., Node]) -> None:
+        super().__init__(input_dataset)
+        if not callable(func):
+            raise TypeError(f"flat_map: expected a function, got {func!r} of type {type(func).__name__}")
+        self.func = func
+        self._names: list[str] | None = None
+
+    def _count_is_fixed(self) -> bool:
+        return False
+
+    def _made(self, run: Run) -> Iterator[Node]:
+        columns = self.children[0]._columns()
+        number = 0
+        key, stream = run.key(self._height, 9), run.stream()
+        for block in self.children[0]._blocks(run, 0):
+            for row in block.rows():
+                try:
+                    with using(stream.begin(row_key(key, number))):
+                        result = self.func(*row)
+                except Exception as error:
+                    raise operation_failed("flat_map", self.func, columns, number, error) from error
+                if not isinstance(result, Node):
+                    raise TypeError(f"flat_map: the function must return a dataset, got {result!r} for row {number}")
+                number += 1
+                yield result
+
+    def _columns(self) -> list[str]:
+        if self._names is None:
+            first = next(self._made(self._probe().with_block(1)), None)
+            if first is None:
+                raise ValueError("flat_map: the dataset has no rows, so its columns are unknown")
+            self._names = first._columns()
+        return list(self._names)
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        return drop((block for dataset in self._made(run) for block in dataset._blocks(run, 0)), skip)
+
+    def get_batch_size(self) -> int:
+        return 1

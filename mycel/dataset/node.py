@@ -1,0 +1,192 @@
+"""The protocol of nodes: what each node of a pipeline answers to the nodes that read it.
+
+A node produces rows in two steps. `_columns` and `_count` answer what is known without running.
+`_blocks(run, skip)` yields the rows of one pass, without the first `skip`. A `Run` holds all that a
+pass depends on: the seed, the epoch, and how many rows the consumer would like at once. Invariants:
+
+* A pass is a function of (tree, seed, epoch), and nodes keep no state between passes. Hence an
+  iterator resumes by asking for the same pass with a `skip`, which nodes hand down to the source
+  where that is exact.
+* Two nodes of one chain draw from different streams, as their heights differ. Two chains of the
+  same form draw the same numbers, so that features and labels in two datasets stay aligned when
+  both are shuffled and then zipped.
+* `skip` and block size never change which rows come out or what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset import config
+from mycel.dataset.arguments import check_count
+from mycel.dataset.blocks import Block, Row
+from mycel.dataset.notices import no_effect
+from mycel.dataset.run import Run
+
+# What a node that reads no other has for its children.
+SOURCE: Any = object()
+
+
+class Node:
+    """A node of a pipeline: a sequence of rows with named columns.
+
+    `children` are the nodes whose rows this one reads; a source has none. Users chain and iterate
+    over a `Dataset`, which is a node with methods for that.
+    """
+
+    # Whether `num_parallel_workers` says how many threads there are.
+    _uses_workers = False
+    # Whether it reads a list of datasets instead of one.
+    _several = False
+
+    def __init__(
+        self,
+        children: Node | Sequence[Node] = SOURCE,
+        num_parallel_workers: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        if cache is not None:
+            raise NotImplementedError(
+                f"{type(self).__name__}: cache is not supported; leave it None, rows are read ahead in the background"
+            )
+        if num_parallel_workers is not None:
+            check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
+            if num_parallel_workers > 1 and not self._uses_workers:
+                where = str(getattr(self, "operation", type(self).__name__))
+                no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")
+        group: Any
+        if children is SOURCE:
+            group = ()
+        elif self._several and isinstance(children, (tuple, list)):
+            group = tuple(children)
+        else:
+            group = (children,)
+        for child in group:
+            if not isinstance(child, Node):
+                raise TypeError(
+                    f"{type(self).__name__}: expected a dataset, got {child!r} of type {type(child).__name__}"
+                )
+        self.children: tuple[Node, ...] = group
+        self.num_parallel_workers = num_parallel_workers
+        self._height: int = 1 + max((child._height for child in group), default=-1)
+        self._counted: int | None = None
+        self._init_step = 0
+
+    # What a node answers.
+
+    def _columns(self) -> list[str]:
+        return self.children[0]._columns()
+
+    def _count(self) -> int:
+        if self._counted is None:
+            self._counted = sum(block.count for block in self._blocks(self._probe(), 0))
+        return self._counted
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        raise NotImplementedError(f"{type(self).__name__} must define _blocks")
+
+    def _count_is_fixed(self) -> bool:
+        """Return whether every epoch is certain to have `_count` rows."""
+        return all(child._count_is_fixed() for child in self.children)
+
+    def _probe(self) -> Run:
+        return Run(config.get_seed(), block=1 if self._height == 0 else 32)
+
+    def _first_row(self) -> Row:
+        blocks = self._blocks(self._probe().with_block(1), 0)
+        try:
+            for block in blocks:
+                return block.row(0)
+        finally:
+            close = getattr(blocks, "close", None)
+            if close is not None:
+                close()
+        raise ValueError(f"{type(self).__name__}: the dataset has no rows, so its shapes and types are unknown")
+
+    # Where iterators start.
+
+    def set_init_step(self, init_step: int) -> None:
+        """Start later iterators after this many rows.
+
+        They are counted over epochs of `get_dataset_size` rows each.
+        """
+        self._init_step = check_count("set_init_step", "init_step", init_step, 0)
+
+    def get_init_step(self) -> int:
+        """Return how many rows a new iterator leaves out."""
+        return self._init_step
+
+    def reset(self) -> None:
+        """Start later iterators at the first row of the first epoch."""
+        self._init_step = 0
+
+    # What is known about the rows.
+
+    def get_col_names(self) -> list[str]:
+        """Return the names of the columns, in order."""
+        return self._columns()
+
+    def get_dataset_size(self) -> int:
+        """Return the number of rows in one epoch; after `batch`, the number of batches.
+
+        A dataset of unknown length, such as a generator or a filter, is run once to count its rows.
+        """
+        return self._count()
+
+    def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
+        """Return the shape of each column in the first row.
+
+        With `estimate`, a length is None where the first 1,000 rows differ in it.
+        """
+        if not estimate:
+            return [list(array.shape) for array in self._first_row()]
+        shapes: list[list[int | None]] | None = None
+        seen = 0
+        for block in self._blocks(self._probe(), 0):
+            for row in block.rows():
+                if shapes is None:
+                    shapes = [list(array.shape) for array in row]
+                for column, array in enumerate(row):
+                    shape = shapes[column]
+                    if len(shape) != array.ndim:
+                        raise ValueError(
+                            f"output_shapes: column {column} has rows of {len(shape)} and of {array.ndim} axes"
+                        )
+                    shapes[column] = [n if n == m else None for n, m in zip(shape, array.shape)]
+            seen += block.count
+            if seen >= 1000:
+                break
+        if shapes is None:
+            raise ValueError("output_shapes: the dataset has no rows")
+        return shapes
+
+    def output_types(self) -> list[np.dtype[Any]]:
+        """Return the NumPy type of each column in the first row; text of any length is `<U`."""
+        return [np.dtype(a.dtype.kind) if a.dtype.kind in "US" else a.dtype for a in self._first_row()]
+
+    def get_batch_size(self) -> int:
+        """Return the number of rows in a batch, or 1 without `batch`."""
+        return self.children[0].get_batch_size() if self.children else 1
+
+    def get_repeat_count(self) -> int:
+        """Return how often `repeat` goes through the rows: -1 for no end, 1 without `repeat`."""
+        return self.children[0].get_repeat_count() if self.children else 1
+
+    def num_classes(self) -> int | None:
+        """Return the number of classes, or None where the source does not know it."""
+        return self.children[0].num_classes() if self.children else None
+
+    def get_class_indexing(self) -> dict[str, int]:
+        """Return the number of each class by name; empty where the source has none."""
+        return self.children[0].get_class_indexing() if self.children else {}
+
+    def is_shuffled(self) -> bool:
+        """Return whether the order of rows is random."""
+        return any(child.is_shuffled() for child in self.children)
+
+    def is_sharded(self) -> bool:
+        """Return whether the rows are one of several shards."""
+        return any(child.is_sharded() for child in self.children)

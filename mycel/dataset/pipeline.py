@@ -1,0 +1,352 @@
+"""The pipeline: `Dataset`, whose methods chain nodes, and the classes that these methods make.
+
+Each class below `Dataset` combines a node, which computes the rows, with `Dataset`, which has the
+methods. `Dataset` makes these classes and they inherit from it, so they share one module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
+from mycel.dataset.iterators import DictIterator, TupleIterator
+from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode
+from mycel.dataset.mapping import MapNode
+from mycel.dataset.node import Node
+from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
+from mycel.dataset.splitting import PartNode, Places, draw_parts
+
+
+class Dataset(Node):
+    """A sequence of rows with named columns, and the operations that make new datasets of it.
+
+    Iterating over a dataset gives one epoch, in which each row is a list of tensors. `children` are
+    the datasets that this one reads.
+
+    >>> import mycel.dataset as ds
+    >>> numbers = ds.NumpySlicesDataset([1, 2, 3, 4], ["x"], shuffle=False)
+    >>> doubled = numbers.map(lambda x: 2 * x, "x").batch(2)
+    >>> [row["x"].tolist() for row in doubled.create_dict_iterator(num_epochs=1, output_numpy=True)]
+    [[2, 4], [6, 8]]
+    """
+
+    # Operations.
+
+    def map(
+        self,
+        operations: Callable[..., Any] | Sequence[Callable[..., Any]],
+        input_columns: str | Sequence[str] | None = None,
+        output_columns: str | Sequence[str] | None = None,
+        num_parallel_workers: int | None = None,
+        **kwargs: Any,
+    ) -> Dataset:
+        """Apply functions to some columns of every row.
+
+        * `operations`: one function or transform, or a list of them. Each receives the arrays that
+          the one before it returned.
+        * `input_columns`: the columns that the first operation receives; by default the first
+          column.
+        * `output_columns`: the names of the columns that the last operation returns; by default
+          those of `input_columns`. As many outputs as inputs take the inputs' places; otherwise the
+          outputs come first.
+        * `num_parallel_workers`: the number of threads that share the rows, whose order is kept.
+          The threads share the operations, too. An operation that holds an open file is called by
+          one thread only, and a warning says so.
+        * `kwargs`: MindSpore's further parameters. `python_multiprocessing` and `max_rowsize`
+          change nothing, as workers are threads; `cache`, `callbacks` and `offload` raise
+          NotImplementedError.
+
+        Once a seed is set, what an operation draws from `np.random` and `random` is a function of
+        the seed, the epoch and the row. It does not advance the generators that the rest of the
+        program uses. The exception is a name imported from `random` beforehand, as in ``from random
+        import random``: it goes on drawing from the program's generator.
+
+        Raises RuntimeError from the consumer's `next` when an operation fails; the message names
+        the operation, its columns and the row.
+
+        >>> import mycel.dataset as ds
+        >>> pairs = ds.NumpySlicesDataset({"a": [1, 2], "b": [10, 20]}, shuffle=False)
+        >>> total = pairs.map(lambda a, b: a + b, ["a", "b"], ["sum"])
+        >>> [int(s) for s, in total.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [11, 22]
+        """
+        return MapDataset(self, operations, input_columns, output_columns, num_parallel_workers, **kwargs)
+
+    def batch(
+        self,
+        batch_size: int | Callable[[Any], int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        **kwargs: Any,
+    ) -> Dataset:
+        """Stack `batch_size` consecutive rows into one, along a new first axis.
+
+        * `batch_size`: the number of rows, or a function that computes it from a `BatchInfo`.
+        * `drop_remainder`: whether to leave out the last batch if it has fewer rows.
+        * `num_parallel_workers`: accepted and without effect; batches are made in the pipeline's
+          thread.
+        * `kwargs`: `per_batch_map(col1, ..., batch_info)`, a function that receives each column as
+          a list of arrays and returns the new columns, with the `input_columns` and
+          `output_columns` of `map`. `python_multiprocessing` and `max_rowsize` change nothing.
+
+        Raises ValueError while iterating where rows differ in shape or type (`padded_batch` accepts
+        rows of different shapes), and RuntimeError where `per_batch_map` fails.
+
+        >>> import mycel.dataset as ds
+        >>> numbers = ds.NumpySlicesDataset([1, 2, 3], shuffle=False)
+        >>> batches = numbers.batch(2)
+        >>> [x.tolist() for x, in batches.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [[1, 2], [3]]
+        """
+        return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, **kwargs)
+
+    def padded_batch(
+        self,
+        batch_size: int | Callable[[Any], int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        pad_info: dict[str, Any] | None = None,
+    ) -> Dataset:
+        """Pad rows to one shape and stack them.
+
+        * `batch_size`, `drop_remainder`, `num_parallel_workers`: as in `batch`.
+        * `pad_info`: a dictionary from columns to `(shape, value)`. A None in `shape`, or in its
+          place, stands for the greatest length in the batch. Longer rows are cut.
+
+        >>> import numpy as np
+        >>> import mycel.dataset as ds
+        >>> ragged = ds.GeneratorDataset([np.ones(1), np.ones(2)], ["x"], shuffle=False)
+        >>> padded = ragged.padded_batch(2, pad_info={"x": ([None], -1)})
+        >>> next(iter(padded.create_tuple_iterator(output_numpy=True)))[0].tolist()
+        [[1.0, -1.0], [1.0, 1.0]]
+        """
+        return PaddedBatchDataset(self, batch_size, drop_remainder, num_parallel_workers, pad_info)
+
+    def bucket_batch_by_length(
+        self,
+        column_names: Sequence[str],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        element_length_function: Callable[..., int] | None = None,
+        pad_info: dict[str, Any] | None = None,
+        pad_to_bucket_boundary: bool = False,
+        drop_remainder: bool = False,
+    ) -> Dataset:
+        """Batch rows of similar length together.
+
+        * `column_names`: the columns that determine the length of a row.
+        * `bucket_boundaries`: increasing lengths. Bucket i takes the lengths in [boundary i - 1,
+          boundary i), and one more bucket takes the rest.
+        * `bucket_batch_sizes`: the batch size of each bucket, one more than there are boundaries.
+        * `element_length_function`: computes the length from the columns; by default it is the
+          length of the only column's first axis.
+        * `pad_info`: as in `padded_batch`; without it, every column is padded to the longest row.
+        * `pad_to_bucket_boundary`: whether to pad to the greatest length of the bucket instead.
+        * `drop_remainder`: whether to leave out batches that are not full when the rows end.
+        """
+        return BucketBatchByLengthDataset(
+            self,
+            column_names,
+            bucket_boundaries,
+            bucket_batch_sizes,
+            element_length_function,
+            pad_info,
+            pad_to_bucket_boundary,
+            drop_remainder,
+        )
+
+    def shuffle(self, buffer_size: int) -> Dataset:
+        """Emit rows in random order from a buffer of `buffer_size` rows.
+
+        A row that leaves the buffer is replaced by the next one. With a buffer as large as the
+        dataset every order is equally likely. Each epoch has its own order.
+        """
+        return ShuffleDataset(self, buffer_size)
+
+    def repeat(self, count: int | None = None) -> Dataset:
+        """Repeat the rows `count` times, or without end if `count` is None or -1.
+
+        Each pass shuffles anew.
+        """
+        return RepeatDataset(self, count)
+
+    def take(self, count: int = -1) -> Dataset:
+        """Keep the first `count` rows; all of them if `count` is -1."""
+        return self if count == -1 else TakeDataset(self, count)
+
+    def skip(self, count: int) -> Dataset:
+        """Leave out the first `count` rows."""
+        return SkipDataset(self, count)
+
+    def filter(
+        self,
+        predicate: Callable[..., Any],
+        input_columns: str | Sequence[str] | None = None,
+        num_parallel_workers: int | None = None,
+    ) -> Dataset:
+        """Keep the rows for which `predicate` returns true.
+
+        * `predicate`: a function of the columns.
+        * `input_columns`: the columns that it receives; all of them by default.
+        * `num_parallel_workers`: accepted and without effect.
+        """
+        return FilterDataset(self, predicate, input_columns, num_parallel_workers)
+
+    def project(self, columns: str | Sequence[str]) -> Dataset:
+        """Keep only these columns, in this order."""
+        return ProjectDataset(self, columns)
+
+    def rename(self, input_columns: str | Sequence[str], output_columns: str | Sequence[str]) -> Dataset:
+        """Give columns new names and leave them in their places."""
+        return RenameDataset(self, input_columns, output_columns)
+
+    def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
+        """Put the columns of several datasets side by side, until the shortest dataset ends."""
+        return ZipDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
+
+    def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
+        """Append the rows of other datasets that have the same columns; `a + b` does the same."""
+        return ConcatDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
+
+    def __add__(self, datasets: Dataset) -> Dataset:
+        return self.concat(datasets)
+
+    def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
+        """Concatenate the datasets that `func` makes of the columns of each row."""
+        return FlatMapDataset(self, func)
+
+    def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """Return the dataset that `apply_func` makes of this one."""
+        if not callable(apply_func):
+            raise TypeError(f"apply: expected a function of a dataset, got {apply_func!r}")
+        result = apply_func(self)
+        if not isinstance(result, Dataset):
+            raise TypeError(
+                f"apply: the function must return a dataset, got {result!r} of type {type(result).__name__}"
+            )
+        return result
+
+    def split(self, sizes: Sequence[int] | Sequence[float], randomize: bool = True) -> tuple[Dataset, ...]:
+        """Split into datasets that share no row, of the given sizes or fractions.
+
+        With `randomize` rows are assigned at random, in the same way in every epoch, and each part
+        is shuffled in each epoch. Apply random transforms to the parts: what comes before the split
+        is the same in every epoch.
+
+        >>> import mycel.dataset as ds
+        >>> a, b = ds.NumpySlicesDataset(list(range(10)), shuffle=False).split([0.8, 0.2])
+        >>> a.get_dataset_size(), b.get_dataset_size()
+        (8, 2)
+        """
+        return tuple(self._part(part, randomize) for part in draw_parts(self, sizes, randomize))
+
+    def _part(self, part: Places, randomize: bool) -> Dataset:
+        """Return the dataset of the rows at these positions, shuffled where `randomize` is True."""
+        return PartDataset(self, part, randomize)
+
+    # Iterating.
+
+    def create_tuple_iterator(
+        self,
+        columns: str | Sequence[str] | None = None,
+        num_epochs: int = -1,
+        output_numpy: bool = False,
+        do_copy: bool = False,
+    ) -> TupleIterator:
+        """Return an iterator whose rows are lists.
+
+        * `columns`: the columns to give, in this order; all of them by default.
+        * `num_epochs`: the number of epochs; -1 sets no limit. A `for` over the iterator is one
+          epoch, and the next `for` is the next one.
+        * `output_numpy`: whether to give NumPy arrays instead of tensors.
+        * `do_copy`: accepted and without effect, as rows never share memory with the source.
+        """
+        return TupleIterator(self, columns, num_epochs, output_numpy, do_copy)
+
+    def create_dict_iterator(
+        self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
+    ) -> DictIterator:
+        """Return an iterator whose rows are dictionaries by column name.
+
+        `create_tuple_iterator` explains the parameters.
+        """
+        return DictIterator(self, num_epochs, output_numpy, do_copy)
+
+    def __iter__(self) -> TupleIterator:
+        return self.create_tuple_iterator(num_epochs=1)
+
+
+class MapDataset(MapNode, Dataset):
+    """Rows with operations applied to some columns; `Dataset.map` explains the parameters."""
+
+
+class BatchDataset(BatchNode, Dataset):
+    """Rows stacked in groups; `Dataset.batch` explains the parameters."""
+
+
+class PaddedBatchDataset(PaddedBatchNode, BatchDataset):
+    """Rows padded to one shape and stacked; `Dataset.padded_batch` explains the parameters."""
+
+
+class BucketBatchByLengthDataset(BucketBatchNode, Dataset):
+    """Batches of rows of similar length.
+
+    `Dataset.bucket_batch_by_length` explains the parameters.
+    """
+
+
+class ShuffleDataset(ShuffleNode, Dataset):
+    """Rows in random order from a buffer of `buffer_size`; see `Dataset.shuffle`."""
+
+
+class RepeatDataset(RepeatNode, Dataset):
+    """The rows `count` times over; see `Dataset.repeat`."""
+
+
+class TakeDataset(TakeNode, Dataset):
+    """The first `count` rows; see `Dataset.take`."""
+
+
+class SkipDataset(SkipNode, Dataset):
+    """All but the first `count` rows; see `Dataset.skip`."""
+
+
+class FilterDataset(FilterNode, Dataset):
+    """The rows that satisfy a predicate; `Dataset.filter` explains the parameters."""
+
+
+class ProjectDataset(ProjectNode, Dataset):
+    """Some of the columns, in a given order; see `Dataset.project`."""
+
+
+class RenameDataset(RenameNode, Dataset):
+    """The same rows under other column names; see `Dataset.rename`."""
+
+
+class ZipDataset(ZipNode, Dataset):
+    """The columns of several datasets side by side, until the shortest ends; see `Dataset.zip`."""
+
+
+class ConcatDataset(ConcatNode, Dataset):
+    """The rows of several datasets, one after the other; see `Dataset.concat`."""
+
+
+class FlatMapDataset(FlatMapNode, Dataset):
+    """The datasets that a function makes of the rows in turn; see `Dataset.flat_map`."""
+
+
+class PartDataset(PartNode, Dataset):
+    """One part of a dataset; see `Dataset.split`."""
+
+
+def zip_datasets(datasets: Sequence[Dataset]) -> Dataset:
+    """Put the columns of several datasets side by side; see `Dataset.zip`.
+
+    >>> import mycel.dataset as ds
+    >>> x = ds.NumpySlicesDataset([1, 2], ["x"], shuffle=False)
+    >>> y = ds.NumpySlicesDataset([3, 4], ["y"], shuffle=False)
+    >>> ds.zip((x, y)).get_col_names()
+    ['x', 'y']
+    """
+    return ZipDataset(datasets)

@@ -1,0 +1,45 @@
+"""A run: all that one pass over a dataset depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mycel.dataset.randomness import Stream, generator, key_of
+
+LARGEST_BLOCK = 256
+
+
+class Run:
+    """All that one pass over a dataset depends on.
+
+    It has the seed, the epoch, and how many rows are wanted at once. `seeded` is False where no
+    seed was set, so that users' functions draw from the program's generators.
+    """
+
+    __slots__ = ("seed", "epoch", "block", "seeded")
+
+    def __init__(self, seed: int, epoch: int = 0, block: int = 32, seeded: bool = True) -> None:
+        self.seed = seed
+        self.epoch = epoch
+        self.block = block
+        self.seeded = seeded
+
+    def with_epoch(self, epoch: int) -> Run:
+        """Return this pass for another epoch."""
+        return Run(self.seed, epoch, self.block, self.seeded)
+
+    def with_block(self, block: int) -> Run:
+        """Return this pass in blocks of this many rows."""
+        return Run(self.seed, self.epoch, max(1, min(block, LARGEST_BLOCK)), self.seeded)
+
+    def key(self, *parts: int) -> int:
+        """Return a 64-bit key made of this pass and further integers."""
+        return key_of(self.seed, self.epoch, *parts)
+
+    def stream(self) -> Stream:
+        """Return a stream for rows of this pass, for users' functions too if a seed was set."""
+        return Stream(0, self.seeded)
+
+    def generator(self, *parts: int) -> np.random.Generator:
+        """Return NumPy's generator for this pass and further integers."""
+        return generator(self.seed, self.epoch, *parts)

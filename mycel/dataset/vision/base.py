@@ -1,0 +1,100 @@
+"""What vision transforms share: their base class, and the checks of their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.transforms import base
+from mycel.dataset.transforms.base import Transform
+from mycel.dataset.vision.enums import Border
+
+
+def not_random(func: Any) -> Any:
+    """Mark a function as one that draws no random numbers; see `transforms.not_random`."""
+    return base.not_random(func)
+
+
+class ImageTransform(Transform):
+    """The base class of transforms of images [H, W] or [H, W, C].
+
+    Pillow images are accepted as arrays are.
+    """
+
+    vectorised = True
+
+    def convert(self, value: Any) -> Array:
+        if isinstance(value, (list, tuple)):
+            raise TypeError(
+                f"{type(self).__name__}: expected a NumPy array or a picture of Pillow, got a {type(value).__name__}"
+            )
+        return as_array(value)
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return len(shape) in (2, 3)
+
+    def check_image(self, array: Array, lead: int, ranks: tuple[int, ...] = (2, 3)) -> None:
+        """Raise ValueError unless the samples have one of these numbers of axes."""
+        if array.ndim - lead not in ranks:
+            forms = {2: "[H, W]", 3: "[H, W, C]"}
+            raise ValueError(
+                f"{type(self).__name__}: expected an image {' or '.join(forms[r] for r in ranks)}, "
+                f"got shape {array.shape[lead:]}"
+            )
+
+
+def parse_size(operation: str, size: Any) -> tuple[int, int]:
+    """Return (height, width) from one integer for both, or from a pair.
+
+    Raises TypeError or ValueError otherwise, as the functions below do.
+    """
+    pair = (size, size) if isinstance(size, int) and not isinstance(size, bool) else size
+    if (
+        not isinstance(pair, (list, tuple))
+        or len(pair) != 2
+        or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
+    ):
+        raise TypeError(f"{operation}: size must be an integer or a pair (height, width), got {size!r}")
+    if any(not 1 <= n <= 2**24 for n in pair):
+        raise ValueError(f"{operation}: size must be within [1, 16777216], got {size!r}")
+    return pair[0], pair[1]
+
+
+def parse_padding(operation: str, padding: Any) -> tuple[int, int, int, int]:
+    """Return (left, top, right, bottom) from one integer, a pair, or all four.
+
+    A pair is (left and right, top and bottom).
+    """
+    sides = [padding] if isinstance(padding, int) else padding
+    if not isinstance(sides, (list, tuple)) or any(isinstance(n, bool) or not isinstance(n, int) for n in sides):
+        raise TypeError(f"{operation}: padding must be an integer or a list of them, got {padding!r}")
+    if any(n < 0 for n in sides):
+        raise ValueError(f"{operation}: padding must not be negative, got {padding!r}")
+    if len(sides) == 1:
+        return sides[0], sides[0], sides[0], sides[0]
+    if len(sides) == 2:
+        return sides[0], sides[1], sides[0], sides[1]
+    if len(sides) == 4:
+        return sides[0], sides[1], sides[2], sides[3]
+    raise ValueError(f"{operation}: padding must have 1, 2 or 4 numbers, got {padding!r}")
+
+
+def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
+    """Return a grey value or three colour values within [0, 255]."""
+    values = (fill_value,) if isinstance(fill_value, int) else fill_value
+    if not isinstance(values, tuple) or len(values) not in (1, 3) or any(not isinstance(v, int) for v in values):
+        raise TypeError(f"{operation}: fill_value must be an integer or a tuple of three, got {fill_value!r}")
+    if any(not 0 <= v <= 255 for v in values):
+        raise ValueError(f"{operation}: fill_value must be within [0, 255], got {fill_value!r}")
+    return values[0] if len(values) == 1 else (values[0], values[1], values[2])
+
+
+def check_border(operation: str, padding_mode: Any) -> Border:
+    """Return a Border; raise TypeError otherwise."""
+    if not isinstance(padding_mode, Border):
+        raise TypeError(
+            f"{operation}: padding_mode must be a Border, got {padding_mode!r} of type {type(padding_mode).__name__}"
+        )
+    return padding_mode
