@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Optional, TypeVar
 from weakref import WeakKeyDictionary
 
-from mycel.base import locks
+from mycel.base import config, locks
 from mycel.engines.base import Engine, Entry, Sized, current
 from mycel.ir.graph import Graph
 from mycel.transforms.specialize import concrete, specialize
@@ -63,6 +63,14 @@ class Specialized(BySizes[Entry], Sized):
 
 
 _programs: WeakKeyDictionary[Graph, Sized] = WeakKeyDictionary()
+
+
+def _on_settings(options: Any) -> None:
+    if not config.COMPILED_ANEW.isdisjoint(options):
+        _programs.clear()
+
+
+config.listeners.append(_on_settings)
 
 
 def programs_of(graph: Graph) -> Sized:

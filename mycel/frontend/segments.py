@@ -21,6 +21,7 @@ from typing import Any, Optional, TypeVar
 
 import numpy as np
 
+from mycel.base import config
 from mycel.base.errors import CompileError, NeedsValue, Unsupported
 from mycel.core.context import Context
 from mycel.core.tensor import Tensor, make
@@ -362,6 +363,14 @@ def _costly(node: Node) -> bool:
 _CHEAP = frozenset(("constant", "reshape", "transpose", "broadcast_to", "slice", "iota"))
 _programs: OrderedDict[str, tuple[Graph, Any]] = OrderedDict()
 _numbers: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
+
+
+def _on_settings(options: Any) -> None:
+    if not config.COMPILED_ANEW.isdisjoint(options):
+        _programs.clear()
+
+
+config.listeners.append(_on_settings)
 
 
 def _program(graph: Graph) -> Callable[..., Any]:
