@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from pygments.lexers.special import TextLexer
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 HERE = Path(__file__).resolve().parent
@@ -91,4 +92,6 @@ def setup(app: Any) -> dict[str, Any]:
     for stale in set(folder.rglob("*.rst")) - written:
         stale.unlink()
     app.add_post_transform(Links)
+    # Pictures are text here: what would draw them is fetched from elsewhere.
+    app.add_lexer("mermaid", TextLexer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

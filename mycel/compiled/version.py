@@ -261,9 +261,9 @@ def _on_settings(options: Any) -> None:
     if not config.COMPILED_ANEW.isdisjoint(options):
         for version in list(_with_program):
             version.program = None
-            for owner in (version, version.symbolic):
-                if owner is not None:
-                    owner.phases = None
+            version.phases = None
+            if version.symbolic is not None:
+                version.symbolic.phases = version.symbolic.programs = None
 
 
 config.listeners.append(_on_settings)

@@ -27,6 +27,7 @@ from mycel.prims.positions import positions
 
 if TYPE_CHECKING:
     from mycel.compiled.version import Version
+    from mycel.engines.base import Sized
 
 __all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
 
@@ -84,19 +85,25 @@ class Symbolic:
     """A version with symbols: what it takes to serve a call, and its programs."""
 
     def __init__(self, version: Version, plan: Plan) -> None:
-        from mycel.engines.select import engine
-        from mycel.engines.sizes import programs_of
-        from mycel.transforms.specialize import specialize
-
         self.version, self.plan = version, plan
         self.bind = Binder(plan.types)
         self.holds_for = plan.decisions.condition()
         self.pinned = {name: plan.sizes[name] for name in sorted(plan.pinned())}
-        # Before the program pinned a symbol, its size was written as the symbol; from then on, as the number.
-        graph = specialize(version.graph, self.pinned) if self.pinned else version.graph
-        alone = version.aliases or self.pinned
-        self.programs = engine().sized(graph, version.aliases) if alone else programs_of(graph)
+        self.programs: Optional[Sized] = None
         self.phases: Any = None
+
+    def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
+        """The program for actual sizes."""
+        from mycel.engines.select import engine
+        from mycel.engines.sizes import programs_of
+        from mycel.transforms.specialize import specialize
+
+        if self.programs is None:
+            # Before the program pinned a symbol, its size was written as the symbol; from then on, as the number.
+            graph, aliases = self.version.graph, self.version.aliases
+            graph = specialize(graph, self.pinned) if self.pinned else graph
+            self.programs = engine().sized(graph, aliases) if aliases or self.pinned else programs_of(graph)
+        return self.programs.entry({n: size for n, size in sizes.items() if n not in self.pinned})
 
     def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
         """The sizes of the symbols for a call of these types; None where this version does not serve it."""
@@ -270,8 +277,5 @@ def compiled(version: Version) -> Callable[..., Any]:
         return lambda *given: phases.run(given, sizes)
     if nonfinite.is_on():
         return compile_graph(specialize(version.graph, version.sizes), version.aliases)
-    symbolic = version.symbolic
-    entry: Callable[..., Any] = symbolic.programs.entry(
-        {n: size for n, size in version.sizes.items() if n not in symbolic.pinned}
-    )
-    return entry
+    symbolic: Symbolic = version.symbolic
+    return symbolic.entry(version.sizes)
