@@ -6,7 +6,7 @@ import os
 import pathlib
 from typing import Any
 
-from mycel.base import locks
+from mycel.base import arguments, locks
 
 __all__ = [
     "GRAPH_MODE",
@@ -104,10 +104,10 @@ def _check(name: str, value: Any) -> None:
         raise ValueError(f"set_context: device_target {value!r} is not available in this build; it runs on 'CPU'")
     if name == "jit_syntax_level" and value not in (STRICT, COMPATIBLE, LAX):
         raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
-    if name == "runtime_num_threads" and (not isinstance(value, int) or value < 0):
-        raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
-    if name in ("enable_compile_cache", "wide_intermediates") and not isinstance(value, bool):
-        raise ValueError(f"set_context: {name} must be True or False, not {value!r}")
+    if name == "runtime_num_threads":
+        arguments.integer("set_context", name, value, 0, flags=True, numpy=False, error=ValueError)
+    if name in ("enable_compile_cache", "wide_intermediates"):
+        arguments.flag("set_context", name, value, error=ValueError)
     if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
         raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
     if name == "max_device_memory" and value is not None:
@@ -115,14 +115,14 @@ def _check(name: str, value: Any) -> None:
             memory_size(value)
         except ValueError as error:
             raise ValueError(f"set_context: max_device_memory: {error}") from None
-    if name == "auto_tune_mode" and value not in TUNE_MODES:
-        raise ValueError(f"set_context: auto_tune_mode must be one of {', '.join(TUNE_MODES)}, not {value!r}")
-    if name == "compile_cache_path" and not isinstance(value, str):
-        raise ValueError(f"set_context: compile_cache_path must be a string, not {value!r}")
+    if name == "auto_tune_mode":
+        arguments.one_of("set_context", name, value, TUNE_MODES)
+    if name == "compile_cache_path":
+        arguments.text("set_context", name, value, error=ValueError)
 
 
 def memory_size(text: str) -> int:
-    """The bytes that a size such as "2GB" or "1.5GB" means.
+    """Count the bytes that a size such as "2GB" or "1.5GB" means.
 
     >>> memory_size("1.5GB") == 3 << 29
     True
@@ -171,7 +171,7 @@ def set_context(**options: Any) -> None:
 
 
 def get_context(attr_key: str) -> Any:
-    """The value of one setting; ValueError for a name that does not exist.
+    """Return the value of one setting; ValueError for a name that does not exist.
 
     >>> import mycel as ms
     >>> ms.get_context("device_target")
@@ -186,7 +186,10 @@ def get_context(attr_key: str) -> Any:
 
 
 def cache_directory() -> pathlib.Path:
-    """Where compiled objects are kept: MYCEL_CACHE, the `compile_cache_path` option, or the user's cache folder."""
+    """Find where compiled objects are kept.
+
+    That is MYCEL_CACHE, the `compile_cache_path` option, or the user's cache folder.
+    """
     chosen = os.environ.get("MYCEL_CACHE") or _context["compile_cache_path"]
     if chosen:
         return pathlib.Path(chosen)
