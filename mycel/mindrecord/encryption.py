@@ -1,7 +1,8 @@
-"""Encrypted record files: a key, and a pair of functions that encrypt and decrypt a file.
+"""Encrypt record files by a key and a pair of functions.
 
-An encrypted file is what the function wrote, four zero bytes, the mode's name in seven letters, and the word ENCRYPT. Decrypted copies live in a temporary folder, readable
-by their owner alone, for as long as a reader is open.
+An encrypted file is what the function wrote, four zero bytes, the mode's name in seven letters, and
+the word ENCRYPT. Decrypted copies live in a temporary folder, readable by their owner alone, for as
+long as a reader is open.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from typing import IO, Any, Union
 
+from mycel.base import arguments
 from mycel.base.atomic_files import Draft
 from mycel.base.errors import Unsupported
 
@@ -23,12 +25,14 @@ _settings: dict[str, Any] = {"key": None, "encrypt": "AES-GCM", "decrypt": None}
 
 
 def set_enc_key(enc_key: str | None) -> None:
-    """Encrypt the record files that are written from now on, and decrypt those read, with this key of 16, 24 or 32 letters; None: neither.
+    """Encrypt record files written from now on, and decrypt those read, with a key.
+
+    It has 16, 24 or 32 letters; None stands for no encryption.
 
     Raises ValueError for other keys.
     """
-    if enc_key is not None and not isinstance(enc_key, str):
-        raise ValueError(f"set_enc_key: the key must be text, got {type(enc_key).__name__}")
+    if enc_key is not None:
+        arguments.text("set_enc_key", "the key", enc_key, error=ValueError)
     if enc_key is not None and len(enc_key) not in (16, 24, 32):
         raise ValueError(f"set_enc_key: the key must have 16, 24 or 32 letters, got {len(enc_key)}")
     _settings["key"] = enc_key
@@ -36,34 +40,36 @@ def set_enc_key(enc_key: str | None) -> None:
 
 def _check_mode(operation: str, mode: Any) -> Any:
     if not callable(mode) and mode != "AES-GCM":
-        raise ValueError(f"{operation}: expected a function or 'AES-GCM', got {mode!r}")
+        raise arguments.wrong_value(operation, "the mode", "a function or 'AES-GCM'", mode)
     return mode
 
 
 def set_enc_mode(enc_mode: Mode = "AES-GCM") -> None:
     """Say how to encrypt: a function of (open file, its size, open file to write, key).
 
-    "AES-GCM" is taken, but files cannot be written with it: Mycel has no cipher of its own. Raises ValueError for other values.
+    "AES-GCM" is taken, but files cannot be written with it: Mycel has no cipher of its own. Raises
+    ValueError for other values.
     """
     _settings["encrypt"] = _check_mode("set_enc_mode", enc_mode)
 
 
 def set_dec_mode(dec_mode: Mode | None = "AES-GCM") -> None:
-    """Say how to decrypt: a function of (open file, its size, open file to write, key), or None for what `set_enc_mode` says.
+    """Say how to decrypt: a function of (open file, its size, open file to write, key).
 
-    The size leaves out the word at the file's end; the eleven bytes before it are not the function's own either. Raises ValueError for other values.
+    None stands for what `set_enc_mode` says. The size leaves out the word at the file's end; the
+    eleven bytes before it are not the function's own either. Raises ValueError for other values.
     """
     _settings["decrypt"] = None if dec_mode is None else _check_mode("set_dec_mode", dec_mode)
 
 
 def encryption_key() -> str | None:
-    """The key, or None."""
+    """Return the key, or None."""
     key: str | None = _settings["key"]
     return key
 
 
 def encrypted(draft: Draft) -> Draft:
-    """A draft that holds what another does, encrypted where a key is set; the other is discarded then."""
+    """Encrypt a draft where a key is set: a new one is returned, and the old one discarded."""
     key = encryption_key()
     if key is None:
         return draft
@@ -81,7 +87,7 @@ def encrypted(draft: Draft) -> Draft:
 
 
 def encryption_function() -> Function:
-    """The function that encrypts; Unsupported where it is the built-in cipher."""
+    """Return the function that encrypts; Unsupported where it is the built-in cipher."""
     mode = _settings["encrypt"]
     if not callable(mode):
         raise Unsupported(
@@ -92,13 +98,16 @@ def encryption_function() -> Function:
 
 
 class Plain:
-    """Record files as plain files: themselves, or decrypted copies that `close` removes."""
+    """Give record files as plain files: themselves, or decrypted copies that `close` removes."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def path(self, path: str) -> str:
-        """Where the plain content of a file is; RuntimeError where it is encrypted and no key is set, or the other way round."""
+        """Find the plain content of a file.
+
+        Raises RuntimeError where it is encrypted and no key is set, or the other way round.
+        """
         with open(path, "rb") as handle:
             size = os.path.getsize(path)
             handle.seek(max(0, size - len(_END) - len(_OWN)))

@@ -1,4 +1,4 @@
-"""The checks of names, schemas and rows that go into record files."""
+"""Check names, schemas and rows that go into record files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import log
+from mycel.base import arguments, log
 from mycel.mindrecord.errors import MRMInvalidSchemaError, MRMValidateDataError, ParamTypeError, ParamValueError
 from mycel.mindrecord.layout import ARRAY_TYPES, FIELD_NAME, PLAIN_TYPES
 from mycel.mindrecord.packing import Field, Schema
@@ -21,28 +21,26 @@ _TAKES: dict[str, tuple[str, ...]] = {
 
 
 def check_filename(path: Any) -> str:
-    """The path of a file that may be a record file; ParamValueError otherwise."""
-    if not isinstance(path, str) or not path:
-        raise ParamValueError(f"a file name must be text that is not empty, got {path!r}")
-    name = os.path.basename(path)
+    """Check for the path of a file that may be a record file; ParamValueError otherwise."""
+    text = arguments.text("mindrecord", "a file name", path, empty=False, error=ParamValueError)
+    name = os.path.basename(text)
     if not name:
         raise ParamValueError(f"the file name {path!r} ends in '/'")
     if set(name) & _FORBIDDEN or name != name.strip(" "):
         raise ParamValueError(
             f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a space"
         )
-    return path
+    return text
 
 
-def check_consumers(num_consumer: Any) -> None:
-    """ParamValueError unless this is a number of readers, which is at most the number of processors."""
+def check_consumers(owner: str, num_consumer: Any) -> None:
+    """Check for a number of readers, at most one for each processor; ParamValueError otherwise."""
     most = max(os.cpu_count() or 1, 4)
-    if isinstance(num_consumer, bool) or not isinstance(num_consumer, int) or not 1 <= num_consumer <= most:
-        raise ParamValueError(f"num_consumer must be an integer within [1, {most}], got {num_consumer!r}")
+    arguments.integer(owner, "num_consumer", num_consumer, 1, most, numpy=False, error=ParamValueError)
 
 
 def check_schema(content: Any) -> Schema:
-    """A copy of a schema; MRMInvalidSchemaError where it is none."""
+    """Copy a schema; MRMInvalidSchemaError where it is none."""
     if not isinstance(content, dict) or not content:
         raise MRMInvalidSchemaError(f"expected a dictionary of fields, at least one, got {content!r}")
     for name, field in content.items():
@@ -63,7 +61,7 @@ def check_schema(content: Any) -> Schema:
 
 
 def _mismatch(row: Mapping[str, Any], schema: Mapping[str, Field]) -> str | None:
-    """What is wrong with a row, None if nothing."""
+    """Say what is wrong with a row; None if nothing is."""
     for name, field in schema.items():
         if name not in row:
             return f"there is no field {name!r}"
@@ -86,9 +84,10 @@ def _mismatch(row: Mapping[str, Any], schema: Mapping[str, Field]) -> str | None
 
 
 def valid_rows(rows: Any, schema: Mapping[str, Field]) -> list[dict[str, Any]]:
-    """The rows that match the schema; of each of the others the log tells why it is left out.
+    """Choose the rows that match the schema; the log tells why each of the others is left out.
 
-    Raises ParamTypeError for what are no rows, MRMValidateDataError for integers beyond their type, and RuntimeError where no row is left.
+    Raises ParamTypeError for what are no rows, MRMValidateDataError for integers beyond their type,
+    and RuntimeError where no row is left.
     """
     if not isinstance(rows, list):
         raise ParamTypeError("raw_data", "list")
@@ -115,12 +114,15 @@ def valid_rows(rows: Any, schema: Mapping[str, Field]) -> list[dict[str, Any]]:
 
 
 def plain_value(value: Any) -> Any:
-    """A number as Python's own."""
+    """Make a number one of Python's own."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def check_columns(columns: Sequence[str] | None, schema: Mapping[str, Field]) -> list[str] | None:
-    """The names of columns that are to be read; None for all. ParamTypeError or ParamValueError where they are not fields."""
+    """Check the names of columns to read, None for all.
+
+    Raises ParamTypeError or ParamValueError where they are not fields.
+    """
     if not columns:
         return None
     if not isinstance(columns, list) or any(not isinstance(name, str) for name in columns):
