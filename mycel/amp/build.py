@@ -7,6 +7,7 @@ from typing import Any, Optional
 from mycel import nn
 from mycel.amp.levels import LEVELS, auto_mixed_precision, get_black_list, keep_wide
 from mycel.amp.managers import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
@@ -49,12 +50,10 @@ def build_train_network(
     >>> loss.dtype, float(scale)
     (mindspore.float32, 16777216.0)
     """
-    if not isinstance(network, Cell):
-        raise TypeError(f"build_train_network: network must be a Cell, not {type(network).__name__}")
+    arguments.instance("build_train_network", "network", network, Cell)
     if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "parameters"):
         raise TypeError(f"build_train_network: optimizer must be an Optimizer, not {type(optimizer).__name__}")
-    if level not in LEVELS:
-        raise ValueError(f"build_train_network: level must be one of {', '.join(LEVELS)}, not {level!r}")
+    arguments.one_of("build_train_network", "level", level, LEVELS)
     if boost_level != "O0":
         raise Unsupported(f"build_train_network: boost_level {boost_level!r} is not supported; leave it at 'O0'")
     for name in kwargs:
@@ -62,16 +61,12 @@ def build_train_network(
             raise ValueError(f"build_train_network: unknown option {name!r}; the options are {', '.join(_OPTIONS)}")
     _set_precision(network, level, kwargs)
     if loss_fn is not None:
-        if not isinstance(loss_fn, Cell):
-            raise TypeError(f"build_train_network: loss_fn must be a Cell, not {type(loss_fn).__name__}")
+        arguments.instance("build_train_network", "loss_fn", loss_fn, Cell)
         network = nn.WithLossCell(network, loss_fn) if level == "O0" and not kwargs else WideLoss(network, loss_fn)
     manager: Any = kwargs.get("loss_scale_manager", DynamicLossScaleManager() if level == "O2" else None)
     if manager is None:
         return nn.TrainOneStepCell(network, optimizer).set_train()
-    if not isinstance(manager, LossScaleManager):
-        raise TypeError(
-            f"build_train_network: loss_scale_manager must be a LossScaleManager, not {type(manager).__name__}"
-        )
+    arguments.instance("build_train_network", "loss_scale_manager", manager, LossScaleManager)
     update = manager.get_update_cell()
     if update is None:
         scale = manager.get_loss_scale()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import nn, ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.cells.cell import Cell
@@ -58,8 +59,7 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = D.fl
     >>> net(ms.ops.ones((2, 3))).dtype, net[0].weight.dtype
     (mindspore.float32, mindspore.float32)
     """
-    if amp_level not in LEVELS:
-        raise ValueError(f"auto_mixed_precision: amp_level must be one of {', '.join(LEVELS)}, not {amp_level!r}")
+    arguments.one_of("auto_mixed_precision", "amp_level", amp_level, LEVELS)
     _check("auto_mixed_precision", network, dtype)
     if amp_level == "O1":
         _narrow(network, get_white_list(), dtype)
@@ -88,25 +88,23 @@ def custom_mixed_precision(
     if (white_list is None) == (black_list is None):
         raise ValueError("custom_mixed_precision: give either white_list or black_list, and not both")
     name, given = ("white_list", white_list) if black_list is None else ("black_list", black_list)
-    if not isinstance(given, list):
-        raise TypeError(f"custom_mixed_precision: {name} must be a list of classes, not {type(given).__name__}")
-    for member in given:
+    classes = arguments.instance("custom_mixed_precision", name, given, list, "a list of classes")
+    for member in classes:
         if not isinstance(member, type):
-            raise TypeError(f"custom_mixed_precision: the members of {name} must be classes, not {member!r}")
+            raise arguments.wrong_type("custom_mixed_precision", f"the members of {name}", "classes", member)
         if black_list is not None and not issubclass(member, Cell):
             raise ValueError(
                 f"custom_mixed_precision: {name} takes layers, not {member.__name__}; keep an operation in float32 by a white_list without it"
             )
     if black_list is None:
-        _narrow(network, given, dtype)
+        _narrow(network, classes, dtype)
     else:
-        _narrow_but(network, given, dtype)
+        _narrow_but(network, classes, dtype)
     return network
 
 
 def _check(function: str, network: Any, dtype: Any) -> None:
-    if not isinstance(network, Cell):
-        raise TypeError(f"{function}: the network must be a Cell, not {type(network).__name__}")
+    arguments.instance(function, "the network", network, Cell)
     if dtype not in (D.float16, D.bfloat16):
         raise ValueError(f"{function}: dtype must be float16 or bfloat16, not {dtype!r}")
 

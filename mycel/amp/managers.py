@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
-from mycel.nn import checks
 from mycel.nn.loss_scale import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 
 __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
@@ -36,7 +36,7 @@ class FixedLossScaleManager(LossScaleManager):
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:
-        checks.number("FixedLossScaleManager", "loss_scale", loss_scale, at_least=1)
+        arguments.number("FixedLossScaleManager", "loss_scale", loss_scale, at_least=1)
         self._loss_scale = loss_scale
         self._drop_overflow_update = bool(drop_overflow_update)
 
@@ -70,10 +70,10 @@ class DynamicLossScaleManager(LossScaleManager):
 
     def __init__(self, init_loss_scale: float = 2**24, scale_factor: float = 2, scale_window: int = 2000) -> None:
         name = "DynamicLossScaleManager"
-        checks.number(name, "init_loss_scale", init_loss_scale, at_least=1)
-        checks.number(name, "scale_factor", scale_factor, above=0)
+        arguments.number(name, "init_loss_scale", init_loss_scale, at_least=1)
+        arguments.number(name, "scale_factor", scale_factor, above=0)
         self.loss_scale, self.scale_factor = init_loss_scale, scale_factor
-        self.scale_window = checks.integer(name, "scale_window", scale_window, 1)
+        self.scale_window = arguments.integer(name, "scale_window", scale_window, 1)
         self.increase_ratio: float = scale_factor
         self.decrease_ratio = 1 / scale_factor
         self.cur_iter = 1

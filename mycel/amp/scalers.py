@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.tree import flatten, map_leaves
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.loss_scale import finite
 from mycel.nn.state import store
 from mycel.ops.operations.primitive import Primitive
@@ -89,8 +89,8 @@ class DynamicLossScaler(LossScaler):
 
     def __init__(self, scale_value: Any, scale_factor: int, scale_window: int) -> None:
         self.scale_value = _scale_parameter("DynamicLossScaler", scale_value)
-        self.scale_window = checks.integer("DynamicLossScaler", "scale_window", scale_window, 1)
-        self.scale_factor = checks.integer("DynamicLossScaler", "scale_factor", scale_factor, 1)
+        self.scale_window = arguments.integer("DynamicLossScaler", "scale_window", scale_window, 1)
+        self.scale_factor = arguments.integer("DynamicLossScaler", "scale_factor", scale_factor, 1)
         self.counter = Parameter(Tensor(0, D.int32), name="counter")
 
     def scale(self, inputs: Any) -> Any:
@@ -124,8 +124,7 @@ def all_finite(inputs: Any) -> Tensor:
     """
     leaves = flatten(inputs)[0]
     for leaf in leaves:
-        if not isinstance(leaf, Tensor):
-            raise TypeError(f"all_finite: the inputs must be tensors, not {type(leaf).__name__}")
+        arguments.instance("all_finite", "the inputs", leaf, Tensor, "tensors")
     return finite(leaves)
 
 

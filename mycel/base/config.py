@@ -6,7 +6,7 @@ import os
 import pathlib
 from typing import Any
 
-from mycel.base import locks
+from mycel.base import arguments, locks
 
 __all__ = [
     "GRAPH_MODE",
@@ -106,10 +106,10 @@ def _check(name: str, value: Any) -> None:
         raise ValueError(f"set_context: device_target {value!r} is not available in this build; it runs on 'CPU'")
     if name == "jit_syntax_level" and value not in (STRICT, COMPATIBLE, LAX):
         raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
-    if name == "runtime_num_threads" and (not isinstance(value, int) or value < 0):
-        raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
-    if name in ("enable_compile_cache", "wide_intermediates") and not isinstance(value, bool):
-        raise ValueError(f"set_context: {name} must be True or False, not {value!r}")
+    if name == "runtime_num_threads":
+        arguments.integer("set_context", name, value, 0, flags=True, numpy=False, error=ValueError)
+    if name in ("enable_compile_cache", "wide_intermediates"):
+        arguments.flag("set_context", name, value, error=ValueError)
     if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
         raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
     if name == "max_device_memory" and value is not None:
@@ -117,10 +117,10 @@ def _check(name: str, value: Any) -> None:
             memory_size(value)
         except ValueError as error:
             raise ValueError(f"set_context: max_device_memory: {error}") from None
-    if name == "auto_tune_mode" and value not in TUNE_MODES:
-        raise ValueError(f"set_context: auto_tune_mode must be one of {', '.join(TUNE_MODES)}, not {value!r}")
-    if name == "compile_cache_path" and not isinstance(value, str):
-        raise ValueError(f"set_context: compile_cache_path must be a string, not {value!r}")
+    if name == "auto_tune_mode":
+        arguments.one_of("set_context", name, value, TUNE_MODES)
+    if name == "compile_cache_path":
+        arguments.text("set_context", name, value, error=ValueError)
 
 
 def memory_size(text: str) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.atomic_files import write
 from mycel.base.decompression import Inflated
 
@@ -99,8 +100,7 @@ def write_idx(path: str | os.PathLike[str], array: np.ndarray[Any, np.dtype[Any]
     Equal arrays give equal bytes. Raises TypeError for types that IDX does not have: it has uint8,
     int8, int16, int32, float32 and float64.
     """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"write_idx: takes a NumPy array, not {type(array).__name__}")
+    arguments.instance("write_idx", "array", array, np.ndarray)
     wanted = array.dtype.newbyteorder(">")
     codes = [code for code, name in _TYPES.items() if np.dtype(name) == wanted]
     if not codes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mycel.base import config
+from mycel.base import arguments, config
 from mycel.base.log import logger
 
 __all__ = ["JitConfig", "check_options", "is_strict", "set_recursion_limit"]
@@ -34,7 +34,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class JitConfig:
-    """Options of compilation for `Cell.set_jit_config`, kept in `jit_config_dict`.
+    """Keep options of compilation for `Cell.set_jit_config` in `jit_config_dict`.
 
     `jit_syntax_level` "STRICT" makes it an error where a Cell cannot be one graph, "LAX" or ""
     runs it in segments. The other options have no effect here. Raises ValueError for a value that
@@ -72,12 +72,10 @@ def check_options(what: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError or TypeError for a wrong value; log an option that changes nothing."""
     for name, value in options.items():
         allowed = _ALLOWED.get(name)
-        if allowed is not None and (not isinstance(value, str) or value not in allowed):
-            raise ValueError(f"{what}: {name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+        if allowed is not None:
+            arguments.one_of(what, name, value, allowed)
         if name in _TYPES and not isinstance(value, _TYPES[name]):
-            raise TypeError(
-                f"{what}: {name} must be a {_TYPES[name][0].__name__}, not {type(value).__name__} ({value!r})"
-            )
+            raise arguments.wrong_type(what, name, f"a {_TYPES[name][0].__name__}", value)
         if name == "jit_config":
             _dict_of(what, value)
         elif name == "jit_syntax_level":
@@ -95,7 +93,7 @@ def _dict_of(what: str, value: Any) -> Mapping[str, Any]:
         return value.jit_config_dict
     if isinstance(value, Mapping):
         return value
-    raise TypeError(f"{what}: jit_config must be a JitConfig, not {type(value).__name__}")
+    raise arguments.wrong_type(what, "jit_config", "a JitConfig", value)
 
 
 def is_strict(options: Mapping[str, Any], function: Any) -> bool:
@@ -126,8 +124,5 @@ def set_recursion_limit(recursion_limit: int = 1000) -> None:
     >>> import mycel as ms
     >>> ms.set_recursion_limit(2000)
     """
-    if isinstance(recursion_limit, bool) or not isinstance(recursion_limit, int):
-        raise TypeError(f"set_recursion_limit: the limit must be an int, not {type(recursion_limit).__name__}")
-    if recursion_limit <= 0:
-        raise ValueError(f"set_recursion_limit: the limit must be greater than 0, not {recursion_limit}")
+    arguments.integer("set_recursion_limit", "the limit", recursion_limit, 1, numpy=False)
     config.set_context(max_call_depth=recursion_limit)

@@ -14,6 +14,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType, Type
 
@@ -117,8 +118,7 @@ class TensorType(ObjectType):
     __slots__ = ("_element",)
 
     def __init__(self, element: Optional[DType] = None) -> None:
-        if element is not None and not isinstance(element, DType):
-            raise TypeError(f"TensorType: takes an element type such as mycel.float32, not {element!r}")
+        arguments.optional("TensorType", "element", element, DType, "an element type such as mycel.float32")
         self._element = element
         super().__init__(
             *("Tensor", "tensor") if element is None else (f"Tensor[{element}]", f"tensor[{element.name}]")
@@ -201,8 +201,7 @@ def pytype_to_dtype(obj: type) -> Any:
     >>> pytype_to_dtype(float).name
     'float64'
     """
-    if not isinstance(obj, type):
-        raise TypeError(f"pytype_to_dtype: takes a type such as int, not {obj!r}")
+    arguments.instance("pytype_to_dtype", "obj", obj, type, "a type such as int")
     if obj is float:
         return D.float64
     try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
-from mycel.nn import LARS, Optimizer, checks
+from mycel.nn import LARS, Optimizer
 
 __all__ = ["OptimizerProcess", "ParameterProcess"]
 
@@ -29,8 +30,7 @@ class OptimizerProcess:
     """
 
     def __init__(self, opt: Optimizer) -> None:
-        if not isinstance(opt, Optimizer):
-            raise TypeError(f"OptimizerProcess: opt must be an Optimizer, not {type(opt).__name__}")
+        arguments.instance("OptimizerProcess", "opt", opt, Optimizer)
         self.lars_args = opt.init_args if isinstance(opt, LARS) else None
         self.single_opt: Any = opt.opt if isinstance(opt, LARS) else opt
         if self.lars_args is not None:
@@ -42,7 +42,7 @@ class OptimizerProcess:
         """The class of the layer that each parameter belongs to, by the parameter's ``id``."""
         return {
             id(p): type(cell).__name__
-            for _, cell in checks.cell("OptimizerProcess", "network", network).cells_and_names()
+            for _, cell in arguments.instance("OptimizerProcess", "network", network, Cell).cells_and_names()
             for p in cell.get_parameters(expand=False)
         }
 
@@ -96,8 +96,7 @@ class ParameterProcess:
         origin = _listed(origin_params)
         if not origin:
             raise ValueError("ParameterProcess: the parameter list is empty")
-        if not isinstance(origin[0], (dict, Parameter)):
-            raise TypeError(f"ParameterProcess: members must be Parameters or groups, not {type(origin[0]).__name__}")
+        arguments.instance("ParameterProcess", "members", origin[0], (dict, Parameter), "Parameters or groups")
         if isinstance(origin[0], Parameter):
             return [{"params": parameters}]
         waiting = {p.name: p for p in _parameters("ParameterProcess", parameters)}
@@ -117,10 +116,7 @@ class ParameterProcess:
         """Number parameters by `split_point`, the positions where a new part begins (by default the middle), as their `comm_fusion`."""
         if not isinstance(parameters, (list, tuple)) or not parameters:
             return parameters
-        if split_point is not None and not isinstance(split_point, (list, tuple)):
-            raise TypeError(
-                f"ParameterProcess: split_point must be a list of positions, not {type(split_point).__name__}"
-            )
+        arguments.optional("ParameterProcess", "split_point", split_point, (list, tuple), "a list of positions")
         points = list(split_point) if split_point else [len(parameters) // 2]
         for position, p in enumerate(_parameters("ParameterProcess", parameters)):
             self._parameter_indices += position in points

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.state import store
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
@@ -52,7 +52,7 @@ class GradientAccumulation(Cell):
 
     def __init__(self, max_accumulation_step: int, optimizer: Any) -> None:
         super().__init__()
-        self._max_accumulation_step = checks.integer(
+        self._max_accumulation_step = arguments.integer(
             "GradientAccumulation", "max_accumulation_step", max_accumulation_step, 1
         )
         if not isinstance(optimizer, Cell) or not hasattr(optimizer, "parameters"):

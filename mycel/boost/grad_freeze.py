@@ -11,12 +11,13 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.boost.grad_accumulation import GradientAccumulation
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import LARS, CellList, DistributedGradReducer, Identity, Optimizer, checks
+from mycel.nn import LARS, CellList, DistributedGradReducer, Identity, Optimizer
 from mycel.ops._operands import numbers, one_by_one
 
 __all__ = ["FreezeOpt", "GradientFreeze", "freeze_cell"]
@@ -41,8 +42,7 @@ class FreezeOpt(Cell):
         self, opt: Optimizer, train_parameter_groups: Any = None, train_strategy: Any = None
     ) -> None:  # fmt: skip
         super().__init__(auto_prefix=False)
-        if not isinstance(opt, Optimizer):
-            raise TypeError(f"FreezeOpt: opt must be an Optimizer, not {type(opt).__name__}")
+        arguments.instance("FreezeOpt", "opt", opt, Optimizer)
         if train_strategy is not None and train_parameter_groups is None:
             raise ValueError("FreezeOpt: train_strategy wants train_parameter_groups")
         groups = [list(opt.parameters)] if train_parameter_groups is None else train_parameter_groups
@@ -132,10 +132,10 @@ class GradientFreeze:
 
     def __init__(self, param_groups: int, freeze_type: int, freeze_p: float, total_steps: int) -> None:
         name = "GradientFreeze"
-        self._param_groups = checks.integer(name, "param_groups", param_groups, 1)
-        self._freeze_type = checks.integer(name, "freeze_type", freeze_type)
-        self._freeze_p = checks.number(name, "freeze_p", freeze_p, at_least=0)
-        self._total_steps = checks.integer(name, "total_steps", total_steps, 1)
+        self._param_groups = arguments.integer(name, "param_groups", param_groups, 1)
+        self._freeze_type = arguments.integer(name, "freeze_type", freeze_type)
+        self._freeze_p = arguments.number(name, "freeze_p", freeze_p, at_least=0)
+        self._total_steps = arguments.integer(name, "total_steps", total_steps, 1)
         if freeze_type not in (_CONTINUOUS, _INTERVAL) or freeze_p >= 1:
             raise ValueError(
                 f"{name}: freeze_type must be 0 or 1 and freeze_p below 1, not {freeze_type} and {freeze_p}"
@@ -148,10 +148,10 @@ class GradientFreeze:
         Blocks hold at least three parameters; biases and those of "bn" layers stay with what they follow.
         """
         name = "GradientFreeze"
-        checks.integer(name, "freeze_para_groups_number", freeze_para_groups_number, 1)
+        arguments.integer(name, "freeze_para_groups_number", freeze_para_groups_number, 1)
         one_by_one(name, "groups", freeze_para_groups_number)
         blocks: list[list[Parameter]] = [[]]
-        for p in checks.cell(name, "net", net).trainable_params():
+        for p in arguments.instance(name, "net", net, Cell).trainable_params():
             if len(blocks[-1]) >= 3 and "bn" not in p.name and "bias" not in p.name:
                 blocks.append([])
             blocks[-1].append(p)
@@ -165,9 +165,9 @@ class GradientFreeze:
     ) -> list[int]:
         """The optimizer of each step, for at least 1.01 times as many steps."""
         name = "GradientFreeze"
-        checks.integer(name, "parameter_groups_number", parameter_groups_number, 1)
-        checks.number(name, "freeze_p", freeze_p, at_least=0, below=1)
-        length = int(one_by_one(name, "steps", checks.integer(name, "total_steps", total_steps, 0), 16) * 1.01)
+        arguments.integer(name, "parameter_groups_number", parameter_groups_number, 1)
+        arguments.number(name, "freeze_p", freeze_p, at_least=0, below=1)
+        length = int(one_by_one(name, "steps", arguments.integer(name, "total_steps", total_steps, 0), 16) * 1.01)
         others = numbers(parameter_groups_number)[1:]
         if not len(others):
             return [0] * length
@@ -218,8 +218,7 @@ def freeze_cell(
     >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
     ()
     """
-    if not isinstance(optimizer, FreezeOpt):
-        raise TypeError(f"freeze_cell: optimizer must be a FreezeOpt, not {type(optimizer).__name__}")
+    arguments.instance("freeze_cell", "optimizer", optimizer, FreezeOpt)
     made: list[Cell] = []
     for one in optimizer.opts:
         reducer: Cell = DistributedGradReducer(one.parameters, mean, degree) if reducer_flag else Identity()

@@ -13,9 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
-import numpy as np
-
-from mycel.base import config
+from mycel.base import arguments, config
 from mycel.base.jit_config import JitConfig
 from mycel.base.log import logger
 from mycel.cells.conveniences import CellExtras
@@ -67,8 +65,7 @@ class Cell(CellHooks, CellState, CellExtras):
         own["_auto_prefix"] = auto_prefix
         own["_param_prefix"] = ""
         own["_tuples"] = {}
-        if flags is not None and not isinstance(flags, dict):
-            raise TypeError(f"{type(self).__name__}: flags must be a dictionary, not {type(flags).__name__}")
+        arguments.optional(type(self).__name__, "flags", flags, dict)
         own["_flags"] = dict(flags or {})
         own["training"] = False
         own["requires_grad"] = False
@@ -164,7 +161,7 @@ class Cell(CellHooks, CellState, CellExtras):
         if hasattr(self, param_name) and param_name not in self._params:
             raise KeyError(f"insert_param_to_cell: {type(self).__name__} already has an attribute {param_name!r}")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"insert_param_to_cell: {param_name!r} must be a Parameter, not {type(param).__name__}")
+            raise arguments.wrong_type("insert_param_to_cell", f"{param_name!r}", "a Parameter", param)
         if param is None:
             setattr(self, param_name, None)
         else:
@@ -173,16 +170,13 @@ class Cell(CellHooks, CellState, CellExtras):
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
         """Register a cell under a name, leaving its parameters' names; KeyError if the name is taken."""
-        if not isinstance(child_name, str):
-            raise TypeError(
-                f"insert_child_to_cell: the name must be a string, not {type(child_name).__name__} ({child_name!r})"
-            )
+        arguments.text("insert_child_to_cell", "the name", child_name)
         if not child_name:
             raise KeyError("insert_child_to_cell: the name must not be empty")
         if hasattr(self, child_name) and child_name not in self._cells:
             raise KeyError(f"insert_child_to_cell: {type(self).__name__} already has an attribute {child_name!r}")
         if not isinstance(child_cell, Cell):
-            raise TypeError(f"insert_child_to_cell: {child_name!r} must be a Cell, not {type(child_cell).__name__}")
+            raise arguments.wrong_type("insert_child_to_cell", f"{child_name!r}", "a Cell", child_cell)
         state_epoch.value += 1
         self._cells[child_name] = self.__dict__[child_name] = child_cell
 
@@ -193,7 +187,7 @@ class Cell(CellHooks, CellState, CellExtras):
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"register_buffer: {type(self).__name__} already has an attribute {name!r}")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"register_buffer: {name!r} must be a Tensor or None, not {type(tensor).__name__}")
+            raise arguments.wrong_type("register_buffer", f"{name!r}", "a Tensor or None", tensor)
         if persistent:
             self.__dict__.get("_transient", set()).discard(name)
         else:
@@ -316,8 +310,7 @@ class Cell(CellHooks, CellState, CellExtras):
 
         TypeError for what is no JitConfig. Later calls are logged and change nothing, as in MindSpore.
         """
-        if not isinstance(jit_config, JitConfig):
-            raise TypeError(f"set_jit_config: takes a JitConfig, not {type(jit_config).__name__}")
+        arguments.instance("set_jit_config", "jit_config", jit_config, JitConfig)
         if self.__dict__.get("_jit_config"):
             logger.warning("%s.set_jit_config: the options were set before, and stay as they are", type(self).__name__)
             return
@@ -325,8 +318,7 @@ class Cell(CellHooks, CellState, CellExtras):
 
     def set_train(self, mode: bool = True) -> Cell:
         """Set `training` here and in all inner cells; the cell itself."""
-        if not isinstance(mode, (int, np.bool_)):
-            raise TypeError(f"set_train: mode must be True or False, not {mode!r}")
+        arguments.flag("set_train", "mode", mode, integers=True)
         mode = bool(mode)
         for _, cell in self.cells_and_names():
             if cell.training is not mode:
@@ -539,8 +531,7 @@ class GraphCell(Cell):
 
     def __init__(self, graph: Any, params_init: Any = None, obf_random_seed: Any = None) -> None:
         super().__init__(auto_prefix=False)
-        if not callable(graph):
-            raise TypeError(f"GraphCell: graph must be a function of tensors or a Cell, not {type(graph).__name__}")
+        arguments.function("GraphCell", "graph", graph, "a function of tensors or a Cell")
         if obf_random_seed is not None:
             raise ValueError("GraphCell: obfuscated graphs are not supported; leave obf_random_seed out")
         self.graph = graph

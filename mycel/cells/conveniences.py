@@ -9,6 +9,7 @@ from collections import OrderedDict
 from enum import Enum
 from typing import Any, Optional, TypeVar, Union
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.precision import Precision
 from mycel.core.tensor import Tensor
@@ -42,8 +43,7 @@ class CellExtras:
 
     @phase.setter
     def phase(self, value: str) -> None:
-        if not isinstance(value, str):
-            raise TypeError(f"Cell.phase: takes a string, not {value!r}")
+        arguments.text("Cell.phase", "value", value)
         self.__dict__["_phase"] = value
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
@@ -187,8 +187,7 @@ class CellExtras:
 
     def set_mixed_precision_type(self, type: MixedPrecisionType) -> None:
         """Compute in a type, here and not in inner Cells, as `to_float` does with them. TypeError for what is no `MixedPrecisionType`."""
-        if not isinstance(type, MixedPrecisionType):
-            raise TypeError(f"set_mixed_precision_type: takes a MixedPrecisionType, not {type!r}")
+        arguments.instance("set_mixed_precision_type", "type", type, MixedPrecisionType)
         kind = _TYPES.get(type)
         self._cast_to = None if kind is None else Precision(kind)
 
@@ -230,11 +229,7 @@ class CellExtras:
         return int(self.__dict__[f"_{name}"])
 
     def _set_mark(self, name: str, value: Any) -> None:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name}: must be an int, not {type(value).__name__}")
-        if value < 0:
-            raise ValueError(f"{name}: must be at least 0, not {value}")
-        self.__dict__[f"_{name}"] = value
+        self.__dict__[f"_{name}"] = arguments.integer("Cell", name, value, 0, numpy=False)
 
     @property
     def parameter_layout_dict(self) -> dict[str, Any]:
@@ -248,8 +243,7 @@ class CellExtras:
 
     def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Any:
         """Set every trainable parameter's `comm_fusion`, which has no effect in one process; the cell itself. ValueError for negative numbers."""
-        if not isinstance(fusion_type, int) or isinstance(fusion_type, bool) or fusion_type < 0:
-            raise ValueError(f"set_comm_fusion: fusion_type must be an integer from 0 on, not {fusion_type!r}")
+        arguments.integer("set_comm_fusion", "fusion_type", fusion_type, 0, numpy=False, error=ValueError)
         cells: Any = self
         for parameter in cells.trainable_params(recurse):
             parameter.comm_fusion = fusion_type
@@ -257,8 +251,7 @@ class CellExtras:
 
     def set_broadcast_flag(self, mode: bool = True) -> Any:
         """The cell itself. It has no effect, as one process has nobody to send parameters to."""
-        if not isinstance(mode, bool):
-            raise TypeError(f"set_broadcast_flag: takes True or False, not {mode!r}")
+        arguments.flag("set_broadcast_flag", "mode", mode)
         return self
 
     def set_data_parallel(self) -> None:
@@ -269,8 +262,7 @@ class CellExtras:
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
         """The cell itself. It has no effect, as tensors are not divided among devices. TypeError for a strategy that is no tuple."""
-        if not isinstance(in_strategy, tuple):
-            raise TypeError(f"shard: in_strategy must be a tuple, not {type(in_strategy).__name__}")
+        arguments.instance("shard", "in_strategy", in_strategy, tuple)
         return self
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mycel.base import arguments
 from mycel.core import eager
 
 __all__ = ["CellHooks", "HookHandle", "WithKwargs", "state_epoch"]
@@ -56,8 +57,7 @@ class CellHooks:
 
     def _add_hook(self, table: str, hook: Any, prepend: bool = False) -> HookHandle:
         target = getattr(hook, "function", hook)
-        if not callable(target):
-            raise TypeError(f"a hook must be callable, not {type(target).__name__}")
+        arguments.function(type(self).__name__, "a hook", target)
         hooks = self.__dict__[table]
         key = max(hooks, default=-1) + 1
         hooks[key] = hook

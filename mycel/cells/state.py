@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 
 __all__ = ["CellState", "IncompatibleKeys"]
@@ -52,8 +53,7 @@ class CellState:
         >>> ms.nn.SequentialCell(ms.nn.ReLU()).get_sub_cell("0")
         ReLU()
         """
-        if not isinstance(target, str):
-            raise TypeError(f"get_sub_cell: target must be a string, not {type(target).__name__}")
+        arguments.text("get_sub_cell", "target", target)
         found: Any = self
         for name in target.split(".") if target else ():
             cells = found.__dict__["_cells"]
@@ -134,8 +134,7 @@ class CellState:
         >>> ms.nn.Dense(2, 3).load_state_dict(ms.nn.Dense(2, 3).state_dict())
         <All keys matched successfully>
         """
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(f"load_state_dict: takes a mapping, not {type(state_dict).__name__}")
+        arguments.mapping("load_state_dict", "state_dict", state_dict)
         missing: list[str] = []
         errors: list[str] = []
         used: set[str] = set()
@@ -197,8 +196,7 @@ class CellState:
         return list(self.__dict__.get(table, ()))
 
     def _add_state_hook(self, table: str, hook: Callable[..., Any]) -> _Handle:
-        if not callable(hook):
-            raise TypeError(f"a hook must be callable, not {type(hook).__name__}")
+        arguments.function(type(self).__name__, "a hook", hook)
         hooks = self.__dict__.setdefault(table, [])
         hooks.append(hook)
         return _Handle(hooks, hook)

@@ -12,8 +12,8 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from mycel.base import arguments, locks
 from mycel.base import dtype as D
-from mycel.base import locks
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.parameter import Parameter
@@ -73,8 +73,7 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin again with a seed (taken modulo 2**64); the generator itself. TypeError for what is no int."""
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-            raise TypeError(f"manual_seed: the seed must be an int, not {type(seed).__name__}")
+        arguments.integer("manual_seed", "the seed", seed)
         self._seed = int(seed)
         self.state._replace(Tensor.from_numpy(seed_state(int(seed))))
         return self

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Optional, Union
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.common.seed import get_seed, initializer_rng
 from mycel.core.parameter import initializers
@@ -69,8 +70,7 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} does not define _initialize(arr)")
 
     def __call__(self, arr: Array) -> None:
-        if not isinstance(arr, np.ndarray):
-            raise TypeError(f"{type(self).__name__}: fills a NumPy array, not {type(arr).__name__}")
+        arguments.instance(type(self).__name__, "arr", arr, np.ndarray)
         self._initialize(arr)
 
     def __repr__(self) -> str:
@@ -326,8 +326,7 @@ class XavierNormal(Initializer):
 class _He(Initializer):
     def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
         super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
-        if mode not in ("fan_in", "fan_out"):
-            raise ValueError(f"{type(self).__name__}: mode must be 'fan_in' or 'fan_out', not {mode!r}")
+        arguments.one_of(type(self).__name__, "mode", mode, ("fan_in", "fan_out"))
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
         _gain(type(self).__name__, nonlinearity, 0)
 
@@ -484,13 +483,10 @@ class VarianceScaling(Initializer):
         super().__init__(scale=scale, mode=mode, distribution=distribution)
         if not scale > 0:
             raise ValueError(f"VarianceScaling: scale must be positive, not {scale}")
-        if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(f"VarianceScaling: mode must be 'fan_in', 'fan_out' or 'fan_avg', not {mode!r}")
-        if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
-            raise ValueError(
-                "VarianceScaling: distribution must be 'uniform', 'truncated_normal' or 'untruncated_normal', "
-                f"not {distribution!r}"
-            )
+        arguments.one_of("VarianceScaling", "mode", mode, ("fan_in", "fan_out", "fan_avg"))
+        arguments.one_of(
+            "VarianceScaling", "distribution", distribution, ("uniform", "truncated_normal", "untruncated_normal")
+        )
         self.scale, self.mode, self.distribution = scale, mode, distribution
 
     def _initialize(self, arr: Array) -> None:

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.core import eager
@@ -33,8 +34,7 @@ class _Marked:
 
 
 def _operator(what: str, function: Any, get_instance: bool, name: Optional[str]) -> Any:
-    if not callable(function):
-        raise TypeError(f"{what}: takes a function, not {type(function).__name__} ({function!r})")
+    arguments.function(what, "function", function)
     title = str(name or getattr(function, "__name__", type(function).__name__))
     members = {"function": staticmethod(function), "__doc__": function.__doc__, "__module__": __name__}
     kind = type(title, (_Marked,), members)
@@ -131,8 +131,7 @@ def no_inline(fn: Optional[Callable[..., Any]] = None) -> Any:
 
 def _keep(what: str, fn: Any, mark: Optional[str]) -> Any:
     def keep(function: Any) -> Any:
-        if not callable(function):
-            raise TypeError(f"{what}: takes a function, not {type(function).__name__} ({function!r})")
+        arguments.function(what, "function", function)
         logger.info("%s has no effect on %s: the compiler decides what becomes a call", what, _title(function))
         if mark is not None:
             setattr(getattr(function, "__func__", function), mark, True)

@@ -11,7 +11,7 @@ from typing import Optional
 
 import numpy as np
 
-from mycel.base import locks
+from mycel.base import arguments, locks
 from mycel.common import generator
 
 __all__ = ["get_seed", "initializer_rng", "set_seed"]
@@ -31,8 +31,7 @@ def set_seed(seed: int) -> None:
     >>> set_seed(1)
     """
     global _seed, _drawn
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise TypeError(f"set_seed: the seed must be an int, not {type(seed).__name__}")
+    arguments.integer("set_seed", "the seed", seed)
     if not 0 <= seed < 2**32:
         raise ValueError(f"set_seed: the seed must lie in [0, 2**32), not {seed}")
     with _lock:

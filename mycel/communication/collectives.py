@@ -11,8 +11,9 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
-from mycel.communication.groups import Group, find_group, member, number
+from mycel.communication.groups import Group, find_group, member
 from mycel.communication.steps import (
     ReduceOp,
     copied,
@@ -374,7 +375,7 @@ def _factors(
     name: str, input: Any, x2: Any, group: Any, world_size: Any, trans_x2: Any, **fixed: Any
 ) -> tuple[Tensor, Tensor, Group]:
     found = find_group(name, group)
-    if number(name, "world_size", world_size) != found.size:
+    if arguments.integer(name, "world_size", world_size, numpy=False) != found.size:
         raise ValueError(f"{name}: world_size is {world_size}, but the group has {found.size} members")
     for parameter, (value, only) in fixed.items():
         if value != only:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Protocol
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.core.tensor import Tensor
 
@@ -30,7 +31,7 @@ COUNTS = ("RANK_SIZE", "WORLD_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE")
 
 
 class Transport(Protocol):
-    """What moves values between the members of a group; ranks are those in the group."""
+    """Move values between the members of a group; ranks are those in the group."""
 
     def reduce(self, value: Tensor, operation: str) -> Tensor:
         """The sum, product, largest, smallest or mean of all members' values."""
@@ -52,7 +53,7 @@ class Transport(Protocol):
 
 
 class Alone:
-    """The transport of a group of one process."""
+    """Move values in a group of one process: they stay where they are."""
 
     def reduce(self, value: Tensor, operation: str) -> Tensor:
         return value
@@ -89,7 +90,7 @@ class Group:
 
 
 class GlobalComm:
-    """What is known of the communication between processes.
+    """Hold what is known of the communication between processes.
 
     >>> GlobalComm.WORLD_COMM_GROUP in WORLDS.values()
     True
@@ -110,7 +111,7 @@ _groups: dict[str, Group] = {}
 
 
 def check_alone(function: str) -> None:
-    """RuntimeError where the environment says that this process is one of several."""
+    """Raise RuntimeError where the environment says that this process is one of several."""
     for variable in COUNTS:
         text = os.environ.get(variable, "").strip()
         if text and text != "1":
@@ -120,14 +121,16 @@ def check_alone(function: str) -> None:
 
 
 def known(group: Any) -> bool:
-    """Whether there is a group of that name."""
+    """Tell whether there is a group of that name."""
     return group in WORLDS.values() or group in _groups
 
 
 def find_group(function: str, group: Optional[str]) -> Group:
-    """The group of a name, None for the world; TypeError for what is no name, ValueError for one that is not known."""
-    if group is not None and not isinstance(group, str):
-        raise TypeError(f"{function}: group must be a string, not {type(group).__name__}")
+    """Find a group by its name, the world for None.
+
+    Raises TypeError for what is no name, ValueError for one that is not known.
+    """
+    arguments.optional(function, "group", group, str)
     check_alone(function)
     if group is None or group in WORLDS.values():
         return _world
@@ -136,16 +139,9 @@ def find_group(function: str, group: Optional[str]) -> Group:
     return _groups[group]
 
 
-def number(function: str, parameter: str, value: Any) -> int:
-    """`value` itself; TypeError unless it is an int."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{function}: {parameter} must be an int, not {type(value).__name__}")
-    return value
-
-
 def member(function: str, parameter: str, rank: Any, group: Group) -> int:
-    """The rank in a group of a process of the world; ValueError where it is no member."""
-    if number(function, parameter, rank) not in group.ranks:
+    """Find the rank in a group of a process of the world; ValueError where it is no member."""
+    if arguments.integer(function, parameter, rank, numpy=False) not in group.ranks:
         raise ValueError(f"{function}: there is no rank {rank}: this process is alone, with rank 0")
     return group.ranks.index(rank)
 
@@ -177,7 +173,7 @@ def release() -> None:
 
 
 def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """The rank of this process in a group: 0.
+    """Return the rank of this process in a group: 0.
 
     >>> get_rank()
     0
@@ -186,7 +182,7 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """The number of processes in a group: 1.
+    """Return the number of processes in a group: 1.
 
     >>> get_group_size()
     1
@@ -195,7 +191,7 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """The rank of this process among those of its machine: 0.
+    """Return the rank of this process among those of its machine: 0.
 
     >>> get_local_rank()
     0
@@ -204,7 +200,7 @@ def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """The number of processes of a group on this machine: 1.
+    """Return the number of processes of a group on this machine: 1.
 
     >>> get_local_rank_size()
     1
@@ -213,20 +209,20 @@ def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """The rank in the world of a member of a group; ValueError for a rank other than 0.
+    """Find the rank in the world of a member of a group; ValueError for a rank other than 0.
 
     >>> get_world_rank_from_group_rank(GlobalComm.WORLD_COMM_GROUP, 0)
     0
     """
     name = "get_world_rank_from_group_rank"
     found = find_group(name, group)
-    if not 0 <= number(name, "group_rank_id", group_rank_id) < found.size:
+    if not 0 <= arguments.integer(name, "group_rank_id", group_rank_id, numpy=False) < found.size:
         raise ValueError(f"{name}: there is no rank {group_rank_id}: this process is alone, with rank 0")
     return found.ranks[group_rank_id]
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The rank in a group of a process of the world; ValueError for a rank other than 0.
+    """Find the rank in a group of a process of the world; ValueError for a rank other than 0.
 
     >>> get_group_rank_from_world_rank(0, GlobalComm.WORLD_COMM_GROUP)
     0
@@ -236,7 +232,7 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 
 def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
-    """The ranks in the world of a group's members: [0].
+    """Return the ranks in the world of a group's members: [0].
 
     >>> get_process_group_ranks()
     [0]
@@ -245,7 +241,7 @@ def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
 
 
 def get_comm_name(group: str = HCCL_WORLD_COMM_GROUP) -> str:
-    """The name of a group in the layer that communicates: its own.
+    """Return the name of a group in the layer that communicates: its own.
 
     >>> get_comm_name("hccl_world_group")
     'hccl_world_group'
@@ -262,8 +258,7 @@ def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> No
     1
     >>> destroy_group("mine")
     """
-    if not isinstance(group, str):
-        raise TypeError(f"create_group: group must be a string, not {type(group).__name__}")
+    arguments.text("create_group", "group", group)
     check_alone("create_group")
     if list(rank_ids) != [0]:
         raise ValueError(
@@ -280,8 +275,7 @@ def destroy_group(group: str) -> None:
     >>> create_group("mine", [0])
     >>> destroy_group("mine")
     """
-    if not isinstance(group, str):
-        raise TypeError(f"destroy_group: group must be a string, not {type(group).__name__}")
+    arguments.text("destroy_group", "group", group)
     if group not in _groups:
         raise ValueError(f"destroy_group: there is no group {group!r} that create_group made")
     del _groups[group]

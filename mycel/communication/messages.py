@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.communication.groups import Group, find_group, member, number
+from mycel.base import arguments
+from mycel.communication.groups import Group, find_group, member
 from mycel.communication.steps import CommHandle, counted, tensor_of, write, writes
 from mycel.core.tensor import Tensor
 
@@ -88,7 +89,7 @@ class P2POp:
             raise NotImplementedError(f"P2POp: tag must be 0, not {tag!r}")
         self.op = names[op]
         self.tensor = tensor_of("P2POp", "tensor", tensor)
-        self.peer = number("P2POp", "peer", peer)
+        self.peer = arguments.integer("P2POp", "peer", peer, numpy=False)
         self.group = group
         self.tag = tag
 
@@ -157,8 +158,7 @@ def broadcast_object_list(
     name = "broadcast_object_list"
     found = find_group(name, group)
     source = member(name, "src", src, found)
-    if not isinstance(object_list, list):
-        raise TypeError(f"{name}: object_list must be a list, not {type(object_list).__name__}")
+    arguments.instance(name, "object_list", object_list, list)
     if found.rank != source:
         object_list[:] = found.transport.gather_objects(object_list)[source]
 
@@ -202,19 +202,14 @@ def scatter_object_list(
     scatter_object_output_list[0] = found.transport.gather_objects(scatter_object_input_list)[source][found.rank]
 
 
-def _object_list(name: str, value: Any) -> None:
-    if not isinstance(value, list):
-        raise TypeError(f"{name}: object_list must be a list, not {type(value).__name__}")
-
-
 def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = None, device: Any = None) -> None:
     """`send` of Python objects."""
-    _object_list("send_object_list", object_list)
+    arguments.instance("send_object_list", "object_list", object_list, list)
     other_end("send_object_list", "dst", dst, group)
 
 
 def recv_object_list(object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None) -> int:
     """`recv` of Python objects."""
-    _object_list("recv_object_list", object_list)
+    arguments.instance("recv_object_list", "object_list", object_list, list)
     other_end("recv_object_list", "src", src, group)
     return 0

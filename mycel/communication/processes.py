@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.communication import groups
-from mycel.communication.groups import GlobalComm, find_group, number
+from mycel.communication.groups import GlobalComm, find_group
 from mycel.communication.store import TCPStore
 
 __all__ = [
@@ -48,11 +49,11 @@ def init_process_group(
     >>> init_process_group(world_size=1, rank=0)
     """
     name = "init_process_group"
-    size, own = number(name, "world_size", world_size), number(name, "rank", rank)
+    size = arguments.integer(name, "world_size", world_size, numpy=False)
+    own = arguments.integer(name, "rank", rank, numpy=False)
     if init_method is not None and store is not None:
         raise ValueError(f"{name}: init_method and store exclude each other; give one of them")
-    if store is not None and not isinstance(store, TCPStore):
-        raise TypeError(f"{name}: store must be a TCPStore, not {type(store).__name__}")
+    arguments.optional(name, "store", store, TCPStore)
     if (init_method is not None or store is not None) and (size < 1 or own < 0):
         raise ValueError(f"{name}: init_method and store need world_size and rank, not {size} and {own}")
     if size not in (-1, 1):
@@ -92,10 +93,9 @@ def new_group(
     if ranks is None:
         find_group(name, None)
         return GlobalComm.WORLD_COMM_GROUP
-    if not isinstance(ranks, (list, tuple)):
-        raise TypeError(f"{name}: ranks must be a list of ints, not {type(ranks).__name__}")
+    arguments.sequence(name, "ranks", ranks, "a list of ints")
     for rank in ranks:
-        number(name, "a rank", rank)
+        arguments.integer(name, "a rank", rank, numpy=False)
     if len(set(ranks)) != len(ranks):
         raise TypeError(f"{name}: ranks {list(ranks)} has a rank twice")
     made = f"group_{next(_numbers)}"
@@ -143,7 +143,7 @@ def get_global_rank(group: Optional[str], group_rank: int) -> int:
     """
     name = "get_global_rank"
     found = find_group(name, group)
-    if not 0 <= number(name, "group_rank", group_rank) < found.size:
+    if not 0 <= arguments.integer(name, "group_rank", group_rank, numpy=False) < found.size:
         raise ValueError(f"{name}: there is no rank {group_rank} in a group of {found.size}")
     return found.ranks[group_rank]
 

@@ -1,4 +1,7 @@
-"""What collective operations have in common: how they check their arguments, divide and join tensors, and write or give their results."""
+"""Share what collective operations have in common.
+
+That is how they check their arguments, divide and join tensors, and write or return their results.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
-from mycel.communication.groups import Group, number
+from mycel.communication.groups import Group
 from mycel.core import eager
 from mycel.core.tensor import Tensor
 from mycel.prims import elementwise as E
@@ -18,7 +22,7 @@ __all__ = ["CommHandle", "ReduceOp", "set_comm_ops_inplace"]
 
 
 class ReduceOp:
-    """How the values of several processes become one.
+    """Name how the values of several processes become one.
 
     >>> ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD, ReduceOp.AVG
     ('sum', 'max', 'min', 'prod', 'avg')
@@ -35,7 +39,7 @@ OPERATIONS = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD, ReduceOp.
 
 
 class CommHandle:
-    """A communication that was begun. What one process does is done when it is begun.
+    """Wait for a communication that was begun; what one process does is done at once.
 
     >>> CommHandle().wait()
     """
@@ -45,22 +49,19 @@ class CommHandle:
 
 
 def tensor_of(name: str, parameter: str, value: Any) -> Tensor:
-    """`value` itself; TypeError unless it is a tensor."""
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name}: {parameter} must be a tensor, not {type(value).__name__}")
-    return value
+    """Check for a tensor; TypeError otherwise."""
+    return arguments.instance(name, parameter, value, Tensor)
 
 
 def tensors_of(name: str, parameter: str, values: Any, group: Group) -> list[Tensor]:
-    """A list of a tensor for each member of the group; TypeError otherwise."""
-    if not isinstance(values, (list, tuple)):
-        raise TypeError(f"{name}: {parameter} must be a list of tensors, not {type(values).__name__}")
+    """Check for a list of tensors, one for each member of the group; TypeError otherwise."""
+    arguments.sequence(name, parameter, values, "a list of tensors")
     counted(name, parameter, values, group)
     return [tensor_of(name, f"an element of {parameter}", v) for v in values]
 
 
 def counted(name: str, parameter: str, values: Any, group: Group) -> list[Any]:
-    """`values` itself; TypeError unless it is a list of one element for each member of the group."""
+    """Check for a list of one element for each member of the group; TypeError otherwise."""
     if not isinstance(values, (list, tuple)) or len(values) != group.size:
         count = len(values) if isinstance(values, (list, tuple)) else type(values).__name__
         raise TypeError(
@@ -70,25 +71,25 @@ def counted(name: str, parameter: str, values: Any, group: Group) -> list[Any]:
 
 
 def operation_of(name: str, op: Any) -> str:
-    """`op` itself; TypeError unless it is the name of a reduction."""
+    """Check for the name of a reduction; TypeError otherwise."""
     if not isinstance(op, str) or op not in OPERATIONS:
         raise TypeError(f"{name}: op must be one of {', '.join(map(repr, OPERATIONS))}, not {op!r}")
     return op
 
 
 def copied(x: Tensor) -> Tensor:
-    """A tensor of its own with the values of `x`."""
+    """Copy `x` to a tensor of its own."""
     return eager.apply(E.identity, x)
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
-    """Tensors one after the other along the first axis; a scalar counts as a row of one."""
+    """Join tensors along the first axis; a scalar counts as a row of one."""
     rows = [x if x.ndim else eager.apply(S.RESHAPE, x, shape=(1,)) for x in parts]
     return rows[0] if len(rows) == 1 else eager.apply(S.CONCAT, *rows, axis=0)
 
 
 def cut(x: Tensor, start: Any, stop: Any) -> Tensor:
-    """Rows of a tensor."""
+    """Take the rows from `start` to `stop`."""
     if start == 0 and stop == x.shape[0]:
         return x
     rest = x.shape[1:]
@@ -96,7 +97,7 @@ def cut(x: Tensor, start: Any, stop: Any) -> Tensor:
 
 
 def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[Tensor]:
-    """The rows for each member: as many as `sizes` says, or as many for each."""
+    """Divide the rows among the members: as `sizes` says, or evenly."""
     if x.ndim == 0:
         raise ShapeError(f"{name}: a scalar has no rows to divide; give it an axis")
     counts = row_counts(name, x.shape[0], sizes, group, parameter)
@@ -105,12 +106,15 @@ def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, pa
 
 
 def row_counts(name: str, rows: Any, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[int]:
-    """How many rows each member has; ValueError where they are not all of them."""
+    """Count the rows of each member; ValueError where they do not add up to all rows."""
     if not sizes:
         if rows % group.size:
             raise ValueError(f"{name}: {rows} rows do not divide among the {group.size} members of the group")
         return [rows // group.size] * group.size
-    counts = [number(name, f"an element of {parameter}", s) for s in counted(name, parameter, sizes, group)]
+    counts = [
+        arguments.integer(name, f"an element of {parameter}", s, numpy=False)
+        for s in counted(name, parameter, sizes, group)
+    ]
     if min(counts) < 0 or sum(counts) != rows:
         raise ValueError(f"{name}: {parameter} {counts} must not be negative and add up to the {rows} rows")
     return counts
@@ -125,9 +129,8 @@ def write(name: str, target: Any, value: Tensor) -> None:
 
 
 def started(name: str, async_op: Any) -> Optional[CommHandle]:
-    """A handle if one is asked for."""
-    if not isinstance(async_op, bool):
-        raise TypeError(f"{name}: async_op must be a bool, not {type(async_op).__name__}")
+    """Make a handle if one is asked for."""
+    arguments.flag(name, "async_op", async_op)
     return CommHandle() if async_op else None
 
 
@@ -143,7 +146,7 @@ _CHOICE = (
 
 
 class _Writing:
-    """Which functions write into the tensors that they are given, an attribute for each."""
+    """Keep which functions write into the tensors they are given, an attribute for each."""
 
     def __init__(self) -> None:
         names = """all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object all_reduce all_to_all all_to_all_single all_to_all_v_c barrier
@@ -156,7 +159,10 @@ _writing = _Writing()
 
 
 def writes(name: str) -> bool:
-    """Whether a function writes into the tensors that it is given; what is being staged holds as long as that stays so."""
+    """Tell whether a function writes into the tensors it is given.
+
+    What is being staged holds as long as that stays so.
+    """
     found: bool = getattr(_writing, name)
     staging = eager.local.staging if eager.active else None
     if staging is not None:
@@ -165,10 +171,11 @@ def writes(name: str) -> bool:
 
 
 def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None) -> None:
-    """Whether the functions of `func_list` (all for None) write into the tensors they are given, or give new ones.
+    """Choose whether functions write into the tensors they are given, or return new ones.
 
-    The choice exists for all_reduce, all_gather_into_tensor, all_to_all, all_to_all_single, reduce_scatter_tensor, irecv and recv; the others always write.
-    TypeError for other types, ValueError for names of no such function.
+    `func_list` names the functions, None all of them. The choice exists for all_reduce,
+    all_gather_into_tensor, all_to_all, all_to_all_single, reduce_scatter_tensor, irecv and recv;
+    the others always write. Raises TypeError for other types, ValueError for other names.
 
     >>> import mycel as ms
     >>> ms.ops.set_comm_ops_inplace(False, ["all_reduce"])
@@ -177,10 +184,8 @@ def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None)
     >>> ms.ops.set_comm_ops_inplace(True)
     """
     name = "set_comm_ops_inplace"
-    if not isinstance(is_enable, bool):
-        raise TypeError(f"{name}: is_enable must be a bool, not {type(is_enable).__name__}")
-    if func_list is not None and not isinstance(func_list, (list, tuple)):
-        raise TypeError(f"{name}: func_list must be a list of names, not {type(func_list).__name__}")
+    arguments.flag(name, "is_enable", is_enable)
+    arguments.optional(name, "func_list", func_list, (list, tuple), "a list of names")
     chosen = list(vars(_writing)) if func_list is None else list(func_list)
     unknown = [n for n in chosen if n not in vars(_writing)]
     if unknown:
@@ -190,7 +195,7 @@ def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None)
 
 
 def finish(name: str, target: Any, value: Tensor, async_op: Any) -> Any:
-    """Write a result and give the handle, or give both, as `set_comm_ops_inplace` has it."""
+    """Write a result and return the handle, or return both, as `set_comm_ops_inplace` says."""
     handle = started(name, async_op)
     if not writes(name):
         return copied(value), handle
@@ -199,7 +204,7 @@ def finish(name: str, target: Any, value: Tensor, async_op: Any) -> Any:
 
 
 def send_counts(name: str, matrix: Any, group: Group) -> list[list[int]]:
-    """The rows of a matrix of counts; TypeError and ValueError unless it has one for each pair of members."""
+    """Read a matrix of counts, one for each pair of members; TypeError or ValueError otherwise."""
     numbers = np.asarray(matrix.asnumpy() if isinstance(matrix, Tensor) else matrix)
     if numbers.dtype.kind not in "iu" or numbers.size != group.size**2:
         raise ValueError(

@@ -16,7 +16,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Optional, Union
 
-from mycel.base import locks
+from mycel.base import arguments, locks
 
 __all__ = ["TCPStore"]
 
@@ -131,11 +131,9 @@ class TCPStore:
         self, host_name: str, port: int, world_size: Optional[int] = None, is_master: bool = False, timeout: timedelta = timedelta(seconds=300),
         wait_for_workers: bool = True, multi_tenant: bool = False, master_listen_fd: Optional[int] = None, use_libuv: bool = True,
     ) -> None:  # fmt: skip
-        if not isinstance(host_name, str):
-            raise TypeError(f"TCPStore: host_name must be a string, not {type(host_name).__name__}")
+        arguments.text("TCPStore", "host_name", host_name)
         for name, value in (("port", port), *((("world_size", world_size),) if world_size is not None else ())):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"TCPStore: {name} must be an int, not {type(value).__name__}")
+            arguments.integer("TCPStore", name, value, numpy=False)
         if not isinstance(timeout, timedelta):
             raise TypeError(f"TCPStore: timeout must be a timedelta, not {type(timeout).__name__}")
         if not 0 <= port < 65536 or (port == 0 and not is_master):
@@ -213,8 +211,7 @@ class TCPStore:
 
     def set(self, key: str, value: Union[str, bytes]) -> None:
         """Give a key a value, in place of any that it has. TypeError for other types."""
-        if not isinstance(value, (str, bytes)):
-            raise TypeError(f"TCPStore.set: value must be a string or bytes, not {type(value).__name__}")
+        arguments.instance("TCPStore.set", "value", value, (str, bytes))
         self._ask("set", b"s", _key("set", key), value.encode() if isinstance(value, str) else value)
 
     def get(self, key: str) -> bytes:
@@ -223,8 +220,7 @@ class TCPStore:
 
     def add(self, key: str, amount: int) -> int:
         """Add to the number that a key has, 0 at first: the sum. RuntimeError where the value is not a whole number."""
-        if isinstance(amount, bool) or not isinstance(amount, int):
-            raise TypeError(f"TCPStore.add: amount must be an int, not {type(amount).__name__}")
+        arguments.integer("TCPStore.add", "amount", amount, numpy=False)
         return int(self._ask("add", b"a", _key("add", key), str(amount).encode()))
 
     def delete_key(self, key: str) -> bool:
@@ -262,7 +258,7 @@ class TCPStore:
 
 def _key(function: str, key: Any) -> bytes:
     if not isinstance(key, str):
-        raise TypeError(f"TCPStore.{function}: key must be a string, not {type(key).__name__}")
+        raise arguments.wrong_type(f"TCPStore.{function}", "key", "a string", key)
     if "\0" in key:
         raise ValueError(f"TCPStore.{function}: the key {key!r} must not hold a zero character")
     return key.encode()

@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import Uniform, initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import LossBase, checks
+from mycel.nn import LossBase
 
 __all__ = ["RNNCellBase"]
 
@@ -28,10 +29,10 @@ class RNNCellBase(Cell):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.input_size = checks.integer(owner, "input_size", input_size, 1)
-        self.hidden_size = checks.integer(owner, "hidden_size", hidden_size, 1)
-        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
-        self.num_chunks = checks.integer(owner, "num_chunks", num_chunks, 1)
+        self.input_size = arguments.integer(owner, "input_size", input_size, 1)
+        self.hidden_size = arguments.integer(owner, "hidden_size", hidden_size, 1)
+        self.has_bias = arguments.flag(owner, "has_bias", has_bias)
+        self.num_chunks = arguments.integer(owner, "num_chunks", num_chunks, 1)
         rows, start = num_chunks * hidden_size, Uniform(1 / math.sqrt(hidden_size))
         self.weight_ih = Parameter(initializer(start, (rows, input_size), dtype))
         self.weight_hh = Parameter(initializer(start, (rows, hidden_size), dtype))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import from_dlpack
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 
 __all__ = ["from_dlpack", "to_dlpack"]
@@ -17,6 +18,5 @@ def to_dlpack(tensor: Tensor) -> Any:
     >>> from_dlpack(to_dlpack(ms.Tensor([1.0, 2.0]))).tolist()
     [1.0, 2.0]
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"to_dlpack: takes a tensor, not {type(tensor).__name__}")
+    arguments.instance("to_dlpack", "tensor", tensor, Tensor)
     return tensor.to_dlpack()

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base import arguments
 from mycel.compiled.jit import Jit
 from mycel.core import eager
 from mycel.core.tensor import Tensor
@@ -57,8 +58,7 @@ def _check(name: str, declared: Any) -> None:
         for value in declared:
             _check(name, value)
         return
-    if not isinstance(declared, Tensor):
-        raise TypeError(f"enable_dynamic: {name} must be a Tensor, or a tuple or list of such, not {declared!r:.80}")
+    arguments.instance("enable_dynamic", name, declared, Tensor, "a Tensor, or a tuple or list of such")
     sizes = declared.__dict__.get("_declared_shape", declared.shape)
     if sizes is not None and all(type(d) is int and d >= 0 for d in sizes):
         raise TypeError(f"enable_dynamic: the shape {tuple(sizes)} of {name} has no None, so nothing of it varies")

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, ParamSpec, TypeVar, Union, overload
 
-from mycel.base import config, garbage, locks
+from mycel.base import arguments, config, garbage, locks
 from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.jit_config import check_options, is_strict
 from mycel.base.log import logger
@@ -399,8 +399,7 @@ def jit(
     ):
         if value not in allowed:
             raise ValueError(f"jit: {name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    if not isinstance(fullgraph, bool):
-        raise TypeError(f"jit: fullgraph must be a bool, not {type(fullgraph).__name__}")
+    arguments.flag("jit", "fullgraph", fullgraph)
     check_options("jit", options)
     settings: Mapping[str, Any] = {**options, "dynamic": dynamic} if dynamic else dict(options)
     if function is None:
@@ -413,8 +412,7 @@ def _wrapped(function: Any, fullgraph: bool, settings: Mapping[str, Any]) -> Uni
         function = function.__wrapped__
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_wrapped(function.__func__, fullgraph, settings))
-    if not callable(function):
-        raise TypeError(f"jit: the argument must be a function, a method or a Cell, not {type(function).__name__}")
+    arguments.function("jit", "the argument", function, "a function, a method or a Cell")
     return Jit(function, fullgraph, **settings)
 
 

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.tree import flatten, unflatten
 from mycel.core import eager
 from mycel.core.context import Differentiating
@@ -152,8 +153,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> T
     >>> float(ms.grad(f)(ms.Tensor(2.0)))
     120.0
     """
-    if not callable(hook):
-        raise TypeError(f"register_hook: the hook must be callable, not {type(hook).__name__}")
+    arguments.function("register_hook", "the hook", hook)
     table = self.__dict__.get("_gradient_hooks")
     if table is None:
         table = self.__dict__["_gradient_hooks"] = TensorHooks()
@@ -181,8 +181,7 @@ def remove_hook(handle_id: int) -> None:
     >>> float(ms.grad(lambda x: x * x)(x))
     4.0
     """
-    if not isinstance(handle_id, int) or isinstance(handle_id, bool):
-        raise TypeError(f"remove_hook: takes the id of a handle, not {handle_id!r}")
+    arguments.integer("remove_hook", "handle_id", handle_id, numpy=False)
     for table in list(_tables):
         table.remove(handle_id)
 

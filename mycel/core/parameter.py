@@ -10,6 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core import eager, views
 from mycel.core.tensor import Tensor
@@ -80,15 +81,16 @@ class Parameter(Tensor):
                 dtype = D.int32
             else:
                 dtype = None
-            if not isinstance(default_input, (int, float, np.ndarray, np.generic, list, tuple)):
-                raise TypeError(
-                    f"Parameter: the value must be a tensor, an array or a number, not {type(default_input).__name__}"
-                )
+            arguments.instance(
+                "Parameter",
+                "the value",
+                default_input,
+                (int, float, np.ndarray, np.generic, list, tuple),
+                "a tensor, an array or a number",
+            )
             super().__init__(default_input, dtype)
-        if name is not None and not isinstance(name, str):
-            raise TypeError(f"Parameter: the name must be a string, not {type(name).__name__} ({name!r})")
-        if not isinstance(requires_grad, (bool, np.bool_)):
-            raise TypeError(f"Parameter: requires_grad must be True or False, not {requires_grad!r}")
+        arguments.optional("Parameter", "the name", name, str)
+        arguments.instance("Parameter", "requires_grad", requires_grad, (bool, np.bool_), "a bool")
         attributes = self.__dict__
         number = next(_counter)
         attributes["name"] = name or f"Parameter#{number}"
@@ -190,8 +192,7 @@ class Parameter(Tensor):
         less than six entries.
         """
         if layout is not None:
-            if not isinstance(layout, tuple):
-                raise TypeError(f"init_data: layout must be a tuple, not {type(layout).__name__}")
+            arguments.instance("init_data", "layout", layout, tuple)
             if len(layout) < 6:
                 raise ValueError(f"init_data: layout must have six entries, not {len(layout)}")
         super().init_data()
@@ -289,16 +290,14 @@ class ParameterTuple(tuple[Parameter, ...]):
         members = tuple(iterable)
         seen: dict[str, Parameter] = {}
         for p in members:
-            if not isinstance(p, Parameter):
-                raise TypeError(f"ParameterTuple: every member must be a Parameter, not {type(p).__name__}")
+            arguments.instance("ParameterTuple", "every member", p, Parameter)
             if seen.setdefault(p.name, p) is not p:
                 raise ValueError(f"ParameterTuple: two parameters are named {p.name!r}; give each its own name")
         return super().__new__(cls, members)
 
     def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
         """New parameters named ``prefix.name``, with the same values or those of an initializer."""
-        if not isinstance(prefix, str) or not prefix:
-            raise ValueError(f"ParameterTuple.clone: the prefix must be a string that is not empty, not {prefix!r}")
+        arguments.text("ParameterTuple.clone", "the prefix", prefix, empty=False, error=ValueError)
         made = []
         for p in self:
             q = p.clone(init)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.remembered import SOME, Remembered
 from mycel.core import eager
 from mycel.core.context import Following, SavedHooks
@@ -59,8 +60,7 @@ class saved_tensors_hooks:
 
     def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
-            if not callable(hook):
-                raise TypeError(f"saved_tensors_hooks: {name} must be callable, not {type(hook).__name__} ({hook!r})")
+            arguments.function("saved_tensors_hooks", name, hook)
         self._hooks: SavedHooks = (pack_hook, unpack_hook)
         self._before: list[tuple[Optional[Following], Any]] = []
 
@@ -97,8 +97,7 @@ def register_saved_tensors_hooks(
     manager = saved_tensors_hooks(pack_hook, unpack_hook)
 
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
-        if not callable(fn):
-            raise TypeError(f"register_saved_tensors_hooks: decorates a function, not {type(fn).__name__}")
+        arguments.function("register_saved_tensors_hooks", "what is decorated", fn)
 
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core import eager
 from mycel.core.tensor import Tensor
@@ -112,8 +113,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     >>> from_dlpack(to_dlpack(ms.Tensor([1, 2]))).asnumpy()
     array([1, 2])
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"to_dlpack: takes a tensor, not {type(tensor).__name__}")
+    arguments.instance("to_dlpack", "tensor", tensor, Tensor)
     if tensor.dtype is D.bfloat16:
         raise TypeError("to_dlpack: bfloat16 cannot be exported; cast it with .astype(mycel.float32)")
     return tensor._value("DLPack export").__dlpack__()
@@ -156,9 +156,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
         size = memoryview(buffer).nbytes
     except TypeError:
         raise TypeError(f"frombuffer: takes bytes or another buffer, not {type(buffer).__name__}") from None
-    for value in (count, offset):
-        if not isinstance(value, int):
-            raise TypeError(f"frombuffer: count and offset are ints, not {type(value).__name__}")
+    for name, value in (("count", count), ("offset", offset)):
+        arguments.integer("frombuffer", name, value, flags=True, numpy=False)
     if not 0 <= offset <= size or (count >= 0 and offset + count * kind.itemsize > size):
         raise ValueError(
             f"frombuffer: {count} elements of {kind.name} from byte {offset} on do not lie in {size} bytes"

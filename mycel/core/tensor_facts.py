@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.core import eager, views
@@ -62,8 +63,7 @@ def _set(
         return _become(self, Tensor(np.zeros(0, self.dtype.numpy)))
     if isinstance(source, UntypedStorage):
         source = views.root_of(source._tensor)
-    if not isinstance(source, Tensor):
-        raise TypeError(f"set_: the source must be a tensor or a storage, not {type(source).__name__}")
+    arguments.instance("set_", "the source", source, Tensor, "a tensor or a storage")
     if source.dtype is not self.dtype:
         raise RuntimeError(f"set_: the tensor has type {self.dtype.name}, the source {source.dtype.name}; convert one")
     if views.root_of(source) is views.root_of(self):
@@ -133,8 +133,7 @@ def _assign_value_cpp(self: Tensor, value: Tensor) -> Tensor:
     >>> ms.Tensor([1.0, 2.0]).assign_value_cpp(ms.Tensor(3)).shape
     ()
     """
-    if not isinstance(value, Tensor):
-        raise TypeError(f"assign_value_cpp: takes a tensor, not {type(value).__name__}")
+    arguments.instance("assign_value_cpp", "value", value, Tensor)
     if value._type is self._type:
         return self._replace(eager.apply(identity, value))
     _outside("assign_value_cpp")
@@ -191,8 +190,7 @@ def _offload(self: Tensor, file_path: str) -> bool:
     ...     x.offload(os.path.join(folder, "x.bin")), x.tolist()
     (True, [1.0, 2.0])
     """
-    if not isinstance(file_path, (str, os.PathLike)):
-        raise TypeError(f"offload: takes the path of a file, not {type(file_path).__name__}")
+    arguments.path("offload", "file_path", file_path, "the path of a file")
     _outside("offload")
     if self._view is not None or (self._views is not None and self._views.alive()):
         return False
@@ -251,8 +249,7 @@ def _init_flag(self: Tensor) -> bool:
 
 def _set_init_flag(self: Tensor, flag: bool) -> None:
     """Set `init_flag`. TypeError for other than True and False."""
-    if not isinstance(flag, bool):
-        raise TypeError(f"set_init_flag: takes True or False, not {flag!r}")
+    arguments.flag("set_init_flag", "flag", flag)
     self.__dict__["_init_flag"] = flag
 
 
@@ -262,8 +259,7 @@ def _virtual_flag(self: Tensor) -> bool:
 
 
 def _set_virtual_flag(self: Tensor, flag: bool) -> None:
-    if not isinstance(flag, bool):
-        raise TypeError(f"virtual_flag: takes True or False, not {flag!r}")
+    arguments.flag("virtual_flag", "flag", flag)
     self.__dict__["_virtual_flag"] = flag
 
 

@@ -1,4 +1,4 @@
-"""What the transformations share: the context that they work in, marking arguments, and compiling in GRAPH_MODE."""
+"""Share what transformations need: their context, marked arguments, compiling in GRAPH_MODE."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from mycel.ir.graph import Node
 from mycel.prims.shape import BROADCAST_TO
 
 __all__ = [
-    "Marked", "Transformed", "check_function", "filled_like", "mark_arguments", "marked_node", "or_zeros", "positions_of",
+    "Marked", "Transformed", "filled_like", "mark_arguments", "marked_node", "or_zeros", "positions_of",
     "recording", "split_aux", "tensor_leaf", "weights_of",
 ]  # fmt: skip
 
 
 @contextmanager
 def recording(keep: bool = False) -> Iterator[Differentiating]:
-    """The context that records derivatives here: the one in force, or a new recording, which is freed afterwards unless it is to be kept."""
+    """Enter the context that records derivatives here: the one in force, or a new recording.
+
+    A new one is freed afterwards, unless `keep` says otherwise.
+    """
     context = eager.current_context()
     if context is not None:
         differentiating = context.differentiating
@@ -48,7 +51,7 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
 
 
 class Transformed:
-    """A function made of a function; in GRAPH_MODE a call from plain Python is compiled as a whole."""
+    """Call a transformed function; in GRAPH_MODE a call from plain Python is compiled whole."""
 
     def __init__(self, fn: Any) -> None:
         self.fn = fn
@@ -69,25 +72,19 @@ class Transformed:
         raise NotImplementedError
 
 
-def check_function(name: str, fn: Any) -> None:
-    """TypeError for what cannot be called."""
-    if not callable(fn):
-        raise TypeError(f"{name}: fn must be callable, not {type(fn).__name__} ({fn!r:.60})")
-
-
 def filled_like(t: Tensor, value: float) -> Tensor:
-    """A tensor of the type of `t` with one value everywhere."""
+    """Make a tensor of the type of `t` with one value everywhere."""
     number = scalar(value, t.dtype)
     return number if not t.shape else eager.apply(BROADCAST_TO, number, shape=t.shape)
 
 
 def or_zeros(t: Optional[Tensor], like: Tensor) -> Tensor:
-    """`t`, or zeros in place of None."""
+    """Return `t`, or zeros in place of None."""
     return filled_like(like, 0) if t is None else t
 
 
 def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
-    """A tensor to differentiate by; TypeError for what is none."""
+    """Check for a tensor to differentiate by; TypeError otherwise."""
     if isinstance(value, Tensor):
         tensor = value
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -113,7 +110,10 @@ def marked_node(context: Differentiating, t: Tensor) -> Node:
 
 
 class Marked:
-    """An argument whose tensors are marked: the marked ones, those that were given, their nodes, and the argument made of the marked ones."""
+    """Mark the tensors of an argument.
+
+    Holds the marked ones, those that were given, their nodes, and the argument made of the marked.
+    """
 
     __slots__ = ("given", "tensors", "nodes", "structure", "value")
 
@@ -138,7 +138,10 @@ def mark_arguments(
 
 
 def weights_of(name: str, weights: Any) -> tuple[list[Parameter], bool]:
-    """The parameters to differentiate by, and whether it was a single one; TypeError for what is none."""
+    """List the parameters to differentiate by, and tell whether a single one was given.
+
+    Raises TypeError for what is no parameter.
+    """
     if weights is None:
         return [], False
     if isinstance(weights, Parameter):
@@ -157,7 +160,7 @@ def weights_of(name: str, weights: Any) -> tuple[list[Parameter], bool]:
 
 
 def positions_of(name: str, positions: Any) -> tuple[int, ...]:
-    """grad_position as a tuple; TypeError and ValueError for what is none."""
+    """Make a tuple of grad_position; TypeError or ValueError for what is none."""
     given = positions if isinstance(positions, (tuple, list)) else () if positions is None else (positions,)
     if any(not isinstance(p, int) or isinstance(p, bool) for p in given):
         raise TypeError(
@@ -171,7 +174,7 @@ def positions_of(name: str, positions: Any) -> tuple[int, ...]:
 
 
 def split_aux(name: str, out: Any, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
-    """The output to differentiate and the others; ValueError where there are no others."""
+    """Part the output to differentiate from the others; ValueError where there are none."""
     if not has_aux:
         return out, ()
     if not isinstance(out, tuple) or len(out) < 2:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.base import config
+from mycel.base import arguments, config
 from mycel.base.tree import flatten, map_leaves, unflatten
 from mycel.core import eager
 from mycel.core.context import Differentiating
@@ -16,14 +16,13 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, as_tensor, cast, make, scalar
 from mycel.derivatives.contexts import (
     Marked,
-    check_function,
     filled_like,
     marked_node,
     or_zeros,
     recording,
     split_aux,
     weights_of,
-)  # fmt: skip
+)
 from mycel.derivatives.gradient import cotangents_for
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -56,7 +55,7 @@ def _tangents(name: str, marked: Sequence[Marked], v: Any) -> list[Tensor]:
             if isinstance(part, (int, float)) and not isinstance(part, bool):
                 part = as_tensor(float(part))
             if not isinstance(part, Tensor):
-                raise TypeError(f"{name}: tangent {i} must be a tensor, not {type(part).__name__} ({part!r:.60})")
+                raise arguments.wrong_type(name, f"tangent {i}", "a Tensor", part)
             if part.shape != like.shape:
                 raise ValueError(
                     f"{name}: tangent {i} has shape {part.shape}, its input {like.shape}; give one of the same shape"
@@ -114,7 +113,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
     >>> product.asnumpy().tolist()
     [2.0, 40.0]
     """
-    check_function("jvp", fn)
+    arguments.function("jvp", "fn", fn)
     return _once(_jvp, fn, bool(has_aux), "jvp", _arguments("jvp", inputs), v)
 
 
@@ -216,7 +215,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     >>> [float(g) for g in pull(ms.Tensor(10.0))]
     [40.0, 30.0]
     """
-    check_function("vjp", fn)
+    arguments.function("vjp", "fn", fn)
     chosen, one = weights_of("vjp", weights)
     target = _target(fn)
     with recording(keep=True) as context:
@@ -250,11 +249,11 @@ def linearize(fn: Callable[..., Any], inputs: Any) -> Any:
     >>> float(push(ms.Tensor(1.0))), float(push(ms.Tensor(2.0)))
     (6.0, 12.0)
     """
-    check_function("linearize", fn)
-    arguments = _arguments("linearize", inputs)
+    arguments.function("linearize", "fn", fn)
+    points = _arguments("linearize", inputs)
     target = _target(fn)
     with recording(keep=True) as context:
-        marked = [Marked(context, "linearize", a, i) for i, a in enumerate(arguments)]
+        marked = [Marked(context, "linearize", a, i) for i, a in enumerate(points)]
         out = context.invoke(target, tuple([m.value for m in marked]), {})
         outputs, structure = _tensors("linearize", out)
         push = _Pushforward(context, outputs, structure, marked)
@@ -312,7 +311,7 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     >>> series.asnumpy().ravel().tolist()
     [12.0, 12.0, 6.0]
     """
-    check_function("jet", fn)
+    arguments.function("jet", "fn", fn)
     points, curves = _arguments("jet", primals), _arguments("jet", series)
     if len(points) != len(curves):
         raise ValueError(f"jet: {len(curves)} series are given for {len(points)} primals; give one for each")
@@ -346,9 +345,8 @@ def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, A
     >>> third.asnumpy().tolist()
     [6.0]
     """
-    check_function("derivative", fn)
-    if not isinstance(order, int) or isinstance(order, bool) or order < 1:
-        raise ValueError(f"derivative: order must be a positive int, not {order!r}")
+    arguments.function("derivative", "fn", fn)
+    arguments.integer("derivative", "order", order, 1, numpy=False, error=ValueError)
     points = _arguments("derivative", primals)
     series = []
     for i, p in enumerate(points):

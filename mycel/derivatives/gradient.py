@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base.tree import flatten, unflatten
 from mycel.core import eager
 from mycel.core.context import Differentiating
@@ -15,7 +16,6 @@ from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.derivatives.contexts import (
     Marked,
     Transformed,
-    check_function,
     filled_like,
     mark_arguments,
     or_zeros,
@@ -43,7 +43,7 @@ class _Gradient(Transformed):
         sens_param: bool,
         with_value: bool,
     ) -> None:
-        check_function("grad", fn)
+        arguments.function("grad", "fn", fn)
         if positions is None and weights is None:
             raise ValueError("grad: grad_position and weights are both None; name something to differentiate by")
         given = positions_of("grad", positions)
@@ -141,7 +141,7 @@ def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Ten
         if isinstance(c, (int, float)) and not isinstance(c, bool):
             c = as_tensor(float(c))
         if not isinstance(c, Tensor):
-            raise TypeError(f"{name}: cotangent {i} must be a tensor, not {type(c).__name__} ({c!r:.60})")
+            raise arguments.wrong_type(name, f"cotangent {i}", "a Tensor", c)
         if c.shape != o.shape:
             raise ValueError(
                 f"{name}: cotangent {i} has shape {c.shape}, its output {o.shape}; give one of the same shape"

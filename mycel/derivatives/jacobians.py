@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base.tree import flatten, unflatten
 from mycel.core.context import Differentiating
 from mycel.core.hooks import zeros_of
@@ -12,7 +13,6 @@ from mycel.core.tensor import Tensor
 from mycel.derivatives.contexts import (
     Marked,
     Transformed,
-    check_function,
     mark_arguments,
     positions_of,
     recording,
@@ -29,12 +29,11 @@ class _Jacobian(Transformed):
     """The function that computes the Jacobian of `fn`."""
 
     def __init__(self, name: str, fn: Any, positions: Positions, has_aux: bool) -> None:
-        check_function(name, fn)
+        arguments.function(name, "fn", fn)
         given = positions_of(name, positions)
         if not given:
             raise TypeError(f"{name}: grad_position must be an int or a tuple of them, not {positions!r}")
-        if not isinstance(has_aux, bool):
-            raise TypeError(f"{name}: has_aux must be a bool, not {type(has_aux).__name__}")
+        arguments.flag(name, "has_aux", has_aux)
         super().__init__(fn)
         self.name, self.positions, self.has_aux = name, given, has_aux
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base import arguments
 from mycel.core import eager
 
 __all__ = ["recompute"]
@@ -33,8 +34,7 @@ def recompute(
     >>> ms.grad(f)(ms.Tensor([0.0, 1.0])).asnumpy().round(4).tolist()
     [0.0, 5.436600208282471]
     """
-    if not callable(block):
-        raise TypeError(f"recompute: block must be a Cell or a function, not {type(block).__name__}")
+    arguments.function("recompute", "block", block, "a Cell or a function")
     if context_fn is not None:
         raise ValueError(
             "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"

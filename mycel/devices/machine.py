@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel.base import config
+from mycel.base import arguments, config
 from mycel.base.errors import Unsupported
 from mycel.devices import runtime
 
@@ -43,8 +43,7 @@ def set_device(device_target: str, device_id: Optional[int] = None) -> None:
 
     >>> set_device("CPU")
     """
-    if device_target not in ("CPU", "GPU", "Ascend"):
-        raise ValueError(f"set_device: device_target must be 'CPU', 'GPU' or 'Ascend', not {device_target!r}")
+    arguments.one_of("set_device", "device_target", device_target, ("CPU", "GPU", "Ascend"))
     if device_target != "CPU":
         raise RuntimeError(f"set_device: {device_target!r} is not available in this build; it runs on 'CPU'")
     if device_id is not None and (not isinstance(device_id, int) or isinstance(device_id, bool) or device_id != 0):
@@ -86,8 +85,7 @@ def set_deterministic(deterministic: bool) -> None:
     >>> config.get_context("deterministic")
     'ON'
     """
-    if not isinstance(deterministic, bool):
-        raise TypeError(f"set_deterministic: takes True or False, not {deterministic!r}")
+    arguments.flag("set_deterministic", "deterministic", deterministic)
     config.set_context(deterministic="ON" if deterministic else "OFF")
 
 
@@ -101,8 +99,7 @@ def synchronize() -> None:
 
 def dispatch_threads_num(threads_num: int) -> None:
     """Set how many threads hand out operations. It has no effect, as operations of a graph run in order, each on all threads. ValueError for other than positive integers."""
-    if not isinstance(threads_num, int) or isinstance(threads_num, bool) or threads_num < 1:
-        raise ValueError(f"dispatch_threads_num: takes a positive integer, not {threads_num!r}")
+    arguments.integer("dispatch_threads_num", "threads_num", threads_num, 1, numpy=False, error=ValueError)
 
 
 def ms_memory_recycle() -> None:
@@ -128,8 +125,7 @@ def set_cpu_affinity(
     >>> set_cpu_affinity(True)
     >>> set_cpu_affinity(False)
     """
-    if not isinstance(enable_affinity, bool):
-        raise TypeError(f"set_cpu_affinity: enable_affinity must be True or False, not {enable_affinity!r}")
+    arguments.flag("set_cpu_affinity", "enable_affinity", enable_affinity)
     if module_to_cpu_dict or bind_file is not None:
         raise Unsupported(
             "set_cpu_affinity: module_to_cpu_dict and bind_file are not supported; bind all threads by affinity_cpu_list"
@@ -153,8 +149,7 @@ def set_cpu_affinity(
 
 
 def _processors(ranges: Any) -> set[int]:
-    if not isinstance(ranges, list):
-        raise TypeError(f"set_cpu_affinity: affinity_cpu_list must be a list such as ['0-3', '8'], not {ranges!r}")
+    arguments.instance("set_cpu_affinity", "affinity_cpu_list", ranges, list, "a list such as ['0-3', '8']")
     found: set[int] = set()
     for text in ranges:
         first, _, last = str(text).partition("-")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import config, remembered
+from mycel.base import arguments, config, remembered
 from mycel.base.log import logger
 from mycel.devices.stream import Event as Event
 from mycel.devices.stream import Stream as Stream
@@ -203,8 +203,7 @@ def set_memory(
             config.memory_size(value)
         except ValueError as error:
             raise ValueError(f"set_memory: {name}: {error}") from None
-    if optimize_level not in ("O0", "O1"):
-        raise ValueError(f'set_memory: optimize_level must be "O0" or "O1", not {optimize_level!r}')
+    arguments.one_of("set_memory", "optimize_level", optimize_level, ("O0", "O1"))
     if (init_size, increase_size, optimize_level, huge_page_reserve_size) != ("2GB", "2GB", "O0", "0GB"):
         logger.info("set_memory: only max_size has an effect; memory is taken from the system as needed")
     config.set_context(max_device_memory=max_size)

@@ -11,6 +11,7 @@ import threading
 import time
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.log import logger
 
 __all__ = [
@@ -33,8 +34,7 @@ class Stream:
     """
 
     def __init__(self, priority: int = 0, **kwargs: Any) -> None:
-        if not isinstance(priority, int) or isinstance(priority, bool):
-            raise TypeError(f"Stream: priority must be an int, not {type(priority).__name__}")
+        arguments.integer("Stream", "priority", priority, numpy=False)
         if kwargs:
             raise TypeError(f"Stream: there is no option {sorted(kwargs)[0]!r}")
         self.priority = priority
@@ -61,17 +61,17 @@ class Stream:
 
     def record_event(self, event: Optional[Event] = None) -> Event:
         """Record an event, or a new one, which is returned. TypeError for what is none."""
-        event = Event() if event is None else _checked("record_event", "event", event, Event)
+        event = Event() if event is None else arguments.instance("record_event", "event", event, Event)
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
         """Let later work wait for an event, which has happened. TypeError for what is none."""
-        _checked("wait_event", "event", event, Event)
+        arguments.instance("wait_event", "event", event, Event)
 
     def wait_stream(self, stream: Stream) -> None:
         """Let later work wait for that of another stream, which is done. TypeError for what is none."""
-        _checked("wait_stream", "stream", stream, Stream)
+        arguments.instance("wait_stream", "stream", stream, Stream)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other._number == self._number
@@ -97,21 +97,20 @@ class Event:
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
         for name, value in (("enable_timing", enable_timing), ("blocking", blocking)):
-            if not isinstance(value, bool):
-                raise TypeError(f"Event: {name} must be True or False, not {value!r}")
+            arguments.flag("Event", name, value)
         self.enable_timing, self.blocking = enable_timing, blocking
         self._time: Optional[int] = None
 
     def record(self, stream: Optional[Stream] = None) -> None:
         """Let the event be now; again moves it. TypeError for a `stream` that is none."""
         if stream is not None:
-            _checked("record", "stream", stream, Stream)
+            arguments.instance("record", "stream", stream, Stream)
         self._time = time.perf_counter_ns()
 
     def wait(self, stream: Optional[Stream] = None) -> None:
         """Let later work wait for the event, which has happened. TypeError for a `stream` that is none."""
         if stream is not None:
-            _checked("wait", "stream", stream, Stream)
+            arguments.instance("wait", "stream", stream, Stream)
 
     def synchronize(self) -> None:
         """Wait for the event, which has happened."""
@@ -122,19 +121,13 @@ class Event:
 
     def elapsed_time(self, end_event: Event) -> float:
         """The milliseconds from this event to another. TypeError for what is none, RuntimeError where one was not recorded or keeps no time."""
-        _checked("elapsed_time", "end_event", end_event, Event)
+        arguments.instance("elapsed_time", "end_event", end_event, Event)
         for event in (self, end_event):
             if not event.enable_timing:
                 raise RuntimeError("elapsed_time: an event keeps no time; make both with enable_timing=True")
         if self._time is None or end_event._time is None:
             raise RuntimeError("elapsed_time: an event was not recorded; call record() of both")
         return (end_event._time - self._time) / 1e6
-
-
-def _checked(function: str, name: str, value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"{function}: {name} must be of type {kind.__name__}, not {type(value).__name__}")
-    return value
 
 
 _default, _communication = Stream(), Stream()
@@ -169,7 +162,7 @@ def communication_stream() -> Stream:
 def set_cur_stream(stream: Optional[Stream]) -> None:
     """Choose this thread's stream; None changes nothing. TypeError for what is none."""
     if stream is not None:
-        _local.stream = _checked("set_cur_stream", "stream", stream, Stream)
+        _local.stream = arguments.instance("set_cur_stream", "stream", stream, Stream)
 
 
 class StreamCtx:
@@ -177,7 +170,7 @@ class StreamCtx:
 
     def __init__(self, ctx_stream: Optional[Stream]) -> None:
         if ctx_stream is not None:
-            _checked("StreamCtx", "ctx_stream", ctx_stream, Stream)
+            arguments.instance("StreamCtx", "ctx_stream", ctx_stream, Stream)
         self.stream = ctx_stream
         self._before: list[Stream] = []
 
@@ -204,10 +197,7 @@ def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> N
     >>> set_kernel_launch_group(thread_num=2, kernel_group_num=8)
     """
     for name, value in (("thread_num", thread_num), ("kernel_group_num", kernel_group_num)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"set_kernel_launch_group: {name} must be an int, not {type(value).__name__}")
-        if value < 1:
-            raise ValueError(f"set_kernel_launch_group: {name} must be positive, not {value}")
+        arguments.integer("set_kernel_launch_group", name, value, 1, numpy=False)
     if kernel_group_num % thread_num:
         raise ValueError(
             f"set_kernel_launch_group: {kernel_group_num} groups cannot be shared evenly by {thread_num} threads"
@@ -222,10 +212,7 @@ def set_kernel_launch_capture(enable_capture_graph: bool, op_capture_skip: Optio
 
     >>> set_kernel_launch_capture(True, ["matmul"])
     """
-    if not isinstance(enable_capture_graph, bool):
-        raise TypeError(
-            f"set_kernel_launch_capture: enable_capture_graph must be True or False, not {enable_capture_graph!r}"
-        )
+    arguments.flag("set_kernel_launch_capture", "enable_capture_graph", enable_capture_graph)
     if op_capture_skip is not None and (
         not isinstance(op_capture_skip, list) or not all(isinstance(name, str) for name in op_capture_skip)
     ):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.log import logger
 from mycel.core import eager
@@ -76,8 +77,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     >>> [float(power(ms.Tensor(2.0), ms.mutable(n))) for n in (3, 4)]
     [6.0, 8.0]
     """
-    if not isinstance(dynamic_len, bool):
-        raise TypeError(f"mutable: dynamic_len must be a bool, not {type(dynamic_len).__name__}")
+    arguments.flag("mutable", "dynamic_len", dynamic_len)
     context = eager.local.context if eager.active else None
     if context is not None and context.is_staging:
         return input_data

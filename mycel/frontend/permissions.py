@@ -10,6 +10,7 @@ import inspect
 import types
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.frontend.native_calls import PROCESS_MODULES
 
 __all__ = ["get_obj_module_and_name_info", "is_invalid_or_jit_forbidden_method", "is_jit_forbidden_module"]
@@ -55,8 +56,7 @@ def is_invalid_or_jit_forbidden_method(obj: Any, obj_type: Any, attr: str) -> bo
     >>> ms.is_invalid_or_jit_forbidden_method(ms.nn.ReLU(), ms.nn.ReLU, "construct")
     False
     """
-    if not isinstance(attr, str):
-        raise TypeError(f"is_invalid_or_jit_forbidden_method: attr must be a string, not {type(attr).__name__}")
+    arguments.text("is_invalid_or_jit_forbidden_method", "attr", attr)
     if not hasattr(obj, attr):
         raise AttributeError(f"{obj_type!r} has no attribute {attr!r}")
     found = get_obj_module_and_name_info(getattr(obj, attr))

@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.ir.dims import Dim, DimLike, symbol
 
 __all__ = ["Symbol", "declared_shape"]
@@ -30,10 +31,8 @@ class Symbol:
         self, max: int = 0, min: int = 1, divisor: int = 1, remainder: int = 0, unique: bool = False, **kwargs: Any
     ) -> None:
         for name, value in (("max", max), ("min", min), ("divisor", divisor), ("remainder", remainder)):
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"Symbol: {name} must be an int, not {type(value).__name__}")
-        if not isinstance(unique, bool):
-            raise TypeError(f"Symbol: unique must be a bool, not {type(unique).__name__}")
+            arguments.integer("Symbol", name, value, numpy=False)
+        arguments.flag("Symbol", "unique", unique)
         if min < 1 or divisor < 1:
             raise ValueError(f"Symbol: min and divisor must be at least 1, not {min} and {divisor}")
         if not 0 <= remainder < divisor:

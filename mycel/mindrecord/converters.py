@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import log
+from mycel.base import arguments, log
 from mycel.base.idx import read_idx
 from mycel.mindrecord import plain_pickle
 from mycel.mindrecord.errors import SUCCESS, MSRStatus, PathNotExistsError
@@ -36,12 +36,6 @@ def _large(writer: FileWriter) -> FileWriter:
     writer.set_header_size(1 << 24)
     writer.set_page_size(1 << 26)
     return writer
-
-
-def _check_partitions(number: Any) -> int:
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise ValueError(f"partition_number must be an integer, got {number!r}")
-    return number
 
 
 def _jpeg(operation: str, pixels: np.ndarray[Any, np.dtype[Any]]) -> bytes:
@@ -101,7 +95,7 @@ class Cifar10ToMR:
     def run(self, fields: list[str] | None = None) -> MSRStatus:
         """Write the files with these index fields, and return SUCCESS."""
         if fields and not isinstance(fields, list):
-            raise ValueError(f"transform: fields must be None or a list, got {fields!r}")
+            raise arguments.wrong_type("transform", "fields", "a list or None", fields, ValueError)
         for files, suffix, description in zip(self._parts, ("", "_test"), ("img_train", "img_test")):
             writer = FileWriter(self.destination + suffix)
             schema: Schema = {name: {"type": "int64"} for name in ("id", *self._labels)}
@@ -152,7 +146,7 @@ class MnistToMR:
     def __init__(self, source: str, destination: str, partition_number: int = 1) -> None:
         self.source = check_filename(source)
         check_filename(destination)
-        partition_number = _check_partitions(partition_number)
+        arguments.integer("MnistToMR", "partition_number", partition_number, numpy=False, error=ValueError)
         self.writer_train = FileWriter(f"{destination}_train.mindrecord", partition_number)
         self.writer_test = FileWriter(f"{destination}_test.mindrecord", partition_number)
 
@@ -191,7 +185,8 @@ class ImageNetToMR:
     def __init__(self, map_file: str, image_dir: str, destination: str, partition_number: int = 1) -> None:
         self.map_file = check_filename(map_file)
         self.image_dir = check_filename(image_dir)
-        self.writer = FileWriter(destination, _check_partitions(partition_number))
+        arguments.integer("ImageNetToMR", "partition_number", partition_number, numpy=False, error=ValueError)
+        self.writer = FileWriter(destination, partition_number)
 
     def run(self) -> MSRStatus:
         """Write the files and return SUCCESS."""
@@ -249,15 +244,16 @@ class CsvToMR:
     def __init__(
         self, source: str, destination: str, columns_list: list[str] | None = None, partition_number: int = 1
     ) -> None:
-        if not isinstance(source, str) or not isinstance(destination, str):
-            raise ValueError(f"CsvToMR: source and destination must be text, got {source!r} and {destination!r}")
+        arguments.text("CsvToMR", "source", source, error=ValueError)
+        arguments.text("CsvToMR", "destination", destination, error=ValueError)
         self.source = check_filename(source)
         if columns_list and (
             not isinstance(columns_list, list) or any(not isinstance(name, str) for name in columns_list)
         ):
-            raise ValueError(f"CsvToMR: columns_list must be a list of text, got {columns_list!r}")
+            raise arguments.wrong_value("CsvToMR", "columns_list", "a list of strings", columns_list)
         self.columns_list = columns_list
-        self.writer = FileWriter(destination, _check_partitions(partition_number))
+        arguments.integer("CsvToMR", "partition_number", partition_number, numpy=False, error=ValueError)
+        self.writer = FileWriter(destination, partition_number)
 
     def run(self) -> MSRStatus:
         """Write the files and return SUCCESS."""
@@ -344,14 +340,12 @@ class TFRecordToMR:
     def __init__(
         self, source: str, destination: str, feature_dict: dict[str, Any], bytes_fields: list[str] | None = None
     ) -> None:
-        for path in (source, destination):
-            if not isinstance(path, str):
-                raise ValueError(f"TFRecordToMR: source and destination must be text, got {path!r}")
-            check_filename(path)
+        for name, path in (("source", source), ("destination", destination)):
+            check_filename(arguments.text("TFRecordToMR", name, path, error=ValueError))
         if not isinstance(feature_dict, dict) or not feature_dict:
-            raise ValueError(f"TFRecordToMR: feature_dict must be a dictionary, got {feature_dict!r}")
+            raise arguments.wrong_value("TFRecordToMR", "feature_dict", "a dict that is not empty", feature_dict)
         if bytes_fields is not None and not isinstance(bytes_fields, list):
-            raise ValueError(f"TFRecordToMR: bytes_fields must be a list of text, got {bytes_fields!r}")
+            raise arguments.wrong_type("TFRecordToMR", "bytes_fields", "a list of strings", bytes_fields, ValueError)
         self.source, self.destination, self.feature_dict = source, destination, feature_dict
         self._fields: dict[str, str] = {}
         self.mindrecord_schema: Schema = {}

@@ -1,4 +1,4 @@
-"""Encrypted record files: a key, and a pair of functions that encrypt and decrypt a file.
+"""Encrypt record files by a key and a pair of functions.
 
 An encrypted file consists of what the function wrote, four zero bytes, the mode's name in seven
 letters, and the word ENCRYPT. Decrypted copies are kept in a temporary folder, readable only by
@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from typing import IO, Any, Union
 
+from mycel.base import arguments
 from mycel.base.atomic_files import Draft
 from mycel.base.errors import Unsupported
 
@@ -28,8 +29,8 @@ def set_enc_key(enc_key: str | None) -> None:
 
     It has 16, 24 or 32 letters; None turns both off. Raises ValueError for other keys.
     """
-    if enc_key is not None and not isinstance(enc_key, str):
-        raise ValueError(f"set_enc_key: the key must be text, got {type(enc_key).__name__}")
+    if enc_key is not None:
+        arguments.text("set_enc_key", "the key", enc_key, error=ValueError)
     if enc_key is not None and len(enc_key) not in (16, 24, 32):
         raise ValueError(f"set_enc_key: the key must have 16, 24 or 32 letters, got {len(enc_key)}")
     _settings["key"] = enc_key
@@ -37,7 +38,7 @@ def set_enc_key(enc_key: str | None) -> None:
 
 def _check_mode(operation: str, mode: Any) -> Any:
     if not callable(mode) and mode != "AES-GCM":
-        raise ValueError(f"{operation}: expected a function or 'AES-GCM', got {mode!r}")
+        raise arguments.wrong_value(operation, "the mode", "a function or 'AES-GCM'", mode)
     return mode
 
 
@@ -99,7 +100,7 @@ def encryption_function() -> Function:
 
 
 class Plain:
-    """Record files as plain files: themselves, or decrypted copies that `close` removes."""
+    """Give record files as plain files: themselves, or decrypted copies that `close` removes."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None

@@ -32,7 +32,7 @@ class FileReader:
         columns: Sequence[str] | None = None,
         operator: Any = None,
     ) -> None:
-        check_consumers(num_consumer)
+        check_consumers("FileReader", num_consumer)
         if columns and not isinstance(columns, list):
             raise ParamTypeError("columns", "list")
         self._records = Records(file_name, columns)

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
+from mycel.base import arguments
 from mycel.base.atomic_files import Draft
 from mycel.mindrecord.encryption import Plain, encrypted, encryption_function, encryption_key
 from mycel.mindrecord.errors import (
@@ -137,10 +138,8 @@ class FileWriter:
 
     def __init__(self, file_name: str, shard_num: int = 1, overwrite: bool = False) -> None:
         self._file_name = check_filename(file_name)
-        if isinstance(shard_num, bool) or not isinstance(shard_num, int) or not 1 <= shard_num <= MAX_SHARD_COUNT:
-            raise ParamValueError(f"shard_num must be an integer within [1, {MAX_SHARD_COUNT}], got {shard_num!r}")
-        if not isinstance(overwrite, bool):
-            raise ParamValueError(f"overwrite must be a bool, got {overwrite!r}")
+        arguments.integer("FileWriter", "shard_num", shard_num, 1, MAX_SHARD_COUNT, numpy=False, error=ParamValueError)
+        arguments.flag("FileWriter", "overwrite", overwrite, error=ParamValueError)
         if shard_num > 1 and encryption_key() is not None:
             raise RuntimeError(
                 "FileWriter: encrypted files cannot be sharded; leave shard_num 1 or call set_enc_key(None)"
@@ -297,8 +296,7 @@ class FileWriter:
         MRMValidateDataError for integers beyond their type, MRMWriteDatasetError for rows larger
         than a page, and RuntimeError where no row is left.
         """
-        if not isinstance(parallel_writer, bool):
-            raise TypeError(f"write_raw_data: parallel_writer must be a bool, got {parallel_writer!r}")
+        arguments.flag("write_raw_data", "parallel_writer", parallel_writer)
         if self._parallel not in (None, parallel_writer):
             raise RuntimeError("write_raw_data: parallel_writer must be the same in every call")
         if self._committed and not self._append:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mycel.base import arguments
 from mycel.mindrecord.errors import (
     MRMDefineCategoryError,
     MRMFetchDataError,
@@ -40,7 +41,7 @@ class MindPage:
     """
 
     def __init__(self, file_name: str | list[str], num_consumer: int = 4) -> None:
-        check_consumers(num_consumer)
+        check_consumers("MindPage", num_consumer)
         self._records = Records(file_name)
         self._category_field: str | None = None
         self._categories: dict[str, list[int]] = {}
@@ -93,30 +94,28 @@ class MindPage:
         Raises ParamValueError for negative numbers, and MRMFetchDataError for a category or a page
         that does not exist.
         """
-        if isinstance(category_id, bool) or not isinstance(category_id, int) or category_id < 0:
-            raise ParamValueError(f"category_id must be an integer that is not negative, got {category_id!r}")
+        name = "read_at_page_by_id"
+        arguments.integer(name, "category_id", category_id, 0, numpy=False, error=ParamValueError)
         groups = list(self._grouped().values())
         if category_id >= len(groups):
             raise failure(MRMFetchDataError, f"There is no category {category_id}; there are {len(groups)}.")
-        return self._page(groups[category_id], page, num_row)
+        return self._page(name, groups[category_id], page, num_row)
 
     def read_at_page_by_name(self, category_name: str, page: int, num_row: int) -> list[dict[str, Any]]:
         """Return the rows of a page of the category with this value, as text.
 
         `read_at_page_by_id` explains the parameters.
         """
-        if not isinstance(category_name, str):
-            raise ParamValueError(f"category_name must be text, got {category_name!r}")
+        name = "read_at_page_by_name"
+        arguments.text(name, "category_name", category_name, error=ParamValueError)
         groups = self._grouped()
         if category_name not in groups:
             raise failure(MRMFetchDataError, f"No row has {category_name!r} in field {self._category_field!r}.")
-        return self._page(groups[category_name], page, num_row)
+        return self._page(name, groups[category_name], page, num_row)
 
-    def _page(self, rows: list[int], page: int, num_row: int) -> list[dict[str, Any]]:
-        if isinstance(page, bool) or not isinstance(page, int) or page < 0:
-            raise ParamValueError(f"page must be an integer that is not negative, got {page!r}")
-        if isinstance(num_row, bool) or not isinstance(num_row, int) or num_row <= 0:
-            raise ParamValueError(f"num_row must be a positive integer, got {num_row!r}")
+    def _page(self, owner: str, rows: list[int], page: int, num_row: int) -> list[dict[str, Any]]:
+        arguments.integer(owner, "page", page, 0, numpy=False, error=ParamValueError)
+        arguments.integer(owner, "num_row", num_row, 1, numpy=False, error=ParamValueError)
         if page * num_row >= len(rows):
             raise failure(
                 MRMFetchDataError, f"There is no page {page} of {num_row} rows; the category has {len(rows)} rows."

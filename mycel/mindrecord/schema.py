@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import log
+from mycel.base import arguments, log
 from mycel.mindrecord.errors import MRMInvalidSchemaError, MRMValidateDataError, ParamTypeError, ParamValueError
 from mycel.mindrecord.layout import ARRAY_TYPES, FIELD_NAME, PLAIN_TYPES
 from mycel.mindrecord.packing import Field, Schema
@@ -29,9 +29,8 @@ _TAKES: dict[str, tuple[str, ...]] = {
 
 def check_filename(path: Any) -> str:
     """Return the path of a file that may be a record file; raise ParamValueError otherwise."""
-    if not isinstance(path, str) or not path:
-        raise ParamValueError(f"a file name must be text that is not empty, got {path!r}")
-    name = os.path.basename(path)
+    text = arguments.text("mindrecord", "a file name", path, empty=False, error=ParamValueError)
+    name = os.path.basename(text)
     if not name:
         raise ParamValueError(f"the file name {path!r} ends in '/'")
     if set(name) & _FORBIDDEN or name != name.strip(" "):
@@ -39,14 +38,13 @@ def check_filename(path: Any) -> str:
             f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a "
             "space"
         )
-    return path
+    return text
 
 
-def check_consumers(num_consumer: Any) -> None:
+def check_consumers(owner: str, num_consumer: Any) -> None:
     """Raise ParamValueError unless this is a number of readers, at most that of processors."""
     most = max(os.cpu_count() or 1, 4)
-    if isinstance(num_consumer, bool) or not isinstance(num_consumer, int) or not 1 <= num_consumer <= most:
-        raise ParamValueError(f"num_consumer must be an integer within [1, {most}], got {num_consumer!r}")
+    arguments.integer(owner, "num_consumer", num_consumer, 1, most, numpy=False, error=ParamValueError)
 
 
 def check_schema(content: Any) -> Schema:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, operand, operands
@@ -134,8 +135,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     5.0
     """
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-    if compute_mode not in modes:
-        raise ValueError(f"cdist: compute_mode must be one of {', '.join(modes)}, not {compute_mode!r}")
+    arguments.one_of("cdist", "compute_mode", compute_mode, modes)
     return ops.cdist(x1, x2, p)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
+from mycel.base.errors import operation_called
 from mycel.common.generator import Generator
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, iota, need_room, operand, shape_of, size_of
@@ -23,7 +25,7 @@ def _here(name: str, device: Any) -> None:
 
 def _by(generator: Optional[Generator]) -> Any:
     if generator is not None and not isinstance(generator, Generator):
-        raise TypeError(f"generator must be a mycel.Generator or None, not {type(generator).__name__}")
+        raise arguments.wrong_type(operation_called(), "generator", "a Generator or None", generator)
     return generator
 
 

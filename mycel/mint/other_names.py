@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.mint.arrangement import squeeze
 from mycel.mint.nn.functional import flatten as flatten_ext
@@ -83,6 +84,5 @@ def jit_view_unsupported(fn: F) -> F:
 
 
 def _marked(name: str, fn: F) -> F:
-    if not callable(fn):
-        raise TypeError(f"{name}: takes a function, not {type(fn).__name__}")
+    arguments.function(name, "fn", fn)
     return fn

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mycel.nn import checks
+from mycel.base import arguments
 from mycel.ops._operands import one_by_one
 
 __all__ = [
@@ -27,17 +27,17 @@ _EACH = 32
 def _by_epoch(
     name: str, total_step: Any, step_per_epoch: Any, period_name: str, period: Any, rate: Callable[[int], float]
 ) -> list[float]:
-    checks.integer(name, "total_step", total_step, 1)
+    arguments.integer(name, "total_step", total_step, 1)
     one_by_one(name, "learning rates", total_step, _EACH)
-    checks.integer(name, "step_per_epoch", step_per_epoch, 1)
-    checks.integer(name, period_name, period, 1)
+    arguments.integer(name, "step_per_epoch", step_per_epoch, 1)
+    arguments.integer(name, period_name, period, 1)
     return [rate(step // step_per_epoch) for step in range(total_step)]
 
 
 def _check_decay(name: str, learning_rate: Any, decay_rate: Any, is_stair: Any) -> None:
-    checks.number(name, "learning_rate", learning_rate, above=0)
-    checks.number(name, "decay_rate", decay_rate, above=0)
-    checks.boolean(name, "is_stair", is_stair)
+    arguments.number(name, "learning_rate", learning_rate, above=0)
+    arguments.number(name, "decay_rate", decay_rate, above=0)
+    arguments.flag(name, "is_stair", is_stair)
 
 
 def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
@@ -48,16 +48,15 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
     [0.1, 0.1, 0.05]
     """
     for word, value in (("milestone", milestone), ("learning_rates", learning_rates)):
-        if not isinstance(value, (list, tuple)):
-            raise TypeError(f"piecewise_constant_lr: {word} must be a list or a tuple, not {type(value).__name__}")
+        arguments.sequence("piecewise_constant_lr", word, value)
     if len(milestone) != len(learning_rates):
         raise ValueError(
             f"piecewise_constant_lr: there are {len(milestone)} milestones and {len(learning_rates)} learning rates; give one for each"
         )
     name, before = "piecewise_constant_lr", 0
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
-        checks.integer(name, f"milestone[{i}]", end, 1)
-        checks.number(name, f"learning_rates[{i}]", rate, at_least=0)
+        arguments.integer(name, f"milestone[{i}]", end, 1)
+        arguments.number(name, f"learning_rates[{i}]", rate, at_least=0)
         if end <= before:
             raise ValueError(f"{name}: milestones must grow, but milestone[{i}] is {end} after {before}")
         before = end
@@ -134,8 +133,8 @@ def cosine_decay_lr(
     >>> [round(r, 3) for r in ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2)]
     [0.1, 0.1, 0.055, 0.055, 0.01, 0.01]
     """
-    checks.number("cosine_decay_lr", "min_lr", min_lr, at_least=0)
-    checks.number("cosine_decay_lr", "max_lr", max_lr, above=0)
+    arguments.number("cosine_decay_lr", "min_lr", min_lr, at_least=0)
+    arguments.number("cosine_decay_lr", "max_lr", max_lr, above=0)
     if not max_lr > min_lr:
         raise ValueError(f"cosine_decay_lr: max_lr must be above min_lr, but max_lr is {max_lr} and min_lr is {min_lr}")
     rate = lambda e: min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(math.pi * min(e, decay_epoch) / decay_epoch))
@@ -159,10 +158,10 @@ def polynomial_decay_lr(
     >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)
     [0.5, 0.25, 0.0]
     """
-    checks.number("polynomial_decay_lr", "learning_rate", learning_rate, above=0)
-    checks.number("polynomial_decay_lr", "end_learning_rate", end_learning_rate, at_least=0)
-    checks.number("polynomial_decay_lr", "power", power, above=0)
-    checks.boolean("polynomial_decay_lr", "update_decay_epoch", update_decay_epoch)
+    arguments.number("polynomial_decay_lr", "learning_rate", learning_rate, above=0)
+    arguments.number("polynomial_decay_lr", "end_learning_rate", end_learning_rate, at_least=0)
+    arguments.number("polynomial_decay_lr", "power", power, above=0)
+    arguments.flag("polynomial_decay_lr", "update_decay_epoch", update_decay_epoch)
 
     def rate(epoch: int) -> float:
         period = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch
@@ -179,6 +178,6 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     >>> ms.nn.warmup_lr(0.5, 6, 2, 2)
     [0.0, 0.0, 0.25, 0.25, 0.5, 0.5]
     """
-    checks.number("warmup_lr", "learning_rate", learning_rate, at_least=0)
+    arguments.number("warmup_lr", "learning_rate", learning_rate, at_least=0)
     rate = lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch
     return _by_epoch("warmup_lr", total_step, step_per_epoch, "warmup_epoch", warmup_epoch, rate)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
-from mycel.nn import checks
 
 __all__ = ["DistributedGradReducer"]
 
@@ -36,9 +36,9 @@ class DistributedGradReducer(Cell):
         super().__init__(auto_prefix=False)
         name = type(self).__name__
         self.parameters = tuple(parameters)
-        self.mean = False if mean is None else checks.boolean(name, "mean", mean)
-        self.degree = get_group_size(group) if degree is None else checks.integer(name, "degree", degree, 1)
-        checks.integer(name, "fusion_type", fusion_type)
+        self.mean = False if mean is None else arguments.flag(name, "mean", mean)
+        self.degree = get_group_size(group) if degree is None else arguments.integer(name, "degree", degree, 1)
+        arguments.integer(name, "fusion_type", fusion_type)
         self.all_reduce: Any = ops.AllReduce(ops.ReduceOp.SUM, group)
 
     def construct(self, grads: Any) -> Any:

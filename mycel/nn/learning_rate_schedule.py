@@ -16,10 +16,10 @@ import math
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 
 __all__ = [
     "CosineDecayLR",
@@ -53,10 +53,10 @@ def _step(global_step: Any) -> Tensor:
 
 
 def _common(owner: str, learning_rate: Any, decay_rate: Any, decay_steps: Any, is_stair: Any) -> None:
-    checks.number(owner, "learning_rate", learning_rate, at_least=0)
-    checks.number(owner, "decay_rate", decay_rate, above=0)
-    checks.integer(owner, "decay_steps", decay_steps, 1)
-    checks.boolean(owner, "is_stair", is_stair)
+    arguments.number(owner, "learning_rate", learning_rate, at_least=0)
+    arguments.number(owner, "decay_rate", decay_rate, above=0)
+    arguments.integer(owner, "decay_steps", decay_steps, 1)
+    arguments.flag(owner, "is_stair", is_stair)
 
 
 class ExponentialDecayLR(LearningRateSchedule):
@@ -143,13 +143,13 @@ class CosineDecayLR(LearningRateSchedule):
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
         super().__init__()
-        checks.number("CosineDecayLR", "min_lr", min_lr, at_least=0)
-        checks.number("CosineDecayLR", "max_lr", max_lr, above=0)
+        arguments.number("CosineDecayLR", "min_lr", min_lr, at_least=0)
+        arguments.number("CosineDecayLR", "max_lr", max_lr, above=0)
         if not max_lr > min_lr:
             raise ValueError(
                 f"CosineDecayLR: max_lr must be above min_lr, but max_lr is {max_lr} and min_lr is {min_lr}"
             )
-        checks.integer("CosineDecayLR", "decay_steps", decay_steps, 1)
+        arguments.integer("CosineDecayLR", "decay_steps", decay_steps, 1)
         self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -177,11 +177,11 @@ class PolynomialDecayLR(LearningRateSchedule):
         update_decay_steps: bool = False,
     ) -> None:
         super().__init__()
-        checks.number("PolynomialDecayLR", "learning_rate", learning_rate, above=0)
-        checks.number("PolynomialDecayLR", "end_learning_rate", end_learning_rate, at_least=0)
-        checks.integer("PolynomialDecayLR", "decay_steps", decay_steps, 1)
-        checks.number("PolynomialDecayLR", "power", power, above=0)
-        checks.boolean("PolynomialDecayLR", "update_decay_steps", update_decay_steps)
+        arguments.number("PolynomialDecayLR", "learning_rate", learning_rate, above=0)
+        arguments.number("PolynomialDecayLR", "end_learning_rate", end_learning_rate, at_least=0)
+        arguments.integer("PolynomialDecayLR", "decay_steps", decay_steps, 1)
+        arguments.number("PolynomialDecayLR", "power", power, above=0)
+        arguments.flag("PolynomialDecayLR", "update_decay_steps", update_decay_steps)
         self.learning_rate, self.end_learning_rate = learning_rate, end_learning_rate
         self.decay_steps, self.power, self.update_decay_steps = decay_steps, power, update_decay_steps
 
@@ -206,8 +206,8 @@ class WarmUpLR(LearningRateSchedule):
 
     def __init__(self, learning_rate: float, warmup_steps: int) -> None:
         super().__init__()
-        checks.number("WarmUpLR", "learning_rate", learning_rate, at_least=0)
-        checks.integer("WarmUpLR", "warmup_steps", warmup_steps, 1)
+        arguments.number("WarmUpLR", "learning_rate", learning_rate, at_least=0)
+        arguments.integer("WarmUpLR", "warmup_steps", warmup_steps, 1)
         self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
 
     def construct(self, global_step: Tensor) -> Tensor:

@@ -13,13 +13,13 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.derivatives import value_and_grad
-from mycel.nn import checks
 from mycel.nn.state import store
 from mycel.nn.wrap import TrainOneStepCell
 from mycel.prims.elementwise import identity
@@ -51,7 +51,7 @@ class FixedLossScaleUpdateCell(Cell):
 
     def __init__(self, loss_scale_value: Any) -> None:
         super().__init__()
-        checks.number("FixedLossScaleUpdateCell", "loss_scale_value", loss_scale_value, above=0)
+        arguments.number("FixedLossScaleUpdateCell", "loss_scale_value", loss_scale_value, above=0)
         self.loss_scale_value = loss_scale_value
 
     def get_loss_scale(self) -> Any:
@@ -79,10 +79,10 @@ class DynamicLossScaleUpdateCell(Cell):
     def __init__(self, loss_scale_value: Any, scale_factor: Any, scale_window: int) -> None:
         super().__init__()
         name = "DynamicLossScaleUpdateCell"
-        checks.number(name, "loss_scale_value", loss_scale_value, above=0)
-        checks.number(name, "scale_factor", scale_factor, above=0)
+        arguments.number(name, "loss_scale_value", loss_scale_value, above=0)
+        arguments.number(name, "scale_factor", scale_factor, above=0)
         self.loss_scale_value, self.scale_factor = loss_scale_value, scale_factor
-        self.scale_window = checks.integer(name, "scale_window", scale_window, 1)
+        self.scale_window = arguments.integer(name, "scale_window", scale_window, 1)
         self.cur_iter = Parameter(Tensor(1, D.int32), name="current_iterator_step", requires_grad=False)
         self.last_overflow_iter = Parameter(Tensor(0, D.int32), name="last_overflow_iterator_step", requires_grad=False)
 
@@ -172,8 +172,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def set_sense_scale(self, sens: Tensor) -> None:
         """Give the scale another value. TypeError for what is no Tensor, ValueError for another shape."""
-        if not isinstance(sens, Tensor):
-            raise TypeError(f"TrainOneStepWithLossScaleCell: the scale must be a Tensor, not {type(sens).__name__}")
+        arguments.instance("TrainOneStepWithLossScaleCell", "the scale", sens, Tensor)
         self.scale_sense.set_data(sens)
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.layer.container import CellList
 
 __all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell", "VirtualDatasetCellTriple"]
@@ -44,10 +44,9 @@ class _Parts(Cell):
     def __init__(self, network: Any, name: str, count: Any) -> None:
         super().__init__(auto_prefix=False)
         owner = type(self).__name__
-        if not isinstance(network, Cell):
-            raise TypeError(f"{owner}: network must be a Cell, not {type(network).__name__}")
+        arguments.instance(owner, "network", network, Cell)
         self.network = network
-        self.count = checks.integer(owner, name, count, 1)
+        self.count = arguments.integer(owner, name, count, 1)
         if self.count > 1 << 16:
             raise ValueError(f"{owner}: {name} must be at most 65536, not {count}")
 
@@ -105,12 +104,11 @@ class PipelineCell(_Parts):
         super().__init__(network, "micro_size", micro_size)
         known = {name: cell for name, cell in network.cells_and_names()}
         for argument, given in (("stage_config", stage_config), ("segment_config", segment_config)):
-            if given is not None and not isinstance(given, dict):
-                raise TypeError(f"PipelineCell: {argument} must be a dict, not {type(given).__name__}")
+            arguments.optional("PipelineCell", argument, given, dict)
             for name, number in (given or {}).items():
                 if name not in known:
                     raise ValueError(f"PipelineCell: {argument} names {name!r}, which is no cell of the network")
-                checks.integer("PipelineCell", f"{argument}[{name!r}]", number, 0)
+                arguments.integer("PipelineCell", f"{argument}[{name!r}]", number, 0)
                 if argument == "stage_config" and number:
                     raise ValueError(
                         f"PipelineCell: {name!r} is to be on stage {number}, but one process is stage 0 alone"
@@ -154,8 +152,7 @@ class VirtualDatasetCellTriple(Cell):
 
     def __init__(self, backbone: Cell) -> None:
         super().__init__(auto_prefix=False)
-        if not isinstance(backbone, Cell):
-            raise TypeError(f"VirtualDatasetCellTriple: backbone must be a Cell, not {type(backbone).__name__}")
+        arguments.instance("VirtualDatasetCellTriple", "backbone", backbone, Cell)
         self._backbone = backbone
 
     def construct(self, a: Any, b: Any, c: Any) -> Any:

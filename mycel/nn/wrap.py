@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import value_and_grad
-from mycel.nn import checks
 from mycel.nn.layer.basic import Identity
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
@@ -28,7 +28,7 @@ class WithLossCell(Cell):
 
     def __init__(self, backbone: Cell, loss_fn: Cell) -> None:
         super().__init__(auto_prefix=False)
-        self._backbone = checks.cell("WithLossCell", "backbone", backbone)
+        self._backbone = arguments.instance("WithLossCell", "backbone", backbone, Cell)
         self._loss_fn = loss_fn
 
     def construct(self, data: Any, label: Any) -> Any:
@@ -52,7 +52,7 @@ class WithEvalCell(Cell):
 
     def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
         super().__init__(auto_prefix=False)
-        self._network = checks.cell("WithEvalCell", "network", network)
+        self._network = arguments.instance("WithEvalCell", "network", network, Cell)
         self._loss_fn = loss_fn
         self.add_cast_fp32 = add_cast_fp32
 
@@ -89,11 +89,9 @@ class ForwardValueAndGrad(Cell):
         sens_param: bool = False,
     ) -> None:
         super().__init__(auto_prefix=False)
-        if not callable(network):
-            raise TypeError(f"ForwardValueAndGrad: network must be a Cell or a function, not {type(network).__name__}")
+        arguments.function("ForwardValueAndGrad", "network", network, "a Cell or a function")
         for name, flag in (("get_all", get_all), ("get_by_list", get_by_list), ("sens_param", sens_param)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"ForwardValueAndGrad: {name} must be a bool, not {type(flag).__name__}")
+            arguments.flag("ForwardValueAndGrad", name, flag)
         if get_by_list and weights is None:
             raise ValueError("ForwardValueAndGrad: get_by_list=True needs weights")
         self.network = network
@@ -145,7 +143,7 @@ class WithGradCell(Cell):
 
     def __init__(self, network: Cell, loss_fn: Optional[Cell] = None, sens: Any = None) -> None:
         super().__init__(auto_prefix=False)
-        self.network = checks.cell("WithGradCell", "network", network)
+        self.network = arguments.instance("WithGradCell", "network", network, Cell)
         self.loss_fn = loss_fn
         self.weights = ParameterTuple(network.trainable_params())
         self.sens = sens
@@ -171,9 +169,9 @@ class TrainOneStepCell(Cell):
 
     def __init__(self, network: Cell, optimizer: Any, sens: Any = None, return_grad: bool = False) -> None:
         super().__init__(auto_prefix=False)
-        self.network = checks.cell("TrainOneStepCell", "network", network)
+        self.network = arguments.instance("TrainOneStepCell", "network", network, Cell)
         self.network.set_grad()
-        self.optimizer = checks.cell("TrainOneStepCell", "optimizer", optimizer)
+        self.optimizer = arguments.instance("TrainOneStepCell", "optimizer", optimizer, Cell)
         if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "parameters"):
             raise TypeError(f"TrainOneStepCell: optimizer must be an Optimizer, not {type(optimizer).__name__}")
         if sens is not None and not isinstance(sens, (int, float, Tensor)) or isinstance(sens, bool):
@@ -215,8 +213,7 @@ class ParameterUpdate(Cell):
 
     def __init__(self, param: Parameter) -> None:
         super().__init__(auto_prefix=False)
-        if not isinstance(param, Parameter):
-            raise TypeError(f"ParameterUpdate: param must be a Parameter, not {type(param).__name__}")
+        arguments.instance("ParameterUpdate", "param", param, Parameter)
         self._param = param
 
     def construct(self, x: Tensor) -> Parameter:

@@ -8,10 +8,11 @@ from typing import Any, Optional
 import numpy as _numpy
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
-from mycel.ops._operands import axis_of, sequence_of, size_of
+from mycel.ops._operands import axis_of, size_of
 
 __all__: list[str] = []
 
@@ -89,8 +90,7 @@ def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
     >>> mnp.concatenate(([1, 2], [3])).tolist()
     [1, 2, 3]
     """
-    if not isinstance(arrays, (tuple, list, Tensor)):
-        raise TypeError(f"concatenate: takes a sequence of arrays, not {type(arrays).__name__}")
+    arguments.instance("concatenate", "arrays", arrays, (tuple, list, Tensor), "a sequence of arrays")
     values = [asarray(v) for v in arrays]
     return ops.concat([ops.ravel(v) for v in values]) if axis is None else ops.concat(values, axis)
 
@@ -112,7 +112,7 @@ def _rows(arrays: Any) -> Any:
 
 def _joiner(name: str, parameter: str, function: Any) -> Any:
     def made(tup: Any) -> Tensor:
-        return function([asarray(v) for v in sequence_of(name, parameter, _rows(tup))])
+        return function([asarray(v) for v in arguments.sequence(name, parameter, _rows(tup))])
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
@@ -131,7 +131,7 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     >>> mnp.stack(([1, 2], [3, 4])).shape
     (2, 2)
     """
-    return ops.stack([asarray(v) for v in sequence_of("stack", "arrays", _rows(arrays))], axis)
+    return ops.stack([asarray(v) for v in arguments.sequence("stack", "arrays", _rows(arrays))], axis)
 
 
 @export
@@ -282,7 +282,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     >>> mnp.select([[True, False], [True, True]], [[1, 2], [3, 4]]).tolist()
     [1, 4]
     """
-    sequence_of("select", "condlist", _rows(condlist)), sequence_of("select", "choicelist", _rows(choicelist))
+    (
+        arguments.sequence("select", "condlist", _rows(condlist)),
+        arguments.sequence("select", "choicelist", _rows(choicelist)),
+    )
     result: Any = default
     for condition, choice in reversed(list(zip(condlist, choicelist))):
         result = ops.where(asarray(condition), asarray(choice), result)
@@ -331,7 +334,7 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
     >>> mnp.choose([0, 1], [[1, 2], [3, 4]]).tolist()
     [1, 4]
     """
-    members = sequence_of("choose", "choices", _rows(choices))
+    members = arguments.sequence("choose", "choices", _rows(choices))
     return asarray(a).choose([asarray(c) for c in members], mode)
 
 

@@ -7,10 +7,11 @@ from typing import Any, Optional
 import numpy as _numpy
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, kind_of
-from mycel.ops._operands import check_sizes, integer_of, need_room, size_of
+from mycel.ops._operands import check_sizes, need_room, size_of
 
 __all__: list[str] = ["asarray"]
 
@@ -33,7 +34,7 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
     """
     made = asarray(obj, dtype)
     made = ops.deepcopy(made) if copy and made is obj else made
-    missing = integer_of("array", "ndmin", ndmin) - made.ndim
+    missing = arguments.int64("array", "ndmin", ndmin) - made.ndim
     if missing + made.ndim > MOST_AXES:
         raise ValueError(f"array: ndmin must be at most {MOST_AXES}, the axes that an array can have, not {ndmin}")
     return ops.reshape(made, (1,) * missing + made.shape) if missing > 0 else made

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as _numpy
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
 from mycel.numpy.array import isin
-from mycel.ops._operands import all_axes, sequence_of
+from mycel.ops._operands import all_axes
 from mycel.prims.base import broadcast_shapes
 
 __all__ = [
@@ -53,8 +54,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
     [[[8.0], [8.0], [8.0]]]
     """
     x = asarray(a)
-    if not callable(func):
-        raise TypeError(f"apply_over_axes: func must be callable, not {type(func).__name__}")
+    arguments.function("apply_over_axes", "func", func)
     for axis in all_axes("apply_over_axes", axes, x.ndim):
         made = asarray(func(x, axis))
         made = ops.expand_dims(made, axis) if made.ndim == x.ndim - 1 else made
@@ -75,9 +75,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     [1.0, 5.0]
     """
     value = asarray(x)
-    if not isinstance(condlist, (bool, Tensor, _numpy.ndarray)) and not sequence_of("piecewise", "condlist", condlist):
+    if not isinstance(condlist, (bool, Tensor, _numpy.ndarray)) and not arguments.sequence(
+        "piecewise", "condlist", condlist
+    ):
         raise ValueError("piecewise: condlist must hold at least one condition")
-    sequence_of("piecewise", "funclist", funclist)
+    arguments.sequence("piecewise", "funclist", funclist)
     single = isinstance(condlist, (bool, Tensor)) or not isinstance(condlist[0], (list, tuple, Tensor, _numpy.ndarray))
     # A tensor with an axis more than the array holds several conditions.
     if isinstance(condlist, Tensor) and condlist.ndim > value.ndim:

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import numpy as _numpy
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray
@@ -20,8 +21,7 @@ __all__ = [
 
 
 def _window(name: str, values: Any, M: int) -> Tensor:
-    if isinstance(M, bool) or not isinstance(M, int):
-        raise TypeError(f"{name}: the number of points must be an int, not {type(M).__name__}")
+    arguments.integer(name, "the number of points", M, numpy=False)
     need_room(name, shape_of(name, max(M, 0)), D.float64)
     return Tensor(values(M), D.float32)
 
@@ -75,8 +75,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     >>> [round(v, 4) for v in mnp.geomspace(1, 8, 4).tolist()]
     [1.0, 2.0, 4.0, 8.0]
     """
-    if isinstance(num, bool) or not isinstance(num, int) or num < 0:
-        raise ValueError(f"geomspace: the number of points must be a non-negative int, not {num!r}")
+    arguments.integer("geomspace", "the number of points", num, 0, numpy=False, error=ValueError)
     first, last = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(start), asarray(stop)))
     kind = D.promote(first.dtype, last.dtype)
     parts = max(num - 1 if endpoint else num, 1)
@@ -235,8 +234,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def _order(name: str, order: str) -> bool:
-    if order not in ("C", "F"):
-        raise ValueError(f"{name}: order must be 'C' or 'F', not {order!r}")
+    arguments.one_of(name, "order", order, ("C", "F"))
     return order == "C"
 
 
@@ -249,11 +247,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     >>> mnp.ravel_multi_index([[3, 6], [4, 5]], (7, 6)).tolist()
     [22, 41]
     """
-    if mode not in ("clip", "wrap"):
-        raise ValueError(f"ravel_multi_index: mode must be 'clip' or 'wrap', not {mode!r}")
+    arguments.one_of("ravel_multi_index", "mode", mode, ("clip", "wrap"))
     sizes = shape_of("ravel_multi_index", dims)
-    if not isinstance(multi_index, (tuple, list, Tensor, _numpy.ndarray)):
-        raise TypeError(f"ravel_multi_index: takes rows of positions, not {type(multi_index).__name__}")
+    arguments.instance(
+        "ravel_multi_index", "multi_index", multi_index, (tuple, list, Tensor, _numpy.ndarray), "rows of positions"
+    )
     parts = [cast(asarray(p), D.int32) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"ravel_multi_index: {len(parts)} rows of positions for {len(sizes)} dimensions")

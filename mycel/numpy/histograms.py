@@ -13,10 +13,11 @@ from typing import Any, Optional
 import numpy as _numpy
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
-from mycel.ops._operands import need_room, number_of, sequence_of, size_of
+from mycel.ops._operands import need_room, number_of, size_of
 
 __all__ = ["digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
@@ -148,7 +149,9 @@ def _columns(sample: Any) -> list[Tensor]:
 
 
 def _listed(parameter: str, value: Any) -> list[Any]:
-    return list(value if isinstance(value, (Tensor, _numpy.ndarray)) else sequence_of("histogramdd", parameter, value))
+    return list(
+        value if isinstance(value, (Tensor, _numpy.ndarray)) else arguments.sequence("histogramdd", parameter, value)
+    )
 
 
 def histogramdd(

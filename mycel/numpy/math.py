@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, both
-from mycel.ops._operands import axis_of, integer_of
+from mycel.ops._operands import axis_of
 
 _UNARY = """abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp exp2 expm1 floor invert isfinite
     isinf isnan log log10 log1p log2 logical_not negative positive rad2deg reciprocal rint:round sign signbit sin sinh sqrt square tan tanh
@@ -334,7 +335,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
     1.0
     """
-    degrees = integer_of("nanvar", "ddof", ddof)
+    degrees = arguments.int64("nanvar", "ddof", ddof)
     x = as_kind(asarray(a), dtype)
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
@@ -439,7 +440,7 @@ def cov(
         ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows
     ]
     value = rows[0] if len(rows) == 1 else ops.concat(rows)
-    correction = (0 if bias else 1) if ddof is None else integer_of("cov", "ddof", ddof)
+    correction = (0 if bias else 1) if ddof is None else arguments.int64("cov", "ddof", ddof)
     weights = {k: None if v is None else asarray(v) for k, v in (("fweights", fweights), ("aweights", aweights))}
     return as_kind(ops.cov(value, correction=correction, **weights), dtype)
 

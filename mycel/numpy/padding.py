@@ -11,6 +11,7 @@ from typing import Any
 import numpy as _numpy
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
 from mycel.numpy._operands import asarray
@@ -42,10 +43,8 @@ def pad(
     ([0, 1, 2, 0], [3.0, 2.0, 1.0, 2.0])
     """
     x = asarray(arr)
-    if mode not in _MODES:
-        raise ValueError(f"pad: mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
-    if reflect_type not in ("even", "odd"):
-        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', not {reflect_type!r}")
+    arguments.one_of("pad", "mode", mode, _MODES)
+    arguments.one_of("pad", "reflect_type", reflect_type, ("even", "odd"))
     if kwargs:
         raise TypeError(f"pad: there is no parameter {next(iter(kwargs))!r}")
     widths = _pairs("pad_width", pad_width, x.ndim)

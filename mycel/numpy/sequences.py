@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 import numpy as _numpy
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray
@@ -47,8 +48,7 @@ def _slide(long: Tensor, short: Tensor, before: int, after: int) -> Tensor:
 def _correlated(name: str, a: Tensor, v: Tensor, mode: str) -> Tensor:
     """sum_n a[n + k] * v[n] for the shifts k of a mode; `v` is not longer than `a`."""
     reach = v.shape[0] - 1
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', not {mode!r}")
+    arguments.one_of(name, "mode", mode, ("full", "same", "valid"))
     before = reach if mode == "full" else 0 if mode == "valid" else v.shape[0] // 2
     after = before if mode != "same" else reach - before
     return _slide(a, v, before, after)
@@ -246,8 +246,7 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 
 
 def _order(name: str, m: int) -> int:
-    if isinstance(m, bool) or not isinstance(m, int) or m < 0:
-        raise ValueError(f"{name}: m must be a non-negative int, not {m!r}")
+    arguments.integer(name, "m", m, 0, numpy=False, error=ValueError)
     return one_by_one(name, "steps", m)
 
 

@@ -1,6 +1,7 @@
-"""How the functions of `mycel.ops` read their arguments: operands, element types, axes and sizes.
+"""Read arguments of `mycel.ops` that may be tensors or symbolic sizes: operands, axes and shapes.
 
-Everything here looks at types alone, so that it works while a function is being staged. Sizes may be symbolic dimensions.
+Everything here looks at types alone, so that it works while a function is being staged. What
+needs neither tensors nor symbolic sizes is checked by `mycel.base.arguments`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any, Optional, TypeVar, Union
 import ml_dtypes
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.base.errors import NeedsValue, ShapeError, SizeError, operation_called
+from mycel.base.errors import ShapeError, SizeError, operation_called
 from mycel.core import eager, precision
 from mycel.core.operators import pair as _pair
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
@@ -30,7 +32,7 @@ from mycel.prims.base import Primitive, normalize_axis
 __all__ = [
     "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
     "need_room", "number_of", "numbers", "one_by_one", "operand", "operands", "reshaped", "rounded_once", "select",
-    "sequence_of", "shape_of", "sizes_of", "take_slice", "whole", "wide",
+    "shape_of", "sizes_of", "take_slice", "whole", "wide",
 ]  # fmt: skip
 
 Axis = Union[None, int, Sequence[int]]
@@ -42,42 +44,47 @@ finfo: Callable[[Any], Any] = ml_dtypes.finfo
 
 
 def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """`value` as a tensor; TypeError for what is neither a tensor, a number nor an array."""
+    """Make a tensor of `value`; TypeError for what is neither a tensor, a number nor an array."""
     if isinstance(value, Tensor):
         if precision.active and dtype is None:
             value = precision.met(value)
         return value if dtype is None or value.dtype is dtype else cast(value, dtype)
     if isinstance(value, (bool, int, float, complex, np.ndarray, np.generic, list, tuple, Dim)):
         return as_tensor(value, dtype)
-    raise TypeError(f"{name}: expected a tensor or a number, not {type(value).__name__}")
+    raise arguments.wrong_type(name, "an operand", "a tensor or a number", value)
+
+
+def input_of(layer: object, value: Any) -> Tensor:
+    """Make a tensor of what a layer was given; a TypeError names the layer."""
+    return value if isinstance(value, Tensor) else operand(type(layer).__name__, value)
 
 
 def floating(name: str, value: Any) -> Tensor:
-    """An operand of a function of real numbers: booleans and integers become float32."""
+    """Make a tensor of an operand of a real function: booleans and integers become float32."""
     x = operand(name, value)
     return cast(x, D.float32) if x.dtype.kind in "iub" else x
 
 
 def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two operands in their common type; TypeError where one is neither tensor, number nor array."""
+    """Make tensors of one type of two operands; TypeError where one cannot be a tensor."""
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = operand(name, x)
     found = None if x is None or y is None else _pair(x, y)
     if found is None:
         bad = y if isinstance(x, Tensor) else x
-        raise TypeError(f"{name}: expected tensors or numbers, not {type(bad).__name__}")
+        raise arguments.wrong_type(name, "an operand", "a tensor or a number", bad)
     return found
 
 
 def wide(x: Tensor) -> Tensor:
-    """16-bit floats in float32, in which sums and exponentials keep their digits; others as they are."""
+    """Widen 16-bit floats to float32, in which sums and exponentials keep their digits."""
     return cast(x, D.float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x
 
 
 def rounded_once(function: F) -> F:
-    """`function`, computed in float32 where its floating operands are of one 16-bit type, and rounded to that at the end.
+    """Compute in float32 where floating operands are of one 16-bit type, and round once.
 
-    So what is one operation to the user rounds once, whatever it is composed of.
+    What is one operation to the user then rounds once at the end, whatever it is composed of.
     """
 
     @wraps(function)
@@ -92,7 +99,7 @@ def rounded_once(function: F) -> F:
 
 
 def _narrow_type(values: Sequence[Any]) -> Optional[DType]:
-    """The one floating type of the tensors among arguments, if that is a 16-bit one."""
+    """Find the one floating type of the tensors among arguments, if that is a 16-bit one."""
     kind: Optional[DType] = None
     for value in values:
         if isinstance(value, (np.ndarray, np.generic)):
@@ -112,7 +119,7 @@ def _widened(value: Any) -> Any:
 
 
 def constant_like(value: Any, x: Tensor) -> Tensor:
-    """A number, or a symbolic size, as a tensor of no dimensions of the type of `x`."""
+    """Make a tensor without dimensions, of the type of `x`, of a number or a symbolic size."""
     if isinstance(value, Dim):
         return as_tensor(value, x.dtype)
     if isinstance(value, np.generic):
@@ -123,14 +130,14 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
 
 
 def select(condition: Tensor, x: Any, y: Any) -> Tensor:
-    """`x` where the condition holds, else `y`, in their common type; for tensors and numbers."""
+    """Choose `x` where the condition holds, else `y`, in their common type."""
     a, b = operands("where", x, y)
     return apply(E._SELECT, condition, a, b)
 
 
 def axis_of(name: str, axis: Any, rank: int) -> int:
-    """One axis counted from the front; ShapeError where it is out of range."""
-    number = _index(f"{name}: axis must be an int", axis)
+    """Count one axis from the front; ShapeError where it is out of range."""
+    number = arguments.index(name, "axis", axis)
     if not -rank <= number < rank:
         raise ShapeError(
             f"{name}: axis {number} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})"
@@ -139,7 +146,7 @@ def axis_of(name: str, axis: Any, rank: int) -> int:
 
 
 def all_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes of a reduction, sorted; None and the empty tuple stand for all of them."""
+    """Sort the axes of a reduction; None and the empty tuple stand for all of them."""
     if axis is None or (isinstance(axis, (tuple, list)) and not axis):
         return tuple(range(rank))
     if isinstance(axis, Tensor):
@@ -154,13 +161,13 @@ def all_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def shape_of(name: str, shape: Any) -> Shape:
-    """A shape from an int, a sequence of sizes, or a tensor of them."""
+    """Read a shape from an int, a sequence of sizes, or a tensor of them."""
     if isinstance(shape, Tensor):
         shape = shape.tolist()
     if isinstance(shape, (int, np.integer, Dim)):
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
-        raise TypeError(f"{name}: a shape is an int or a sequence of ints, not {type(shape).__name__}")
+        raise arguments.wrong_type(name, "a shape", "an int or a sequence of ints", shape)
     found = tuple([size_of(name, d) for d in shape])
     whole = 1
     for d in found:
@@ -171,43 +178,19 @@ def shape_of(name: str, shape: Any) -> Shape:
 
 
 def size_of(name: str, size: Any) -> Any:
-    """One size; TypeError where it is not a whole number."""
+    """Check for one size, an int or a symbolic one; TypeError otherwise."""
     if isinstance(size, Dim):
         return size
     if isinstance(size, bool):
-        raise TypeError(f"{name}: sizes are ints, not bool")
-    found = _index(f"{name}: sizes are ints", size)
+        raise arguments.wrong_type(name, "a size", "an int", size)
+    found = arguments.index(name, "a size", size)
     if abs(found) > MOST_BYTES:
         raise SizeError(f"a size of {found} is beyond 2**63 - 1", name)
     return found
 
 
-def _index(wanted: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except NeedsValue:
-        raise
-    except TypeError:
-        raise TypeError(f"{wanted}, not {type(value).__name__}") from None
-
-
-def integer_of(name: str, parameter: str, value: Any) -> int:
-    """A whole number that is no size; TypeError for others, OverflowError beyond 63 bits."""
-    found = _index(f"{name}: {parameter} must be an int", value)
-    if abs(found) > MOST_BYTES:
-        raise OverflowError(f"{name}: {parameter} must lie within 2**63 - 1, not be {value!r:.80}")
-    return found
-
-
-def flag_of(name: str, parameter: str, value: Any) -> bool:
-    """`value`, a bool or an int that stands for one; TypeError otherwise."""
-    if not isinstance(value, (bool, int, np.bool_)):
-        raise TypeError(f"{name}: {parameter} must be a bool, not {type(value).__name__}")
-    return bool(value)
-
-
 def need_room(name: str, shape: Shape, dtype: DType) -> None:
-    """SizeError or MemoryError for a tensor that cannot be, before the work for it is begun."""
+    """Raise SizeError or MemoryError for a tensor that cannot be, before the work for it begins."""
     kind = tensor_type(tuple(shape), dtype)
     if kind.is_static:
         engine().need(f"{name}: a tensor {kind}", int(kind.nbytes))
@@ -218,8 +201,8 @@ _EACH = 2048
 
 
 def one_by_one(name: str, what: str, count: Any, each: int = _EACH) -> int:
-    """`count` as an int, where so many parts or steps of `each` bytes can be made one by one; MemoryError where they cannot be held."""
-    found = _index(f"{name}: the number of {what} must be an int", count)
+    """Check that `count` parts of `each` bytes can be made one by one; MemoryError if not."""
+    found = arguments.index(name, f"the number of {what}", count)
     if found > MOST_BYTES:
         raise SizeError(f"there cannot be {found!r:.80} {what}", name)
     engine().need(f"{name}: making {found} {what}", found * each)
@@ -227,45 +210,41 @@ def one_by_one(name: str, what: str, count: Any, each: int = _EACH) -> int:
 
 
 def numbers(count: Any, dtype: Any = np.int64) -> Any:
-    """The array 0, 1, ..., count - 1, from which tables of positions are made; MemoryError where there is no room for it."""
+    """Make the array 0, 1, ..., count - 1, of which tables of positions are made.
+
+    Raises MemoryError where there is no room for it.
+    """
     found = operator.index(count)
     engine().need(f"{operation_called()}: a table of {found} positions", found * np.dtype(dtype).itemsize)
     return np.arange(found, dtype=dtype)
 
 
 def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:
-    """Several whole numbers: from a sequence, an array or a tensor of one axis. TypeError for others, and for one number alone."""
+    """Check for several sizes, in a sequence, an array or a tensor; TypeError for one alone."""
     if isinstance(value, (Tensor, np.ndarray)):
         value = value.tolist()
     if not isinstance(value, (tuple, list)):
-        raise TypeError(f"{name}: {parameter} must be a sequence of ints, not {type(value).__name__}")
+        raise arguments.wrong_type(name, parameter, "a sequence of ints", value)
     return tuple([size_of(name, v) for v in value])
 
 
 def number_of(name: str, parameter: str, value: Any) -> Any:
-    """`value`, a number or a tensor; TypeError otherwise."""
+    """Check for a number, a symbolic size or a tensor; TypeError otherwise."""
     if not isinstance(value, (int, float, np.number, Tensor, Dim)):
-        raise TypeError(f"{name}: {parameter} must be a number, not {type(value).__name__}")
-    return value
-
-
-def sequence_of(name: str, parameter: str, value: Any) -> Sequence[Any]:
-    """`value`, a tuple or a list; TypeError otherwise."""
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(f"{name}: {parameter} must be a tuple or a list, not {type(value).__name__}")
+        raise arguments.wrong_type(name, parameter, "a number", value)
     return value
 
 
 def check_sizes(name: str, shape: Shape) -> Shape:
-    """`shape` itself; ValueError where a size is negative."""
+    """Check that no size is negative; ShapeError otherwise."""
     for d in shape:
         if isinstance(d, int) and d < 0:
-            raise ShapeError(f"{name}: sizes must not be negative, got {shape}")
+            raise arguments.wrong_value(name, "every size", "at least 0", shape, ShapeError)
     return shape
 
 
 def certainly(condition: Callable[[], Any]) -> bool:
-    """Whether a comparison of sizes holds for certain; an open one does not."""
+    """Tell whether a comparison of sizes holds for certain; an open one does not."""
     try:
         return bool(condition())
     except InconclusiveDimension:
@@ -276,34 +255,34 @@ def certainly(condition: Callable[[], Any]) -> bool:
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
-    """`x` under another shape, without -1."""
+    """Give `x` another shape, one without -1."""
     return x if x.shape == shape else apply(S.RESHAPE, x, shape=shape)
 
 
 def flat(x: Tensor) -> Tensor:
-    """All elements along one axis."""
+    """Put all elements along one axis."""
     return reshaped(x, (product(x.shape),))
 
 
 def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    """Axis i of the result is axis order[i] of `x`."""
+    """Permute axes: axis i of the result is axis order[i] of `x`."""
     return x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
 
 
 def move_axis(x: Tensor, source: int, target: int) -> Tensor:
-    """`x` with one axis moved; both counted from the front."""
+    """Move one axis; `source` and `target` count from the front."""
     order = [i for i in range(x.ndim) if i != source]
     order.insert(target, source)
     return permuted(x, tuple(order))
 
 
 def broadcast(x: Tensor, shape: Shape) -> Tensor:
-    """`x` repeated to `shape`."""
+    """Repeat `x` to `shape`."""
     return x if x.shape == shape else apply(S.BROADCAST_TO, x, shape=shape)
 
 
 def take_slice(x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Tensor:
-    """`x[start:stop:step]` along one axis, with bounds inside it and a positive step."""
+    """Take `x[start:stop:step]` along one axis, with bounds inside it and a positive step."""
     if step == 1 and start == 0 and stop == x.shape[axis]:
         return x
     starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
@@ -312,17 +291,17 @@ def take_slice(x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Te
 
 
 def whole(x: Tensor, axes: tuple[int, ...]) -> Any:
-    """How many elements a reduction over `axes` joins."""
+    """Count the elements that a reduction over `axes` joins."""
     return product(x.shape[a] for a in axes)
 
 
 def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
-    """The index along an axis."""
+    """Fill `shape` with the index along an axis."""
     return apply(S.iota, shape=shape, axis=axis, dtype=dtype)
 
 
 def cast_index(name: str, indices: Any) -> Tensor:
-    """Positions as int32 or int64; TypeError where they are not integers."""
+    """Make positions int32 or int64; TypeError where they are not integers."""
     index = operand(name, indices)
     if not isinstance(indices, Tensor) and index.size == 0:
         return cast(index, D.int64)
@@ -334,13 +313,6 @@ def cast_index(name: str, indices: Any) -> Tensor:
     return index if index.dtype in (D.int32, D.int64) else cast(index, D.int64)
 
 
-def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> Any:
-    """`value` itself; ValueError where it is not one of the words allowed."""
-    if not isinstance(value, (str, bool, type(None))) or value not in allowed:
-        raise ValueError(f"{name}: {parameter} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    return value
-
-
 def run(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
-    """`apply` for a primitive of one result."""
+    """Apply a primitive of one result."""
     return apply(primitive, *inputs, **params)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -20,7 +21,6 @@ from mycel.ops._operands import (
     axis_of,
     constant_like,
     floating,
-    one_of,
     operand,
     reshaped,
     rounded_once,
@@ -179,7 +179,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     >>> ms.ops.gelu(ms.Tensor([0.0])).tolist()
     [0.0]
     """
-    one_of("gelu", "approximate", approximate, ("none", "tanh"))
+    arguments.one_of("gelu", "approximate", approximate, ("none", "tanh"))
     x = floating("gelu", input)
     if approximate == "none":
         return x * 0.5 * (run(E.erf, x * math.sqrt(0.5)) + 1.0)

@@ -10,6 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -24,7 +25,6 @@ from mycel.ops._operands import (
     flat,
     iota,
     need_room,
-    one_of,
     operand,
     permuted,
     reshaped,
@@ -218,7 +218,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
     if not isinstance(repeats, (tuple, list)):
         count = size_of("repeat_interleave", repeats)
         if count < 0:
-            raise ValueError(f"repeat_interleave: repeats must not be negative, got {count}")
+            raise arguments.wrong_value("repeat_interleave", "repeats", "at least 0", count)
         wide = (*x.shape[: where + 1], count, *x.shape[where + 1 :])
         x = broadcast(reshaped(x, (*x.shape[: where + 1], 1, *x.shape[where + 1 :])), wide)
         return reshaped(x, (*wide[:where], wide[where] * count, *wide[where + 2 :]))
@@ -427,7 +427,7 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
     """
     x = operand("pad", input_x)
     amounts = shape_of("pad", padding)
-    one_of("pad", "mode", mode, _PAD_MODES)
+    arguments.one_of("pad", "mode", mode, _PAD_MODES)
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
         raise ShapeError(f"pad: padding {amounts} must be pairs for at most the {x.ndim} axes of {x._type}")
     if mode != "constant" and value is not None:
@@ -601,7 +601,7 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     >>> [g.tolist() for g in ms.ops.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3, 4]))]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
-    one_of("meshgrid", "indexing", indexing, ("xy", "ij"))
+    arguments.one_of("meshgrid", "indexing", indexing, ("xy", "ij"))
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
     lines = [ravel(operand("meshgrid", v)) for v in inputs]

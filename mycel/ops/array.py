@@ -10,6 +10,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Union
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError, named
 from mycel.core.fused import fused
@@ -18,7 +19,7 @@ from mycel.core.tensor import Tensor, cast
 from mycel.core.views import broadcast, permuted, reshaped, slice_step, take_slice, through
 from mycel.ir.dims import product
 from mycel.ops import _operands
-from mycel.ops._operands import all_axes, axis_of, one_by_one, operand, run, sequence_of, shape_of, size_of, sizes_of
+from mycel.ops._operands import all_axes, axis_of, one_by_one, operand, run, shape_of, size_of, sizes_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -346,7 +347,7 @@ def stack(tensors: Any, axis: int = 0) -> Tensor:
 def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
     if isinstance(tensors, Tensor):
         tensors = unstack(tensors)
-    sequence_of(name, "what is joined", tensors)
+    arguments.sequence(name, "what is joined", tensors)
     values = [raise_to(operand(name, v)) for v in tensors]
     return concat(values, axis if values and values[0].ndim > axis else 0)
 

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core import eager
 from mycel.core.parameter import Parameter, ParameterTuple
@@ -32,8 +33,7 @@ class GradOperation:
 
     def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:
         for name, value in (("get_all", get_all), ("get_by_list", get_by_list), ("sens_param", sens_param)):
-            if not isinstance(value, bool):
-                raise TypeError(f"GradOperation: {name} must be a bool, not {type(value).__name__}")
+            arguments.flag("GradOperation", name, value)
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
@@ -107,8 +107,7 @@ class MultitypeFuncGraph:
     """
 
     def __init__(self, name: str, read_value: bool = False) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"MultitypeFuncGraph: the name must be a string, not {type(name).__name__}")
+        arguments.text("MultitypeFuncGraph", "the name", name)
         self.name, self.read_value = name, read_value
         self.entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
 
@@ -254,10 +253,9 @@ class HyperMap:
     deep = True
 
     def __init__(self, ops: Optional[Callable[..., Any]] = None, reverse: bool = False) -> None:
-        if ops is not None and not callable(ops):
-            raise TypeError(f"{type(self).__name__}: ops must be a function, not {type(ops).__name__}")
-        if not isinstance(reverse, bool):
-            raise TypeError(f"{type(self).__name__}: reverse must be a bool, not {type(reverse).__name__}")
+        if ops is not None:
+            arguments.function(type(self).__name__, "ops", ops, "a function or None")
+        arguments.flag(type(self).__name__, "reverse", reverse)
         self.ops, self.reverse = ops, reverse
 
     def __call__(self, *args: Any) -> Any:

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base.tree import flatten
 from mycel.core import eager
 from mycel.core.tensor import Tensor
@@ -57,15 +58,9 @@ def _define(function: Callable[..., Any], summary: str, call: str, shown: str, n
 # Members. Indices count from the end where they are negative.
 
 
-def _need(name: str, value: Any, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name}: takes a {kind.__name__}, not a {type(value).__name__}")
-
-
 def _member(name: str, x: Any, kind: type, index: Any) -> Any:
-    _need(name, x, kind)
-    if not isinstance(index, (int, slice, Tensor)):
-        raise TypeError(f"{name}: the index must be a whole number, not a {type(index).__name__}")
+    arguments.instance(name, "x", x, kind)
+    arguments.instance(name, "the index", index, (int, slice, Tensor), "an int")
     try:
         return x[index]
     except IndexError:
@@ -73,7 +68,7 @@ def _member(name: str, x: Any, kind: type, index: Any) -> Any:
 
 
 def _replaced(name: str, x: Any, kind: type, index: Any, value: Any) -> Any:
-    _need(name, x, kind)
+    arguments.instance(name, "x", x, kind)
     if isinstance(index, bool) or not isinstance(index, int) or not -len(x) <= index < len(x):
         raise IndexError(f"{name}: the index {index!r} is not a whole number in [{-len(x)}, {len(x)})")
     items = list(x)
@@ -98,17 +93,17 @@ def _list_setitem(x: Any, index: Any, value: Any) -> Any:
 
 
 def _tuple_len(x: Any) -> Any:
-    _need("tuple_len", x, tuple)
+    arguments.instance("tuple_len", "x", x, tuple)
     return len(x)
 
 
 def _list_len(x: Any) -> Any:
-    _need("list_len", x, list)
+    arguments.instance("list_len", "x", x, list)
     return len(x)
 
 
 def _tuple_reversed(x: Any) -> Any:
-    _need("tuple_reversed", x, tuple)
+    arguments.instance("tuple_reversed", "x", x, tuple)
     return x[::-1]
 
 
@@ -119,8 +114,8 @@ def _tail(x: Any) -> Any:
 
 
 def _same(name: str, x: Any, y: Any, kind: type) -> Any:
-    _need(name, x, kind)
-    _need(name, y, kind)
+    arguments.instance(name, "x", x, kind)
+    arguments.instance(name, "y", y, kind)
     if any([isinstance(v, Tensor) for v in flatten((x, y))[0]]):
         raise TypeError(f"{name}: compares plain values; compare tensors with ops.equal")
     return x == y
@@ -135,8 +130,8 @@ def _list_equal(x: Any, y: Any) -> Any:
 
 
 def _tuple_div(x: Any, y: Any) -> Any:
-    _need("tuple_div", x, tuple)
-    _need("tuple_div", y, tuple)
+    arguments.instance("tuple_div", "x", x, tuple)
+    arguments.instance("tuple_div", "y", y, tuple)
     if len(x) != len(y):
         raise ValueError(f"tuple_div: the tuples have {len(x)} and {len(y)} members; give as many of both")
     for a, b in zip(x, y):
@@ -187,26 +182,26 @@ def _make_slice(start: Any, stop: Any, step: Any) -> Any:
 
 
 def _dict_getitem(x: Any, key: Any) -> Any:
-    _need("dict_getitem", x, dict)
+    arguments.instance("dict_getitem", "x", x, dict)
     if key not in x:
         raise KeyError(f"dict_getitem: there is no key {key!r}; the keys are {list(x)}")
     return x[key]
 
 
 def _dict_setitem(x: Any, key: Any, value: Any) -> Any:
-    _need("dict_setitem", x, dict)
+    arguments.instance("dict_setitem", "x", x, dict)
     made = dict(x)
     made[key] = value
     return made
 
 
 def _in_dict(key: Any, x: Any) -> Any:
-    _need("in_dict", x, dict)
+    arguments.instance("in_dict", "x", x, dict)
     return key in x
 
 
 def _not_in_dict(key: Any, x: Any) -> Any:
-    _need("not_in_dict", x, dict)
+    arguments.instance("not_in_dict", "x", x, dict)
     return key not in x
 
 
@@ -239,14 +234,14 @@ def _is_not(x: Any, y: Any) -> Any:
 
 
 def _string_eq(x: Any, y: Any) -> Any:
-    _need("string_eq", x, str)
-    _need("string_eq", y, str)
+    arguments.instance("string_eq", "x", x, str)
+    arguments.instance("string_eq", "y", y, str)
     return x == y
 
 
 def _string_concat(x: Any, y: Any) -> Any:
-    _need("string_concat", x, str)
-    _need("string_concat", y, str)
+    arguments.instance("string_concat", "x", x, str)
+    arguments.instance("string_concat", "y", y, str)
     return x + y
 
 
@@ -254,8 +249,7 @@ def _string_concat(x: Any, y: Any) -> Any:
 
 
 def _need_items(name: str, x: Any) -> None:
-    if not isinstance(x, (tuple, list, dict, str, range, Tensor)):
-        raise TypeError(f"{name}: takes a sequence, a dictionary or a tensor, not a {type(x).__name__}")
+    arguments.instance(name, "x", x, (tuple, list, dict, str, range, Tensor), "a sequence, a dictionary or a tensor")
 
 
 def _iter_converter(x: Any) -> Any:
@@ -269,7 +263,7 @@ def _ms_hasnext(x: Any) -> Any:
 
 
 def _ms_next(x: Any) -> Any:
-    _need("ms_next", x, tuple)
+    arguments.instance("ms_next", "x", x, tuple)
     if len(x) == 0:
         raise IndexError("ms_next: there are no more items; ask ms_hasnext first")
     return x[0], x[1:]

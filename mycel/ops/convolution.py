@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
 from mycel.ir.dims import DimLike, maximum, product
-from mycel.ops._operands import one_of, operand, operands, permuted, reshaped, run, size_of
+from mycel.ops._operands import operand, operands, permuted, reshaped, run, size_of
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.conv import conv, conv_grad_input
@@ -59,7 +60,9 @@ def paddings(
     dilation: tuple[int, ...],
 ) -> Pairs:  # fmt: skip
     """The zeros before and behind each spatial axis. `padding` has one int, one for each axis, or (low, high) for each."""
-    one_of(name, "pad_mode", pad_mode.lower() if isinstance(pad_mode, str) else pad_mode, ("valid", "same", "pad"))
+    arguments.one_of(
+        name, "pad_mode", pad_mode.lower() if isinstance(pad_mode, str) else pad_mode, ("valid", "same", "pad")
+    )
     mode, rank = pad_mode.lower(), len(spatial)
     if mode == "pad":
         if isinstance(padding, (tuple, list)) and len(padding) == 2 * rank and rank > 1:
@@ -68,7 +71,7 @@ def paddings(
         else:
             pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
         if any(p < 0 for pair in pairs for p in pair):
-            raise ValueError(f"{name}: padding must not be negative, got {padding}")
+            raise arguments.wrong_value(name, "padding", "at least 0", padding)
         return pairs
     zeros = padding if isinstance(padding, (tuple, list)) else (padding,)
     if not all(v is None or (isinstance(v, int) and v == 0) for v in zeros):

@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -137,8 +138,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
             )
         value = cast(fill_value, D.from_any(dtype or fill_value.dtype))
         return broadcast(run(E.identity, reshaped(value, ())), shape)
-    if not isinstance(fill_value, (bool, int, float, complex, np.generic, Dim)):
-        raise TypeError(f"full: fill_value must be a number, not {type(fill_value).__name__}")
+    arguments.instance("full", "fill_value", fill_value, (bool, int, float, complex, np.generic, Dim), "a number")
     return _filled(shape, fill_value, D.from_any(dtype) if dtype is not None else as_tensor(fill_value).dtype)
 
 
@@ -339,7 +339,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axi
         raise TypeError(f"one_hot: indices must be integers, not {index.dtype.name}")
     size = size_of("one_hot", depth.item() if isinstance(depth, Tensor) else depth)
     if isinstance(size, int) and size < 0:
-        raise ShapeError(f"one_hot: depth must not be negative, got {size}")
+        raise arguments.wrong_value("one_hot", "depth", "at least 0", size, ShapeError)
     place = axis_of("one_hot", axis, index.ndim + 1)
     shape = (*index.shape[:place], 1, *index.shape[place:])
     # Narrower types might not have all positions.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.core.parameter import Parameter
 from mycel.ops.creation import zeros_like
 from mycel.ops.elementwise import add
@@ -76,8 +77,7 @@ def _checked(name: str, args: tuple[Any, ...], count: int, environments: int = 1
     if len(args) != count:
         raise TypeError(f"{name}: takes {count} arguments, not {len(args)}")
     for value in args[:environments]:
-        if not isinstance(value, Environment):
-            raise TypeError(f"{name}: takes an environment, which environ_create() makes, not a {type(value).__name__}")
+        arguments.instance(name, "the argument", value, Environment, "an environment, which environ_create() makes")
     return args
 
 

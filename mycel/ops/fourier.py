@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -196,8 +197,7 @@ ihfft, ihfft2, ihfftn = _define("ihfft")
 
 
 def _frequencies(name: str, n: int, d: float, dtype: Any, half: bool) -> Tensor:
-    if not isinstance(n, int) or n < 1:
-        raise ValueError(f"{name}: n must be a positive int, not {n!r}")
+    arguments.integer(name, "n", n, 1, flags=True, numpy=False, error=ValueError)
     kind = D.float32 if dtype is None else D.from_any(dtype)
     k = iota((n // 2 + 1 if half else n,), 0, kind)
     if not half:

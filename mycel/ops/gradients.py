@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.core.hooks import attach, call_user, replaced_gradients
 from mycel.core.tensor import Tensor
 from mycel.derivatives import stop_gradient
@@ -24,8 +25,7 @@ def stop_gradient_(input: Tensor) -> Tensor:
     >>> float(ms.grad(f)(ms.Tensor(3.0)))
     9.0
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"stop_gradient_: the input must be a tensor, not {type(input).__name__}")
+    arguments.instance("stop_gradient_", "the input", input, Tensor)
     return input._replace(stop_gradient(input))
 
 
@@ -39,8 +39,7 @@ class InsertGradientOf:
     """
 
     def __init__(self, f: Callable[[Tensor], Tensor]) -> None:
-        if not callable(f):
-            raise TypeError(f"InsertGradientOf: f must be callable, not {type(f).__name__}")
+        arguments.function("InsertGradientOf", "f", f)
         self.f = f
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -62,8 +61,7 @@ class HookBackward:
     """
 
     def __init__(self, hook_fn: Callable[[Any], Any], cell_id: str = "") -> None:
-        if not callable(hook_fn):
-            raise TypeError(f"HookBackward: hook_fn must be callable, not {type(hook_fn).__name__}")
+        arguments.function("HookBackward", "hook_fn", hook_fn)
         self.hook_fn, self.cell_id = hook_fn, cell_id
 
     def __call__(self, *inputs: Tensor) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -327,8 +328,7 @@ def write_elements(
     name: str, input_x: Any, indices: Any, updates: Any, axis: int, reduction: str, bounds: str = "wrap"
 ) -> Tensor:
     """`tensor_scatter_elements`, in which `bounds` says which indices may be given, as in `mycel.prims.index`."""
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"{name}: reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
+    arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     x, index = operand(name, input_x), cast_index(name, indices)
     where = axis_of(name, axis, x.ndim)
     new = operand(name, updates, x.dtype)

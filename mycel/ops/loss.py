@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -22,7 +23,6 @@ from mycel.ops._operands import (
     flat,
     floating,
     iota,
-    one_of,
     operand,
     operands,
     reshaped,
@@ -57,7 +57,7 @@ def _everything(x: Tensor) -> tuple[int, ...]:
 
 def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
     """The loss of each element, their sum, or their mean."""
-    one_of(name, "reduction", reduction, _REDUCTIONS)
+    arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     if reduction == "none":
         return loss
     total = _sum(loss, _everything(loss))
@@ -110,7 +110,7 @@ def cross_entropy(
     >>> ms.ops.cross_entropy(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1])).item()
     0.6931471824645996
     """
-    one_of("cross_entropy", "reduction", reduction, _REDUCTIONS)
+    arguments.one_of("cross_entropy", "reduction", reduction, _REDUCTIONS)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing must lie in [0, 1], not {label_smoothing}")
     x, y = _as_wide("cross_entropy", floating("cross_entropy", input), weight), operand("cross_entropy", target)
@@ -154,7 +154,7 @@ def nll_loss(
     >>> ms.ops.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
     2.0
     """
-    one_of("nll_loss", "reduction", reduction, _REDUCTIONS)
+    arguments.one_of("nll_loss", "reduction", reduction, _REDUCTIONS)
     x, y = _as_wide("nll_loss", floating("nll_loss", inputs), weight), operand("nll_loss", target)
     return _chosen(x, y, weight, ignore_index, reduction, label_smoothing, _class_axis("nll_loss", x), "nll_loss")
 
@@ -242,7 +242,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     [0.5, 2.5]
     """
     if beta < 0:
-        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+        raise arguments.wrong_value("smooth_l1_loss", "beta", "at least 0", beta)
     if beta == 0:
         return l1_loss(input, target, reduction)
 
@@ -263,7 +263,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     2.5
     """
     if delta <= 0:
-        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
+        raise arguments.wrong_value("huber_loss", "delta", "positive", delta)
 
     def compute(d: Tensor) -> Tensor:
         size = run(E.abs_, d)
@@ -334,7 +334,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     >>> ms.ops.kl_div(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
     0.0
     """
-    one_of("kl_div", "reduction", reduction, (*_REDUCTIONS, "batchmean"))
+    arguments.one_of("kl_div", "reduction", reduction, (*_REDUCTIONS, "batchmean"))
     x, y = _both("kl_div", logits, labels)
     positive = run(E.gt, y, constant_like(0.0, y))
     loss = select(positive, run(E.mul, y, run(E.sub, run(E.log, select(positive, y, 1.0)), x)), 0.0)

@@ -8,10 +8,11 @@ import math
 import operator
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
-from mycel.ops._operands import floating, integer_of, need_room, operand, operands, reshaped, run, size_of, take_slice
+from mycel.ops._operands import floating, need_room, operand, operands, reshaped, run, size_of, take_slice
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
@@ -78,7 +79,7 @@ def vander(x: Any, N: Optional[int] = None) -> Tensor:
         raise ShapeError(f"vander: takes a vector, not {value._type}")
     count = operator.index(size_of("vander", value.shape[0] if N is None else N))
     if count < 0:
-        raise ValueError(f"vander: N must not be negative, got {count}")
+        raise arguments.wrong_value("vander", "N", "at least 0", count)
     if count == 0:
         return zeros((value.shape[0], 0), value.dtype)
     need_room("vander", (value.shape[0], count), value.dtype)
@@ -107,7 +108,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     >>> ms.ops.cov(ms.Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    x, correction = floating("cov", input), integer_of("cov", "correction", correction)
+    x, correction = floating("cov", input), arguments.int64("cov", "correction", correction)
     if x.ndim > 2:
         raise ShapeError(f"cov: takes at most 2 dimensions, not {x._type}")
     x = reshaped(x, (1, x.size)) if x.ndim < 2 else x

@@ -12,6 +12,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -21,7 +22,6 @@ from mycel.ops._operands import (
     broadcast,
     constant_like,
     floating,
-    integer_of,
     iota,
     need_room,
     numbers,
@@ -267,7 +267,7 @@ def _avg_pool(
     else:
         pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
     _checked(name, window, strides, tuple(int(max(a, b)) for a, b in pairs))
-    by = integer_of(name, "divisor_override", divisor)
+    by = arguments.int64(name, "divisor_override", divisor)
     full = with_ceil(value.shape[2:], window, strides, pairs, ceil_mode)
     return unbatched(
         mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, by), single

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import object_types as O
 from mycel.base.dtype import DType, Type, float32
 from mycel.base.tree import flatten
@@ -64,8 +65,7 @@ def hastype(*args: Any) -> bool:
     (True, True, False)
     """
     value, kind = _exactly("hastype", args, 2)
-    if not isinstance(kind, Type):
-        raise TypeError(f"hastype: the second argument must be a type such as mycel.int64 or mycel.list_, not {kind!r}")
+    arguments.instance("hastype", "the second argument", kind, Type, "a type such as mycel.int64 or mycel.list_")
     own = typeof(value)
     if own == kind:
         return True
@@ -101,8 +101,7 @@ def is_sequence_value_unknown(*args: Any) -> bool:
     False
     """
     (x,) = _exactly("is_sequence_value_unknown", args, 1)
-    if not isinstance(x, (tuple, list)):
-        raise TypeError(f"is_sequence_value_unknown: takes a tuple or list, not a {type(x).__name__}")
+    arguments.sequence("is_sequence_value_unknown", "the argument", x)
     return not isconstant(x)
 
 
@@ -114,8 +113,7 @@ def is_sequence_shape_unknown(*args: Any) -> bool:
     False
     """
     (x,) = _exactly("is_sequence_shape_unknown", args, 1)
-    if not isinstance(x, (tuple, list)):
-        raise TypeError(f"is_sequence_shape_unknown: takes a tuple or list, not a {type(x).__name__}")
+    arguments.sequence("is_sequence_shape_unknown", "the argument", x)
     return False
 
 
@@ -127,8 +125,7 @@ def is_tensor_bool_cond(*args: Any) -> bool:
     True
     """
     (x,) = _exactly("is_tensor_bool_cond", args, 1)
-    if not isinstance(x, Tensor):
-        raise TypeError(f"is_tensor_bool_cond: takes a tensor, not a {type(x).__name__}")
+    arguments.instance("is_tensor_bool_cond", "the argument", x, Tensor)
     if x.shape not in ((), (1,)):
         raise ValueError(f"is_tensor_bool_cond: a condition has shape () or (1,), not {x.shape}")
     return True
@@ -173,8 +170,7 @@ def scalar_to_array(input_x: Any) -> Tensor:
     >>> ms.ops.scalar_to_array(2.0)
     Tensor(shape=[], dtype=Float32, value= 2)
     """
-    if not isinstance(input_x, (bool, int, float)):
-        raise TypeError(f"scalar_to_array: takes a bool, int or float, not a {type(input_x).__name__}")
+    arguments.instance("scalar_to_array", "input_x", input_x, (bool, int, float), "a bool, int or float")
     return Tensor(input_x)
 
 
@@ -186,8 +182,7 @@ def array_to_scalar(*args: Any) -> Any:
     2.0
     """
     (x,) = _exactly("array_to_scalar", args, 1)
-    if not isinstance(x, Tensor):
-        raise TypeError(f"array_to_scalar: takes a tensor, not a {type(x).__name__}")
+    arguments.instance("array_to_scalar", "the argument", x, Tensor)
     return x.item()
 
 
@@ -199,8 +194,7 @@ def SliceGetItem(*args: Any) -> Any:
     5
     """
     x, name = _exactly("SliceGetItem", args, 2)
-    if not isinstance(x, slice):
-        raise TypeError(f"SliceGetItem: takes a slice, not a {type(x).__name__}")
+    arguments.instance("SliceGetItem", "the first argument", x, slice)
     if name not in ("start", "stop", "step"):
         raise AttributeError(f"SliceGetItem: a slice has start, stop and step, and no {name!r}")
     return getattr(x, name)
@@ -277,8 +271,7 @@ def J(*args: Any) -> Callable[..., Any]:
     (9.0, 6.0)
     """
     (function,) = _exactly("J", args, 1)
-    if not callable(function):
-        raise TypeError(f"J: takes a function, not a {type(function).__name__}")
+    arguments.function("J", "the argument", function)
     return functools.partial(vjp, function)
 
 
@@ -293,8 +286,7 @@ def add_flags(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
         return functools.partial(add_flags, **flags)
     if isinstance(fn, Cell):
         return fn.add_flags(**flags)
-    if not callable(fn):
-        raise TypeError(f"add_flags: takes a function or a Cell, not a {type(fn).__name__}")
+    arguments.function("add_flags", "fn", fn, "a function or a Cell")
     if not hasattr(fn, "__dict__"):
         raise TypeError(f"add_flags: takes a function or a Cell, which can hold them, not a {type(fn).__name__}")
     setattr(fn, "_func_graph_flags", {**getattr(fn, "_func_graph_flags", {}), **flags})  # noqa: B010

@@ -11,6 +11,7 @@ import builtins
 import operator
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -51,8 +52,7 @@ Shape = tuple[Any, ...]
 
 def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Tensor:
     """One element of a distribution of `mycel.prims.random` at each place of `shape`."""
-    if not isinstance(generator, Generator):
-        raise TypeError(f"{function.__name__}: generator must be a Generator or None, not {type(generator).__name__}")
+    arguments.instance(function.__name__, "generator", generator, Generator, "a Generator or None")
     count = product(shape)
     if not isinstance(count, (int, Dim)):
         shape = check_sizes(function.__name__, tuple([size_of(function.__name__, d) for d in shape]))
@@ -125,9 +125,7 @@ def randn_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> 
 
 def _bound(name: str, value: Any) -> int:
     value = value.item() if isinstance(value, Tensor) else value
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name}: bounds must be ints, not {type(value).__name__}")
-    return value
+    return arguments.integer(name, "each bound", value, numpy=False)
 
 
 def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
@@ -329,7 +327,7 @@ def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any =
         raise ShapeError(f"random_categorical: the logits must be (N, C), not {x._type}")
     count = size_of("random_categorical", num_sample)
     if isinstance(count, int) and count < 0:
-        raise ValueError(f"random_categorical: num_sample must not be negative, got {count}")
+        raise arguments.wrong_value("random_categorical", "num_sample", "at least 0", count)
     return cast(_categories(softmax(x), count, seed or None), D.from_any(dtype))
 
 
@@ -422,7 +420,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     [1.0, 1.0]
     """
     if tau <= 0:
-        raise ValueError(f"gumbel_softmax: tau must be positive, got {tau}")
+        raise arguments.wrong_value("gumbel_softmax", "tau", "positive", tau)
     x = floating("gumbel_softmax", logits)
     axis = axis_of("gumbel_softmax", dim, x.ndim)
     unit = draw(P.uniform, x.shape, seeded_generator(None), dtype=D.float32)

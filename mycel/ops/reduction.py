@@ -12,6 +12,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -23,10 +24,8 @@ from mycel.ops._operands import (
     broadcast,
     certainly,
     constant_like,
-    flag_of,
     flat,
     floating,
-    integer_of,
     operand,
     reshaped,
     run,
@@ -48,7 +47,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    return run(primitive, x, axes=axes, keepdims=flag_of(primitive.name, "keepdims", keep))
+    return run(primitive, x, axes=axes, keepdims=arguments.flag(primitive.name, "keepdims", keep, integers=True))
 
 
 def _countable(x: Tensor) -> Tensor:
@@ -309,7 +308,7 @@ def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
     centre = _mean(full, axes, True)
     deviation = run(E.sub, full, centre)
     total = _reduce(R.reduce_sum, run(E.mul, deviation, deviation), axes, keep)
-    count = whole(x, axes) - integer_of(name, "ddof", ddof)
+    count = whole(x, axes) - arguments.int64(name, "ddof", ddof)
     if isinstance(count, int) and count < 0:
         count = 0
     spread = run(E.div, total, constant_like(count, total))

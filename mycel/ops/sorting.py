@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -423,12 +424,12 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """
     x = operand("bincount", input)
     if size_of("bincount", minlength) < 0:
-        raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
+        raise arguments.wrong_value("bincount", "minlength", "at least 0", minlength)
     if not x.dtype.is_integer or x.ndim != 1:
         raise TypeError(f"bincount: takes a vector of integers, not {x._type}")
     array = x.asnumpy()
     if array.size and array.min() < 0:
-        raise ValueError(f"bincount: numbers must not be negative, got {array.min()}")
+        raise arguments.wrong_value("bincount", "every number", "at least 0", array.min())
     count = builtins.max(int(array.max()) + 1 if array.size else 0, int(minlength))
     from mycel.ops.creation import ones, zeros
 

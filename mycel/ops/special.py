@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
@@ -133,8 +134,7 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     1.5502
     """
     x = floating("mvlgamma", input)
-    if isinstance(p, bool) or not isinstance(p, int) or p < 1:
-        raise ValueError(f"mvlgamma: p must be an int of at least 1, not {p!r}")
+    arguments.integer("mvlgamma", "p", p, 1, numpy=False, error=ValueError)
     one_by_one("mvlgamma", "terms", p)
     total = run(E.lgamma, x)
     for j in range(1, p):

@@ -1,10 +1,11 @@
-"""Writing to parameters and tensors: assignments, as functions that give the new values."""
+"""Write to parameters and tensors: assignments, as functions that return the new values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mycel.base.errors import ShapeError
+from mycel.base import arguments
+from mycel.base.errors import ShapeError, operation_called
 from mycel.core.tensor import Tensor
 from mycel.core.views import whole
 from mycel.ops._operands import broadcast, operand, run
@@ -14,9 +15,8 @@ __all__ = ["assign", "assign_add", "assign_sub", "depend"]
 
 
 def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
-    """`value` in the type of `variable` and broadcast to its shape; ValueError where it does not fit."""
-    if not isinstance(variable, Tensor):
-        raise TypeError(f"{name}: the variable must be a parameter or a tensor, not {type(variable).__name__}")
+    """Fit `value` to the type and shape of `variable`; ValueError where it does not broadcast."""
+    arguments.instance(name, "the variable", variable, Tensor, "a parameter or a tensor")
     new = operand(name, value, variable.dtype)
     if new.ndim == 0 and variable.ndim:
         return broadcast(new, variable.shape)
@@ -26,9 +26,9 @@ def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
 
 
 def updated(variable: Tensor, new: Tensor) -> Tensor:
-    """The values of a parameter or tensor that takes `new`: a tensor that shares them."""
+    """Give a parameter or tensor the values of `new`; a tensor that shares them is returned."""
     if not isinstance(variable, Tensor):
-        raise TypeError(f"the variable must be a parameter or a tensor, not {type(variable).__name__}")
+        raise arguments.wrong_type(operation_called(), "the variable", "a parameter or a tensor", variable)
     return whole(variable._replace(new))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math as plain_math
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
@@ -171,8 +172,7 @@ def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor
     >>> ms.ops.inplace_index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
     [[1.0, 7.0]]
     """
-    if not isinstance(var, Tensor):
-        raise TypeError(f"inplace_index_add: var must be a Tensor or Parameter to write to, not {type(var).__name__}")
+    arguments.instance("inplace_index_add", "var", var, Tensor, "a Tensor or Parameter to write to")
     return updated(var, index_add(run(E.identity, var), indices, updates, axis))
 
 
@@ -183,8 +183,7 @@ def inplace_sigmoid(input: Any) -> Tensor:
     >>> ms.ops.inplace_sigmoid(ms.Tensor([0.0])).tolist()
     [0.5]
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"inplace_sigmoid: input must be a Tensor to write to, not {type(input).__name__}")
+    arguments.instance("inplace_sigmoid", "input", input, Tensor, "a Tensor to write to")
     return input.sigmoid_()
 
 

@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -25,11 +26,9 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, shape: Callable[[int], Any]) -> Tensor:
     n = length.item() if isinstance(length, Tensor) else length
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-        raise TypeError(f"{name}: window_length must be an int, not {type(length).__name__}")
-    n = int(n)
+    n = arguments.integer(name, "window_length", n)
     if n < 0:
-        raise ValueError(f"{name}: window_length must not be negative, got {n}")
+        raise arguments.wrong_value(name, "window_length", "at least 0", n)
     need_room(name, (size_of(name, n),), D.float64)
     kind = default if dtype is None else D.from_any(dtype)
     if not kind.is_floating:
@@ -129,8 +128,7 @@ def stft(
     n_fft = size_of(name, n_fft)
     hop = n_fft // 4 if hop_length is None else size_of(name, hop_length)
     width = n_fft if win_length is None else size_of(name, win_length)
-    if not isinstance(pad_mode, str):
-        raise TypeError(f"{name}: pad_mode must be a string, not {type(pad_mode).__name__}")
+    arguments.text(name, "pad_mode", pad_mode)
     one_sided = not is_complex if onesided is None else onesided
     if n_fft < 1 or hop < 1 or not 1 <= width <= n_fft:
         raise ValueError(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 
@@ -37,18 +38,13 @@ class Layout:
         self, device_matrix: tuple[int, ...], alias_name: tuple[str, ...], rank_list: Optional[list[int]] = None
     ) -> None:
         for name, value in (("device_matrix", device_matrix), ("alias_name", alias_name)):
-            if not isinstance(value, tuple):
-                raise TypeError(f"Layout: {name} must be a tuple, not {type(value).__name__}")
+            arguments.instance("Layout", name, value, tuple)
         if len(device_matrix) != len(alias_name):
             raise ValueError(f"Layout: {len(device_matrix)} axes have {len(alias_name)} names; give each one")
         for size in device_matrix:
-            if not isinstance(size, int) or isinstance(size, bool):
-                raise TypeError(f"Layout: the sizes in device_matrix must be ints, not {type(size).__name__}")
-            if size < 1:
-                raise ValueError(f"Layout: the sizes in device_matrix must be positive, not {size}")
+            arguments.integer("Layout", "each of device_matrix", size, 1, numpy=False)
         for name in alias_name:
-            if not isinstance(name, str):
-                raise TypeError(f"Layout: the names in alias_name must be strings, not {type(name).__name__}")
+            arguments.text("Layout", "each of alias_name", name)
             if name in ("", _NONE):
                 raise ValueError(f"Layout: {name!r} is no name for an axis; 'None' stands for axes that are whole")
         if len(set(alias_name)) != len(alias_name):
@@ -59,11 +55,9 @@ class Layout:
         if devices > 1 << 24:
             raise ValueError(f"Layout: device_matrix has {devices} devices, more than the 2**24 that are possible")
         if rank_list is not None:
-            if not isinstance(rank_list, list):
-                raise TypeError(f"Layout: rank_list must be a list, not {type(rank_list).__name__}")
+            arguments.instance("Layout", "rank_list", rank_list, list)
             for rank in rank_list:
-                if not isinstance(rank, int) or isinstance(rank, bool):
-                    raise TypeError(f"Layout: the numbers in rank_list must be ints, not {type(rank).__name__}")
+                arguments.integer("Layout", "each of rank_list", rank, numpy=False)
             if len(rank_list) != devices or len(set(rank_list)) != devices:
                 raise ValueError(f"Layout: rank_list must number each of {devices} devices once, not {rank_list}")
         self.device_matrix, self.alias_name = device_matrix, alias_name
@@ -107,8 +101,7 @@ class Layout:
 
 
 def _check_strategies(name: str, value: Any) -> None:
-    if not isinstance(value, tuple):
-        raise TypeError(f"shard: {name} must be a tuple with an element for each tensor, not {type(value).__name__}")
+    arguments.instance("shard", name, value, tuple, "a tuple with an element for each tensor")
     for one in value:
         _check_strategy(name, one)
 
@@ -134,8 +127,7 @@ def shard(
     >>> float(ms.shard(lambda x: x * 2, in_strategy=((1,),))(ms.Tensor(2.0)))
     4.0
     """
-    if not callable(fn):
-        raise TypeError(f"shard: takes a function or a Cell, not {type(fn).__name__}")
+    arguments.function("shard", "fn", fn, "a function or a Cell")
     _check_strategies("in_strategy", in_strategy)
     if out_strategy is not None:
         _check_strategies("out_strategy", out_strategy)
@@ -155,10 +147,8 @@ def reshard(tensor: Tensor, layout: Layout) -> Tensor:
     >>> ms.reshard(x, ms.Layout((1,), ("dp",))("dp")) is x
     True
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"reshard: tensor must be a Tensor, not {type(tensor).__name__}")
-    if not isinstance(layout, Layout):
-        raise TypeError(f"reshard: layout must be a Layout, not {type(layout).__name__}")
+    arguments.instance("reshard", "tensor", tensor, Tensor)
+    arguments.instance("reshard", "layout", layout, Layout)
     return tensor
 
 
@@ -167,10 +157,8 @@ def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0,
 
     `layout` is by names of parameters. TypeError for what is no Cell or no dictionary, ValueError for ranks other than 0 and names that `net` has not.
     """
-    if not isinstance(net, Cell):
-        raise TypeError(f"parameter_broadcast: net must be a Cell, not {type(net).__name__}")
-    if not isinstance(layout, Mapping):
-        raise TypeError(f"parameter_broadcast: layout must be a dictionary, not {type(layout).__name__}")
+    arguments.instance("parameter_broadcast", "net", net, Cell)
+    arguments.mapping("parameter_broadcast", "layout", layout)
     for name, rank in (("cur_rank", cur_rank), ("initial_rank", initial_rank)):
         if rank != 0 or isinstance(rank, bool):
             raise ValueError(f"parameter_broadcast: {name} must be 0, the number of this one process, not {rank!r}")
@@ -182,5 +170,4 @@ def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0,
 
 def sync_pipeline_shared_parameters(net: Cell) -> None:
     """Let parameters that several stages of a pipeline share be the same, which they are in one process. TypeError for what is no Cell."""
-    if not isinstance(net, Cell):
-        raise TypeError(f"sync_pipeline_shared_parameters: net must be a Cell, not {type(net).__name__}")
+    arguments.instance("sync_pipeline_shared_parameters", "net", net, Cell)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
+
 __all__ = ["get_ps_context", "reset_ps_context", "set_ps_context"]
 
 _DEFAULTS: dict[str, Any] = {
@@ -29,9 +31,7 @@ def set_ps_context(**kwargs: Any) -> None:
     for name, value in kwargs.items():
         if name not in _DEFAULTS:
             raise ValueError(f"set_ps_context: there is no setting {name!r}; the names are {', '.join(_DEFAULTS)}")
-        if not isinstance(value, type(_DEFAULTS[name])):
-            kind = type(_DEFAULTS[name]).__name__
-            raise TypeError(f"set_ps_context: {name} must be of type {kind}, not {type(value).__name__}")
+        arguments.instance("set_ps_context", name, value, type(_DEFAULTS[name]))
     if kwargs.get("enable_ps"):
         raise RuntimeError(
             "set_ps_context: there are no parameter servers: this process keeps all parameters; leave enable_ps=False"

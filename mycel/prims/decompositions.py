@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.dtype import int32
 from mycel.base.errors import ShapeError
 from mycel.ir.graph import Node
@@ -112,8 +113,7 @@ def _over_differences(x: Node, values: Node) -> Node:
 def _solve_infer(a: TensorType, b: TensorType, *, lower: bool, trans: str, unit: bool) -> TensorType:
     _matrix("triangular_solve", a)
     same_dtype("triangular_solve", a, b)
-    if trans not in ("N", "T", "C"):
-        raise ValueError(f"triangular_solve: trans must be 'N', 'T' or 'C', not {trans!r}")
+    arguments.one_of("triangular_solve", "trans", trans, ("N", "T", "C"))
     if b.rank != a.rank or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         raise ShapeError(f"triangular_solve: the right side {b} does not fit the matrices {a}")
     return b

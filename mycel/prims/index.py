@@ -28,6 +28,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.dtype import bool_, int32, int64
 from mycel.base.errors import IndexRangeError, ShapeError
 from mycel.ir.dims import DimLike
@@ -53,19 +54,13 @@ def _need_index(name: str, *indices: TensorType) -> None:
 
 
 def _need_mode(name: str, mode: str, x: TensorType) -> None:
-    if mode not in MODES:
-        raise ValueError(f"{name}: mode must be one of {', '.join(MODES)}, not {mode!r}")
+    arguments.one_of(name, "mode", mode, MODES)
     if mode in ("add", "mul"):
         need_kind(f"{name} with mode {mode!r}", "fiuc", x)
 
 
 def _same_shape(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and not any(_differs(p, q) for p, q in zip(a, b))
-
-
-def _need_bounds(name: str, bounds: str) -> None:
-    if bounds not in BOUNDS:
-        raise ValueError(f"{name}: bounds must be one of {', '.join(BOUNDS)}, not {bounds!r}")
 
 
 def out_of_range(name: str, index: int, axis: int, size: int, bounds: str = "wrap") -> IndexRangeError:
@@ -159,7 +154,7 @@ def _nd_depth(name: str, x: Shape, indices: TensorType) -> int:
 
 
 def _gather_nd_infer(x: TensorType, indices: TensorType, *, bounds: str = "wrap") -> TensorType:
-    _need_bounds("gather_nd", bounds)
+    arguments.one_of("gather_nd", "bounds", bounds, BOUNDS)
     k = _nd_depth("gather_nd", x.shape, indices)
     return x.with_shape(indices.shape[:-1] + x.shape[k:])
 
@@ -168,7 +163,7 @@ def _scatter_nd_infer(
     x: TensorType, indices: TensorType, updates: TensorType, *, mode: str, bounds: str = "wrap"
 ) -> TensorType:
     _need_mode("scatter_nd", mode, x)
-    _need_bounds("scatter_nd", bounds)
+    arguments.one_of("scatter_nd", "bounds", bounds, BOUNDS)
     k = _nd_depth("scatter_nd", x.shape, indices)
     same_dtype("scatter_nd", x, updates)
     wanted = indices.shape[:-1] + x.shape[k:]
@@ -246,7 +241,7 @@ def _scatter_nd_batch(size: DimLike, values: Sequence[Node], axes: Any, *, mode:
 
 def _take_infer(x: TensorType, indices: TensorType, *, axis: int, bounds: str = "wrap") -> TensorType:
     _need_index("take", indices)
-    _need_bounds("take", bounds)
+    arguments.one_of("take", "bounds", bounds, BOUNDS)
     _need_axis("take", axis, x)
     return x.with_shape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
@@ -260,7 +255,7 @@ def _take_add_infer(
     ct: TensorType, indices: TensorType, *, axis: int, size: DimLike, bounds: str = "wrap"
 ) -> TensorType:
     _need_index("take_add", indices)
-    _need_bounds("take_add", bounds)
+    arguments.one_of("take_add", "bounds", bounds, BOUNDS)
     need_kind("take_add", "fiuc", ct)
     end = axis + indices.rank
     if axis < 0 or end > ct.rank or not _same_shape(ct.shape[axis:end], indices.shape):
@@ -376,7 +371,7 @@ def _along_check(name: str, x: TensorType, indices: TensorType, axis: int) -> No
 
 
 def _take_along_infer(x: TensorType, indices: TensorType, *, axis: int, bounds: str = "wrap") -> TensorType:
-    _need_bounds("take_along", bounds)
+    arguments.one_of("take_along", "bounds", bounds, BOUNDS)
     _along_check("take_along", x, indices, axis)
     return x.with_shape(indices.shape)
 
@@ -385,7 +380,7 @@ def _put_along_infer(
     x: TensorType, indices: TensorType, updates: TensorType, *, axis: int, mode: str, bounds: str = "wrap"
 ) -> TensorType:
     _need_mode("put_along", mode, x)
-    _need_bounds("put_along", bounds)
+    arguments.one_of("put_along", "bounds", bounds, BOUNDS)
     _along_check("put_along", x, indices, axis)
     same_dtype("put_along", x, updates)
     if not _same_shape(updates.shape, indices.shape):
@@ -450,7 +445,7 @@ _DROP, _FRONT = {"bounds": "drop"}, {"bounds": "front"}
 
 def _checked_infer(indices: TensorType, *, axis: int, size: DimLike, bounds: str = "wrap") -> TensorType:
     need_kind("checked", "iu", indices)
-    _need_bounds("checked", bounds)
+    arguments.one_of("checked", "bounds", bounds, BOUNDS)
     tensor_type((size,), bool_)  # an axis that there can be
     return indices
 

@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.dtype import int32
 from mycel.base.errors import ShapeError
 from mycel.ir.dims import DimLike
@@ -191,8 +192,7 @@ def _running(
 
 
 def _search_infer(sorted_: TensorType, values: TensorType, *, side: str) -> TensorType:
-    if side not in ("left", "right"):
-        raise ValueError(f"search_sorted: side must be 'left' or 'right', not {side!r}")
+    arguments.one_of("search_sorted", "side", side, ("left", "right"))
     same_dtype("search_sorted", sorted_, values)
     need_kind("search_sorted", "fiu", values)
     leads = sorted_.shape[:-1], values.shape[:-1]

@@ -6,6 +6,7 @@ import itertools
 import time
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.profiler import profiled
 
@@ -50,8 +51,7 @@ class mstx:
     @staticmethod
     def range_end(range_id: int, domain: str = "default") -> None:
         """End a range."""
-        if not isinstance(range_id, int):
-            raise TypeError(f"mstx.range_end: range_id must be a number that range_start gave, not {range_id!r}")
+        arguments.instance("mstx.range_end", "range_id", range_id, int, "a number that range_start gave")
         found: Optional[tuple[int, str]] = _open.pop(range_id, None)
         if found is not None:
             add(found[0], time.monotonic_ns(), found[1])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.log import logger
 
 __all__ = ["AicoreMetrics", "ExportType", "HostSystem", "ProfilerActivity", "ProfilerLevel", "told"]
@@ -119,8 +120,7 @@ def told(what: str, options: dict[str, Any], config: Optional[_ExperimentalConfi
     """Check options and log which of them have no effect here, and why; TypeError for one that does not exist or is of a wrong type."""
     given = dict(options)
     if config is not None:
-        if not isinstance(config, _ExperimentalConfig):
-            raise TypeError(f"{what}: experimental_config must be an _ExperimentalConfig, not {type(config).__name__}")
+        arguments.instance(what, "experimental_config", config, _ExperimentalConfig)
         given.update({name: getattr(config, name) for name in _CONFIG})
     unknown = sorted(set(given) - KNOWN)
     if unknown:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from mycel.base import locks
+from mycel.base import arguments, locks
 from mycel.profiler.collect import Collector
 from mycel.profiler.limits import Machine
 from mycel.profiler.memory import Memory
@@ -38,8 +38,7 @@ class profile:
     """
 
     def __init__(self, *, machine: Optional[Machine] = None, gradient_lines: bool = True) -> None:
-        if machine is not None and not isinstance(machine, Machine):
-            raise TypeError(f"profile: machine must be a Machine or None, not {type(machine).__name__}")
+        arguments.optional("profile", "machine", machine, Machine)
         self._limits, self._gradient_lines = machine, gradient_lines
         self._collector: Optional[Collector] = None
         self._report: Optional[Report] = None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.profiler import mark
 from mycel.profiler.options import ProfilerActivity, _ExperimentalConfig, told
@@ -30,8 +31,8 @@ class _Session:
 
     def __init__(self, schedule: Any, on_trace_ready: Any, start_profile: bool, name: str) -> None:
         for what, value in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
-            if value is not None and not callable(value):
-                raise TypeError(f"{name}: {what} must be a function, not {value!r}")
+            if value is not None:
+                arguments.function(name, what, value, "a function or None")
         self._name = name
         self._schedule, self._handler = schedule, on_trace_ready
         self._step = 0
@@ -105,8 +106,7 @@ class _Session:
     def add_metadata(self, key: str, value: str) -> None:
         """Keep a text with the profile; TypeError for what is none."""
         for what, given in (("key", key), ("value", value)):
-            if not isinstance(given, str):
-                raise TypeError(f"add_metadata: {what} must be a string, not {type(given).__name__}")
+            arguments.text("add_metadata", what, given)
         self.metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
@@ -182,8 +182,7 @@ class Profiler(_Session):
         self, offline_path: Optional[str] = None, pretty: bool = False, step_list: Optional[Sequence[int]] = None, mode: str = "sync"
     ) -> None:  # fmt: skip
         """End if it has not ended, and write the files; with `offline_path` see `offline_analyse`. `mode` "async" is the same as "sync"."""
-        if mode not in ("sync", "async"):
-            raise ValueError(f"analyse: mode must be 'sync' or 'async', not {mode!r}")
+        arguments.one_of("analyse", "mode", mode, ("sync", "async"))
         if offline_path is not None:
             Profiler.offline_analyse(offline_path, pretty, step_list)
             return
@@ -254,8 +253,7 @@ def tensorboard_trace_handler(
 
     `analyse_flag` and `async_mode` change nothing: writing is quick.
     """
-    if dir_name is not None and not isinstance(dir_name, (str, os.PathLike)):
-        raise TypeError(f"tensorboard_trace_handler: dir_name must be a path, not {dir_name!r}")
+    arguments.optional("tensorboard_trace_handler", "dir_name", dir_name, (str, os.PathLike), "a path")
 
     def handler(session: Any) -> None:
         taken: Optional[whole_profile] = session.result

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.rewrite.building import build, source_of
 from mycel.rewrite.flattening import kind_of_cell
@@ -54,8 +55,7 @@ class Node:
         >>> Node.create_call_cell(ms.nn.ReLU(), ["x"], [ScopedValue.create_naming_value("x")]).get_name()
         'ReLU'
         """
-        if not isinstance(cell, Cell):
-            raise TypeError(f"create_call_cell: cell must be a Cell, not {type(cell).__name__}")
+        arguments.instance("create_call_cell", "cell", cell, Cell)
         if not isinstance(name, str) or (name and not name.isidentifier()):
             raise TypeError(f"create_call_cell: name must be a name for an attribute, not {name!r}")
         kind = kind_of_cell(cell) if is_sub_net else NodeType.CallCell
@@ -130,10 +130,8 @@ class Node:
 
     def set_arg(self, index: int, arg: Union[ScopedValue, str]) -> None:
         """Let operand `index`, positional ones before keywords, be another value; text is a name such as "x" or "self.x". ValueError for an operand that there is not."""
-        if not isinstance(index, int) or isinstance(index, bool):
-            raise TypeError(f"set_arg: index must be an int, not {type(index).__name__}")
-        if not isinstance(arg, (ScopedValue, str)):
-            raise TypeError(f"set_arg: arg must be a ScopedValue or a string, not {type(arg).__name__}")
+        arguments.integer("set_arg", "index", index, numpy=False)
+        arguments.instance("set_arg", "arg", arg, (ScopedValue, str))
         s = self._statement
         count = len(s.args) + len(s.kwargs)
         if not 0 <= index < count:
@@ -150,8 +148,7 @@ class Node:
 
     def set_arg_by_node(self, arg_idx: int, src_node: Node, out_idx: Optional[int] = None) -> None:
         """Let an operand be what another node gives, target `out_idx` where that has several. ValueError for numbers that there are not."""
-        if not isinstance(src_node, Node):
-            raise TypeError(f"set_arg_by_node: src_node must be a Node, not {type(src_node).__name__}")
+        arguments.instance("set_arg_by_node", "src_node", src_node, Node)
         if out_idx is not None and (not isinstance(out_idx, int) or isinstance(out_idx, bool)):
             raise TypeError(f"set_arg_by_node: out_idx must be an int, not {type(out_idx).__name__}")
         targets = src_node._statement.targets
@@ -218,8 +215,7 @@ class SymbolTree:
         Calls, operators, containers and elements get a node each, and a variable where they are operands; ``if``, ``for`` and ``while`` hold nodes; what is not computed in any case, and other
         statements, stay as they are written. Cells of the user's that are called have trees of their own. TypeError for what is no Cell, Unsupported for a `construct` without source or with decorators.
         """
-        if not isinstance(network, Cell):
-            raise TypeError(f"SymbolTree.create: takes a Cell, not {type(network).__name__}")
+        arguments.instance("SymbolTree.create", "network", network, Cell)
         return cls(Tree(network))
 
     def __eq__(self, other: object) -> bool:
@@ -232,14 +228,12 @@ class SymbolTree:
 
     def nodes(self, all_nodes: bool = False) -> Iterator[Node]:
         """The nodes in order; with `all_nodes` also those in control flow and in the trees of inner Cells, after the others. TypeError for other than True and False."""
-        if not isinstance(all_nodes, bool):
-            raise TypeError(f"nodes: all_nodes must be True or False, not {all_nodes!r}")
+        arguments.flag("nodes", "all_nodes", all_nodes)
         return iter([_node(s) for s in _listed(self._tree, all_nodes)])
 
     def get_node(self, node_name: str) -> Optional[Node]:
         """The node of a name, in control flow too; None where there is none."""
-        if not isinstance(node_name, str):
-            raise TypeError(f"get_node: takes the name of a node, not {type(node_name).__name__}")
+        arguments.text("get_node", "node_name", node_name, what="the name of a node")
         found = self._tree.find(node_name)
         return None if found is None else _node(found)
 
@@ -252,8 +246,7 @@ class SymbolTree:
         return Position(self._tree, self._found("after", node), True)
 
     def _found(self, what: str, node: Any) -> Statement:
-        if not isinstance(node, (Node, str)):
-            raise TypeError(f"{what}: takes a Node or its name, not {type(node).__name__}")
+        arguments.instance(what, "node", node, (Node, str), "a Node or its name")
         found = self._tree.find(node) if isinstance(node, str) else node._statement
         if found is None or found.tree is not self._tree:
             name = node if isinstance(node, str) else node.get_name()
@@ -266,8 +259,7 @@ class SymbolTree:
         """Put a new node at a place that `before` or `after` gave; the node. TypeError for others, ValueError for a place in another tree, RuntimeError for a node that is in a tree."""
         if not isinstance(position, Position):
             raise TypeError(f"insert: the position must come from before() or after(), not {type(position).__name__}")
-        if not isinstance(node, Node):
-            raise TypeError(f"insert: takes a Node, not {type(node).__name__}")
+        arguments.instance("insert", "node", node, Node)
         if position.tree is not self._tree or position.statement.tree is not self._tree:
             raise ValueError("insert: the position is not in this tree, or its node was erased")
         if node._statement.tree is not None:
@@ -294,8 +286,7 @@ class SymbolTree:
 
     def replace(self, old_node: Node, new_nodes: list[Node]) -> Node:
         """Put new nodes in the place of one, in order; the last of them. TypeError for others."""
-        if not isinstance(old_node, Node):
-            raise TypeError(f"replace: old_node must be a Node, not {type(old_node).__name__}")
+        arguments.instance("replace", "old_node", old_node, Node)
         if not isinstance(new_nodes, list) or not new_nodes or not all(isinstance(n, Node) for n in new_nodes):
             raise TypeError(f"replace: new_nodes must be a list of at least one Node, not {new_nodes!r}")
         for node in new_nodes:
@@ -305,8 +296,7 @@ class SymbolTree:
 
     def unique_name(self, name: str = "output") -> str:
         """`name`, or `name` and a number, such that nothing in the tree is called so."""
-        if not isinstance(name, str):
-            raise TypeError(f"unique_name: takes a string, not {type(name).__name__}")
+        arguments.text("unique_name", "name", name)
         return self._tree.names.free(name)
 
     def flatten_static_if_control_flow(self) -> None:
@@ -325,8 +315,7 @@ class SymbolTree:
 
     def print_node_tabulate(self, all_nodes: bool = False) -> None:
         """Print the nodes with their code, where operands come from, ``{operand: (node, target)}``, and where targets go, ``{target: [(node, operand)]}``."""
-        if not isinstance(all_nodes, bool):
-            raise TypeError(f"print_node_tabulate: all_nodes must be True or False, not {all_nodes!r}")
+        arguments.flag("print_node_tabulate", "all_nodes", all_nodes)
         rows: list[Sequence[str]] = [("node type", "name", "codes", "arg providers", "target users")]
         for s in _listed(self._tree, all_nodes):
             providers = {i: (p.name, t) for i, (p, t) in s.tree.providers(s).items()}

@@ -6,6 +6,8 @@ import ast
 from enum import Enum
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
+
 __all__ = ["ScopedValue", "ValueType", "operand_of"]
 
 
@@ -32,16 +34,14 @@ class ScopedValue:
     """
 
     def __init__(self, arg_type: ValueType, scope: str = "", value: Any = None) -> None:
-        if not isinstance(arg_type, ValueType):
-            raise TypeError(f"ScopedValue: arg_type must be a ValueType, not {type(arg_type).__name__}")
+        arguments.instance("ScopedValue", "arg_type", arg_type, ValueType)
         self.type, self.scope, self.value = arg_type, scope, value
 
     @classmethod
     def create_naming_value(cls, name: str, scope: str = "") -> ScopedValue:
         """A reference to the variable `name`, or to the attribute of that name of `scope`. TypeError for what is no string."""
         for what, text in (("name", name), ("scope", scope)):
-            if not isinstance(text, str):
-                raise TypeError(f"create_naming_value: {what} must be a string, not {type(text).__name__}")
+            arguments.text("create_naming_value", what, text)
         return cls(ValueType.NamingValue, scope, name)
 
     @classmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
@@ -263,8 +264,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tu
     >>> ms.scipy.linalg.lstsq(ms.Tensor([[2.0]]), ms.Tensor([[4.0]]))[0].tolist()
     [[2.0]]
     """
-    if driver not in (None, "gelsd", "gelss"):
-        raise ValueError(f"lstsq: driver must be None, 'gelsd' or 'gelss', not {driver!r}")
+    arguments.one_of("lstsq", "driver", driver, (None, "gelsd", "gelss"))
     a, b = M.matrices("lstsq", A, square=False), floating("lstsq", B)
     columns = _columns(b)
     values = run(L.svd, a, full=False, vectors=False)

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.compiled.jit import jit
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import value_and_grad
-from mycel.ops._operands import floating, integer_of, number_of, operand, size_of
+from mycel.ops._operands import floating, number_of, operand, size_of
 
 __all__ = ["line_search", "linear_sum_assignment", "minimize"]
 
@@ -57,8 +58,8 @@ class _Function:
 
     def __init__(self, name: str, function: Any, start: Tensor, args: tuple[Any, ...], jac: Any) -> None:
         for word, given in (("the function", function), ("jac", jac)):
-            if not callable(given) and (given is not None or word != "jac"):
-                raise TypeError(f"{name}: {word} must be callable, not {type(given).__name__}")
+            if given is not None or word != "jac":
+                arguments.function(name, word, given)
         if not start.size:
             raise ShapeError(f"{name}: there is nothing to search in a tensor of shape {start.shape}")
         self.name, self.shape, self.dtype, self.args = name, start.shape, start.dtype, args
@@ -117,14 +118,13 @@ def minimize(
         if value is not None:
             raise ValueError(f"minimize: {name} is not used by BFGS and LBFGS, which are supported")
     for word, given, kind in (("method", method, str), ("options", options, dict)):
-        if given is not None and not isinstance(given, kind):
-            raise TypeError(f"minimize: {word} must be a {kind.__name__} or None, not {type(given).__name__}")
+        arguments.optional("minimize", word, given, kind)
     chosen = METHODS.get("BFGS" if method is None else method.upper())
     if chosen is None:
         raise ValueError(f"minimize: method must be 'BFGS' or 'LBFGS', not {method!r}")
     start = floating("minimize", x0)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"minimize: callback must be callable, not {type(callback).__name__}")
+    if callback is not None:
+        arguments.function("minimize", "callback", callback, "a function or None")
     f = _Function("minimize", func, start, tuple(args) if isinstance(args, (tuple, list)) else (args,), jac)
     precision = (
         {D.float64: None, D.float32: 1e-5}.get(start.dtype, 1e-2) if tol is None else number_of("minimize", "tol", tol)
@@ -179,7 +179,7 @@ def line_search(
         warnings.simplefilter("ignore", RuntimeWarning)
         step, values, gradients, *_ = find(
             function.value, function.gradient, flat, way.asnumpy().astype(np.float64).ravel(), known, number("old_fval", old_fval),
-            number("old_old_fval", old_old_fval), c1=number("c1", c1), c2=number("c2", c2), maxiter=integer_of(name, "maxiter", maxiter),
+            number("old_old_fval", old_old_fval), c1=number("c1", c1), c2=number("c2", c2), maxiter=arguments.int64(name, "maxiter", maxiter),
         )  # fmt: skip
     failed = step is None
     place = flat + (0.0 if failed else step) * way.asnumpy().astype(np.float64).ravel()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
@@ -69,14 +70,11 @@ def _convert(
     processes_num: int,
 ) -> None:
     function = f"{source}_to_{target}"
-    if not isinstance(processes_num, int) or processes_num < 1:
-        raise ValueError(f"{function}: processes_num must be a positive integer, not {processes_num!r}")
-    if not isinstance(file_path, (str, os.PathLike)):
-        raise TypeError(f"{function}: file_path must be a path, not {type(file_path).__name__}")
-    if save_path is not None and not isinstance(save_path, (str, os.PathLike)):
-        raise TypeError(f"{function}: save_path must be a path, not {type(save_path).__name__}")
-    if name_map is not None and not isinstance(name_map, Mapping):
-        raise TypeError(f"{function}: name_map must be a dictionary, not {type(name_map).__name__}")
+    arguments.integer(function, "processes_num", processes_num, 1, flags=True, numpy=False, error=ValueError)
+    arguments.path(function, "file_path", file_path)
+    arguments.optional(function, "save_path", save_path, (str, os.PathLike), "a path")
+    if name_map is not None:
+        arguments.mapping(function, "name_map", name_map, "a dict or None")
     given = os.fspath(file_path)
     folder = given if os.path.isdir(given) else os.path.dirname(given) or "."
     if save_path is not None and os.path.isfile(save_path):

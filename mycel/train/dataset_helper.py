@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.train._batches import LONGEST, Epochs, check_dataset
 
@@ -25,8 +26,7 @@ class DatasetHelper:
 
     def __init__(self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1) -> None:
         check_dataset(dataset, "DatasetHelper", "dataset")
-        if not isinstance(dataset_sink_mode, bool):
-            raise TypeError(f"DatasetHelper: dataset_sink_mode must be True or False, not {dataset_sink_mode!r}")
+        arguments.flag("DatasetHelper", "dataset_sink_mode", dataset_sink_mode)
         for name, value in (("sink_size", sink_size), ("epoch_num", epoch_num)):
             if not isinstance(value, int) or isinstance(value, bool) or value == 0 or value < -1:
                 raise ValueError(f"DatasetHelper: {name} must be -1 or a positive integer, not {value!r}")
@@ -107,8 +107,7 @@ def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -
     >>> [net().shape for _ in helper]
     [(2, 2), (2, 2)]
     """
-    if not isinstance(network, Cell):
-        raise TypeError(f"connect_network_with_dataset: network must be a Cell, not {type(network).__name__}")
+    arguments.instance("connect_network_with_dataset", "network", network, Cell)
     if not isinstance(dataset_helper, DatasetHelper) or not dataset_helper._sinks:
         raise TypeError(
             "connect_network_with_dataset: dataset_helper must be a DatasetHelper with dataset_sink_mode=True"

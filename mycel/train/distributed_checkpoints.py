@@ -21,6 +21,7 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.base.atomic_files import replacing
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
@@ -172,8 +173,7 @@ def rank_list_for_transform(rank_id: int, src_strategy_file: Any = None, dst_str
     >>> ms.rank_list_for_transform(0, {"w": ParallelLayouts([Dims([4])], [Dims([0, -1])])})
     [3, 2, 1, 0]
     """
-    if not isinstance(rank_id, int) or isinstance(rank_id, bool):
-        raise TypeError(f"rank_list_for_transform: rank_id must be an int, not {type(rank_id).__name__}")
+    arguments.integer("rank_list_for_transform", "rank_id", rank_id, numpy=False)
     source, target, stage = _strategies(rank_id, src_strategy_file, dst_strategy_file, "rank_list_for_transform")
     if source is None:
         return [0]
@@ -243,14 +243,9 @@ def transform_checkpoint_by_rank(
     Raises TypeError for arguments of other types, ValueError for files that are missing or damaged, for a name that does not end in ".ckpt", and for strategies that do not fit.
     """
     function = "transform_checkpoint_by_rank"
-    if not isinstance(checkpoint_files_map, Mapping):
-        raise TypeError(f"{function}: checkpoint_files_map must be a dict, not {type(checkpoint_files_map).__name__}")
-    if not isinstance(rank_id, int) or isinstance(rank_id, bool):
-        raise TypeError(f"{function}: rank_id must be an int, not {type(rank_id).__name__}")
-    if not isinstance(save_checkpoint_file_name, str):
-        raise TypeError(
-            f"{function}: save_checkpoint_file_name must be a string, not {type(save_checkpoint_file_name).__name__}"
-        )
+    arguments.mapping(function, "checkpoint_files_map", checkpoint_files_map)
+    arguments.integer(function, "rank_id", rank_id, numpy=False)
+    arguments.text(function, "save_checkpoint_file_name", save_checkpoint_file_name)
     if not save_checkpoint_file_name.endswith(".ckpt"):
         raise ValueError(f"{function}: save_checkpoint_file_name {save_checkpoint_file_name!r} must end in '.ckpt'")
     for rank, path in checkpoint_files_map.items():
@@ -281,10 +276,8 @@ def transform_checkpoints(
     function = "transform_checkpoints"
     if not isinstance(ckpt_prefix, str) or os.path.basename(ckpt_prefix) != ckpt_prefix:
         raise TypeError(f"{function}: ckpt_prefix must be a string without a folder, not {ckpt_prefix!r}")
-    if output_format not in _WRITERS:
-        raise ValueError(f"{function}: output_format must be 'ckpt' or 'safetensors', not {output_format!r}")
-    if not isinstance(process_num, int) or process_num < 1:
-        raise ValueError(f"{function}: process_num must be a positive integer, not {process_num!r}")
+    arguments.one_of(function, "output_format", output_format, _WRITERS)
+    arguments.integer(function, "process_num", process_num, 1, flags=True, numpy=False, error=ValueError)
     if not os.path.isdir(src_checkpoints_dir):
         raise NotADirectoryError(f"{function}: {os.fspath(src_checkpoints_dir)!r} is not a folder")
     kind, files = _source_files(src_checkpoints_dir, function)
@@ -382,12 +375,11 @@ def merge_sliced_parameter(sliced_parameters: Any, strategy: Any = None) -> Para
     array([1., 2., 3., 4.], dtype=float32)
     """
     function = "merge_sliced_parameter"
-    if not isinstance(sliced_parameters, list):
-        raise TypeError(f"{function}: sliced_parameters must be a list, not {type(sliced_parameters).__name__}")
+    arguments.instance(function, "sliced_parameters", sliced_parameters, list)
     if not sliced_parameters:
         raise ValueError(f"{function}: sliced_parameters is empty")
-    if strategy is not None and not isinstance(strategy, Mapping):
-        raise TypeError(f"{function}: strategy must be a dict, not {type(strategy).__name__}")
+    if strategy is not None:
+        arguments.mapping(function, "strategy", strategy, "a dict or None")
     for number, parameter in enumerate(sliced_parameters):
         if not isinstance(parameter, Parameter):
             raise TypeError(
@@ -465,10 +457,7 @@ def load_segmented_checkpoints(
 
     Raises TypeError for what is no string, ValueError where there is no such folder, no file in it, a damaged one, or nothing to load in any.
     """
-    if not isinstance(ckpt_file_dir, str):
-        raise TypeError(
-            f"load_segmented_checkpoints: ckpt_file_dir must be a string, not {type(ckpt_file_dir).__name__}"
-        )
+    arguments.text("load_segmented_checkpoints", "ckpt_file_dir", ckpt_file_dir)
     if not os.path.isdir(ckpt_file_dir):
         raise CheckpointError(f"load_segmented_checkpoints: there is no folder {ckpt_file_dir!r}")
     paths = sorted(glob.glob(os.path.join(glob.escape(ckpt_file_dir), "*.ckpt")))
@@ -597,8 +586,7 @@ def load_distributed_checkpoint(
     """
     function = "load_distributed_checkpoint"
     for title, value in (("format", format), ("output_format", output_format)):
-        if value not in _WRITERS:
-            raise ValueError(f"{function}: {title} must be 'ckpt' or 'safetensors', not {value!r}")
+        arguments.one_of(function, title, value, _WRITERS)
     if format == "safetensors":
         if unified_safetensors_dir is None:
             raise ValueError(f"{function}: format 'safetensors' needs unified_safetensors_dir")
@@ -618,8 +606,7 @@ def load_distributed_checkpoint(
         entries = _unified(unified_safetensors_dir, predict_strategy, get_rank(), name_map)
         parameters = {name: Parameter(Tensor.from_numpy(a), name=name) for name, a in entries.items()}
         return parameters if return_param_dict else load_param_into_net(network, parameters)
-    if not isinstance(network, Cell):
-        raise TypeError(f"{function}: network must be a Cell, not {type(network).__name__}")
+    network = arguments.instance(function, "network", network, Cell)
     if not isinstance(checkpoint_filenames, (list, tuple)) or not checkpoint_filenames:
         raise ValueError(
             f"{function}: checkpoint_filenames must be a list of files in the order of ranks, not {checkpoint_filenames!r}"

@@ -20,6 +20,8 @@ import io
 import os
 from typing import Any, BinaryIO
 
+from mycel.base import arguments
+
 __all__ = ["BLOCK", "Encrypted", "check_key", "decrypted", "is_encrypted"]
 
 BLOCK = 64 << 20
@@ -33,12 +35,13 @@ _TAG = 16
 def check_key(key: Any, mode: Any, function: str, prefix: str) -> None:
     """Check the arguments `<prefix>_key` and `<prefix>_mode` of a function.
 
-    Raises TypeError for a key that is not bytes, ValueError for a length that the mode does not take or an unknown mode, ImportError without `cryptography`.
+    Raises TypeError for a key that is not bytes, ValueError for a length that the mode does not
+    take or an unknown mode, ImportError without `cryptography`.
     """
     if not isinstance(key, bytes):
-        raise TypeError(f"{function}: {prefix}_key must be bytes, not {type(key).__name__}")
+        raise arguments.wrong_type(function, f"{prefix}_key", "bytes", key)
     if mode not in _MAGIC:
-        raise ValueError(f"{function}: {prefix}_mode must be one of {', '.join(_MAGIC)}, not {mode!r}")
+        raise arguments.wrong_value(function, f"{prefix}_mode", f"one of {', '.join(map(repr, _MAGIC))}", mode)
     lengths = (16,) if mode == "SM4-CBC" else (16, 24, 32)
     if len(key) not in lengths:
         known = " or ".join(map(str, lengths))
@@ -52,7 +55,7 @@ def check_key(key: Any, mode: Any, function: str, prefix: str) -> None:
 
 
 class Encrypted:
-    """Writes what it is given to a file in encrypted blocks; `close` writes the last one and leaves the file open."""
+    """Write a file in encrypted blocks; `close` writes the last one and leaves the file open."""
 
     def __init__(self, file: BinaryIO, key: bytes, mode: str) -> None:
         self.file, self.key, self.mode = file, key, mode
@@ -89,7 +92,7 @@ class Encrypted:
 
 
 def is_encrypted(file: BinaryIO) -> bool:
-    """Whether an open file begins as an encrypted one; the file is at its start afterwards."""
+    """Tell whether an open file begins as an encrypted one; it is at its start afterwards."""
     file.seek(0)
     magic = file.read(4)
     file.seek(0)
@@ -97,7 +100,7 @@ def is_encrypted(file: BinaryIO) -> bool:
 
 
 def decrypted(file: BinaryIO, path: str, key: bytes, mode: str) -> io.BytesIO:
-    """The plain content of an open file from its start, in memory.
+    """Decrypt an open file from its start, in memory.
 
     Raises ValueError for a file that is not encrypted, is encrypted in another mode, is damaged, or has another key.
 

@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.atomic_files import replacing
 from mycel.base.errors import CompileError, Unsupported, VerifyError
 from mycel.base.log import logger
@@ -148,8 +149,7 @@ def load_mindir(file_name: Any, **kwargs: Any) -> Model:
 
 def save_mindir(model: Model, file_name: Any) -> None:
     """Write what `load_mindir` gave, perhaps with other values or `user_info`, to a file, whole or not at all."""
-    if not isinstance(model, Model):
-        raise TypeError(f"save_mindir: model must be what load_mindir gives, not {type(model).__name__}")
+    arguments.instance("save_mindir", "model", model, Model, "what load_mindir gives")
     given = len(model.graph.inputs) - len(model.states)
     for node, state in zip(model.graph.inputs[given:], model.states):
         if tuple(node.shape) != np.shape(state.value) or node.dtype.numpy != state.value.dtype:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from mycel import nn
+from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
@@ -104,17 +105,15 @@ class Model:
         if isinstance(loss_fn, Optimizer) and not isinstance(optimizer, Optimizer):
             logger.warning("Model: loss_fn and optimizer were given in each other's place and are exchanged")
             loss_fn, optimizer = optimizer, loss_fn
-        _check_kind("network", network, Cell)
+        arguments.instance("Model", "network", network, Cell)
         if loss_fn is not None and not isinstance(loss_fn, Cell):
-            if not callable(loss_fn):
-                raise TypeError(f"Model: loss_fn must be a Cell or a function, not {type(loss_fn).__name__}")
+            arguments.function("Model", "loss_fn", loss_fn, "a Cell or a function")
             loss_fn = _FunctionLoss(loss_fn)
         if optimizer is not None:
-            _check_kind("optimizer", optimizer, Optimizer)
+            arguments.instance("Model", "optimizer", optimizer, Optimizer)
         if eval_network is not None:
-            _check_kind("eval_network", eval_network, Cell)
-        if amp_level not in _LEVELS:
-            raise ValueError(f"Model: amp_level must be one of {', '.join(_LEVELS)}, not {amp_level!r}")
+            arguments.instance("Model", "eval_network", eval_network, Cell)
+        arguments.one_of("Model", "amp_level", amp_level, _LEVELS)
         for name in kwargs:
             if name not in _OPTIONS:
                 raise ValueError(f"Model: unknown argument {name!r}; further arguments are {', '.join(_OPTIONS)}")
@@ -512,11 +511,6 @@ class Model:
                 epochs.close()
 
 
-def _check_kind(name: str, value: Any, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"Model: {name} must be a {kind.__name__}, not {type(value).__name__}")
-
-
 def _checked_indexes(indexes: Any) -> Optional[list[int]]:
     if indexes is None:
         return None
@@ -527,20 +521,15 @@ def _checked_indexes(indexes: Any) -> Optional[list[int]]:
 
 def _check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink_size: Any) -> None:
     for name, value, least in (("epoch", epoch, 1), ("initial_epoch", initial_epoch, 0)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{function}: {name} must be an integer, not {type(value).__name__}")
-        if value < least:
-            raise ValueError(f"{function}: {name} must be at least {least}, not {value}")
+        arguments.integer(function, name, value, least, numpy=False)
     if initial_epoch >= epoch:
         raise ValueError(
             f"{function}: epoch, where training ends, must be greater than initial_epoch; {epoch} is not > {initial_epoch}"
         )
-    if not isinstance(sink, bool):
-        raise TypeError(f"{function}: dataset_sink_mode must be a bool, not {type(sink).__name__}")
-    if not isinstance(sink_size, int) or isinstance(sink_size, bool):
-        raise TypeError(f"{function}: sink_size must be an integer, not {type(sink_size).__name__}")
+    arguments.flag(function, "dataset_sink_mode", sink)
+    arguments.integer(function, "sink_size", sink_size, numpy=False)
     if sink_size == 0 or sink_size < -1:
-        raise ValueError(f"{function}: sink_size must be -1 or positive, not {sink_size!r}")
+        raise arguments.wrong_value(function, "sink_size", "-1 or positive", sink_size)
 
 
 def _check_columns(argument: str, batch: tuple[Any, ...], loss_fn: Optional[Cell]) -> None:

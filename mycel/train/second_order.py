@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.nn.layer.thor_conversion import convert_to_thor
 from mycel.train.model import Model
@@ -27,8 +28,7 @@ class ConvertNetUtils:
         They compute the same from the same parameters. Classes derived from those, and layers with "wide" in their path, stay. `mycel.nn.thor` does this itself.
         A network that is itself such a layer stays as it is. Raises TypeError for what is no Cell.
         """
-        if not isinstance(net, Cell):
-            raise TypeError(f"convert_to_thor_net: net must be a Cell, not {type(net).__name__}")
+        arguments.instance("convert_to_thor_net", "net", net, Cell)
         net.update_cell_prefix()
         convert_to_thor(net)
         net.update_cell_type("second-order")
@@ -58,8 +58,7 @@ class ConvertModelUtils:
         >>> ms.train.ConvertModelUtils.convert_to_thor_model(model, net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params())) is model
         True
         """
-        if not isinstance(model, Model):
-            raise TypeError(f"convert_to_thor_model: model must be a Model, not {type(model).__name__}")
+        arguments.instance("convert_to_thor_model", "model", model, Model)
         if type(optimizer).__name__ != "_Thor":
             return model
         options: dict[str, Any] = {"amp_level": amp_level, "metrics": metrics}

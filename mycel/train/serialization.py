@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.base import dtype, locks
+from mycel.base import arguments, dtype, locks
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
@@ -97,10 +97,9 @@ def save_checkpoint(
         raise Unsupported("save_checkpoint: incremental and remove_redundancy are not supported; leave them out")
     if async_save not in (False, True, "thread", "process"):
         raise ValueError(f"save_checkpoint: async_save must be a bool, 'thread' or 'process', not {async_save!r}")
-    if append_dict is not None and not isinstance(append_dict, dict):
-        raise TypeError(f"save_checkpoint: append_dict must be a dictionary, not {type(append_dict).__name__}")
-    if choice_func is not None and not callable(choice_func):
-        raise TypeError(f"save_checkpoint: choice_func must be a function of a name, not {type(choice_func).__name__}")
+    arguments.optional("save_checkpoint", "append_dict", append_dict, dict)
+    if choice_func is not None:
+        arguments.function("save_checkpoint", "choice_func", choice_func, "a function of a name or None")
     if not path.endswith("." + format):
         path += "." + format
     tensors = _collected(save_obj)
@@ -201,16 +200,13 @@ def load_param_into_net(
     >>> cell.w.asnumpy()
     array([3., 4.], dtype=float32)
     """
-    if not isinstance(net, Cell):
-        raise TypeError(f"load_param_into_net: net must be a Cell, not {type(net).__name__}")
+    arguments.instance("load_param_into_net", "net", net, Cell)
     if isinstance(parameter_dict, _LaterParameters):
         parameter_dict = parameter_dict.result()
     lazy = parameter_dict if isinstance(parameter_dict, ShardedCheckpoint) else None
-    if not isinstance(parameter_dict, Mapping):
-        raise TypeError(f"load_param_into_net: parameter_dict must be a dict, not {type(parameter_dict).__name__}")
+    arguments.mapping("load_param_into_net", "parameter_dict", parameter_dict)
     for flag, title in ((strict_load, "strict_load"), (remove_redundancy, "remove_redundancy")):
-        if not isinstance(flag, bool):
-            raise TypeError(f"load_param_into_net: {title} must be a bool, not {type(flag).__name__}")
+        arguments.flag("load_param_into_net", title, flag)
     for name, value in () if lazy is not None else parameter_dict.items():
         if not isinstance(name, str) or not isinstance(value, (Tensor, str)):
             raise TypeError(
@@ -357,9 +353,7 @@ def _in_child() -> None:
 
 
 def _named(path: Any, function: str) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{function}: ckpt_file_name must be a string or a path, not {type(path).__name__}")
-    return os.fsdecode(path)
+    return os.fsdecode(arguments.path(function, "ckpt_file_name", path))
 
 
 def _check_format(format: Any, function: str) -> None:
@@ -417,8 +411,7 @@ def _collected(save_obj: Any) -> dict[str, Tensor]:
 
 def _appended(name: Any, value: Any) -> Entry:
     """Python numbers as MindSpore stores them: int64, float32 and bool scalars."""
-    if not isinstance(name, str):
-        raise TypeError(f"save_checkpoint: the names in append_dict must be strings, not {name!r}")
+    arguments.text("save_checkpoint", "the names in append_dict", name, what="strings")
     if isinstance(value, str):
         return value
     if hasattr(value, "get_state") and not isinstance(value, Tensor):
@@ -453,8 +446,8 @@ def _prefixes(given: Any, title: str) -> Optional[tuple[str, ...]]:
 def _wanted(
     keep: Optional[tuple[str, ...]], drop: Optional[tuple[str, ...]], choice: Optional[Callable[[str], bool]]
 ) -> Callable[[str], bool]:
-    if choice is not None and not callable(choice):
-        raise TypeError(f"load_checkpoint: choice_func must be a function of a name, not {type(choice).__name__}")
+    if choice is not None:
+        arguments.function("load_checkpoint", "choice_func", choice, "a function of a name or None")
 
     def wanted(name: str) -> bool:
         return (

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.jit_config import JitConfig
 from mycel.base.tree import flatten
 from mycel.cells.cell import Cell
@@ -104,21 +105,15 @@ def data_sink(
     (2.0, 13.0, [4.0, 1.0, 2.0])
     >>> sink.close()
     """
-    if not callable(fn):
-        raise TypeError(f"data_sink: fn must be a function or a Cell, not {type(fn).__name__}")
-    if not isinstance(sink_size, int) or isinstance(sink_size, bool):
-        raise TypeError(f"data_sink: sink_size must be an integer, not {type(sink_size).__name__}")
-    if sink_size < 1:
-        raise ValueError(f"data_sink: sink_size must be positive, not {sink_size}")
-    if jit_config is not None and not isinstance(jit_config, JitConfig):
-        raise TypeError(f"data_sink: jit_config must be a JitConfig, not {type(jit_config).__name__}")
+    arguments.function("data_sink", "fn", fn, "a function or a Cell")
+    arguments.integer("data_sink", "sink_size", sink_size, 1, numpy=False)
+    arguments.optional("data_sink", "jit_config", jit_config, JitConfig)
     check_dataset(dataset, "data_sink", "dataset")
     signature = None
     if input_signature is not None:
         signature = tuple(input_signature) if isinstance(input_signature, (tuple, list)) else (input_signature,)
         for value in signature:
-            if not isinstance(value, Tensor):
-                raise TypeError(f"data_sink: input_signature must be a tensor or a tuple of them, not {value!r}")
+            arguments.instance("data_sink", "input_signature", value, Tensor, "a tensor or a tuple of them")
     if isinstance(fn, Jit):
         function = fn
     elif isinstance(fn, Cell) and jit_config is None:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base.atomic_files import replacing
 from mycel.base.wire import WireError, fields, integers, signed
 from mycel.base.wire import field as wire_field
@@ -98,8 +99,7 @@ def build_searched_strategy(strategy_filename: Any) -> Any:
 
 
 def _read(path: Any, function: str) -> StrategyFile:
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{function}: the name of a strategy file must be a string, not {type(path).__name__}")
+    arguments.path(function, "the name of a strategy file", path, "a string")
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise CheckpointError(f"{function}: there is no strategy file {path!r}")
@@ -272,10 +272,7 @@ def restore_group_info_list(group_info_file_name: Any) -> list[int]:
 
     Raises TypeError for what is no string, ValueError for a file that is missing, empty, damaged or without such a list.
     """
-    if not isinstance(group_info_file_name, str):
-        raise TypeError(
-            f"restore_group_info_list: group_info_file_name must be a string, not {type(group_info_file_name).__name__}"
-        )
+    arguments.text("restore_group_info_list", "group_info_file_name", group_info_file_name)
     if not os.path.isfile(group_info_file_name) or not os.path.getsize(group_info_file_name):
         raise CheckpointError(f"restore_group_info_list: the file {group_info_file_name!r} is missing or empty")
     with open(group_info_file_name, "rb") as file:

@@ -213,7 +213,7 @@ def test_lists_can_be_changed_without_changing_the_next():
 def test_arguments_are_checked():
     net = nn.Dense(2, 2)
     for error, text, call in (
-        (ValueError, "one of O0, O1", lambda: amp.auto_mixed_precision(net, "O4")),
+        (ValueError, "one of 'O0', 'O1', 'O2', 'O3', 'auto'", lambda: amp.auto_mixed_precision(net, "O4")),
         (ValueError, "float16 or bfloat16", lambda: amp.auto_mixed_precision(net, "O1", ms.float32)),
         (TypeError, "must be a Cell", lambda: amp.auto_mixed_precision(3, "O1")),
         (ValueError, "either", lambda: amp.custom_mixed_precision(net)),

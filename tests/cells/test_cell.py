@@ -148,7 +148,7 @@ def test_insertion_by_name() -> None:
         (lambda: cell.insert_param_to_cell("q", 3), TypeError, "'q' must be a Parameter, not int"),
         (lambda: cell.insert_param_to_cell("number", parameter()), KeyError, "already has an attribute 'number'"),
         (lambda: cell.insert_child_to_cell("q", 3), TypeError, "'q' must be a Cell, not int"),
-        (lambda: cell.insert_child_to_cell(3, dense()), TypeError, "the name must be a string, not int (3)"),
+        (lambda: cell.insert_child_to_cell(3, dense()), TypeError, "the name must be a string, not int"),
         (lambda: cell.insert_child_to_cell("w", dense()), KeyError, "already has an attribute 'w'"),
     ]:
         with pytest.raises(error, match=re.escape(text)):
@@ -385,7 +385,7 @@ def test_modes_and_flags() -> None:
         False,
     )
     assert net.set_train(np.bool_(True)).training is True and net.set_train(0).training is False
-    with pytest.raises(TypeError, match="mode must be True or False, not 'yes'"):
+    with pytest.raises(TypeError, match="mode must be a bool, not str"):
         net.set_train("yes")
     assert net.set_grad().requires_grad is True
     assert (
@@ -444,7 +444,7 @@ def test_hooks(mode: int) -> None:
     finally:
         ms.set_context(mode=before)
     for register in (cell.register_forward_hook, cell.register_forward_pre_hook):
-        with pytest.raises(TypeError, match="a hook must be callable, not int"):
+        with pytest.raises(TypeError, match="a hook must be a function, not int"):
             register(3)
 
 

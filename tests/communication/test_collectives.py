@@ -209,7 +209,7 @@ P2P = ops.P2POp
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ops.all_reduce(1.0), TypeError, "must be a tensor"), (lambda: ops.all_reduce(X, "mean"), TypeError, "op must be one of"),
+        (lambda: ops.all_reduce(1.0), TypeError, "must be a Tensor"), (lambda: ops.all_reduce(X, "mean"), TypeError, "op must be one of"),
         (lambda: ops.all_reduce(X, group=1), TypeError, "group must be a string"), (lambda: ops.all_reduce(X, group="x"), ValueError, "no group 'x'"),
         (lambda: ops.all_reduce(X, async_op=1), TypeError, "async_op must be a bool"), (lambda: ops.broadcast(X, 1), ValueError, "no rank 1"),
         (lambda: ops.broadcast(X, "0"), TypeError, "src must be an int"), (lambda: ops.reduce(X, -1), ValueError, "no rank -1"),
@@ -224,7 +224,7 @@ P2P = ops.P2POp
         (lambda: ops.recv_object_list([1], 1), ValueError, "no rank 1"), (lambda: ops.all_gather_object([], 1), TypeError, "a list of 1"),
         (lambda: ops.gather_object(1), TypeError, "a list of 1"), (lambda: ops.scatter_object_list([], [1]), TypeError, "not empty"),
         (lambda: ops.broadcast_object_list((1,)), TypeError, "must be a list"), (lambda: P2P("send", X, 0), TypeError, "isend or irecv"),
-        (lambda: P2P("isend", 1, 0), TypeError, "must be a tensor"), (lambda: P2P("isend", X, 0, tag=1), NotImplementedError, "tag must be 0"),
+        (lambda: P2P("isend", 1, 0), TypeError, "must be a Tensor"), (lambda: P2P("isend", X, 0, tag=1), NotImplementedError, "tag must be 0"),
         (lambda: ops.batch_isend_irecv([]), TypeError, "not empty"), (lambda: ops.batch_isend_irecv([1]), TypeError, "must be P2POp"),
         (lambda: ops.batch_isend_irecv([P2P("isend", X, 0)]), ValueError, "1 tensors are sent"), (lambda: ops.batch_isend_irecv([P2P("isend", X, 1)]), ValueError, "no rank 1"),
         (lambda: ops.batch_isend_irecv([P2P("isend", X, 0), P2P("irecv", X, 0, G)]), TypeError, "of one group"),

@@ -135,7 +135,7 @@ def test_types_of_gradients_are_those_of_the_arguments() -> None:
 @pytest.mark.parametrize(
     "call, error, text",
     [
-        (lambda: grad(3), TypeError, "fn must be callable, not int (3)"),
+        (lambda: grad(3), TypeError, "fn must be a function, not int"),
         (lambda: grad(product, None), ValueError, "grad_position and weights are both None"),
         (lambda: grad(product, ()), ValueError, "grad_position is empty and weights is None"),
         (lambda: grad(product, (0, 0)), ValueError, "names a position twice: (0, 0)"),

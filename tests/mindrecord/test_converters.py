@@ -152,7 +152,7 @@ def test_csv(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("1,2\n3,4\n")
     with pytest.raises(ValueError, match="and '1' is a number"):
         CsvToMR(os.fspath(tmp_path / "b.csv"), os.fspath(tmp_path / "no")).transform()
-    with pytest.raises(ValueError, match="columns_list must be a list of text"):
+    with pytest.raises(ValueError, match="columns_list must be a list of strings"):
         CsvToMR(source, os.fspath(tmp_path / "no"), "n")
 
 

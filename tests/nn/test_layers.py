@@ -237,13 +237,13 @@ X = ms.Tensor(wave(1, 1, 4, 5))
         (lambda: nn.ReflectionPad2d(-1), ValueError, r"each of padding must be at least 0, not \(-1, -1, -1, -1\)"),
         (lambda: nn.Norm("a"), TypeError, "Norm: axis must be an int, not str"),
         (lambda: nn.PReLU(2, "a"), TypeError, "w must be a number, a list or a tensor, not str"),
-        (lambda: nn.CrossEntropyLoss(3), TypeError, "CrossEntropyLoss: weight must be a tensor or None, not int"),
-        (lambda: nn.NLLLoss(3), TypeError, "NLLLoss: weight must be a tensor or None, not int"),
-        (lambda: nn.FocalLoss(3), TypeError, "FocalLoss: weight must be a tensor or None, not int"),
-        (lambda: nn.MultiClassDiceLoss(3), TypeError, "MultiClassDiceLoss: weights must be a tensor or None, not int"),
+        (lambda: nn.CrossEntropyLoss(3), TypeError, "CrossEntropyLoss: weight must be a Tensor or None, not int"),
+        (lambda: nn.NLLLoss(3), TypeError, "NLLLoss: weight must be a Tensor or None, not int"),
+        (lambda: nn.FocalLoss(3), TypeError, "FocalLoss: weight must be a Tensor or None, not int"),
+        (lambda: nn.MultiClassDiceLoss(3), TypeError, "MultiClassDiceLoss: weights must be a Tensor or None, not int"),
         (lambda: nn.SmoothL1Loss()(X, X[0, 0]), ValueError, "SmoothL1Loss: logits and labels must have the same shape"),
         (lambda: nn.KLDivLoss()(X, X[0, 0]), ValueError, "KLDivLoss: logits and labels must have the same shape"),
-        (lambda: nn.Unflatten(0, 3), TypeError, "unflattened_size must be a tuple or list, not int"),
+        (lambda: nn.Unflatten(0, 3), TypeError, "unflattened_size must be a tuple or a list, not int"),
     ],
 )  # fmt: skip
 def test_bad_arguments(make: Callable[[], Any], error: type[Exception], text: str) -> None:

@@ -67,7 +67,7 @@ def test_schedules(make: Callable[[], nn.Cell], expected: list[float]) -> None:
     [
         (lambda: nn.piecewise_constant_lr([2, 5], [0.1]), ValueError, "2 milestones and 1 learning rates"),
         (lambda: nn.piecewise_constant_lr([5, 2], [0.1, 0.2]), ValueError, r"milestone\[1\] is 2 after 5"),
-        (lambda: nn.piecewise_constant_lr(5, 0.1), TypeError, "milestone must be a list or a tuple, not int"),
+        (lambda: nn.piecewise_constant_lr(5, 0.1), TypeError, "milestone must be a tuple or a list, not int"),
         (lambda: nn.cosine_decay_lr(0.1, 0.01, 6, 2, 2), ValueError, "max_lr must be above min_lr"),
         (lambda: nn.exponential_decay_lr(-0.1, 0.9, 6, 2, 1), ValueError, "learning_rate must be above 0, not -0.1"),
         (lambda: nn.exponential_decay_lr(0.1, 0.9, 0, 2, 1), ValueError, "total_step must be at least 1, not 0"),

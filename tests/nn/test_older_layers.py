@@ -295,7 +295,7 @@ X = ms.Tensor(wave(2, 3, 4))
     [
         (lambda: nn.LGamma()(ms.Tensor([1, 2])), TypeError, "LGamma: the input must be floating, .* its type is int64"),
         (lambda: nn.LBeta()(X, X.astype(ms.float16)), TypeError, "of one type; its type is float32 and float16"),
-        (lambda: nn.DiGamma()(2.0), TypeError, "the input must be a tensor, not float"),
+        (lambda: nn.DiGamma()(2.0), TypeError, "the input must be a Tensor, not float"),
         (lambda: nn.MatMul(transpose_x1=1), TypeError, "transpose_x1 must be a bool, not int"),
         (lambda: nn.Moments(axis="a"), TypeError, "axis must be an int, not str"),
         (lambda: nn.Range("a"), TypeError, "start must be a number, not str"),

@@ -194,7 +194,7 @@ def test_a_network_of_three_inputs() -> None:
         (lambda: nn.CTCLoss(blank=3)(ms.Tensor(LOG_PROBS), ms.Tensor([[1], [1]]), (5, 5), (1, 1)), ValueError, "blank 3 is not one of 3 classes"),
         (lambda: nn.SampledSoftmaxLoss(8, 7), ValueError, "num_sampled must be at most num_classes, 7, not 8"),
         (lambda: nn.SampledSoftmaxLoss(3, 7, 8), ValueError, "num_true must be at most num_classes, 7, not 8"),
-        (lambda: nn.SampledSoftmaxLoss(3, 7, sampled_values=3), TypeError, "sampled_values must be a tuple or list, not int"),
+        (lambda: nn.SampledSoftmaxLoss(3, 7, sampled_values=3), TypeError, "sampled_values must be a tuple or a list, not int"),
         (lambda: nn.SampledSoftmaxLoss(3, 7, sampled_values=(1, 2)), ValueError, "not 2 values"),
         (lambda: nn.SampledSoftmaxLoss(3, 7)(*[ms.Tensor([[1.0]])] * 4), TypeError, "labels must be int32 or int64, not float32"),
         (lambda: nn.SampledSoftmaxLoss(3, 7, 2)(*[ms.Tensor([[1]])] * 4), ValueError, r"labels must be \(N, 2\), not of shape \(1, 1\)"),
@@ -204,7 +204,7 @@ def test_a_network_of_three_inputs() -> None:
         (lambda: nn.GradAccumulationCell(nn.ReLU(), 3)(ms.Tensor(wave(4, 2))), ValueError, "a batch of 4 does not divide into 3 micro-batches"),
         (lambda: nn.PipelineCell(nn.ReLU(), 2, {"a": 0}), ValueError, "stage_config names 'a', which is no cell of the network"),
         (lambda: nn.PipelineCell(nn.SequentialCell(nn.ReLU()), 2, {"0": 1}), ValueError, "'0' is to be on stage 1, but one process is stage 0"),
-        (lambda: nn.PipelineCell(nn.ReLU(), 2, 3), TypeError, "stage_config must be a dict, not int"),
+        (lambda: nn.PipelineCell(nn.ReLU(), 2, 3), TypeError, "stage_config must be a dict or None, not int"),
         (lambda: nn.VirtualDatasetCellTriple(3), TypeError, "backbone must be a Cell, not int"),
     ],
 )  # fmt: skip

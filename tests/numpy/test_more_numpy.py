@@ -303,7 +303,7 @@ def test_questions() -> None:
 def test_what_is_wrong_is_told() -> None:
     for call, message in (
         (lambda: mnp.convolve([], [1]), "convolve: both operands must be vectors that are not empty"),
-        (lambda: mnp.convolve([1], [1], "most"), "mode must be 'full', 'same' or 'valid', not 'most'"),
+        (lambda: mnp.convolve([1], [1], "most"), "mode must be one of 'full', 'same', 'valid', not 'most'"),
         (lambda: mnp.histogram([1.0], 0), "there must be at least one bin, not 0"),
         (lambda: mnp.histogram([1.0], 2, weights=[1.0, 2.0]), "2 weights for 1 values"),
         (lambda: mnp.cross([1], [2]), "vectors have 2 or 3 numbers, not 1 and 1"),

@@ -293,7 +293,7 @@ TORCH = [
         ({"input_layout": "SBND"}, "must be one of"), ({"head_num": 3}, "head_num is 3"), ({"sparse_mode": 7}, "must be 0 to 5"),
         ({"sparse_mode": 2}, r"\(2048, 2048\)"), ({"sparse_mode": 1}, "needs a mask"), ({"keep_prob": 0.0}, r"in \(0, 1\]"),
         ({"padding_mask": 1}, "leave it out"), ({"actual_seq_qlen": (5,)}, "belong to the layout TND"),
-        ({"real_shift": Tensor(np.zeros((5, 7)))}, "must be of shape"), ({"head_num": 0}, "positive int"),
+        ({"real_shift": Tensor(np.zeros((5, 7)))}, "must be of shape"), ({"head_num": 0}, "must be at least 1"),
         ({"sparse_mode": 4, "attn_mask": BIG, "pre_tokens": -9, "next_tokens": 0}, "leave no band"),
     ],
 )  # fmt: skip

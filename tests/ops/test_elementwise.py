@@ -145,9 +145,9 @@ def test_whole_numbers() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(TypeError, match="exp: expected a tensor or a number, not str"):
+    with pytest.raises(TypeError, match="exp: an operand must be a tensor or a number, not str"):
         ops.exp("x")
-    with pytest.raises(TypeError, match="add: expected tensors or numbers, not NoneType"):
+    with pytest.raises(TypeError, match="add: an operand must be a tensor or a number, not NoneType"):
         ops.add(Tensor([1.0]), None)
     with pytest.raises(ValueError, match="rounding_mode must be None, 'floor' or 'trunc'"):
         ops.div(1.0, 2.0, rounding_mode="up")

@@ -259,7 +259,7 @@ def test_types(name: str) -> None:
     [
         (lambda: ops.DynamicRNN(direction="BIDIRECTIONAL")(ops.ones((1, 1, 1)), None, None), ValueError, "direction must be 'UNIDIRECTIONAL'"),
         (lambda: ops.DynamicRNN()(ops.ones((1, 1, 1)), ops.ones((2, 4)), ops.ones(4), Tensor([1])), ValueError, "seq_length must be None"),
-        (lambda: ops.DynamicGRUV2(gate_order="hzr")(*[ops.ones((1, 1, 1))] * 7), ValueError, "gate_order must be 'rzh' or 'zrh'"),
+        (lambda: ops.DynamicGRUV2(gate_order="hzr")(*[ops.ones((1, 1, 1))] * 7), ValueError, "gate_order must be one of 'rzh', 'zrh'"),
         (lambda: ops.BasicLSTMCell()(*[ops.ones((1, 2))] * 3, ops.ones((3, 8)), ops.ones(8)), ValueError, r"w must have the shape \(4, 8\)"),
         (lambda: ops.RNNTLoss(3)(ops.ones((1, 1, 1, 2)), ops.ones((1, 0), ms.int32), Tensor([1]), Tensor([0])), ValueError, "blank_label 3"),
         (lambda: ops.RNNTLoss()(ops.ones((1, 2, 2, 2)), Tensor([1]), Tensor([2]), Tensor([1])), ValueError, r"labels must be \(1, 1\)"),

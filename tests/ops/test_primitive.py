@@ -23,7 +23,7 @@ def test_attributes_and_how_operations_show() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match="must be 'CPU', 'GPU' or 'Ascend'"):
+    with pytest.raises(ValueError, match="must be one of 'CPU', 'GPU', 'Ascend'"):
         ops.Add().set_device("TPU")
     with pytest.raises(ValueError, match=r"no \('MS_SERVER', 1\)"):
         ops.Add().place("MS_SERVER", 1)

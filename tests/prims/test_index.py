@@ -195,7 +195,9 @@ def test_errors() -> None:
         gather_nd.infer(t(4, 5), t(2, 3, dtype=int32))
     with pytest.raises(ShapeError, match=r"want updates of shape \[2, 5\], not \[2, 4\]"):
         scatter_nd.infer(t(4, 5), t(2, 1, dtype=int32), t(2, 4), mode="add")
-    with pytest.raises(ValueError, match="scatter_nd: mode must be one of set, add, mul, max, min, not 'sub'"):
+    with pytest.raises(
+        ValueError, match="scatter_nd: mode must be one of 'set', 'add', 'mul', 'max', 'min', not 'sub'"
+    ):
         scatter_nd.infer(t(4), t(2, 1, dtype=int32), t(2), mode="sub")
     with pytest.raises(TypeError, match="scatter_nd with mode 'add' takes .* not bool"):
         scatter_nd.infer(t(4, dtype=bool_), t(2, 1, dtype=int32), t(2, dtype=bool_), mode="add")

@@ -143,7 +143,7 @@ def test_symbolic_sizes_and_errors() -> None:
         TypeError, match="sort takes floating, signed integer, unsigned integer, boolean tensors, not complex64"
     ):
         sort.infer(x.with_dtype(complex64), axis=0, descending=False)
-    with pytest.raises(ValueError, match="side must be 'left' or 'right', not 'middle'"):
+    with pytest.raises(ValueError, match="side must be one of 'left', 'right', not 'middle'"):
         search_sorted.infer(x, x, side="middle")
     with pytest.raises(ShapeError, match="must agree except in their last axis"):
         search_sorted.infer(x, tensor_type((4,), float32), side="left")

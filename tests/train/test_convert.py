@@ -38,5 +38,5 @@ def test_what_does_not_fit_is_refused(tmp_path):
         safetensors_to_ckpt(tmp_path / "a.ckpt")
     with pytest.raises(ValueError, match="save_path must be a folder"):
         ckpt_to_safetensors(tmp_path / "a.ckpt", tmp_path / "a.ckpt")
-    with pytest.raises(ValueError, match="processes_num must be a positive integer, not 0"):
+    with pytest.raises(ValueError, match="processes_num must be at least 1, not 0"):
         ckpt_to_safetensors(tmp_path / "a.ckpt", processes_num=0)

@@ -92,7 +92,7 @@ def test_arguments_are_checked(tmp_path):
         ms.save_checkpoint(net, tmp_path / "a.ckpt", enc_key=b"abc")
     with pytest.raises(ValueError, match="enc_key must have 16 bytes for SM4-CBC, not 32"):
         ms.save_checkpoint(net, tmp_path / "a.ckpt", enc_key=KEY * 2, enc_mode="SM4-CBC")
-    with pytest.raises(ValueError, match="enc_mode must be one of AES-GCM, AES-CBC, SM4-CBC, not 'AES'"):
+    with pytest.raises(ValueError, match="enc_mode must be one of 'AES-GCM', 'AES-CBC', 'SM4-CBC', not 'AES'"):
         ms.save_checkpoint(net, tmp_path / "a.ckpt", enc_key=KEY, enc_mode="AES")
     with pytest.raises(ValueError, match="enc_key goes with format='ckpt'"):
         ms.save_checkpoint(net, tmp_path / "a.safetensors", enc_key=KEY, format="safetensors")

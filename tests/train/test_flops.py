@@ -98,8 +98,8 @@ def test_files_of_the_collector(tmp_path: Any, monkeypatch: Any, capsys: Any) ->
 
 def test_refusals() -> None:
     for arguments, error, text in (
-        ((1.5,), TypeError, "data_size must be an integer"),
-        ((0,), ValueError, "data_size must be positive"),
+        ((1.5,), TypeError, "data_size must be an int"),
+        ((0,), ValueError, "data_size must be at least 1"),
         ((1, 0), ValueError, "computility must be a positive number"),
         ((1, 1, 3), TypeError, "full_flops must be a bool"),
     ):

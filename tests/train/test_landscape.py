@@ -135,7 +135,7 @@ def test_files_and_refusals(tmp_path: Path) -> None:
     for given, error, text in (
         ({"landscape_size": 2}, ValueError, "at least 3 and at most 256, not 2"),
         ({"size": 2}, ValueError, "has 'size'; known"),
-        ({"num_samples": 1.5}, TypeError, "num_samples must be an integer"),
+        ({"num_samples": 1.5}, TypeError, "num_samples must be an int"),
         ({"unit": "year"}, ValueError, "unit must be"),
         ({"create_landscape": {"all": True}}, ValueError, "create_landscape maps"),
         ({"intervals": [[1, 2]]}, ValueError, "three or more"),

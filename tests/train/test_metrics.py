@@ -138,7 +138,7 @@ def test_confusion_matrix_of_an_absent_class_has_zeros_and_checks_ranges():
     np.testing.assert_array_equal(matrix, [[0.5, 0.5, 0], [0, 0, 0], [0, 0, 0]])
     with pytest.raises(ValueError, match="y_pred holds classes from 0 to 3, outside the 3"):
         M.ConfusionMatrix(3)([0, 3], [0, 0])
-    with pytest.raises(ValueError, match="normalize must be one of no_norm, target, prediction, all, not 'x'"):
+    with pytest.raises(ValueError, match="normalize must be one of 'no_norm', 'target', 'prediction', 'all', not 'x'"):
         M.ConfusionMatrix(3, "x")
 
 
@@ -183,7 +183,7 @@ def test_arguments():
         M.Fbeta(0)
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         M.TopKCategoricalAccuracy(0)
-    with pytest.raises(TypeError, match="k must be an integer, not float"):
+    with pytest.raises(TypeError, match="k must be an int, not float"):
         M.TopKCategoricalAccuracy(1.5)
 
 

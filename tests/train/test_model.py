@@ -275,12 +275,12 @@ def test_ctrl_c_during_validation_stops_it(tmp_path):
     "arguments, error, text",
     [
         ((0, Batches()), ValueError, "epoch must be at least 1, not 0"),
-        ((1.5, Batches()), TypeError, "epoch must be an integer, not float"),
-        ((True, Batches()), TypeError, "epoch must be an integer, not bool"),
+        ((1.5, Batches()), TypeError, "epoch must be an int, not float"),
+        ((True, Batches()), TypeError, "epoch must be an int, not bool"),
         ((1, None), TypeError, "train_dataset must be a dataset .*not NoneType; arrays become one with"),
         ((1, X), TypeError, "train_dataset must be a dataset .*not ndarray"),
-        ((Tensor(X), X), TypeError, "epoch must be an integer, not Tensor"),
-        ((1, Batches(), [3]), TypeError, "callbacks must be Callback objects, not 3"),
+        ((Tensor(X), X), TypeError, "epoch must be an int, not Tensor"),
+        ((1, Batches(), [3]), TypeError, "each of callbacks must be a Callback, not int"),
         ((1, Batches(), 3), TypeError, "callbacks must be a Callback or a list of them, not int"),
         ((1, Batches(), None, 1), TypeError, "dataset_sink_mode must be a bool"),
         ((1, Batches(), None, True, 0), ValueError, "sink_size must be -1 or positive, not 0"),
@@ -359,7 +359,7 @@ def test_model_refuses_what_cannot_work():
     for arguments, error, text in (
         ((3,), TypeError, "network must be a Cell, not int"),
         ((Step(), 3), TypeError, "loss_fn must be a Cell or a function, not int"),
-        ((Step(), None, 3), TypeError, "optimizer must be a Optimizer, not int"),
+        ((Step(), None, 3), TypeError, "optimizer must be an Optimizer, not int"),
         ((Step(), None, None, 3), TypeError, "metrics must be a set of names"),
         ((Step(), None, None, {"foo"}), KeyError, "there is no metric 'foo'"),
         ((Step(), None, None, None, 3), TypeError, "eval_network must be a Cell"),
@@ -367,7 +367,7 @@ def test_model_refuses_what_cannot_work():
         (
             (Step(), None, None, None, None, None, "O7"),
             ValueError,
-            "amp_level must be one of O0, O1, O2, O3, auto, not 'O7'",
+            "amp_level must be one of 'O0', 'O1', 'O2', 'O3', 'auto', not 'O7'",
         ),
         ((Step(), None, None, None, None, None, "O0", "O1"), Unsupported, "boost_level 'O1' is not supported"),
     ):

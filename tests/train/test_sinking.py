@@ -465,11 +465,11 @@ def test_input_signature_says_what_the_dataset_gives() -> None:
     [
         ((3, ones(2)), TypeError, "fn must be a function or a Cell, not int"),
         ((Tiny(), [1]), TypeError, "dataset must be a dataset"),
-        ((Tiny(), ones(2), 0), ValueError, "sink_size must be positive, not 0"),
-        ((Tiny(), ones(2), -1), ValueError, "sink_size must be positive, not -1"),
-        ((Tiny(), ones(2), 1.5), TypeError, "sink_size must be an integer, not float"),
-        ((Tiny(), ones(2), True), TypeError, "sink_size must be an integer, not bool"),
-        ((Tiny(), ones(2), 1, 3), TypeError, "jit_config must be a JitConfig, not int"),
+        ((Tiny(), ones(2), 0), ValueError, "sink_size must be at least 1, not 0"),
+        ((Tiny(), ones(2), -1), ValueError, "sink_size must be at least 1, not -1"),
+        ((Tiny(), ones(2), 1.5), TypeError, "sink_size must be an int, not float"),
+        ((Tiny(), ones(2), True), TypeError, "sink_size must be an int, not bool"),
+        ((Tiny(), ones(2), 1, 3), TypeError, "jit_config must be a JitConfig or None, not int"),
         ((Tiny(), ones(2), 1, None, 3), TypeError, "input_signature must be a tensor"),
     ],
 )
@@ -481,5 +481,5 @@ def test_data_sink_refuses_what_cannot_work(arguments: Any, error: Any, text: st
 @pytest.mark.parametrize("size", [1.5, "a", True])
 def test_train_wants_a_whole_number_as_sink_size(size: Any) -> None:
     for sink in (True, False):
-        with pytest.raises(TypeError, match="sink_size must be an integer"):
+        with pytest.raises(TypeError, match="sink_size must be an int"):
             Model(Tiny()).train(1, ones(2), dataset_sink_mode=sink, sink_size=size)

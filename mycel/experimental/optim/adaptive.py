@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
-from mycel.nn import checks
 from mycel.ops import updates
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
@@ -39,7 +39,7 @@ class Adadelta(Optimizer):
 
     def _check_group(self, group: Group) -> None:
         self._checked(group, ("eps", "weight_decay"), ("maximize",))
-        checks.number(type(self).__name__, "rho", group["rho"], at_least=0, at_most=1)
+        arguments.number(type(self).__name__, "rho", group["rho"], at_least=0, at_most=1)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

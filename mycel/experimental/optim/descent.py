@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
 from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
-from mycel.nn import checks
 from mycel.nn.state import store
 from mycel.ops import updates
 
@@ -58,7 +58,7 @@ class SGD(Optimizer):
 
     def _check_group(self, group: Group) -> None:
         self._checked(group, ("momentum", "weight_decay"), ("nesterov", "maximize"))
-        checks.number(type(self).__name__, "dampening", group["dampening"])
+        arguments.number(type(self).__name__, "dampening", group["dampening"])
         if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
             raise ValueError(
                 f"{type(self).__name__}: nesterov needs a positive momentum and no dampening, but momentum is {group['momentum']} "
@@ -117,7 +117,7 @@ class ASGD(Optimizer):
     def _check_group(self, group: Group) -> None:
         self._checked(group, ("weight_decay",), ("maximize",))
         for key in ("lambd", "alpha", "t0"):
-            checks.number(type(self).__name__, key, group[key])
+            arguments.number(type(self).__name__, key, group[key])
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -15,6 +15,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.common.markers import jit_class as jit_class
 from mycel.core import eager
@@ -22,7 +23,6 @@ from mycel.core.parameter import Parameter as Parameter
 from mycel.core.tensor import Tensor as Tensor
 from mycel.core.tensor import cast
 from mycel.experimental.optim.optimizer import Optimizer as Optimizer
-from mycel.nn import checks
 from mycel.nn.state import store
 
 __all__ = [
@@ -34,11 +34,8 @@ Rates = list[Tensor]
 
 
 def _optimizer(name: str, optimizer: Any) -> Optimizer:
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(
-            f"{name}: optimizer must be one of mycel.experimental.optim or mycel.mint.optim, not {type(optimizer).__name__}"
-        )
-    return optimizer
+    what = "one of mycel.experimental.optim or mycel.mint.optim"
+    return arguments.instance(name, "optimizer", optimizer, Optimizer, what)
 
 
 def _called(function: Callable[..., Any], *args: Any) -> Any:
@@ -78,7 +75,7 @@ class LRScheduler:
     def __init__(self, optimizer: Any, last_epoch: int = -1) -> None:
         name = type(self).__name__
         self.optimizer = _optimizer(name, optimizer)
-        checks.integer(name, "last_epoch", last_epoch, at_least=-1)
+        arguments.integer(name, "last_epoch", last_epoch, at_least=-1)
         for number, group in enumerate(self.optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"].asnumpy().item())
@@ -151,8 +148,8 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size = checks.integer("StepLR", "step_size", step_size, at_least=1)
-        self.gamma = checks.number("StepLR", "gamma", gamma)
+        self.step_size = arguments.integer("StepLR", "step_size", step_size, at_least=1)
+        self.gamma = arguments.number("StepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -174,10 +171,9 @@ class MultiStepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
-        if not isinstance(milestones, (list, tuple)):
-            raise TypeError(f"MultiStepLR: milestones must be a list of steps, not {type(milestones).__name__}")
-        self.milestones = Counter(checks.integer("MultiStepLR", "each milestone", m, at_least=0) for m in milestones)
-        self.gamma = checks.number("MultiStepLR", "gamma", gamma)
+        arguments.sequence("MultiStepLR", "milestones", milestones, "a list of steps")
+        self.milestones = Counter(arguments.integer("MultiStepLR", "each milestone", m, at_least=0) for m in milestones)
+        self.gamma = arguments.number("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -204,8 +200,8 @@ class ConstantLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
-        self.factor = checks.number("ConstantLR", "factor", factor, above=0, at_most=1)
-        self.total_iters = checks.integer("ConstantLR", "total_iters", total_iters, at_least=0)
+        self.factor = arguments.number("ConstantLR", "factor", factor, above=0, at_most=1)
+        self.total_iters = arguments.integer("ConstantLR", "total_iters", total_iters, at_least=0)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -234,9 +230,9 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        self.start_factor = checks.number("LinearLR", "start_factor", start_factor, above=0, at_most=1)
-        self.end_factor = checks.number("LinearLR", "end_factor", end_factor, at_least=0, at_most=1)
-        self.total_iters = checks.integer("LinearLR", "total_iters", total_iters, at_least=1)
+        self.start_factor = arguments.number("LinearLR", "start_factor", start_factor, above=0, at_most=1)
+        self.end_factor = arguments.number("LinearLR", "end_factor", end_factor, at_least=0, at_most=1)
+        self.total_iters = arguments.integer("LinearLR", "total_iters", total_iters, at_least=1)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -262,7 +258,7 @@ class ExponentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = checks.number("ExponentialLR", "gamma", gamma)
+        self.gamma = arguments.number("ExponentialLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -283,8 +279,8 @@ class PolynomialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters = checks.integer("PolynomialLR", "total_iters", total_iters, at_least=1)
-        self.power = checks.number("PolynomialLR", "power", power)
+        self.total_iters = arguments.integer("PolynomialLR", "total_iters", total_iters, at_least=1)
+        self.power = arguments.number("PolynomialLR", "power", power)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -309,8 +305,8 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max = checks.integer("CosineAnnealingLR", "T_max", T_max, at_least=1)
-        self.eta_min = checks.number("CosineAnnealingLR", "eta_min", eta_min)
+        self.T_max = arguments.integer("CosineAnnealingLR", "T_max", T_max, at_least=1)
+        self.eta_min = arguments.number("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -343,9 +339,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1) -> None:
         name = "CosineAnnealingWarmRestarts"
-        self.T_0 = checks.integer(name, "T_0", T_0, at_least=1)
-        self.T_mult = checks.integer(name, "T_mult", T_mult, at_least=1)
-        self.eta_min = checks.number(name, "eta_min", eta_min)
+        self.T_0 = arguments.integer(name, "T_0", T_0, at_least=1)
+        self.T_mult = arguments.integer(name, "T_mult", T_mult, at_least=1)
+        self.eta_min = arguments.number(name, "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -412,8 +408,7 @@ def _functions(name: str, optimizer: Any, given: Any) -> list[Callable[[Tensor],
     if len(functions) != count:
         raise ValueError(f"{name}: there are {len(functions)} functions for {count} parameter groups")
     for function in functions:
-        if not callable(function):
-            raise TypeError(f"{name}: lr_lambda must be a function or a list of them, not {type(function).__name__}")
+        arguments.function(name, "lr_lambda", function, "a function or a list of them")
     return functions
 
 
@@ -445,17 +440,17 @@ class CyclicLR(LRScheduler):
         count = len(_optimizer("CyclicLR", optimizer).param_groups)
         lows = _per_group("base_lr", base_lr, count)
         self.max_lrs = [Tensor(np.float32(v)) for v in _per_group("max_lr", max_lr, count)]
-        up = checks.number("CyclicLR", "step_size_up", step_size_up, above=0)
-        down = up if step_size_down is None else checks.number("CyclicLR", "step_size_down", step_size_down, above=0)
+        up = arguments.number("CyclicLR", "step_size_up", step_size_up, above=0)
+        down = up if step_size_down is None else arguments.number("CyclicLR", "step_size_down", step_size_down, above=0)
         self.total_step_size, self.step_up_ratio = up + down, up / (up + down)
-        self.gamma = checks.number("CyclicLR", "gamma", gamma)
+        self.gamma = arguments.number("CyclicLR", "gamma", gamma)
         self.mode = mode
         if scale_fn is None:
-            self.mode = checks.choice("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
+            self.mode = arguments.choice("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
             scale_mode = "iterations" if mode == "exp_range" else "cycle"
         elif not callable(scale_fn):
             raise TypeError(f"CyclicLR: scale_fn must be a function, not {type(scale_fn).__name__}")
-        self.scale_mode = checks.choice("CyclicLR", "scale_mode", scale_mode, ("cycle", "iterations"))
+        self.scale_mode = arguments.choice("CyclicLR", "scale_mode", scale_mode, ("cycle", "iterations"))
         self._scale_fn = scale_fn
         if last_epoch == -1:
             for group, low in zip(optimizer.param_groups, lows):
@@ -487,7 +482,7 @@ def _per_group(name: str, value: Any, count: int) -> list[float]:
     values = list(value) if isinstance(value, (list, tuple)) else [value] * count
     if len(values) != count:
         raise ValueError(f"there are {len(values)} values of {name} for {count} parameter groups")
-    return [checks.number("a scheduler", name, v) for v in values]
+    return [arguments.number("a scheduler", name, v) for v in values]
 
 
 class SequentialLR:
@@ -508,10 +503,9 @@ class SequentialLR:
     ) -> None:
         self.optimizer = _optimizer("SequentialLR", optimizer)
         for word, given in (("schedulers", schedulers), ("milestones", milestones)):
-            if not isinstance(given, (tuple, list)):
-                raise TypeError(f"SequentialLR: {word} must be a list, not {type(given).__name__}")
+            arguments.sequence("SequentialLR", word, given, "a list")
         self._schedulers = list(schedulers)
-        self.milestones = [checks.integer("SequentialLR", "each milestone", m, at_least=1) for m in milestones]
+        self.milestones = [arguments.integer("SequentialLR", "each milestone", m, at_least=1) for m in milestones]
         if not self._schedulers or len(self.milestones) != len(self._schedulers) - 1:
             raise ValueError(
                 f"SequentialLR: {len(self._schedulers)} schedulers need one milestone less, not {len(self.milestones)}"
@@ -576,13 +570,13 @@ class ReduceLROnPlateau:
     ) -> None:
         name = "ReduceLROnPlateau"
         self.optimizer = _optimizer(name, optimizer)
-        self.mode = checks.choice(name, "mode", mode, ("min", "max"))
-        self.threshold_mode = checks.choice(name, "threshold_mode", threshold_mode, ("rel", "abs"))
-        self.factor = checks.number(name, "factor", factor, below=1)
-        self.patience = checks.integer(name, "patience", patience, at_least=0)
-        self.cooldown = checks.integer(name, "cooldown", cooldown, at_least=0)
-        self.threshold = checks.number(name, "threshold", threshold)
-        self.eps = checks.number(name, "eps", eps, at_least=0)
+        self.mode = arguments.choice(name, "mode", mode, ("min", "max"))
+        self.threshold_mode = arguments.choice(name, "threshold_mode", threshold_mode, ("rel", "abs"))
+        self.factor = arguments.number(name, "factor", factor, below=1)
+        self.patience = arguments.integer(name, "patience", patience, at_least=0)
+        self.cooldown = arguments.integer(name, "cooldown", cooldown, at_least=0)
+        self.threshold = arguments.number(name, "threshold", threshold)
+        self.eps = arguments.number(name, "eps", eps, at_least=0)
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
         self.min_lrs = [Tensor(np.float32(v)) for v in _per_group("min_lr", min_lr, len(self._last_lr))]
         self.best = _state("best", math.inf if mode == "min" else -math.inf)

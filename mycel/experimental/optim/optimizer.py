@@ -13,11 +13,11 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import state_epoch
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.optim.stepping import Stepping
 from mycel.nn.state import store
 
@@ -45,7 +45,7 @@ def _rate(owner: str, value: Any) -> float:
         value = value.asnumpy().item()
     if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.floating, np.integer)):
         raise TypeError(f"{owner}: the learning rate must be a number or a tensor of one, not {type(value).__name__}")
-    return checks.number(owner, "the learning rate", float(value), at_least=0)
+    return arguments.number(owner, "the learning rate", float(value), at_least=0)
 
 
 class Optimizer(Stepping):
@@ -142,15 +142,15 @@ class Optimizer(Stepping):
     ) -> None:
         name = type(self).__name__
         for key in nonnegative:
-            checks.number(name, key, group[key], at_least=0)
+            arguments.number(name, key, group[key], at_least=0)
         for key in flags:
-            checks.boolean(name, key, group[key])
+            arguments.flag(name, key, group[key])
         if pair is not None:
             betas = group[pair]
             if not isinstance(betas, _LISTS) or len(betas) != 2:
                 raise TypeError(f"{name}: {pair} must be two numbers, not {betas!r}")
             for beta in betas:
-                checks.number(name, f"each of {pair}", beta, at_least=0, below=1)
+                arguments.number(name, f"each of {pair}", beta, at_least=0, below=1)
 
     # States.
 
@@ -185,7 +185,7 @@ class Optimizer(Stepping):
             raise ValueError(f"{name}: there are {len(found)} gradients for {len(self.parameters)} parameters")
         for p, g in zip(self.parameters, found):
             if not isinstance(g, Tensor):
-                raise TypeError(f"{name}: the gradient of {p.name!r} must be a Tensor, not {type(g).__name__}")
+                raise arguments.wrong_type(name, f"the gradient of {p.name!r}", "a Tensor", g)
             if g.shape != p.shape:
                 raise ValueError(f"{name}: the gradient of {p.name!r} has shape {g.shape}, the parameter {p.shape}")
         return found

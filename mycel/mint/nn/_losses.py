@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
-from mycel.ops._operands import one_of, operand
+from mycel.ops._operands import operand
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "nll_loss", "smooth_l1_loss"]
 
@@ -44,7 +45,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     """
     if not log_target:
         return ops.kl_div(input, target, reduction)
-    one_of("kl_div", "reduction", reduction, ("none", "mean", "sum", "batchmean"))
+    arguments.one_of("kl_div", "reduction", reduction, ("none", "mean", "sum", "batchmean"))
     x, y = operand("kl_div", input), operand("kl_div", target)
     loss = ops.exp(y) * (y - x)
     if reduction == "none":

@@ -8,14 +8,15 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import HeUniform, Normal, Uniform, initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional as F
-from mycel.nn import checks
 from mycel.nn.state import store
+from mycel.ops._operands import input_of
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Embedding", "GroupNorm", "LayerNorm", "PReLU",
@@ -46,31 +47,31 @@ class _Convolution(Cell):
         dtype: Any,
     ) -> None:
         owner = type(self).__name__
-        self.in_channels = checks.integer(owner, "in_channels", in_channels, 1)
-        self.out_channels = checks.integer(owner, "out_channels", out_channels, 1)
-        self.groups = checks.integer(owner, "groups", groups, 1)
+        self.in_channels = arguments.integer(owner, "in_channels", in_channels, 1)
+        self.out_channels = arguments.integer(owner, "out_channels", out_channels, 1)
+        self.groups = arguments.integer(owner, "groups", groups, 1)
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"{owner}: groups {groups} must divide in_channels {in_channels} and out_channels {out_channels}"
             )
-        self.kernel_size = checks.sizes(owner, "kernel_size", kernel_size, self.rank, 1)
-        self.stride = checks.sizes(owner, "stride", stride, self.rank, 1)
-        self.dilation = checks.sizes(owner, "dilation", dilation, self.rank, 1)
-        self.output_padding = checks.sizes(owner, "output_padding", output_padding, self.rank, 0)
+        self.kernel_size = arguments.sizes(owner, "kernel_size", kernel_size, self.rank, 1)
+        self.stride = arguments.sizes(owner, "stride", stride, self.rank, 1)
+        self.dilation = arguments.sizes(owner, "dilation", dilation, self.rank, 1)
+        self.output_padding = arguments.sizes(owner, "output_padding", output_padding, self.rank, 0)
         self.padding: Any = padding
         if isinstance(padding, str):
-            checks.choice(owner, "padding", padding, ("same", "valid"))
+            arguments.choice(owner, "padding", padding, ("same", "valid"))
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ValueError(f"{owner}: padding 'same' goes with stride 1, not {stride}")
         else:
-            self.padding = checks.sizes(owner, "padding", padding, self.rank, 0)
+            self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0)
         modes = ("zeros",) if self.turned else ("zeros", "reflect", "replicate", "circular")
-        self.padding_mode = checks.choice(owner, "padding_mode", padding_mode, modes)
+        self.padding_mode = arguments.choice(owner, "padding_mode", padding_mode, modes)
         lead = (in_channels, out_channels // groups) if self.turned else (out_channels, in_channels // groups)
         shape = (*lead, *self.kernel_size)
         self.weight = _parameter("weight", HeUniform(math.sqrt(5)), shape, dtype)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
-        checks.boolean(owner, "bias", bias)
+        arguments.flag(owner, "bias", bias)
         self.bias = _parameter("bias", Uniform(bound), (out_channels,), dtype) if bias else None
 
     def _padded(self, x: Tensor) -> tuple[Tensor, Any]:
@@ -204,11 +205,11 @@ class _BatchNorm(Cell):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.num_features = checks.integer(owner, "num_features", num_features, 1)
-        self.eps = checks.number(owner, "eps", eps, at_least=0)
-        self.momentum = checks.number(owner, "momentum", momentum, at_least=0, at_most=1)
-        self.affine = checks.boolean(owner, "affine", affine)
-        self.track_running_stats = checks.boolean(owner, "track_running_stats", track_running_stats)
+        self.num_features = arguments.integer(owner, "num_features", num_features, 1)
+        self.eps = arguments.number(owner, "eps", eps, at_least=0)
+        self.momentum = arguments.number(owner, "momentum", momentum, at_least=0, at_most=1)
+        self.affine = arguments.flag(owner, "affine", affine)
+        self.track_running_stats = arguments.flag(owner, "track_running_stats", track_running_stats)
         size = (num_features,)
         self.weight = _parameter("weight", "ones", size, dtype) if affine else None
         self.bias = _parameter("bias", "zeros", size, dtype) if affine else None
@@ -220,7 +221,7 @@ class _BatchNorm(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The normalised input; in training the running statistics follow the batch."""
-        input = checks.tensor(self, input)
+        input = input_of(self, input)
         if (self.ranks and input.ndim not in self.ranks) or input.ndim < 2 or input.shape[1] != self.num_features:
             takes = " or ".join(map(str, self.ranks)) or "at least 2"
             raise ValueError(
@@ -313,12 +314,12 @@ class GroupNorm(Cell):
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None
     ) -> None:
         super().__init__()
-        self.num_groups = checks.integer("GroupNorm", "num_groups", num_groups, 1)
-        self.num_channels = checks.integer("GroupNorm", "num_channels", num_channels, 1)
+        self.num_groups = arguments.integer("GroupNorm", "num_groups", num_groups, 1)
+        self.num_channels = arguments.integer("GroupNorm", "num_channels", num_channels, 1)
         if num_channels % num_groups:
             raise ValueError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
-        self.eps = checks.number("GroupNorm", "eps", eps, at_least=0)
-        self.affine = checks.boolean("GroupNorm", "affine", affine)
+        self.eps = arguments.number("GroupNorm", "eps", eps, at_least=0)
+        self.affine = arguments.flag("GroupNorm", "affine", affine)
         self.weight = _parameter("weight", "ones", (num_channels,), dtype) if affine else None
         self.bias = _parameter("bias", "zeros", (num_channels,), dtype) if affine else None
 
@@ -349,10 +350,10 @@ class LayerNorm(Cell):
     ) -> None:
         super().__init__()
         given = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
-        self.normalized_shape = tuple(checks.integer("LayerNorm", "each of normalized_shape", n, 1) for n in given)
-        self.eps = checks.number("LayerNorm", "eps", eps, at_least=0)
-        self.elementwise_affine = checks.boolean("LayerNorm", "elementwise_affine", elementwise_affine)
-        shifted = checks.boolean("LayerNorm", "bias", bias) and elementwise_affine
+        self.normalized_shape = tuple(arguments.integer("LayerNorm", "each of normalized_shape", n, 1) for n in given)
+        self.eps = arguments.number("LayerNorm", "eps", eps, at_least=0)
+        self.elementwise_affine = arguments.flag("LayerNorm", "elementwise_affine", elementwise_affine)
+        shifted = arguments.flag("LayerNorm", "bias", bias) and elementwise_affine
         self.weight = _parameter("weight", "ones", self.normalized_shape, dtype) if elementwise_affine else None
         self.bias = _parameter("bias", "zeros", self.normalized_shape, dtype) if shifted else None
 
@@ -390,18 +391,17 @@ class Embedding(Cell):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings = checks.integer("Embedding", "num_embeddings", num_embeddings, 1)
-        self.embedding_dim = checks.integer("Embedding", "embedding_dim", embedding_dim, 1)
+        self.num_embeddings = arguments.integer("Embedding", "num_embeddings", num_embeddings, 1)
+        self.embedding_dim = arguments.integer("Embedding", "embedding_dim", embedding_dim, 1)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx {padding_idx} is no row of a table of {num_embeddings}")
         if sparse:
             raise ValueError("Embedding: sparse gradients are not supported; leave sparse False")
         self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
-        self.scale_grad_by_freq = checks.boolean("Embedding", "scale_grad_by_freq", scale_grad_by_freq)
+        self.scale_grad_by_freq = arguments.flag("Embedding", "scale_grad_by_freq", scale_grad_by_freq)
         shape = (num_embeddings, embedding_dim)
         if _weight is not None:
-            if not isinstance(_weight, Tensor):
-                raise TypeError(f"Embedding: _weight must be a tensor, not {type(_weight).__name__}")
+            arguments.instance("Embedding", "_weight", _weight, Tensor)
             if _weight.shape != shape:
                 raise ValueError(f"Embedding: _weight must have shape {shape}, not {_weight.shape}")
             self.weight = Parameter(_weight, name="weight", requires_grad=not _freeze)
@@ -430,7 +430,7 @@ class PReLU(Cell):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
         super().__init__()
-        self.num_parameters = checks.integer("PReLU", "num_parameters", num_parameters, 1)
+        self.num_parameters = arguments.integer("PReLU", "num_parameters", num_parameters, 1)
         self.weight = _parameter("weight", float(init), (num_parameters,), dtype)
 
     def construct(self, input: Tensor) -> Tensor:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Optional, Union
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
+from mycel.ops._operands import input_of
 
 __all__ = [
     "CELU", "ELU", "FastGelu", "GELU", "GLU", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish",
@@ -55,7 +56,7 @@ class LeakyReLU(Cell):
 
     def __init__(self, alpha: float = 0.2) -> None:
         super().__init__()
-        self.alpha = checks.number("LeakyReLU", "alpha", alpha)
+        self.alpha = arguments.number("LeakyReLU", "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -74,8 +75,8 @@ class RReLU(Cell):
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
         super().__init__()
-        self.lower = checks.number("RReLU", "lower", lower)
-        self.upper = checks.number("RReLU", "upper", upper, at_least=lower)
+        self.lower = arguments.number("RReLU", "lower", lower)
+        self.upper = arguments.number("RReLU", "upper", upper, at_least=lower)
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -97,7 +98,7 @@ class PReLU(Cell):
 
     def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
         super().__init__()
-        checks.integer("PReLU", "channel", channel, 1)
+        arguments.integer("PReLU", "channel", channel, 1)
         if isinstance(w, Tensor) and w.shape != (channel,):
             raise ValueError(f"PReLU: w must have shape ({channel},), one element for each channel, not {w.shape}")
         if not isinstance(w, (int, float, list, tuple, Tensor)) or isinstance(w, bool):
@@ -108,7 +109,7 @@ class PReLU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         return ops.prelu(x, cast(self.w, x.dtype))
 
 
@@ -122,7 +123,7 @@ class ELU(Cell):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        self.alpha = checks.number("ELU", "alpha", alpha)
+        self.alpha = arguments.number("ELU", "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -139,7 +140,7 @@ class CELU(Cell):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        self.alpha = checks.number("CELU", "alpha", alpha)
+        self.alpha = arguments.number("CELU", "alpha", alpha)
         if alpha == 0:
             raise ValueError("CELU: alpha must not be 0")
 
@@ -171,7 +172,7 @@ class GELU(Cell):
 
     def __init__(self, approximate: bool = True) -> None:
         super().__init__()
-        self.approximate = checks.boolean("GELU", "approximate", approximate)
+        self.approximate = arguments.flag("GELU", "approximate", approximate)
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -322,8 +323,8 @@ class Hardtanh(Cell):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
-        self.min_val = checks.number("Hardtanh", "min_val", min_val)
-        self.max_val = checks.number("Hardtanh", "max_val", max_val, at_least=min_val)
+        self.min_val = arguments.number("Hardtanh", "min_val", min_val)
+        self.max_val = arguments.number("Hardtanh", "max_val", max_val, at_least=min_val)
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -340,7 +341,7 @@ class HShrink(Cell):
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
-        self.lambd = checks.number("HShrink", "lambd", lambd)
+        self.lambd = arguments.number("HShrink", "lambd", lambd)
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -357,7 +358,7 @@ class SoftShrink(Cell):
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
-        self.lambd = checks.number("SoftShrink", "lambd", lambd, at_least=0)
+        self.lambd = arguments.number("SoftShrink", "lambd", lambd, at_least=0)
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -387,8 +388,8 @@ class Threshold(Cell):
 
     def __init__(self, threshold: float, value: float) -> None:
         super().__init__()
-        self.threshold = checks.number("Threshold", "threshold", threshold)
-        self.value = checks.number("Threshold", "value", value)
+        self.threshold = arguments.number("Threshold", "threshold", threshold)
+        self.value = arguments.number("Threshold", "value", value)
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -405,7 +406,7 @@ class Softmax(Cell):
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
-        self.axis = checks.integer("Softmax", "axis", axis)
+        self.axis = arguments.integer("Softmax", "axis", axis)
 
     def construct(self, input: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -422,7 +423,7 @@ class Softmin(Cell):
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
-        self.axis = checks.integer("Softmin", "axis", axis)
+        self.axis = arguments.integer("Softmin", "axis", axis)
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
@@ -439,7 +440,7 @@ class Softmax2d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         if x.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), not of shape {x.shape}")
         return ops.softmax(x, -3)
@@ -455,7 +456,7 @@ class LogSoftmax(Cell):
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
-        self.axis = checks.integer("LogSoftmax", "axis", axis)
+        self.axis = arguments.integer("LogSoftmax", "axis", axis)
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""

@@ -6,14 +6,14 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.layer.activation import activation_of
-from mycel.ops._operands import axis_of
+from mycel.ops._operands import axis_of, input_of
 
 __all__ = [
     "Dense", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Flatten", "Identity", "Linear", "Norm", "OneHot", "PixelShuffle",
@@ -53,9 +53,9 @@ class Dense(Cell):
         super().__init__()
         if isinstance(has_bias, str) and activation is None:
             has_bias, activation = True, has_bias or None
-        self.in_channels = checks.integer("Dense", "in_channels", in_channels, 1)
-        self.out_channels = checks.integer("Dense", "out_channels", out_channels, 1)
-        self.has_bias = checks.boolean("Dense", "has_bias", has_bias)
+        self.in_channels = arguments.integer("Dense", "in_channels", in_channels, 1)
+        self.out_channels = arguments.integer("Dense", "out_channels", out_channels, 1)
+        self.has_bias = arguments.flag("Dense", "has_bias", has_bias)
         self.weight, self.bias = _dense_parameters(
             "Dense", in_channels, out_channels, weight_init, bias_init, has_bias, dtype
         )
@@ -63,7 +63,7 @@ class Dense(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The product with the weight."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         if not x.shape or x.shape[-1] != self.in_channels:
             raise ValueError(
                 f"Dense: the last axis of the input must have {self.in_channels} elements; its shape is {x.shape}"
@@ -97,9 +97,9 @@ class Linear(Cell):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.in_features = checks.integer("Linear", "in_features", in_features, 1)
-        self.out_features = checks.integer("Linear", "out_features", out_features, 1)
-        self.has_bias = checks.boolean("Linear", "bias", bias)
+        self.in_features = arguments.integer("Linear", "in_features", in_features, 1)
+        self.out_features = arguments.integer("Linear", "out_features", out_features, 1)
+        self.has_bias = arguments.flag("Linear", "bias", bias)
         kind = D.float32 if dtype is None else dtype
         self.weight, self.bias = _dense_parameters(
             "Linear", in_features, out_features, weight_init, bias_init, bias, kind
@@ -107,7 +107,7 @@ class Linear(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The product with the weight."""
-        input = checks.tensor(self, input)
+        input = input_of(self, input)
         if not input.shape or input.shape[-1] != self.in_features:
             raise ValueError(
                 f"Linear: the last axis of the input must have {self.in_features} elements; its shape is {input.shape}"
@@ -133,9 +133,9 @@ class Dropout(Cell):
     def __init__(self, keep_prob: float = 0.5, p: Optional[float] = None, dtype: Any = D.float32) -> None:
         super().__init__()
         if p is None:
-            self.keep_prob = checks.number("Dropout", "keep_prob", keep_prob, above=0, at_most=1)
+            self.keep_prob = arguments.number("Dropout", "keep_prob", keep_prob, above=0, at_most=1)
         else:
-            self.keep_prob = 1 - checks.number("Dropout", "p", p, at_least=0, below=1)
+            self.keep_prob = 1 - arguments.number("Dropout", "p", p, at_least=0, below=1)
         self.p = p
 
     def construct(self, x: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ class Dropout(Cell):
 class _DropChannels(Cell):
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
-        self.p = checks.number(type(self).__name__, "p", p, at_least=0, at_most=1)
+        self.p = arguments.number(type(self).__name__, "p", p, at_least=0, at_most=1)
 
     def extend_repr(self) -> str:
         """The argument."""
@@ -208,8 +208,8 @@ class Flatten(Cell):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim = checks.integer("Flatten", "start_dim", start_dim)
-        self.end_dim = checks.integer("Flatten", "end_dim", end_dim)
+        self.start_dim = arguments.integer("Flatten", "start_dim", start_dim)
+        self.end_dim = arguments.integer("Flatten", "end_dim", end_dim)
 
     def construct(self, x: Tensor) -> Tensor:
         """The input with fewer axes."""
@@ -226,16 +226,13 @@ class Unflatten(Cell):
 
     def __init__(self, axis: int, unflattened_size: Any) -> None:
         super().__init__()
-        self.axis = checks.integer("Unflatten", "axis", axis)
-        if not isinstance(unflattened_size, (tuple, list)):
-            raise TypeError(
-                f"Unflatten: unflattened_size must be a tuple or list, not {type(unflattened_size).__name__}"
-            )
+        self.axis = arguments.integer("Unflatten", "axis", axis)
+        arguments.sequence("Unflatten", "unflattened_size", unflattened_size)
         self.unflattened_size = tuple(unflattened_size)
 
     def construct(self, input: Tensor) -> Tensor:
         """The input with more axes."""
-        input = checks.tensor(self, input)
+        input = input_of(self, input)
         axis = axis_of("Unflatten", self.axis, input.ndim)
         return ops.reshape(input, (*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1 :]))
 
@@ -267,9 +264,9 @@ class Norm(Cell):
     def __init__(self, axis: Any = (), keep_dims: bool = False) -> None:
         super().__init__()
         for one in axis if isinstance(axis, (tuple, list)) else (axis,):
-            checks.integer("Norm", "axis", one)
+            arguments.integer("Norm", "axis", one)
         self.axis = tuple(axis) if isinstance(axis, list) else axis
-        self.keep_dims = checks.boolean("Norm", "keep_dims", keep_dims)
+        self.keep_dims = arguments.flag("Norm", "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> Tensor:
         """The norm."""
@@ -293,8 +290,8 @@ class OneHot(Cell):
         self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0, dtype: Any = D.float32
     ) -> None:
         super().__init__()
-        self.axis = checks.integer("OneHot", "axis", axis)
-        self.depth = checks.integer("OneHot", "depth", depth, 1)
+        self.axis = arguments.integer("OneHot", "axis", axis)
+        self.depth = arguments.integer("OneHot", "depth", depth, 1)
         self.on_value, self.off_value = Tensor(on_value, dtype), Tensor(off_value, dtype)
 
     def construct(self, indices: Tensor) -> Tensor:
@@ -312,7 +309,7 @@ class PixelShuffle(Cell):
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
-        self.upscale_factor = checks.integer("PixelShuffle", "upscale_factor", upscale_factor, 1)
+        self.upscale_factor = arguments.integer("PixelShuffle", "upscale_factor", upscale_factor, 1)
 
     def construct(self, input: Tensor) -> Tensor:
         """The rearranged image."""
@@ -329,7 +326,7 @@ class PixelUnshuffle(Cell):
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
-        self.downscale_factor = checks.integer("PixelUnshuffle", "downscale_factor", downscale_factor, 1)
+        self.downscale_factor = arguments.integer("PixelUnshuffle", "downscale_factor", downscale_factor, 1)
 
     def construct(self, input: Tensor) -> Tensor:
         """The rearranged image."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
-from mycel.ops._operands import wide
+from mycel.ops._operands import input_of, wide
 
 __all__ = ["ClipByNorm", "clipped"]
 
@@ -37,9 +37,9 @@ class ClipByNorm(Cell):
     def __init__(self, axis: Any = None) -> None:
         super().__init__()
         given = axis if isinstance(axis, (tuple, list)) else () if axis is None else (axis,)
-        self.axis = tuple(checks.integer("ClipByNorm", "axis", a) for a in given)
+        self.axis = tuple(arguments.integer("ClipByNorm", "axis", a) for a in given)
 
     def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
         """The clipped tensor."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         return clipped(x, self.axis or tuple(range(x.ndim)), clip_norm)

@@ -6,17 +6,17 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import Uniform, initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.layer.activation import LeakyReLU, get_activation
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.conv import Conv2d
 from mycel.nn.layer.normalization import BatchNorm1d, BatchNorm2d
-from mycel.ops._operands import wide
+from mycel.ops._operands import input_of, wide
 from mycel.ops.operations import Primitive
 
 __all__ = ["BiDense", "Conv2dBnAct", "DenseBnAct", "L1Regularizer", "TimeDistributed"]
@@ -27,9 +27,9 @@ class _Stages(Cell):
 
     def _finish_with(self, has_bn: bool, norm: Any, activation: Any, alpha: float, after_fake: bool) -> None:
         owner = type(self).__name__
-        self.has_bn = checks.boolean(owner, "has_bn", has_bn)
+        self.has_bn = arguments.flag(owner, "has_bn", has_bn)
         self.has_act = activation is not None
-        self.after_fake = checks.boolean(owner, "after_fake", after_fake)
+        self.after_fake = arguments.flag(owner, "after_fake", after_fake)
         if has_bn:
             self.batchnorm = norm()
         if isinstance(activation, str):
@@ -113,10 +113,10 @@ class BiDense(Cell):
         has_bias: bool = True, dtype: Any = D.float32,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.in1_channels = checks.integer("BiDense", "in1_channels", in1_channels, 1)
-        self.in2_channels = checks.integer("BiDense", "in2_channels", in2_channels, 1)
-        self.out_channels = checks.integer("BiDense", "out_channels", out_channels, 1)
-        self.has_bias = checks.boolean("BiDense", "has_bias", has_bias)
+        self.in1_channels = arguments.integer("BiDense", "in1_channels", in1_channels, 1)
+        self.in2_channels = arguments.integer("BiDense", "in2_channels", in2_channels, 1)
+        self.out_channels = arguments.integer("BiDense", "out_channels", out_channels, 1)
+        self.has_bias = arguments.flag("BiDense", "has_bias", has_bias)
         usual = Uniform(1 / math.sqrt(in1_channels))
         shape = (out_channels, in1_channels, in2_channels)
         for name, given, wanted in (("weight_init", weight_init, shape), ("bias_init", bias_init, shape[:1])):
@@ -128,8 +128,8 @@ class BiDense(Cell):
 
     def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
         """The products."""
-        input1 = checks.tensor(self, input1)
-        input2 = checks.tensor(self, input2)
+        input1 = input_of(self, input1)
+        input2 = input_of(self, input2)
         for name, x, size in (("input1", input1, self.in1_channels), ("input2", input2, self.in2_channels)):
             if x.ndim < 1 or x.shape[-1] != size:
                 raise ValueError(f"BiDense: the last axis of {name} must have {size} elements; its shape is {x.shape}")
@@ -160,11 +160,11 @@ class L1Regularizer(Cell):
 
     def __init__(self, scale: float) -> None:
         super().__init__()
-        self.scale = checks.number("L1Regularizer", "scale", scale, above=0, below=math.inf)
+        self.scale = arguments.number("L1Regularizer", "scale", scale, above=0, below=math.inf)
 
     def construct(self, weights: Tensor) -> Tensor:
         """The sum."""
-        weights = checks.tensor(self, weights)
+        weights = input_of(self, weights)
         kind = weights.dtype if weights.dtype.is_floating else D.float32
         return ops.sum(ops.abs(wide(ops.cast(weights, kind)))) * self.scale
 
@@ -182,17 +182,16 @@ class TimeDistributed(Cell):
 
     def __init__(self, layer: Any, time_axis: int, reshape_with_axis: Optional[int] = None) -> None:
         super().__init__()
-        if not isinstance(layer, (Cell, Primitive)):
-            raise TypeError(f"TimeDistributed: layer must be a Cell or a Primitive, not {type(layer).__name__}")
+        arguments.instance("TimeDistributed", "layer", layer, (Cell, Primitive))
         self.layer = layer
-        self.time_axis = checks.integer("TimeDistributed", "time_axis", time_axis)
+        self.time_axis = arguments.integer("TimeDistributed", "time_axis", time_axis)
         if reshape_with_axis is not None:
-            checks.integer("TimeDistributed", "reshape_with_axis", reshape_with_axis)
+            arguments.integer("TimeDistributed", "reshape_with_axis", reshape_with_axis)
         self.reshape_with_axis = reshape_with_axis
 
     def construct(self, inputs: Tensor) -> Tensor:
         """The results of all time steps."""
-        inputs = checks.tensor(self, inputs)
+        inputs = input_of(self, inputs)
         owner, rank = "TimeDistributed", inputs.ndim
         if rank < 3:
             raise ValueError(f"{owner}: the input must have three axes at least, not shape {inputs.shape}")

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell, state_epoch
 
 __all__ = ["CellDict", "CellList", "SequentialCell"]
@@ -58,9 +59,7 @@ class _Indexed(Cell):
             cell.update_parameters_name(f"{prefix}{name}.")
 
     def _check(self, cell: Any) -> Cell:
-        if not isinstance(cell, Cell):
-            raise TypeError(f"{type(self).__name__}: every member must be a Cell, not {type(cell).__name__}")
-        return cell
+        return arguments.instance(type(self).__name__, "every member", cell, Cell)
 
     def _position(self, index: Any) -> int:
         if not isinstance(index, int) or isinstance(index, bool):
@@ -217,8 +216,7 @@ class CellDict(Cell):
             self.update(args[0])
 
     def _check_key(self, key: Any) -> str:
-        if not isinstance(key, str):
-            raise TypeError(f"CellDict: a key must be a string, not {type(key).__name__}")
+        arguments.text("CellDict", "a key", key)
         if not key or "." in key:
             raise KeyError(f"CellDict: the key {key!r} must not be empty nor hold a dot")
         if key not in self._cells and hasattr(self, key):
@@ -232,7 +230,7 @@ class CellDict(Cell):
 
     def __setitem__(self, key: str, cell: Cell) -> None:
         if not isinstance(cell, Cell):
-            raise TypeError(f"CellDict: the value of {key!r} must be a Cell, not {type(cell).__name__}")
+            raise arguments.wrong_type("CellDict", f"the value of {key!r}", "a Cell", cell)
         setattr(self, self._check_key(key), cell)
 
     def __delitem__(self, key: str) -> None:

@@ -11,12 +11,12 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.ops import convolution as C
 
 __all__ = ["Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "Conv3dTranspose"]
@@ -30,9 +30,9 @@ def _padding(owner: str, padding: Any, rank: int, pad_mode: str) -> Any:
             raise ValueError(
                 f"{owner}: padding must be an int or {2 * rank} of them (low and high of each axis), not {tuple(padding)}"
             )
-        given: Any = tuple(checks.integer(owner, "each of padding", p, 0) for p in padding)
+        given: Any = tuple(arguments.integer(owner, "each of padding", p, 0) for p in padding)
     else:
-        given = checks.integer(owner, "padding", padding, 0)
+        given = arguments.integer(owner, "padding", padding, 0)
     if pad_mode != "pad" and any(given if isinstance(given, tuple) else (given,)):
         raise ValueError(f"{owner}: padding {padding} goes with pad_mode 'pad', not {pad_mode!r}")
     return given
@@ -55,31 +55,31 @@ class _Conv(Cell):
     ) -> None:  # fmt: skip
         super().__init__()
         owner, rank = type(self).__name__, self.rank
-        self.in_channels = checks.integer(owner, "in_channels", in_channels, 1)
-        self.out_channels = checks.integer(owner, "out_channels", out_channels, 1)
-        self.group = checks.integer(owner, "group", group, 1)
+        self.in_channels = arguments.integer(owner, "in_channels", in_channels, 1)
+        self.out_channels = arguments.integer(owner, "out_channels", out_channels, 1)
+        self.group = arguments.integer(owner, "group", group, 1)
         if in_channels % group or out_channels % group:
             raise ValueError(
                 f"{owner}: {in_channels} input and {out_channels} output channels do not both divide into {group} groups"
             )
         usual = "NC" + _AXES[rank]
-        self.data_format = usual if data_format is None else checks.text(owner, "data_format", data_format)
+        self.data_format = usual if data_format is None else arguments.text(owner, "data_format", data_format)
         if self.data_format != usual:
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the image to {usual!r}")
-        self.pad_mode = checks.choice(owner, "pad_mode", pad_mode, ("same", "valid", "pad"))
+        self.pad_mode = arguments.choice(owner, "pad_mode", pad_mode, ("same", "valid", "pad"))
         padding = _padding(owner, padding, rank, pad_mode)
-        output_padding = checks.sizes(owner, "output_padding", output_padding, rank, 0)
+        output_padding = arguments.sizes(owner, "output_padding", output_padding, rank, 0)
         if any(output_padding) and pad_mode != "pad":
             raise ValueError(f"{owner}: output_padding {output_padding} goes with pad_mode 'pad', not {pad_mode!r}")
-        self.kernel_size = as_image(rank, 1, checks.sizes(owner, "kernel_size", kernel_size, rank))
-        self.stride = as_image(rank, 1, checks.sizes(owner, "stride", stride, rank))
-        self.dilation = as_image(rank, 1, checks.sizes(owner, "dilation", dilation, rank))
+        self.kernel_size = as_image(rank, 1, arguments.sizes(owner, "kernel_size", kernel_size, rank))
+        self.stride = as_image(rank, 1, arguments.sizes(owner, "stride", stride, rank))
+        self.dilation = as_image(rank, 1, arguments.sizes(owner, "dilation", dilation, rank))
         self.output_padding = as_image(rank, 0, output_padding)
         if rank == 1:
             low, high = padding if isinstance(padding, tuple) else (padding, padding)
             padding = (0, 0, low, high)
         self.padding = padding
-        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
+        self.has_bias = arguments.flag(owner, "has_bias", has_bias)
         outer = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         shape = (outer[0], outer[1] // group, *self.kernel_size)
         fan_in = shape[1] * math.prod(self.kernel_size)

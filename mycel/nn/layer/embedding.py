@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import Initializer, initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.layer.clipping import clipped
+from mycel.ops._operands import input_of
 from mycel.ops.indexed import inside
 
 __all__ = ["Embedding", "EmbeddingLookup", "MultiFieldEmbeddingLookup"]
@@ -44,14 +45,14 @@ class Embedding(Cell):
         padding_idx: Optional[int] = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.vocab_size = checks.integer("Embedding", "vocab_size", vocab_size, 1)
-        self.embedding_size = checks.integer("Embedding", "embedding_size", embedding_size, 1)
-        self.use_one_hot = checks.boolean("Embedding", "use_one_hot", use_one_hot)
+        self.vocab_size = arguments.integer("Embedding", "vocab_size", vocab_size, 1)
+        self.embedding_size = arguments.integer("Embedding", "embedding_size", embedding_size, 1)
+        self.use_one_hot = arguments.flag("Embedding", "use_one_hot", use_one_hot)
         self.dtype = D.from_any(dtype)
         self.padding_idx = padding_idx
         table = embedding_table
         if padding_idx is not None:
-            checks.integer("Embedding", "padding_idx", padding_idx, 0)
+            arguments.integer("Embedding", "padding_idx", padding_idx, 0)
             if padding_idx >= vocab_size:
                 raise ValueError(
                     f"Embedding: padding_idx {padding_idx} is out of range for a vocabulary of {vocab_size}"
@@ -96,18 +97,18 @@ class EmbeddingLookup(Cell):
     ) -> None:  # fmt: skip
         super().__init__()
         owner = type(self).__name__
-        self.vocab_size = checks.integer(owner, "vocab_size", vocab_size, 1)
-        self.embedding_size = checks.integer(owner, "embedding_size", embedding_size, 1)
-        self.target = checks.choice(owner, "target", target, ("CPU", "DEVICE"))
-        self.sparse = checks.boolean(owner, "sparse", sparse)
-        self.max_norm = None if max_norm is None else checks.number(owner, "max_norm", max_norm, above=0)
+        self.vocab_size = arguments.integer(owner, "vocab_size", vocab_size, 1)
+        self.embedding_size = arguments.integer(owner, "embedding_size", embedding_size, 1)
+        self.target = arguments.choice(owner, "target", target, ("CPU", "DEVICE"))
+        self.sparse = arguments.flag(owner, "sparse", sparse)
+        self.max_norm = None if max_norm is None else arguments.number(owner, "max_norm", max_norm, above=0)
         self.slice_mode, self.manual_shapes = slice_mode, manual_shapes
         table = initializer(param_init, (vocab_size, embedding_size), dtype)
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, indices: Tensor) -> Tensor:
         """The rows."""
-        indices = checks.tensor(self, indices)
+        indices = input_of(self, indices)
         known = ops.logical_and(indices >= 0, indices < self.vocab_size)
         rows = ops.gather(self.embedding_table, ops.where(known, indices, ops.zeros_like(indices)), 0)
         rows = ops.where(ops.expand_dims(known, -1), rows, ops.zeros_like(rows))
@@ -136,20 +137,19 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
     ) -> None:  # fmt: skip
         super().__init__(vocab_size, embedding_size, param_init, target, slice_mode, None, max_norm, sparse, dtype)
         owner = "MultiFieldEmbeddingLookup"
-        checks.choice(owner, "slice_mode", slice_mode, _SLICES)
+        arguments.choice(owner, "slice_mode", slice_mode, _SLICES)
         if target == "CPU" and not sparse:
             raise ValueError(f"{owner}: sparse must be True where target is 'CPU'")
-        if feature_num_list is not None and not isinstance(feature_num_list, tuple):
-            raise TypeError(f"{owner}: feature_num_list must be a tuple, not {type(feature_num_list).__name__}")
+        arguments.optional(owner, "feature_num_list", feature_num_list, tuple)
         self.feature_num_list = feature_num_list
-        self.field_size = checks.integer(owner, "field_size", field_size, 1)
-        self.operator = checks.choice(owner, "operator", operator, ("SUM", "MAX", "MEAN"))
+        self.field_size = arguments.integer(owner, "field_size", field_size, 1)
+        self.operator = arguments.choice(owner, "operator", operator, ("SUM", "MAX", "MEAN"))
 
     def construct(self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor) -> Tensor:  # type: ignore[override]
         """The combined rows of every field."""
-        input_indices = checks.tensor(self, input_indices)
-        input_values = checks.tensor(self, input_values)
-        field_ids = checks.tensor(self, field_ids)
+        input_indices = input_of(self, input_indices)
+        input_values = input_of(self, input_values)
+        field_ids = input_of(self, field_ids)
         owner, shape = "MultiFieldEmbeddingLookup", input_indices.shape
         if len(shape) != 2 or input_values.shape != shape or field_ids.shape != shape:
             raise ValueError(

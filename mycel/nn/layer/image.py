@@ -15,11 +15,11 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
-from mycel.ops._operands import numbers
+from mycel.ops._operands import input_of, numbers
 from mycel.ops.images.patches import image_gradients
 
 __all__ = ["CentralCrop", "ChannelShuffle", "ImageGradients", "MSSSIM", "PSNR", "SSIM", "Unfold", "Upsample"]
@@ -42,13 +42,13 @@ class Unfold(Cell):
         for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
             if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
                 raise ValueError(f"Unfold: {name} must be [1, rows, columns, 1], not {value!r}")
-            found.append(tuple(checks.integer("Unfold", f"each of {name}", v, 1) for v in value[1:3]))
+            found.append(tuple(arguments.integer("Unfold", f"each of {name}", v, 1) for v in value[1:3]))
         self.ksizes, self.strides, self.rates = found
-        self.padding = checks.choice("Unfold", "padding", checks.text("Unfold", "padding", padding).lower(), ("valid", "same"))  # fmt: skip
+        self.padding = arguments.choice("Unfold", "padding", arguments.text("Unfold", "padding", padding).lower(), ("valid", "same"))  # fmt: skip
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The patches."""
-        input_x = checks.tensor(self, input_x)
+        input_x = input_of(self, input_x)
         if input_x.ndim != 4:
             raise ValueError(f"Unfold: the input must be (N, C, H, W), not of shape {input_x.shape}")
         spans = [(k - 1) * r + 1 for k, r in zip(self.ksizes, self.rates)]
@@ -105,7 +105,7 @@ class ChannelShuffle(Cell):
 
     def __init__(self, groups: Any) -> None:
         super().__init__()
-        self.groups = checks.integer("ChannelShuffle", "groups", groups, 1)
+        self.groups = arguments.integer("ChannelShuffle", "groups", groups, 1)
 
     def construct(self, x: Tensor) -> Tensor:
         """The shuffled channels."""
@@ -124,15 +124,14 @@ class CentralCrop(Cell):
 
     def __init__(self, central_fraction: float) -> None:
         super().__init__()
-        if not isinstance(central_fraction, float):
-            raise TypeError(f"CentralCrop: central_fraction must be a float, not {type(central_fraction).__name__}")
+        arguments.instance("CentralCrop", "central_fraction", central_fraction, float)
         if not 0 < central_fraction <= 1:
             raise ValueError(f"CentralCrop: central_fraction must be in (0, 1], not {central_fraction}")
         self.central_fraction = central_fraction
 
     def construct(self, image: Tensor) -> Tensor:
         """The middle of each image."""
-        image = checks.tensor(self, image)
+        image = input_of(self, image)
         if image.ndim not in (3, 4):
             raise ValueError(f"CentralCrop: the image must be (C, H, W) or (N, C, H, W), not {image._type}")
         cut = [int((int(d) - int(d) * self.central_fraction) / 2) for d in image.shape[-2:]]
@@ -174,7 +173,7 @@ class PSNR(Cell):
 
     def __init__(self, max_val: float = 1.0) -> None:
         super().__init__()
-        self.max_val = checks.number("PSNR", "max_val", max_val, above=0)
+        self.max_val = arguments.number("PSNR", "max_val", max_val, above=0)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         """One ratio for each pair."""
@@ -187,10 +186,10 @@ class _Similarity(Cell):
     def __init__(self, max_val: Any, filter_size: Any, filter_sigma: Any, k1: Any, k2: Any) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.max_val = checks.number(owner, "max_val", max_val, above=0)
-        self.filter_size = checks.integer(owner, "filter_size", filter_size, 1)
-        self.filter_sigma = checks.number(owner, "filter_sigma", filter_sigma, above=0)
-        k1, k2 = checks.number(owner, "k1", k1, above=0), checks.number(owner, "k2", k2, above=0)
+        self.max_val = arguments.number(owner, "max_val", max_val, above=0)
+        self.filter_size = arguments.integer(owner, "filter_size", filter_size, 1)
+        self.filter_sigma = arguments.number(owner, "filter_sigma", filter_sigma, above=0)
+        k1, k2 = arguments.number(owner, "k1", k1, above=0), arguments.number(owner, "k2", k2, above=0)
         if max(k1, k2) > 1e150:
             raise ValueError(f"{owner}: k1 and k2 are squared, which {max(k1, k2)} is too large for")
         largest = min(self.max_val, 1.0)
@@ -257,7 +256,7 @@ class MSSSIM(_Similarity):
         super().__init__(max_val, filter_size, filter_sigma, k1, k2)
         if not isinstance(power_factors, (tuple, list)) or not power_factors:
             raise TypeError(f"MSSSIM: power_factors must be a tuple or list of numbers, not {power_factors!r}")
-        self.power_factors = tuple(checks.number("MSSSIM", "each of power_factors", p) for p in power_factors)
+        self.power_factors = tuple(arguments.number("MSSSIM", "each of power_factors", p) for p in power_factors)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         """One similarity for each pair."""

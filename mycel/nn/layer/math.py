@@ -14,11 +14,11 @@ import numbers
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
-from mycel.ops._operands import wide
+from mycel.ops._operands import input_of, wide
 
 __all__ = [
     "DiGamma", "IGamma", "LBeta", "LGamma", "MatDet", "MatInverse", "MatMul", "Moments", "Range", "ReduceLogSumExp",
@@ -31,8 +31,7 @@ _LARGE = 8.0
 
 def _floating(owner: str, *operands: Any) -> None:
     for x in operands:
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{owner}: the input must be a tensor, not {type(x).__name__}")
+        arguments.instance(owner, "the input", x, Tensor)
         if not x.dtype.is_floating or x.dtype is not operands[0].dtype:
             raise TypeError(
                 f"{owner}: the input must be floating, and of one type; its type is {' and '.join(t.dtype.name for t in operands)}"
@@ -137,7 +136,7 @@ class MatInverse(Cell):
 
     def construct(self, a: Tensor) -> Tensor:
         """The inverses."""
-        a = checks.tensor(self, a)
+        a = input_of(self, a)
         _floating("MatInverse", a)
         factor = ops.inverse(_factor(a))
         return cast(ops.matmul(ops.swapaxes(factor, -1, -2), factor), a.dtype)
@@ -153,7 +152,7 @@ class MatDet(Cell):
 
     def construct(self, a: Tensor) -> Tensor:
         """The determinants."""
-        a = checks.tensor(self, a)
+        a = input_of(self, a)
         _floating("MatDet", a)
         roots = ops.diagonal(_factor(a), 0, -2, -1)
         return cast(ops.square(ops.prod(roots, -1)), a.dtype)
@@ -169,13 +168,13 @@ class MatMul(Cell):
 
     def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
         super().__init__()
-        self.transpose_x1 = checks.boolean("MatMul", "transpose_x1", transpose_x1)
-        self.transpose_x2 = checks.boolean("MatMul", "transpose_x2", transpose_x2)
+        self.transpose_x1 = arguments.flag("MatMul", "transpose_x1", transpose_x1)
+        self.transpose_x2 = arguments.flag("MatMul", "transpose_x2", transpose_x2)
 
     def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
         """The product."""
-        x1 = checks.tensor(self, x1)
-        x2 = checks.tensor(self, x2)
+        x1 = input_of(self, x1)
+        x2 = input_of(self, x2)
         if self.transpose_x1 and x1.ndim > 1:
             x1 = ops.swapaxes(x1, -1, -2)
         if self.transpose_x2 and x2.ndim > 1:
@@ -196,14 +195,14 @@ class Moments(Cell):
         super().__init__()
         given = () if axis is None else axis
         if isinstance(given, (tuple, list)):
-            self.axis: Any = tuple(checks.integer("Moments", "each of axis", a) for a in given)
+            self.axis: Any = tuple(arguments.integer("Moments", "each of axis", a) for a in given)
         else:
-            self.axis = checks.integer("Moments", "axis", given)
-        self.keep_dims = False if keep_dims is None else checks.boolean("Moments", "keep_dims", keep_dims)
+            self.axis = arguments.integer("Moments", "axis", given)
+        self.keep_dims = False if keep_dims is None else arguments.flag("Moments", "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the variance."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         _floating("Moments", x)
         axis = None if self.axis == () else self.axis
         value = wide(x)
@@ -227,7 +226,7 @@ class Range(Cell):
         super().__init__()
         for name, value in (("start", start), ("limit", 0 if limit is None else limit), ("delta", delta)):
             if not isinstance(value, numbers.Real):
-                raise TypeError(f"Range: {name} must be a number, not {type(value).__name__}")
+                raise arguments.wrong_type("Range", name, "a number", value)
         if delta == 0:
             raise ValueError("Range: delta must not be 0")
         self.start: Any = 0 if limit is None else start
@@ -252,13 +251,13 @@ class ReduceLogSumExp(Cell):
     def __init__(self, axis: Any, keep_dims: bool = False) -> None:
         super().__init__()
         if isinstance(axis, (tuple, list)):
-            self.axis: Any = tuple(checks.integer("ReduceLogSumExp", "each of axis", a) for a in axis)
+            self.axis: Any = tuple(arguments.integer("ReduceLogSumExp", "each of axis", a) for a in axis)
         else:
-            self.axis = checks.integer("ReduceLogSumExp", "axis", axis)
-        self.keep_dims = checks.boolean("ReduceLogSumExp", "keep_dims", keep_dims)
+            self.axis = arguments.integer("ReduceLogSumExp", "axis", axis)
+        self.keep_dims = arguments.flag("ReduceLogSumExp", "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> Tensor:
         """The logarithm."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         axis = tuple(range(x.ndim)) if self.axis == () else self.axis
         return ops.logsumexp(x, axis, self.keep_dims)

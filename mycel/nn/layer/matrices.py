@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
+from mycel.ops._operands import input_of
 
 __all__ = ["MatrixDiag", "MatrixDiagPart", "MatrixSetDiag", "Roll", "Tril", "Triu"]
 
@@ -22,7 +23,7 @@ class MatrixDiag(Cell):
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The matrices."""
-        input_x = checks.tensor(self, input_x)
+        input_x = input_of(self, input_x)
         if input_x.ndim < 1:
             raise ValueError("MatrixDiag: the input must have one axis at least, not be a scalar")
         return ops.matrix_diag(input_x)
@@ -57,8 +58,8 @@ class MatrixSetDiag(Cell):
 
     def construct(self, input_x: Tensor, diagonal: Tensor) -> Tensor:
         """The matrices."""
-        input_x = checks.tensor(self, input_x)
-        diagonal = checks.tensor(self, diagonal)
+        input_x = input_of(self, input_x)
+        diagonal = input_of(self, diagonal)
         _matrices("MatrixSetDiag", input_x)
         *batch, rows, columns = input_x.shape
         if tuple(diagonal.shape) != (*batch, min(rows, columns)):
@@ -80,7 +81,7 @@ class Tril(Cell):
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
         """The triangle."""
         _matrices("Tril", x)
-        return ops.tril(x, checks.integer("Tril", "k", k))
+        return ops.tril(x, arguments.integer("Tril", "k", k))
 
 
 class Triu(Cell):
@@ -94,7 +95,7 @@ class Triu(Cell):
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
         """The triangle."""
         _matrices("Triu", x)
-        return ops.triu(x, checks.integer("Triu", "k", k))
+        return ops.triu(x, arguments.integer("Triu", "k", k))
 
 
 class Roll(Cell):
@@ -108,9 +109,9 @@ class Roll(Cell):
     def __init__(self, shift: Any, axis: Any) -> None:
         super().__init__()
         self.shift, self.axis = (
-            tuple(checks.integer("Roll", f"each of {name}", v) for v in given)
+            tuple(arguments.integer("Roll", f"each of {name}", v) for v in given)
             if isinstance(given, (tuple, list))
-            else (checks.integer("Roll", name, given),)
+            else (arguments.integer("Roll", name, given),)
             for name, given in (("shift", shift), ("axis", axis))
         )
         if len(self.shift) != len(self.axis):

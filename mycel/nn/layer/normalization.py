@@ -11,14 +11,15 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
-from mycel.nn import checks
 from mycel.nn.state import store
+from mycel.ops._operands import input_of
 
 __all__ = [
     "BatchNorm1d",
@@ -51,11 +52,11 @@ class _Channels(Cell):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.num_features = checks.integer(owner, "num_features", num_features, 1)
-        self.eps = checks.number(owner, "eps", eps, at_least=0)
+        self.num_features = arguments.integer(owner, "num_features", num_features, 1)
+        self.eps = arguments.number(owner, "eps", eps, at_least=0)
         # What the running statistics take of the new ones: of batch normalisation, the complement of the argument.
-        self.momentum = checks.number(owner, "momentum", momentum, at_least=0, at_most=1)
-        self.affine = checks.boolean(owner, "affine", affine)
+        self.momentum = arguments.number(owner, "momentum", momentum, at_least=0, at_most=1)
+        self.affine = arguments.flag(owner, "affine", affine)
         self.moving_mean = Parameter(initializer(mean, (num_features,), dtype), name="mean", requires_grad=False)
         self.moving_variance = Parameter(
             initializer(variance, (num_features,), dtype), name="variance", requires_grad=False
@@ -95,7 +96,7 @@ class _BatchNorm(_Channels):
         owner = type(self).__name__
         self.momentum = 1 - self.momentum
         if use_batch_statistics is not None:
-            checks.boolean(owner, "use_batch_statistics", use_batch_statistics)
+            arguments.flag(owner, "use_batch_statistics", use_batch_statistics)
         if data_format != "NCHW":
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
         self.use_batch_statistics = use_batch_statistics
@@ -156,7 +157,7 @@ class BatchNorm3d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The normalised input."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         if x.ndim != 5:
             raise ValueError(f"BatchNorm3d: the input must be (N, C, D, H, W), not of shape {x.shape}")
         n, c, d, h, w = x.shape
@@ -211,17 +212,17 @@ class LayerNorm(Cell):
         if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
             raise TypeError(f"LayerNorm: normalized_shape must be a tuple or list of ints, not {normalized_shape!r}")
         self.normalized_shape = tuple(
-            checks.integer("LayerNorm", "each of normalized_shape", d, 1) for d in normalized_shape
+            arguments.integer("LayerNorm", "each of normalized_shape", d, 1) for d in normalized_shape
         )
-        self.begin_norm_axis = checks.integer("LayerNorm", "begin_norm_axis", begin_norm_axis)
-        self.begin_params_axis = checks.integer("LayerNorm", "begin_params_axis", begin_params_axis)
-        self.epsilon = checks.number("LayerNorm", "epsilon", epsilon, at_least=0)
+        self.begin_norm_axis = arguments.integer("LayerNorm", "begin_norm_axis", begin_norm_axis)
+        self.begin_params_axis = arguments.integer("LayerNorm", "begin_params_axis", begin_params_axis)
+        self.epsilon = arguments.number("LayerNorm", "epsilon", epsilon, at_least=0)
         self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
         self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The normalised input."""
-        input_x = checks.tensor(self, input_x)
+        input_x = input_of(self, input_x)
         rank = input_x.ndim
         for name, axis in (("begin_norm_axis", self.begin_norm_axis), ("begin_params_axis", self.begin_params_axis)):
             if not -rank <= axis < rank:
@@ -259,18 +260,18 @@ class GroupNorm(Cell):
         beta_init: Any = "zeros", dtype: Any = D.float32,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.num_groups = checks.integer("GroupNorm", "num_groups", num_groups, 1)
-        self.num_channels = checks.integer("GroupNorm", "num_channels", num_channels, 1)
+        self.num_groups = arguments.integer("GroupNorm", "num_groups", num_groups, 1)
+        self.num_channels = arguments.integer("GroupNorm", "num_channels", num_channels, 1)
         if num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
-        self.eps = checks.number("GroupNorm", "eps", eps, at_least=0)
-        self.affine = checks.boolean("GroupNorm", "affine", affine)
+        self.eps = arguments.number("GroupNorm", "eps", eps, at_least=0)
+        self.affine = arguments.flag("GroupNorm", "affine", affine)
         self.gamma = Parameter(initializer(gamma_init, (num_channels,), dtype), name="gamma", requires_grad=affine)
         self.beta = Parameter(initializer(beta_init, (num_channels,), dtype), name="beta", requires_grad=affine)
 
     def construct(self, x: Tensor) -> Tensor:
         """The normalised input."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ValueError(
                 f"GroupNorm: the input must be (N, C, *spatial) with {self.num_channels} channels, not of shape {x.shape}"
@@ -355,10 +356,10 @@ class LRN(Cell):
         norm_region: str = "ACROSS_CHANNELS",
     ) -> None:
         super().__init__()
-        self.depth_radius = checks.integer("LRN", "depth_radius", depth_radius, 0)
-        self.bias = checks.number("LRN", "bias", bias)
-        self.alpha, self.beta = checks.number("LRN", "alpha", alpha), checks.number("LRN", "beta", beta)
-        self.norm_region = checks.choice("LRN", "norm_region", norm_region, ("ACROSS_CHANNELS",))
+        self.depth_radius = arguments.integer("LRN", "depth_radius", depth_radius, 0)
+        self.bias = arguments.number("LRN", "bias", bias)
+        self.alpha, self.beta = arguments.number("LRN", "alpha", alpha), arguments.number("LRN", "beta", beta)
+        self.norm_region = arguments.choice("LRN", "norm_region", norm_region, ("ACROSS_CHANNELS",))
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The normalised input."""

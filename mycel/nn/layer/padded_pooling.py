@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 
 __all__ = ["AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "MaxPool2dExt"]
 
@@ -17,7 +17,7 @@ class _Windows(Cell):
         super().__init__()
         self.kernel_size, self.padding = kernel_size, padding
         self.stride = kernel_size if stride is None else stride
-        self.ceil_mode = checks.boolean(type(self).__name__, "ceil_mode", ceil_mode)
+        self.ceil_mode = arguments.flag(type(self).__name__, "ceil_mode", ceil_mode)
 
 
 class AvgPool1dExt(_Windows):
@@ -37,7 +37,7 @@ class AvgPool1dExt(_Windows):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode)
-        self.count_include_pad = checks.boolean("AvgPool1dExt", "count_include_pad", count_include_pad)
+        self.count_include_pad = arguments.flag("AvgPool1dExt", "count_include_pad", count_include_pad)
 
     def construct(self, input: Tensor) -> Tensor:
         """The means."""
@@ -53,8 +53,8 @@ class _Divided(_Windows):
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, padding, ceil_mode)
         owner = type(self).__name__
-        self.count_include_pad = checks.boolean(owner, "count_include_pad", count_include_pad)
-        if divisor_override is not None and checks.integer(owner, "divisor_override", divisor_override) == 0:
+        self.count_include_pad = arguments.flag(owner, "count_include_pad", count_include_pad)
+        if divisor_override is not None and arguments.integer(owner, "divisor_override", divisor_override) == 0:
             raise ValueError(f"{owner}: divisor_override must not be 0")
         self.divisor_override = divisor_override
 
@@ -115,7 +115,7 @@ class MaxPool2dExt(_Windows):
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, padding, ceil_mode)
         self.dilation = dilation
-        self.return_indices = checks.boolean("MaxPool2dExt", "return_indices", return_indices)
+        self.return_indices = arguments.flag("MaxPool2dExt", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
         """The maxima, and their positions if asked for."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
+from mycel.ops._operands import input_of
 
 __all__ = [
     "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Pad", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
@@ -27,18 +28,20 @@ class Pad(Cell):
 
     def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
         super().__init__()
-        self.mode = checks.choice("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
+        self.mode = arguments.choice("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
         if not isinstance(paddings, tuple) or any(
             not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in paddings
         ):
             raise TypeError(
                 f"Pad: paddings must be a tuple of pairs (before, behind), one for each axis, not {paddings!r}"
             )
-        self.paddings = tuple(tuple(checks.integer("Pad", "each of paddings", v, 0) for v in pair) for pair in paddings)
+        self.paddings = tuple(
+            tuple(arguments.integer("Pad", "each of paddings", v, 0) for v in pair) for pair in paddings
+        )
 
     def construct(self, x: Tensor) -> Tensor:
         """The padded input."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         if len(self.paddings) != x.ndim:
             raise ValueError(f"Pad: there are {len(self.paddings)} pairs of paddings for an input of shape {x.shape}")
         if self.mode == "CONSTANT":
@@ -56,9 +59,9 @@ class _Edges(Cell):
         if isinstance(padding, (tuple, list)):
             if len(padding) != 2 * self.rank:
                 raise ValueError(f"{owner}: padding must be an int or {2 * self.rank} of them, not {tuple(padding)}")
-            self.padding = tuple(checks.integer(owner, "each of padding", p) for p in padding)
+            self.padding = tuple(arguments.integer(owner, "each of padding", p) for p in padding)
         else:
-            self.padding = (checks.integer(owner, "padding", padding),) * (2 * self.rank)
+            self.padding = (arguments.integer(owner, "padding", padding),) * (2 * self.rank)
         if self.mode == "reflect" and min(self.padding) < 0:
             raise ValueError(f"{owner}: each of padding must be at least 0, not {self.padding}")
         self.value = value
@@ -81,7 +84,7 @@ class ConstantPad1d(_Edges):
     """
 
     def __init__(self, padding: Any, value: Any) -> None:
-        checks.number(type(self).__name__, "value", value)
+        arguments.number(type(self).__name__, "value", value)
         super().__init__(padding, value)
 
 

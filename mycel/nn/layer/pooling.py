@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.layer.conv import as_image
 from mycel.ops import convolution as C
 from mycel.ops import pooling as P
@@ -39,12 +39,12 @@ class _Pool(Cell):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.window = checks.sizes(owner, "kernel_size", kernel_size, self.rank)
-        self.strides = checks.sizes(owner, "stride", stride, self.rank)
-        mode = checks.text(owner, "pad_mode", pad_mode).lower()
-        self.pad_mode = checks.choice(owner, "pad_mode", mode, ("valid", "same", "pad")).upper()
-        self.padding = checks.sizes(owner, "padding", padding, self.rank, 0)
-        self.ceil_mode = checks.boolean(owner, "ceil_mode", ceil_mode)
+        self.window = arguments.sizes(owner, "kernel_size", kernel_size, self.rank)
+        self.strides = arguments.sizes(owner, "stride", stride, self.rank)
+        mode = arguments.text(owner, "pad_mode", pad_mode).lower()
+        self.pad_mode = arguments.choice(owner, "pad_mode", mode, ("valid", "same", "pad")).upper()
+        self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0)
+        self.ceil_mode = arguments.flag(owner, "ceil_mode", ceil_mode)
         self._only_with_pad("padding", padding, any(self.padding))
         if data_format not in (None, "NCHW"):
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
@@ -76,8 +76,8 @@ class _MaxPool(_Pool):
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
         owner = type(self).__name__
-        self.dilation = checks.sizes(owner, "dilation", dilation, self.rank)
-        self.return_indices = checks.boolean(owner, "return_indices", return_indices)
+        self.dilation = arguments.sizes(owner, "dilation", dilation, self.rank)
+        self.return_indices = arguments.flag(owner, "return_indices", return_indices)
         self._only_with_pad("dilation", dilation, any(d != 1 for d in self.dilation))
         self._only_with_pad("return_indices", return_indices, return_indices)
         self._only_with_pad("ceil_mode", ceil_mode, ceil_mode)
@@ -165,9 +165,9 @@ class _AvgPool(_Pool):
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
         owner = type(self).__name__
-        self.count_include_pad = checks.boolean(owner, "count_include_pad", count_include_pad)
+        self.count_include_pad = arguments.flag(owner, "count_include_pad", count_include_pad)
         if divisor_override is not None:
-            checks.integer(owner, "divisor_override", divisor_override)
+            arguments.integer(owner, "divisor_override", divisor_override)
             if divisor_override == 0:
                 raise ValueError(f"{owner}: divisor_override must not be 0")
         self.divisor_override = divisor_override
@@ -249,7 +249,7 @@ class AdaptiveAvgPool1d(Cell):
 
     def __init__(self, output_size: int) -> None:
         super().__init__()
-        self.output_size = checks.integer("AdaptiveAvgPool1d", "output_size", output_size, 1)
+        self.output_size = arguments.integer("AdaptiveAvgPool1d", "output_size", output_size, 1)
 
     def construct(self, input: Tensor) -> Tensor:
         """The mean of each window."""
@@ -300,7 +300,7 @@ class AdaptiveMaxPool1d(Cell):
 
     def __init__(self, output_size: int) -> None:
         super().__init__()
-        self.output_size = checks.integer("AdaptiveMaxPool1d", "output_size", output_size, 1)
+        self.output_size = arguments.integer("AdaptiveMaxPool1d", "output_size", output_size, 1)
 
     def construct(self, input: Tensor) -> Tensor:
         """The largest of each window."""
@@ -318,7 +318,7 @@ class AdaptiveMaxPool2d(Cell):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
-        self.return_indices = checks.boolean("AdaptiveMaxPool2d", "return_indices", return_indices)
+        self.return_indices = arguments.flag("AdaptiveMaxPool2d", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
         """The largest of each window."""

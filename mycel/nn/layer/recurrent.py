@@ -16,14 +16,14 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import Uniform, initializer
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.layer.basic import Dropout
-from mycel.ops._operands import one_by_one
+from mycel.ops._operands import input_of, one_by_one
 from mycel.ops.sequences.recurrence import GATES, recurrence, step
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
@@ -41,9 +41,9 @@ class _Step(Cell):
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool, dtype: Any) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.input_size = checks.integer(owner, "input_size", input_size, 1)
-        self.hidden_size = checks.integer(owner, "hidden_size", hidden_size, 1)
-        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
+        self.input_size = arguments.integer(owner, "input_size", input_size, 1)
+        self.hidden_size = arguments.integer(owner, "hidden_size", hidden_size, 1)
+        self.has_bias = arguments.flag(owner, "has_bias", has_bias)
         rows = GATES[self.mode] * hidden_size
         self.weight_ih = _weight("weight_ih", (rows, input_size), hidden_size, dtype)
         self.weight_hh = _weight("weight_hh", (rows, hidden_size), hidden_size, dtype)
@@ -80,7 +80,7 @@ class RNNCell(_Step):
     def __init__(
         self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh", dtype: Any = D.float32
     ) -> None:  # fmt: skip
-        self.mode = checks.choice("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
+        self.mode = arguments.choice("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
         super().__init__(input_size, hidden_size, has_bias, dtype)
         self.nonlinearity = nonlinearity
 
@@ -132,9 +132,7 @@ class LSTMCell(_Step):
 
 
 def _tensor(owner: str, hx: Any) -> Tensor:
-    if not isinstance(hx, Tensor):
-        raise TypeError(f"{owner}: hx must be a tensor, not {type(hx).__name__}")
-    return hx
+    return arguments.instance(owner, "hx", hx, Tensor)
 
 
 def _pair(owner: str, hx: Any) -> tuple[Tensor, Tensor]:
@@ -154,13 +152,13 @@ class _Recurrent(Cell):
     ) -> None:  # fmt: skip
         super().__init__()
         owner = type(self).__name__
-        self.input_size = checks.integer(owner, "input_size", input_size, 1)
-        self.hidden_size = checks.integer(owner, "hidden_size", hidden_size, 1)
-        self.num_layers = one_by_one(owner, "layers", checks.integer(owner, "num_layers", num_layers, 1))
-        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
-        self.batch_first = checks.boolean(owner, "batch_first", batch_first)
-        self.dropout = checks.number(owner, "dropout", dropout, at_least=0, below=1)
-        self.bidirectional = checks.boolean(owner, "bidirectional", bidirectional)
+        self.input_size = arguments.integer(owner, "input_size", input_size, 1)
+        self.hidden_size = arguments.integer(owner, "hidden_size", hidden_size, 1)
+        self.num_layers = one_by_one(owner, "layers", arguments.integer(owner, "num_layers", num_layers, 1))
+        self.has_bias = arguments.flag(owner, "has_bias", has_bias)
+        self.batch_first = arguments.flag(owner, "batch_first", batch_first)
+        self.dropout = arguments.number(owner, "dropout", dropout, at_least=0, below=1)
+        self.bidirectional = arguments.flag(owner, "bidirectional", bidirectional)
         self.dropout_op = Dropout(p=self.dropout)
         rows, directions = GATES[self.mode] * hidden_size, 1 + bidirectional
         kinds: list[tuple[str, Any]] = [
@@ -201,7 +199,7 @@ class _Recurrent(Cell):
 
     def construct(self, x: Tensor, hx: Any = None, seq_length: Optional[Tensor] = None) -> tuple[Tensor, Any]:
         """The last layer's outputs at all times, and the last state of every layer and direction."""
-        x = checks.tensor(self, x)
+        x = input_of(self, x)
         owner = type(self).__name__
         if x.ndim != 3 or x.shape[2] != self.input_size:
             order = "batch, time" if self.batch_first else "time, batch"
@@ -278,7 +276,7 @@ class RNN(_Recurrent):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         rest = list(args)
         # MindSpore's order has the nonlinearity by keyword only.
-        self.mode = checks.choice("RNN", "nonlinearity", kwargs.pop("nonlinearity", "tanh"), ("tanh", "relu"))
+        self.mode = arguments.choice("RNN", "nonlinearity", kwargs.pop("nonlinearity", "tanh"), ("tanh", "relu"))
         super().__init__(*rest, **kwargs)
 
 

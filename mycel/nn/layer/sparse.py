@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 from mycel.ops.operations.sparse import sparse_dense_matmul, sparse_to_dense
@@ -21,8 +22,7 @@ class SparseToDense(Cell):
     """
 
     def construct(self, coo_tensor: Any) -> Tensor:
-        if not isinstance(coo_tensor, COOTensor):
-            raise TypeError(f"SparseToDense: takes a COOTensor, not {type(coo_tensor).__name__}")
+        arguments.instance("SparseToDense", "coo_tensor", coo_tensor, COOTensor)
         return sparse_to_dense(coo_tensor.indices, coo_tensor.values, coo_tensor.shape)
 
 
@@ -40,8 +40,7 @@ class SparseTensorDenseMatmul(Cell):
     def __init__(self, adjoint_st: bool = False, adjoint_dt: bool = False) -> None:
         super().__init__()
         for word, value in (("adjoint_st", adjoint_st), ("adjoint_dt", adjoint_dt)):
-            if not isinstance(value, bool):
-                raise TypeError(f"SparseTensorDenseMatmul: {word} must be a bool, not {type(value).__name__}")
+            arguments.flag("SparseTensorDenseMatmul", word, value)
         self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
 
     def construct(self, indices: Any, values: Any, sparse_shape: Any, dense: Any) -> Tensor:

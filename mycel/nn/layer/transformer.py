@@ -15,16 +15,16 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.initializer import XavierNormal, XavierUniform, initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.layer.basic import Dense, Dropout
 from mycel.nn.layer.container import CellList
 from mycel.nn.layer.normalization import LayerNorm
-from mycel.ops._operands import one_by_one
+from mycel.ops._operands import input_of, one_by_one
 
 __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
@@ -64,15 +64,15 @@ class MultiheadAttention(Cell):
     ) -> None:  # fmt: skip
         super().__init__()
         owner = "MultiheadAttention"
-        self.embed_dim = checks.integer(owner, "embed_dim", embed_dim, 1)
-        self.num_heads = checks.integer(owner, "num_heads", num_heads, 1)
+        self.embed_dim = arguments.integer(owner, "embed_dim", embed_dim, 1)
+        self.num_heads = arguments.integer(owner, "num_heads", num_heads, 1)
         if embed_dim % num_heads:
             raise ValueError(f"{owner}: embed_dim {embed_dim} does not divide into num_heads {num_heads}")
-        self.kdim = embed_dim if kdim is None else checks.integer(owner, "kdim", kdim, 1)
-        self.vdim = embed_dim if vdim is None else checks.integer(owner, "vdim", vdim, 1)
-        self.dropout = checks.number(owner, "dropout", dropout, at_least=0, at_most=1)
-        self.batch_first = checks.boolean(owner, "batch_first", batch_first)
-        self.add_zero_attn = checks.boolean(owner, "add_zero_attn", add_zero_attn)
+        self.kdim = embed_dim if kdim is None else arguments.integer(owner, "kdim", kdim, 1)
+        self.vdim = embed_dim if vdim is None else arguments.integer(owner, "vdim", vdim, 1)
+        self.dropout = arguments.number(owner, "dropout", dropout, at_least=0, at_most=1)
+        self.batch_first = arguments.flag(owner, "batch_first", batch_first)
+        self.add_zero_attn = arguments.flag(owner, "add_zero_attn", add_zero_attn)
         self.head_dim = embed_dim // num_heads
         weight: Any = XavierUniform()
         if self.kdim == self.vdim == embed_dim:
@@ -85,12 +85,12 @@ class MultiheadAttention(Cell):
             setattr(self, name, None if shape is None else Parameter(initializer(weight, shape, dtype), name=name))
         self.in_proj_bias = (
             Parameter(initializer("zeros", (3 * embed_dim,), dtype), name="in_proj_bias")
-            if checks.boolean(owner, "has_bias", has_bias)
+            if arguments.flag(owner, "has_bias", has_bias)
             else None
         )
         for name in ("bias_k", "bias_v"):
             made = Parameter(initializer(XavierNormal(), (1, 1, embed_dim), dtype), name=name)
-            setattr(self, name, made if checks.boolean(owner, "add_bias_kv", add_bias_kv) else None)
+            setattr(self, name, made if arguments.flag(owner, "add_bias_kv", add_bias_kv) else None)
         self.out_proj = Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=dtype)
 
     def construct(
@@ -98,7 +98,7 @@ class MultiheadAttention(Cell):
         attn_mask: MaybeTensor = None, average_attn_weights: bool = True,
     ) -> tuple[Tensor, MaybeTensor]:  # fmt: skip
         """The attention and its weights."""
-        query = checks.tensor(self, query)
+        query = input_of(self, query)
         single = query.ndim == 2
         if single:
             query, key, value = (ops.expand_dims(x, 1) for x in (query, key, value))
@@ -193,7 +193,7 @@ class MultiheadAttention(Cell):
 
 def _activation(owner: str, given: Any) -> Any:
     if isinstance(given, str):
-        return ops.relu if checks.choice(owner, "activation", given, ("relu", "gelu")) == "relu" else ops.gelu
+        return ops.relu if arguments.choice(owner, "activation", given, ("relu", "gelu")) == "relu" else ops.gelu
     if not callable(given):
         raise ValueError(f"{owner}: activation must be a name, a function or a Cell, not {given!r}")
     return given
@@ -214,7 +214,7 @@ class TransformerEncoderLayer(Cell):
         batch_first: bool = False, norm_first: bool = False, dtype: Any = D.float32,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.norm_first = checks.boolean("TransformerEncoderLayer", "norm_first", norm_first)
+        self.norm_first = arguments.flag("TransformerEncoderLayer", "norm_first", norm_first)
         self.activation = _activation("TransformerEncoderLayer", activation)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
@@ -253,7 +253,7 @@ class TransformerDecoderLayer(Cell):
         batch_first: bool = False, norm_first: bool = False, dtype: Any = D.float32,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.norm_first = checks.boolean("TransformerDecoderLayer", "norm_first", norm_first)
+        self.norm_first = arguments.flag("TransformerDecoderLayer", "norm_first", norm_first)
         self.activation = _activation("TransformerDecoderLayer", activation)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
         self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
@@ -291,12 +291,11 @@ class TransformerDecoderLayer(Cell):
 
 
 def _copies(owner: str, layer: Any, count: int) -> CellList:
-    if not isinstance(layer, Cell):
-        raise TypeError(f"{owner}: the layer must be a Cell, not {type(layer).__name__}")
+    arguments.instance(owner, "the layer", layer, Cell)
     return CellList(
         [
             copy.deepcopy(layer)
-            for _ in range(one_by_one(owner, "layers", checks.integer(owner, "num_layers", count, 1)))
+            for _ in range(one_by_one(owner, "layers", arguments.integer(owner, "num_layers", count, 1)))
         ]
     )
 
@@ -387,8 +386,8 @@ class Transformer(Cell):
         src_key_padding_mask: MaybeTensor = None, tgt_key_padding_mask: MaybeTensor = None, memory_key_padding_mask: MaybeTensor = None,
     ) -> Tensor:  # fmt: skip
         """The decoded target."""
-        src = checks.tensor(self, src)
-        tgt = checks.tensor(self, tgt)
+        src = input_of(self, src)
+        tgt = input_of(self, tgt)
         axis = 0 if self.batch_first else 1
         if src.ndim not in (2, 3) or src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
             raise ValueError(

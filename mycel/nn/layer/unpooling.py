@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 
 __all__ = [
     "AdaptiveMaxPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
@@ -24,9 +24,9 @@ class LPPool1d(Cell):
 
     def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
-        self.norm_type = checks.number("LPPool1d", "norm_type", norm_type, above=0)
+        self.norm_type = arguments.number("LPPool1d", "norm_type", norm_type, above=0)
         self.kernel_size, self.stride = kernel_size, stride
-        self.ceil_mode = checks.boolean("LPPool1d", "ceil_mode", ceil_mode)
+        self.ceil_mode = arguments.flag("LPPool1d", "ceil_mode", ceil_mode)
 
     def construct(self, x: Tensor) -> Tensor:
         """The norm of each window."""
@@ -43,9 +43,9 @@ class LPPool2d(Cell):
 
     def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
-        self.norm_type = checks.number("LPPool2d", "norm_type", norm_type, above=0)
+        self.norm_type = arguments.number("LPPool2d", "norm_type", norm_type, above=0)
         self.kernel_size, self.stride = kernel_size, stride
-        self.ceil_mode = checks.boolean("LPPool2d", "ceil_mode", ceil_mode)
+        self.ceil_mode = arguments.flag("LPPool2d", "ceil_mode", ceil_mode)
 
     def construct(self, x: Tensor) -> Tensor:
         """The norm of each window."""
@@ -65,7 +65,7 @@ class AdaptiveMaxPool3d(Cell):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
-        self.return_indices = checks.boolean("AdaptiveMaxPool3d", "return_indices", return_indices)
+        self.return_indices = arguments.flag("AdaptiveMaxPool3d", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
         """The largest of each window."""
@@ -78,7 +78,7 @@ class _Fractional(Cell):
     ) -> None:  # fmt: skip
         super().__init__()
         self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
-        self.return_indices = checks.boolean(type(self).__name__, "return_indices", return_indices)
+        self.return_indices = arguments.flag(type(self).__name__, "return_indices", return_indices)
         self._random_samples = _random_samples
 
 
@@ -121,9 +121,9 @@ class _Unpool(Cell):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.kernel_size = checks.sizes(owner, "kernel_size", kernel_size, self.rank)
-        self.stride = self.kernel_size if stride is None else checks.sizes(owner, "stride", stride, self.rank)
-        self.padding = checks.sizes(owner, "padding", padding, self.rank, 0)
+        self.kernel_size = arguments.sizes(owner, "kernel_size", kernel_size, self.rank)
+        self.stride = self.kernel_size if stride is None else arguments.sizes(owner, "stride", stride, self.rank)
+        self.padding = arguments.sizes(owner, "padding", padding, self.rank, 0)
 
 
 class MaxUnpool1d(_Unpool):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.layer.activation import activation_of
 from mycel.nn.loss.base import LossBase, same_shape
+from mycel.ops._operands import input_of
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "DiceLoss", "FocalLoss", "KLDivLoss", "MultiClassDiceLoss", "MultiLabelSoftMarginLoss",
@@ -35,9 +36,9 @@ class CrossEntropyLoss(LossBase):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(reduction)
-        self.weight = checks.optional_tensor("CrossEntropyLoss", "weight", weight)
-        self.ignore_index = checks.integer("CrossEntropyLoss", "ignore_index", ignore_index)
-        self.label_smoothing = checks.number(
+        self.weight = arguments.optional("CrossEntropyLoss", "weight", weight, Tensor)
+        self.ignore_index = arguments.integer("CrossEntropyLoss", "ignore_index", ignore_index)
+        self.label_smoothing = arguments.number(
             "CrossEntropyLoss", "label_smoothing", label_smoothing, at_least=0, at_most=1
         )
 
@@ -56,8 +57,8 @@ class NLLLoss(LossBase):
 
     def __init__(self, weight: Optional[Tensor] = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = checks.optional_tensor("NLLLoss", "weight", weight)
-        self.ignore_index = checks.integer("NLLLoss", "ignore_index", ignore_index)
+        self.weight = arguments.optional("NLLLoss", "weight", weight, Tensor)
+        self.ignore_index = arguments.integer("NLLLoss", "ignore_index", ignore_index)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
@@ -75,12 +76,12 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     def __init__(self, sparse: bool = False, reduction: str = "none") -> None:
         super().__init__(reduction)
-        self.sparse = checks.boolean("SoftmaxCrossEntropyWithLogits", "sparse", sparse)
+        self.sparse = arguments.flag("SoftmaxCrossEntropyWithLogits", "sparse", sparse)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
-        logits = checks.tensor(self, logits)
-        labels = checks.tensor(self, labels)
+        logits = input_of(self, logits)
+        labels = input_of(self, labels)
         owner = "SoftmaxCrossEntropyWithLogits"
         if logits.ndim != 2:
             raise ValueError(f"{owner}: logits must be (N, C), not of shape {logits.shape}")
@@ -182,7 +183,7 @@ class MultiMarginLoss(LossBase):
         super().__init__(reduction)
         if p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: p must be 1 or 2, not {p}")
-        self.p, self.margin, self.weight = p, checks.number("MultiMarginLoss", "margin", margin), weight
+        self.p, self.margin, self.weight = p, arguments.number("MultiMarginLoss", "margin", margin), weight
 
     def construct(self, x: Tensor, target: Tensor, weight: Any = None) -> Tensor:
         """The loss."""
@@ -217,7 +218,7 @@ class DiceLoss(LossBase):
 
     def __init__(self, smooth: float = 1e-5) -> None:
         super().__init__()
-        self.smooth = checks.number("DiceLoss", "smooth", smooth, above=0)
+        self.smooth = arguments.number("DiceLoss", "smooth", smooth, above=0)
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """The loss."""
@@ -243,20 +244,20 @@ class MultiClassDiceLoss(LossBase):
         self, weights: Optional[Tensor] = None, ignore_indiex: Any = None, activation: Any = "softmax"
     ) -> None:
         super().__init__()
-        weights = checks.optional_tensor("MultiClassDiceLoss", "weights", weights)
+        weights = arguments.optional("MultiClassDiceLoss", "weights", weights, Tensor)
         if weights is not None and weights.ndim != 2:
             raise ValueError(f"MultiClassDiceLoss: weights must be (classes, D), not of shape {weights.shape}")
         self.weights = weights
         if ignore_indiex is not None:
-            checks.integer("MultiClassDiceLoss", "ignore_indiex", ignore_indiex)
+            arguments.integer("MultiClassDiceLoss", "ignore_indiex", ignore_indiex)
         self.ignore_indiex = ignore_indiex
         self.binarydiceloss = DiceLoss(1e-5)
         self.activation = activation_of("MultiClassDiceLoss", activation)
 
     def construct(self, logits: Tensor, label: Tensor) -> Any:
         """The loss."""
-        logits = checks.tensor(self, logits)
-        label = checks.tensor(self, label)
+        logits = input_of(self, logits)
+        label = input_of(self, label)
         same_shape("MultiClassDiceLoss", logits, label)
         if logits.ndim < 2:
             raise ValueError(f"MultiClassDiceLoss: logits must be (N, C, ...), not of shape {logits.shape}")
@@ -285,16 +286,16 @@ class FocalLoss(LossBase):
 
     def __init__(self, weight: Optional[Tensor] = None, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.gamma = checks.number("FocalLoss", "gamma", gamma)
-        weight = checks.optional_tensor("FocalLoss", "weight", weight)
+        self.gamma = arguments.number("FocalLoss", "gamma", gamma)
+        weight = arguments.optional("FocalLoss", "weight", weight, Tensor)
         if weight is not None and weight.ndim != 1:
             raise ValueError("FocalLoss: weight must be a tensor of one dimension, one element for each class")
         self.weight = weight
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
-        logits = checks.tensor(self, logits)
-        labels = checks.tensor(self, labels)
+        logits = input_of(self, logits)
+        labels = input_of(self, labels)
         if logits.ndim < 2 or logits.ndim != labels.ndim or labels.shape[1] not in (1, logits.shape[1]):
             raise ValueError(
                 f"FocalLoss: logits must be (N, C, ...) and labels (N, 1, ...) or (N, C, ...), not of shapes {logits.shape} and "

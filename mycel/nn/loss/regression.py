@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.loss.base import LossBase, same_shape
 
 __all__ = [
@@ -82,7 +82,7 @@ class SmoothL1Loss(LossBase):
 
     def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
         super().__init__(reduction)
-        self.beta = checks.number("SmoothL1Loss", "beta", beta, above=0)
+        self.beta = arguments.number("SmoothL1Loss", "beta", beta, above=0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
@@ -102,7 +102,7 @@ class HuberLoss(LossBase):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
-        self.delta = checks.number("HuberLoss", "delta", delta, above=0)
+        self.delta = arguments.number("HuberLoss", "delta", delta, above=0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
@@ -135,7 +135,7 @@ class CosineEmbeddingLoss(LossBase):
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.margin = checks.number("CosineEmbeddingLoss", "margin", margin, at_least=-1, at_most=1)
+        self.margin = arguments.number("CosineEmbeddingLoss", "margin", margin, at_least=-1, at_most=1)
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
@@ -152,7 +152,7 @@ class MarginRankingLoss(LossBase):
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.margin = checks.number("MarginRankingLoss", "margin", margin)
+        self.margin = arguments.number("MarginRankingLoss", "margin", margin)
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """The loss."""
@@ -169,7 +169,7 @@ class HingeEmbeddingLoss(LossBase):
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.margin = checks.number("HingeEmbeddingLoss", "margin", margin)
+        self.margin = arguments.number("HingeEmbeddingLoss", "margin", margin)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
@@ -191,10 +191,10 @@ class TripletMarginLoss(LossBase):
         self, p: int = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean", margin: float = 1.0
     ) -> None:
         super().__init__(reduction)
-        self.p = checks.integer("TripletMarginLoss", "p", p)
-        self.swap = checks.boolean("TripletMarginLoss", "swap", swap)
-        self.eps = checks.number("TripletMarginLoss", "eps", eps)
-        self.margin = checks.number("TripletMarginLoss", "margin", margin)
+        self.p = arguments.integer("TripletMarginLoss", "p", p)
+        self.swap = arguments.flag("TripletMarginLoss", "swap", swap)
+        self.eps = arguments.number("TripletMarginLoss", "eps", eps)
+        self.margin = arguments.number("TripletMarginLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:
         """The loss."""
@@ -217,13 +217,13 @@ class TripletMarginWithDistanceLoss(LossBase):
         self, distance_function: Any = None, swap: bool = False, reduction: str = "mean", margin: float = 1.0
     ) -> None:
         super().__init__(reduction)
-        if distance_function is not None and not callable(distance_function):
-            raise TypeError(
-                f"TripletMarginWithDistanceLoss: distance_function must be a function, not {type(distance_function).__name__}"
+        if distance_function is not None:
+            arguments.function(
+                "TripletMarginWithDistanceLoss", "distance_function", distance_function, "a function or None"
             )
         self.distance_function = _distance if distance_function is None else distance_function
-        self.swap = checks.boolean("TripletMarginWithDistanceLoss", "swap", swap)
-        self.margin = checks.number("TripletMarginWithDistanceLoss", "margin", margin)
+        self.swap = arguments.flag("TripletMarginWithDistanceLoss", "swap", swap)
+        self.margin = arguments.number("TripletMarginWithDistanceLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The loss."""
@@ -252,9 +252,9 @@ class PoissonNLLLoss(LossBase):
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.log_input = checks.boolean("PoissonNLLLoss", "log_input", log_input)
-        self.full = checks.boolean("PoissonNLLLoss", "full", full)
-        self.eps = checks.number("PoissonNLLLoss", "eps", eps, above=0)
+        self.log_input = arguments.flag("PoissonNLLLoss", "log_input", log_input)
+        self.full = arguments.flag("PoissonNLLLoss", "full", full)
+        self.eps = arguments.number("PoissonNLLLoss", "eps", eps, above=0)
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss."""
@@ -278,8 +278,8 @@ class GaussianNLLLoss(LossBase):
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.full = checks.boolean("GaussianNLLLoss", "full", full)
-        self.eps = checks.number("GaussianNLLLoss", "eps", eps, above=0)
+        self.full = arguments.flag("GaussianNLLLoss", "full", full)
+        self.eps = arguments.number("GaussianNLLLoss", "eps", eps, above=0)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         """The loss."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.loss.base import LossBase
+from mycel.ops._operands import input_of
 
 __all__ = ["CTCLoss", "SampledSoftmaxLoss"]
 
@@ -30,13 +31,13 @@ class CTCLoss(LossBase):
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)
-        self.blank = checks.integer("CTCLoss", "blank", blank, 0)
-        self.zero_infinity = checks.boolean("CTCLoss", "zero_infinity", zero_infinity)
+        self.blank = arguments.integer("CTCLoss", "blank", blank, 0)
+        self.zero_infinity = arguments.flag("CTCLoss", "zero_infinity", zero_infinity)
 
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         """The loss."""
-        log_probs = checks.tensor(self, log_probs)
-        targets = checks.tensor(self, targets)
+        log_probs = input_of(self, log_probs)
+        targets = input_of(self, targets)
         if targets.dtype not in (D.int32, D.int64):
             raise TypeError(f"CTCLoss: targets must be int32 or int64, not {targets.dtype.name}")
         single = log_probs.ndim == 2
@@ -72,26 +73,25 @@ class SampledSoftmaxLoss(LossBase):
     ) -> None:  # fmt: skip
         super().__init__(reduction)
         owner = "SampledSoftmaxLoss"
-        self.num_classes = checks.integer(owner, "num_classes", num_classes, 1)
+        self.num_classes = arguments.integer(owner, "num_classes", num_classes, 1)
         for name, value in (("num_sampled", num_sampled), ("num_true", num_true)):
-            if checks.integer(owner, name, value, 1) > num_classes:
+            if arguments.integer(owner, name, value, 1) > num_classes:
                 raise ValueError(f"{owner}: {name} must be at most num_classes, {num_classes}, not {value}")
         self.num_sampled, self.num_true = num_sampled, num_true
         if sampled_values is not None:
-            if not isinstance(sampled_values, (tuple, list)):
-                raise TypeError(f"{owner}: sampled_values must be a tuple or list, not {type(sampled_values).__name__}")
+            arguments.sequence(owner, "sampled_values", sampled_values)
             if len(sampled_values) != 3:
                 raise ValueError(
                     f"{owner}: sampled_values must be the sampled classes and two expected counts, not {len(sampled_values)} values"
                 )
             sampled_values = tuple(sampled_values)
         self.sampled_values = sampled_values
-        self.remove_accidental_hits = checks.boolean(owner, "remove_accidental_hits", remove_accidental_hits)
-        self.seed = checks.integer(owner, "seed", seed)
+        self.remove_accidental_hits = arguments.flag(owner, "remove_accidental_hits", remove_accidental_hits)
+        self.seed = arguments.integer(owner, "seed", seed)
 
     def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
         """The loss."""
-        labels = checks.tensor(self, labels)
+        labels = input_of(self, labels)
         owner = "SampledSoftmaxLoss"
         if labels.dtype not in (D.int32, D.int64):
             raise TypeError(f"{owner}: labels must be int32 or int64, not {labels.dtype.name}")

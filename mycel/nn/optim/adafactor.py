@@ -7,9 +7,9 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
@@ -59,7 +59,7 @@ class AdaFactor(Optimizer):
             ("warmup_init", warmup_init),
             ("compression", compression),
         ):
-            checks.boolean("AdaFactor", name, flag)
+            arguments.flag("AdaFactor", name, flag)
         if relative_step == (learning_rate is not None):
             raise ValueError(
                 "AdaFactor: give a learning_rate where relative_step=False, and none where it is True, but learning_rate is "
@@ -70,11 +70,11 @@ class AdaFactor(Optimizer):
         if not isinstance(eps, (tuple, list)) or len(eps) != 2:
             raise TypeError(f"AdaFactor: eps must be a tuple of two numbers, not {eps!r}")
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
-        first, second = (checks.number("AdaFactor", "each of eps", e, above=0) for e in eps)
+        first, second = (arguments.number("AdaFactor", "each of eps", e, above=0) for e in eps)
         self.eps = (first, second)
-        self.clip_threshold = checks.number("AdaFactor", "clip_threshold", clip_threshold, above=0)
-        self.decay_rate = checks.number("AdaFactor", "decay_rate", decay_rate, above=0)
-        self.beta1 = None if beta1 is None else checks.number("AdaFactor", "beta1", beta1, above=0, below=1)
+        self.clip_threshold = arguments.number("AdaFactor", "clip_threshold", clip_threshold, above=0)
+        self.decay_rate = arguments.number("AdaFactor", "decay_rate", decay_rate, above=0)
+        self.beta1 = None if beta1 is None else arguments.number("AdaFactor", "beta1", beta1, above=0, below=1)
         self.scale_parameter, self.relative_step, self.warmup_init = scale_parameter, relative_step, warmup_init
         self.compression = compression
         if beta1 is not None:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
@@ -30,9 +30,10 @@ __all__ = ["AdaMax", "Adam", "AdamOffload", "AdamWeightDecay", "Lamb", "LazyAdam
 def _checked(name: str, beta1: Any, beta2: Any, eps: Any) -> tuple[float, float, float]:
     """The betas as float32 holds them, so that ``1 - beta`` is that of a float32 tensor, and eps."""
     betas = [
-        float(np.float32(checks.number(name, n, b, above=0, below=1))) for n, b in (("beta1", beta1), ("beta2", beta2))
+        float(np.float32(arguments.number(name, n, b, above=0, below=1)))
+        for n, b in (("beta1", beta1), ("beta2", beta2))
     ]
-    return betas[0], betas[1], checks.number(name, "eps", eps, above=0)
+    return betas[0], betas[1], arguments.number(name, "eps", eps, above=0)
 
 
 def _power(name: str, one_element: bool = False) -> Parameter:
@@ -78,7 +79,7 @@ class Adam(Optimizer):
             ("use_amsgrad", use_amsgrad),
             *kwargs.items(),
         ):
-            checks.boolean(name, option, value)
+            arguments.flag(name, option, value)
         if use_amsgrad and (use_nesterov or any(kwargs.values())):
             raise ValueError(f"{name}: use_amsgrad does not go with use_nesterov, use_lazy or use_offload")
         self.beta1, self.beta2, self.eps = _checked(name, beta1, beta2, eps)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
 
@@ -34,8 +34,8 @@ class Adagrad(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        checks.number("Adagrad", "accum", accum, at_least=0)
-        self.update_slots = checks.boolean("Adagrad", "update_slots", update_slots)
+        arguments.number("Adagrad", "accum", accum, at_least=0)
+        self.update_slots = arguments.flag("Adagrad", "update_slots", update_slots)
         self.accum = self.states("accum", accum)
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
@@ -72,11 +72,11 @@ class RMSProp(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.decay = checks.number("RMSProp", "decay", decay, at_least=0)
-        self.momentum = checks.number("RMSProp", "momentum", momentum, at_least=0)
-        self.epsilon = checks.number("RMSProp", "epsilon", epsilon, above=0)
-        checks.boolean("RMSProp", "use_locking", use_locking)
-        self.centered = checks.boolean("RMSProp", "centered", centered)
+        self.decay = arguments.number("RMSProp", "decay", decay, at_least=0)
+        self.momentum = arguments.number("RMSProp", "momentum", momentum, at_least=0)
+        self.epsilon = arguments.number("RMSProp", "epsilon", epsilon, above=0)
+        arguments.flag("RMSProp", "use_locking", use_locking)
+        self.centered = arguments.flag("RMSProp", "centered", centered)
         self.ms = self.states("mean_square", "ones")
         self.moment = self.states("moment")
         if centered:
@@ -115,10 +115,10 @@ class ProximalAdagrad(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        checks.number("ProximalAdagrad", "accum", accum, at_least=0)
-        self.l1 = checks.number("ProximalAdagrad", "l1", l1, at_least=0)
-        self.l2 = checks.number("ProximalAdagrad", "l2", l2, at_least=0)
-        checks.boolean("ProximalAdagrad", "use_locking", use_locking)
+        arguments.number("ProximalAdagrad", "accum", accum, at_least=0)
+        self.l1 = arguments.number("ProximalAdagrad", "l1", l1, at_least=0)
+        self.l2 = arguments.number("ProximalAdagrad", "l2", l2, at_least=0)
+        arguments.flag("ProximalAdagrad", "use_locking", use_locking)
         self.accum = self.states("accum", accum)
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
@@ -159,11 +159,11 @@ class FTRL(Optimizer):
             raise ValueError("FTRL: one constant learning rate is supported; leave 'lr' out of the groups")
         if not self.is_group:
             self.decay_flags = (True,) * self.param_length
-        checks.number("FTRL", "initial_accum", initial_accum, at_least=0)
-        self.lr_power = checks.number("FTRL", "lr_power", lr_power, at_most=0)
-        self.l1 = checks.number("FTRL", "l1", l1, at_least=0)
-        self.l2 = checks.number("FTRL", "l2", l2, at_least=0)
-        checks.boolean("FTRL", "use_locking", use_locking)
+        arguments.number("FTRL", "initial_accum", initial_accum, at_least=0)
+        self.lr_power = arguments.number("FTRL", "lr_power", lr_power, at_most=0)
+        self.l1 = arguments.number("FTRL", "l1", l1, at_least=0)
+        self.l2 = arguments.number("FTRL", "l2", l2, at_least=0)
+        arguments.flag("FTRL", "use_locking", use_locking)
         self.moments = self.states("moments", initial_accum)
         self.linear = self.states("linear")
 
@@ -197,8 +197,8 @@ class Adadelta(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.rho = checks.number("Adadelta", "rho", rho, at_least=0, at_most=1)
-        self.epsilon = checks.number("Adadelta", "epsilon", epsilon, at_least=0)
+        self.rho = arguments.number("Adadelta", "rho", rho, at_least=0, at_most=1)
+        self.epsilon = arguments.number("Adadelta", "epsilon", epsilon, at_least=0)
         self.accum = self.states("accum")
         self.accum_update = self.states("accum_update")
 

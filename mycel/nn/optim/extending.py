@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.optim.stepping import Stepping
 from mycel.nn.state import store
 
@@ -86,7 +86,7 @@ class Extensible(Stepping):
         self._set_base_target(value)
 
     def _set_base_target(self, value: str) -> None:
-        checks.text(type(self).__name__, "target", value)
+        arguments.text(type(self).__name__, "target", value)
         if value != "CPU":
             raise ValueError(f"{type(self).__name__}: target must be 'CPU', the only device, not {value!r}")
 
@@ -97,7 +97,7 @@ class Extensible(Stepping):
 
     @unique.setter
     def unique(self, value: bool) -> None:
-        self.__dict__["_unique"] = checks.boolean(type(self).__name__, "unique", value)
+        self.__dict__["_unique"] = arguments.flag(type(self).__name__, "unique", value)
 
     def assignadd(self, parameter: Parameter, value: Any) -> Parameter:
         """Add to a parameter in place."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.parameter import Parameter
-from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
 
@@ -39,12 +39,11 @@ class LARS(Optimizer):
         use_clip: bool = False,
         lars_filter: Callable[[Parameter], bool] = _adapts,
     ) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"LARS: optimizer must be an Optimizer, not {type(optimizer).__name__}")
+        arguments.instance("LARS", "optimizer", optimizer, Optimizer)
         super().__init__(0.0, optimizer.parameters)
-        self.epsilon = checks.number("LARS", "epsilon", epsilon, at_least=0)
-        self.coefficient = checks.number("LARS", "coefficient", coefficient, at_least=0)
-        self.use_clip = checks.boolean("LARS", "use_clip", use_clip)
+        self.epsilon = arguments.number("LARS", "epsilon", epsilon, at_least=0)
+        self.coefficient = arguments.number("LARS", "coefficient", coefficient, at_least=0)
+        self.use_clip = arguments.flag("LARS", "use_clip", use_clip)
         self.opt = optimizer
         self.lars_flag = tuple(bool(lars_filter(p)) for p in optimizer.parameters)
         # The inner optimizer's decay and loss scale move here.

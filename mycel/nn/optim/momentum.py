@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
 
@@ -43,9 +43,9 @@ class Momentum(Optimizer):
         if momentum is None:
             raise TypeError("Momentum: the argument momentum is missing")
         super().__init__(learning_rate if lr is None else lr, params, weight_decay, loss_scale)
-        factor = checks.number("Momentum", "momentum", momentum, at_least=0)
+        factor = arguments.number("Momentum", "momentum", momentum, at_least=0)
         self.momentum = Parameter(Tensor(factor, D.float32), name="momentum", requires_grad=False)
-        self.use_nesterov = checks.boolean("Momentum", "use_nesterov", use_nesterov)
+        self.use_nesterov = arguments.flag("Momentum", "use_nesterov", use_nesterov)
         self.moments = self.states("moments")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor) -> Sequence[Tensor]:
@@ -80,9 +80,9 @@ class SGD(Optimizer):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        factor = checks.number("SGD", "momentum", momentum, at_least=0)
-        self.dampening = checks.number("SGD", "dampening", dampening, at_least=0)
-        self.nesterov = checks.boolean("SGD", "nesterov", nesterov)
+        factor = arguments.number("SGD", "momentum", momentum, at_least=0)
+        self.dampening = arguments.number("SGD", "dampening", dampening, at_least=0)
+        self.nesterov = arguments.flag("SGD", "nesterov", nesterov)
         if nesterov and (factor == 0 or dampening != 0):
             raise ValueError(
                 f"SGD: nesterov needs a positive momentum and no dampening, but momentum is {momentum} and dampening {dampening}"

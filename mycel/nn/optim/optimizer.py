@@ -14,11 +14,11 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor
-from mycel.nn import checks
 from mycel.nn.layer.container import CellList
 from mycel.nn.learning_rate_schedule import LearningRateSchedule
 from mycel.nn.optim.extending import Extensible
@@ -79,7 +79,7 @@ class Optimizer(Extensible):
         super().__init__(auto_prefix=False)
         name = type(self).__name__
         members = self._listed(parameters)
-        self.loss_scale = checks.number(name, "loss_scale", loss_scale, above=0)
+        self.loss_scale = arguments.number(name, "loss_scale", loss_scale, above=0)
         self.need_scale = self.loss_scale != 1.0
         self.reciprocal_scale = 1.0 / self.loss_scale
         self.global_step = Parameter(Tensor(np.zeros(1, np.int32)), name="global_step", requires_grad=False)
@@ -160,14 +160,13 @@ class Optimizer(Extensible):
             self.dynamic_weight_decay = self.dynamic_weight_decay or isinstance(own, Cell)
             decay = self._decay(own)
             for p in members:
-                if not isinstance(p, Parameter):
-                    raise TypeError(f"{name}: the members of a group must be Parameters, not {type(p).__name__}")
+                arguments.instance(name, "the members of a group", p, Parameter, "Parameters")
                 if p in entries:
                     raise RuntimeError(f"{name}: the parameter {p.name!r} is in two groups")
                 entries[p] = (
                     rate,
                     decay,
-                    checks.boolean(name, "grad_centralization", group.get("grad_centralization", False)),
+                    arguments.flag(name, "grad_centralization", group.get("grad_centralization", False)),
                 )
         if order is not None:
             self.is_group_params_ordered = True
@@ -204,14 +203,16 @@ class Optimizer(Extensible):
                 )
             rates = np.asarray(value.asnumpy(), np.float32)
         elif isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool):
-            rates = np.float32(checks.number(owner, "learning_rate", value, at_least=0))
+            rates = np.float32(arguments.number(owner, "learning_rate", value, at_least=0))
         elif isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(
                 f"{owner}: the learning rate must be a number, a tensor, an iterable of numbers or a LearningRateSchedule, "
                 f"not {type(value).__name__}"
             )
         else:
-            rates = np.asarray([checks.number(owner, "each learning rate", v, at_least=0) for v in value], np.float32)
+            rates = np.asarray(
+                [arguments.number(owner, "each learning rate", v, at_least=0) for v in value], np.float32
+            )
         if rates.ndim == 0 or rates.shape == (1,) and isinstance(value, Tensor):
             return Parameter(Tensor(np.asarray(rates, np.float32).reshape(())), name=name, requires_grad=False)
         if rates.size == 0:
@@ -227,7 +228,7 @@ class Optimizer(Extensible):
             raise TypeError(
                 f"{type(self).__name__}: weight_decay must be a number or a Cell, not {type(value).__name__}"
             )
-        return checks.number(type(self).__name__, "weight_decay", value, at_least=0)
+        return arguments.number(type(self).__name__, "weight_decay", value, at_least=0)
 
     # What `construct` of a subclass uses.
 
@@ -239,9 +240,7 @@ class Optimizer(Extensible):
             )
         for p, g in zip(self.parameters, found):
             if not isinstance(g, Tensor):
-                raise TypeError(
-                    f"{type(self).__name__}: the gradient of {p.name!r} must be a Tensor, not {type(g).__name__}"
-                )
+                raise arguments.wrong_type(type(self).__name__, f"the gradient of {p.name!r}", "a Tensor", g)
             if g.shape != p.shape:
                 raise ValueError(
                     f"{type(self).__name__}: the gradient of {p.name!r} has shape {g.shape}, the parameter {p.shape}"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
@@ -42,8 +42,8 @@ class Rprop(Optimizer):
         for name, value in (("etas", etas), ("step_sizes", step_sizes)):
             if not isinstance(value, tuple) or len(value) != 2:
                 raise TypeError(f"Rprop: {name} must be a tuple of two numbers, not {value!r}")
-        self.shrink = checks.number("Rprop", "etas[0]", etas[0], above=0, below=1)
-        self.grow = checks.number("Rprop", "etas[1]", etas[1], above=1)
+        self.shrink = arguments.number("Rprop", "etas[0]", etas[0], above=0, below=1)
+        self.grow = arguments.number("Rprop", "etas[1]", etas[1], above=1)
         if step_sizes[0] > step_sizes[1]:
             raise ValueError(f"Rprop: the smallest step size {step_sizes[0]} is above the largest {step_sizes[1]}")
         self.smallest, self.largest = step_sizes
@@ -85,9 +85,9 @@ class ASGD(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
-        self.lambd = checks.number("ASGD", "lambd", lambd)
-        self.alpha = checks.number("ASGD", "alpha", alpha)
-        self.t0 = checks.number("ASGD", "t0", t0)
+        self.lambd = arguments.number("ASGD", "lambd", lambd)
+        self.alpha = arguments.number("ASGD", "alpha", alpha)
+        self.t0 = arguments.number("ASGD", "t0", t0)
         self.mu = ParameterTuple([_number(f"mu_{p.name}", 1.0) for p in self.parameters])
         self.eta = ParameterTuple([_number(f"eta_{p.name}", 0.0) for p in self.parameters])
         self.ax = self.states("ax_")

@@ -17,13 +17,13 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.core import eager
 from mycel.core.fused import graph_of
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
-from mycel.nn import checks
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.nn.layer.thor import Conv2dThor, SavesFactors
 from mycel.nn.layer.thor_conversion import convert_to_thor
@@ -183,19 +183,17 @@ def thor(
     >>> _ = step((ms.Tensor([[1.0, 0.0]]),)); net.weight.asnumpy().round(4)
     array([[0.7778, 1.    ]], dtype=float32)
     """
-    if not isinstance(net, Cell):
-        raise TypeError(f"thor: net must be a Cell, not {type(net).__name__}")
+    arguments.instance("thor", "net", net, Cell)
     for name, value in (("learning_rate", learning_rate), ("damping", damping)):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"thor: {name} must be a Tensor, not {type(value).__name__}")
+        arguments.instance("thor", name, value, Tensor)
         if value.ndim > 1 or value.size == 0:
             raise ValueError(f"thor: {name} must be one number or one for each step, not of shape {value.shape}")
-    checks.number("thor", "momentum", momentum, at_least=0)
-    checks.number("thor", "weight_decay", weight_decay, at_least=0)
-    checks.integer("thor", "batch_size", batch_size, 1)
-    checks.boolean("thor", "use_nesterov", use_nesterov)
-    checks.boolean("thor", "enable_clip_grad", enable_clip_grad)
-    checks.integer("thor", "frequency", frequency, 2)
+    arguments.number("thor", "momentum", momentum, at_least=0)
+    arguments.number("thor", "weight_decay", weight_decay, at_least=0)
+    arguments.integer("thor", "batch_size", batch_size, 1)
+    arguments.flag("thor", "use_nesterov", use_nesterov)
+    arguments.flag("thor", "enable_clip_grad", enable_clip_grad)
+    arguments.integer("thor", "frequency", frequency, 2)
     convert_to_thor(net)
     return _Thor(
         net, learning_rate, damping, momentum, weight_decay, loss_scale, batch_size, use_nesterov, decay_filter, enable_clip_grad, frequency

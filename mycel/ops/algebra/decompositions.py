@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -16,11 +17,9 @@ from mycel.ops._operands import (
     axis_of,
     broadcast,
     constant_like,
-    flag_of,
     floating,
     iota,
     number_of,
-    one_of,
     operand,
     permuted,
     reshaped,
@@ -102,8 +101,11 @@ def triangular_solve(
     """
     name = "triangular_solve"
     matrix, right = matrices(name, A), matrices(name, b, square=False)
-    lower, turned = not flag_of(name, "upper", upper), flag_of(name, "transpose", transpose)
-    unit = flag_of(name, "unitriangular", unitriangular)
+    lower, turned = (
+        not arguments.flag(name, "upper", upper, integers=True),
+        arguments.flag(name, "transpose", transpose, integers=True),
+    )
+    unit = arguments.flag(name, "unitriangular", unitriangular, integers=True)
     return triangular(matrix, right, lower, "T" if turned else "N", unit), matrix
 
 
@@ -280,7 +282,7 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     >>> [t.shape for t in ms.ops.qr(ms.ops.ones((3, 2)))]
     [(3, 2), (2, 2)]
     """
-    one_of("qr", "mode", mode, ("reduced", "complete"))
+    arguments.one_of("qr", "mode", mode, ("reduced", "complete"))
     q, r = run(L.qr, matrices("qr", input, square=False), full=mode == "complete")
     return q, r
 

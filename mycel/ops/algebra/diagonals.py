@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
@@ -36,8 +37,7 @@ def _int(name: str, parameter: str, value: Any) -> int:
 
 
 def _bounds(name: str, k: Any, align: str) -> tuple[int, int]:
-    if align not in ALIGNS:
-        raise ValueError(f"{name}: align must be one of {', '.join(map(repr, ALIGNS))}, not {align!r}")
+    arguments.one_of(name, "align", align, ALIGNS)
     found = _ints(name, k)
     low, high = (found[0], found[-1]) if len(found) in (1, 2) else (1, 0)
     if low > high:

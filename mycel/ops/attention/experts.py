@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.eager import apply
@@ -136,8 +137,7 @@ def moe_init_routing_v2(
         ("expert_capacity", expert_capacity),
         ("expert_num", expert_num),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError(f"{name}: {parameter} must be an int that is not negative, not {value!r}")
+        arguments.integer(name, parameter, value, 0, numpy=False, error=ValueError)
     if drop_pad_mode not in (0, 1) or expert_tokens_count_or_cumsum_flag not in (0, 1, 2):
         raise ValueError(
             f"{name}: drop_pad_mode must be 0 or 1, not {drop_pad_mode!r}, and the flag of counts 0, 1 or 2"
@@ -273,8 +273,6 @@ def move_to(input: Any, to: str = "CPU", blocking: bool = True) -> Tensor:
     """
     if to != "CPU":
         raise ValueError(f"move_to: tensors can only be moved to 'CPU', not to {to!r}")
-    if not isinstance(blocking, bool):
-        raise TypeError(f"move_to: blocking must be a bool, not {type(blocking).__name__}")
-    if not isinstance(input, (Tensor, list, tuple)):
-        raise TypeError(f"move_to: takes a tensor, a list or a tuple, not {type(input).__name__}")
+    arguments.flag("move_to", "blocking", blocking)
+    arguments.instance("move_to", "input", input, (Tensor, list, tuple), "a tensor, a list or a tuple")
     return arrange.deepcopy(operand("move_to", input))

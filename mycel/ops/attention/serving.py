@@ -14,6 +14,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -22,7 +23,6 @@ from mycel.ops import array, elementwise, indexed
 from mycel.ops._operands import (
     constant_like,
     number_of,
-    one_of,
     operand,
     permuted,
     reshaped,
@@ -281,9 +281,8 @@ def _count(of: Extent, like: Tensor) -> Tensor:
 
 def _counts(name: str, heads: Any, shared: Any) -> tuple[int, int]:
     """The heads of queries and of keys; ValueError where they do not go together."""
-    for value in (heads, shared):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name}: num_heads and num_key_value_heads must be ints, not {type(value).__name__}")
+    arguments.integer(name, "num_heads", heads, numpy=False)
+    arguments.integer(name, "num_key_value_heads", shared, numpy=False)
     if heads <= 0 or shared < 0 or heads % (shared or heads):
         raise ValueError(f"{name}: num_heads {heads} must be positive, and a multiple of num_key_value_heads {shared}")
     return heads, shared or heads
@@ -320,7 +319,7 @@ def prompt_flash_attention(
     """
     name = "prompt_flash_attention"
     _without(name, _INT8, deq_scale1=deq_scale1, quant_scale1=quant_scale1, deq_scale2=deq_scale2)
-    one_of(name, "input_layout", input_layout, ("BSH", "BNSD"))
+    arguments.one_of(name, "input_layout", input_layout, ("BSH", "BNSD"))
     if sparse_mode not in range(5):
         raise ValueError(f"{name}: sparse_mode must be 0 to 4, not {sparse_mode!r}")
     heads, shared = _counts(name, num_heads, num_key_value_heads)
@@ -385,7 +384,7 @@ def incre_flash_attention(
     """
     name = "incre_flash_attention"
     _without(name, _INT8, dequant_scale1=dequant_scale1, quant_scale1=quant_scale1, dequant_scale2=dequant_scale2)
-    one_of(name, "input_layout", input_layout, ("BSH", "BNSD"))
+    arguments.one_of(name, "input_layout", input_layout, ("BSH", "BNSD"))
     heads, shared = _counts(name, num_heads, num_key_value_heads)
     q = operand(name, query)
     if q.ndim < 3 or q.shape[1 if input_layout == "BSH" else 2] != 1:
@@ -435,7 +434,7 @@ def fused_infer_attention_score(
         name, "it has no meaning yet", key_shared_prefix=key_shared_prefix, value_shared_prefix=value_shared_prefix,
         actual_shared_prefix_len=actual_shared_prefix_len,
     )  # fmt: skip
-    one_of(name, "input_layout", input_layout, ("BSH", "BNSD", "BSND", "BNSD_BSND"))
+    arguments.one_of(name, "input_layout", input_layout, ("BSH", "BNSD", "BSND", "BNSD_BSND"))
     if sparse_mode not in range(5):
         raise ValueError(f"{name}: sparse_mode must be 0 to 4, not {sparse_mode!r}")
     heads, shared = _counts(name, num_heads, num_key_value_heads)

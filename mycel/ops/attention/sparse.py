@@ -11,13 +11,14 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import product
 from mycel.ops import array, indexed, reduction, sorting
-from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice, wide
+from mycel.ops._operands import constant_like, operand, permuted, reshaped, run, select, take_slice, wide
 from mycel.ops.attention.serving import from_blocks
 from mycel.ops.attention.training import (
     attend_with_statistics,
@@ -49,8 +50,7 @@ FAR = 2**63 - 1
 
 
 def _window(name: str, parameter: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        raise ValueError(f"{name}: {parameter} must be a positive int, not {value!r}")
+    arguments.integer(name, parameter, value, 1, numpy=False, error=ValueError)
     return value
 
 
@@ -272,8 +272,8 @@ class Laid:
     def __init__(
         self, name: str, query: Tensor, keys: list[Tensor], rows: Any, columns: Any, table: Any, layout: str, key_layout: str, mode: int,
     ) -> None:  # fmt: skip
-        one_of(name, "layout_query", layout, ("BSND", "TND"))
-        one_of(name, "the layout of keys", key_layout, ("BSND", "TND", "PA_BSND"))
+        arguments.one_of(name, "layout_query", layout, ("BSND", "TND"))
+        arguments.one_of(name, "the layout of keys", key_layout, ("BSND", "TND", "PA_BSND"))
         if mode not in (0, 3):
             raise ValueError(f"{name}: sparse_mode must be 0 or 3, not {mode!r}")
         if key_layout != layout and not (layout == "BSND" and key_layout == "PA_BSND"):

@@ -17,6 +17,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
@@ -26,7 +27,6 @@ from mycel.ops import array, elementwise, indexed, reduction, sorting
 from mycel.ops._operands import (
     constant_like,
     iota,
-    one_of,
     operand,
     permuted,
     reshaped,
@@ -367,9 +367,8 @@ def _attention(
     slopes: Any = None,
 ) -> Any:  # fmt: skip
     """What the two public functions for training share."""
-    one_of(name, "input_layout", layout, LAYOUTS)
-    if isinstance(heads, bool) or not isinstance(heads, int) or heads <= 0:
-        raise ValueError(f"{name}: head_num must be a positive int, not {heads!r}")
+    arguments.one_of(name, "input_layout", layout, LAYOUTS)
+    arguments.integer(name, "head_num", heads, 1, numpy=False, error=ValueError)
     if mode not in range(6):
         raise ValueError(f"{name}: sparse_mode must be 0 to 5, not {mode!r}; others have no definition yet")
     if not isinstance(keep_prob, (int, float)) or not 0.0 < keep_prob <= 1.0:
@@ -519,7 +518,7 @@ def ring_attention_update(
     2.0
     """
     name = "ring_attention_update"
-    one_of(name, "layout", layout, ("SBH", "TND"))
+    arguments.one_of(name, "layout", layout, ("SBH", "TND"))
     if layout == "TND" and actual_seq_qlen is None:
         raise ValueError(f"{name}: the layout TND needs actual_seq_qlen")
     x, y = operand(name, prev_attn_out), operand(name, cur_attn_out)

@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -22,7 +23,6 @@ from mycel.ops._operands import (
     floating,
     iota,
     numbers,
-    one_of,
     operand,
     reshaped,
     run,
@@ -57,7 +57,7 @@ def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     >>> ms.ops.iou(ms.Tensor([[0.0, 0.0, 2.0, 2.0]]), ms.Tensor([[0.0, 1.0, 2.0, 3.0]])).shape
     (1, 1)
     """
-    one_of("iou", "mode", mode, ("iou", "iof"))
+    arguments.one_of("iou", "mode", mode, ("iou", "iof"))
     a, g = _boxes("iou", "anchor_boxes", anchor_boxes), _boxes("iou", "gt_boxes", gt_boxes)
     ax0, ay0, ax1, ay1 = (reshaped(s, (1, a.shape[0])) for s in _sides(a))
     gx0, gy0, gx1, gy1 = (reshaped(s, (g.shape[0], 1)) for s in _sides(g))

@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -20,7 +21,6 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     numbers,
-    one_of,
     operand,
     operands,
     reshaped,
@@ -53,7 +53,9 @@ def _windows(
     name: str, x: Tensor, kernel: Ints, strides: Ints, rates: Ints, padding: Any, fill: Any
 ) -> list[tuple[Ints, Tensor]]:
     """For each place of a window its part of (N, C, *spatial): what all windows have there."""
-    mode = one_of(name, "padding", padding.lower() if isinstance(padding, str) else padding, ("valid", "same"))
+    mode = arguments.one_of(
+        name, "padding", padding.lower() if isinstance(padding, str) else padding, ("valid", "same")
+    )
     spatial = tuple(int(d) for d in x.shape[2:])
     pairs = same_padding(spatial, kernel, strides, rates) if mode == "same" else ((0, 0),) * len(kernel)
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
@@ -140,7 +142,7 @@ def extract_glimpse(
     """
     name = "extract_glimpse"
     value, at = floating(name, x), floating(name, offsets)
-    one_of(name, "noise", noise, ("uniform", "gaussian", "zero"))
+    arguments.one_of(name, "noise", noise, ("uniform", "gaussian", "zero"))
     if uniform_noise and noise != "uniform":
         raise ValueError(f"{name}: uniform_noise goes with noise 'uniform', not {noise!r}; set uniform_noise to False")
     window = tuple(int(d) for d in shape_of(name, size))
@@ -188,7 +190,7 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
     """
     name = "mirror_pad"
     x = operand(name, input_x)
-    one_of(name, "mode", mode, ("REFLECT", "SYMMETRIC"))
+    arguments.one_of(name, "mode", mode, ("REFLECT", "SYMMETRIC"))
     pairs = np.asarray(paddings.tolist() if isinstance(paddings, Tensor) else paddings)
     if pairs.shape != (x.ndim, 2) or pairs.min(initial=0) < 0:
         raise ShapeError(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -22,7 +23,6 @@ from mycel.ops._operands import (
     floating,
     iota,
     numbers,
-    one_of,
     operand,
     permuted,
     reshaped,
@@ -156,7 +156,7 @@ def resize_linear(x: Any, size: Any, coordinate_transformation_mode: str = "alig
     >>> ms.ops.ResizeLinear1D()(ms.Tensor([[[1.0, 3.0]]]), (3,)).tolist()
     [[[1.0, 2.0, 3.0]]]
     """
-    one_of(
+    arguments.one_of(
         "resize_linear",
         "coordinate_transformation_mode",
         coordinate_transformation_mode,
@@ -220,7 +220,7 @@ def scale_and_translate(
     [0.0, 9.0, 0.0, 6.0]
     """
     name = "scale_and_translate"
-    one_of(name, "kernel_type", kernel_type, tuple(_RADIUS))
+    arguments.one_of(name, "kernel_type", kernel_type, tuple(_RADIUS))
     x = operand(name, images)
     x = x if x.dtype is D.float64 else cast(x, D.float32)
     factors, shifts = (cast(floating(name, v), x.dtype) for v in (scale, translation))

@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -26,7 +27,6 @@ from mycel.ops._operands import (
     need_room,
     number_of,
     numbers,
-    one_of,
     operand,
     permuted,
     reshaped,
@@ -164,7 +164,7 @@ def interpolate(
     name = "interpolate"
     x = operand(name, input)
     rank = x.ndim - 2
-    one_of(name, "mode", mode, tuple(_RANKS))
+    arguments.one_of(name, "mode", mode, tuple(_RANKS))
     if rank not in _RANKS[mode]:
         takes = " or ".join(f"{r + 2}" for r in _RANKS[mode])
         raise ValueError(f"{name}: mode {mode!r} takes tensors of {takes} dimensions, not {x._type}")
@@ -258,9 +258,8 @@ def grid_sample(
     rank = x.ndim - 2
     if rank not in (2, 3) or g.ndim != x.ndim or g.shape[-1] != rank or g.shape[0] != x.shape[0]:
         raise ShapeError(f"{name}: takes (N, C, [D,] H, W) and (N, [D,] H, W, 2 or 3), not {x._type} and {g._type}")
-    if mode not in ("bilinear", "nearest"):
-        raise ValueError(f"{name}: mode must be 'bilinear' or 'nearest', not {mode!r}")
-    one_of(name, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
+    arguments.one_of(name, "mode", mode, ("bilinear", "nearest"))
+    arguments.one_of(name, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
     align = bool(align_corners)
     n, c, sizes = x.shape[0], x.shape[1], tuple(int(d) for d in x.shape[2:])
     out = g.shape[1:-1]
@@ -348,7 +347,7 @@ def crop_and_resize(
     name = "crop_and_resize"
     x, box = floating(name, image), floating(name, boxes)
     which = operand(name, box_indices)
-    one_of(name, "method", method, ("bilinear", "nearest", "bilinear_v2"))
+    arguments.one_of(name, "method", method, ("bilinear", "nearest", "bilinear_v2"))
     if x.ndim != 4 or box.ndim != 2 or box.shape[1] != 4 or which.ndim != 1:
         raise ShapeError(
             f"{name}: takes (N, H, W, C), (boxes, 4) and (boxes,), not {x._type}, {box._type}, {which._type}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager
@@ -178,8 +179,7 @@ def nms_with_mask(bboxes: Any, iou_threshold: float = 0.5) -> tuple[Tensor, Tens
     x = floating(name, bboxes)
     if x.ndim != 2 or x.shape[1] != 5:
         raise ShapeError(f"{name}: takes boxes with scores (N, 5), not {x._type}")
-    if not isinstance(iou_threshold, float):
-        raise TypeError(f"{name}: iou_threshold must be a float, not {iou_threshold!r}")
+    arguments.instance(name, "iou_threshold", iou_threshold, float)
     count = x.shape[0]
     ordered = run(I.take, x, _order(reshaped(take_slice(x, 1, 4, 5), (count,))), axis=0)
     alive = _by_overlap(
@@ -246,7 +246,7 @@ def combined_non_max_suppression(
 def _size(name: str, value: Any) -> int:
     count = int(value.item() if isinstance(value, Tensor) else value)
     if count < 0:
-        raise ValueError(f"{name}: numbers of boxes must not be negative, got {count}")
+        raise arguments.wrong_value(name, "every number of boxes", "at least 0", count)
     return count
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -85,8 +86,7 @@ def _diag_part(x: Any) -> Tensor:
 
 
 def _copy_with_slice(x: Any, y: Any) -> Tensor:
-    if not isinstance(x, Tensor):
-        raise TypeError(f"CopyWithSlice: x must be a Tensor to write to, not {type(x).__name__}")
+    arguments.instance("CopyWithSlice", "x", x, Tensor, "a Tensor to write to")
     return x.copy_(operand("CopyWithSlice", y, x.dtype))
 
 

@@ -8,9 +8,10 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, Group, find_group, member, number
+from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, Group, find_group, member
 from mycel.communication.messages import other_end, to_oneself
 from mycel.communication.steps import ReduceOp, copied, joined, operation_of, row_counts, send_counts, split, tensor_of
 from mycel.core.tensor import Tensor
@@ -159,7 +160,7 @@ class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=
 def _check_all_to_all(p: Any) -> None:
     size = _group(p).size
     for name in ("split_count", "split_dim", "concat_dim"):
-        number(p.name, name, p.attrs[name])
+        arguments.integer(p.name, name, p.attrs[name], numpy=False)
     if p.split_count != size:
         raise ValueError(f"{p.name}: split_count is {p.split_count}, but the group has {size} members")
 
@@ -184,7 +185,7 @@ class AlltoAll(Primitive, compute=_all_to_all, split_count=NEEDED, split_dim=NEE
 
 
 def _check_block(p: Any) -> None:
-    if number(p.name, "block_size", p.block_size) < 1:
+    if arguments.integer(p.name, "block_size", p.block_size, numpy=False) < 1:
         raise ValueError(f"{p.name}: block_size must be positive, not {p.block_size}")
 
 
@@ -299,8 +300,7 @@ class BatchISendIRecv(
 def _check_neighbors(p: Any) -> None:
     group = _group(p)
     for name in ("send_rank_ids", "recv_rank_ids"):
-        if not isinstance(p.attrs[name], (list, tuple)):
-            raise TypeError(f"{p.name}: {name} must be a list of ranks, not {type(p.attrs[name]).__name__}")
+        arguments.sequence(p.name, name, p.attrs[name], "a list of ranks")
         for rank in p.attrs[name]:
             member(p.name, f"an element of {name}", rank, group)
     if len(p.send_rank_ids) != len(p.send_shapes) or len(p.recv_rank_ids) != len(p.recv_shapes):
@@ -340,11 +340,10 @@ def _check_borders(p: Any) -> None:
     group = _group(p)
     for name, count in (("send_rank_ids", 8), ("recv_rank_ids", 8), ("send_lens", 4), ("recv_lens", 4)):
         given = p.attrs[name]
-        if not isinstance(given, list):
-            raise TypeError(f"{p.name}: {name} must be a list, not {type(given).__name__}")
-        if len(given) != count or min(number(p.name, f"an element of {name}", n) for n in given) < (
-            -1 if count == 8 else 0
-        ):
+        arguments.instance(p.name, name, given, list)
+        if len(given) != count or min(
+            arguments.integer(p.name, f"an element of {name}", n, numpy=False) for n in given
+        ) < (-1 if count == 8 else 0):
             raise ValueError(
                 f"{p.name}: {name} must have {count} elements, ranks or -1, or lengths that are not negative, not {given}"
             )

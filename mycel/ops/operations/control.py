@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.ops.containers import followed
 from mycel.ops.operations.primitive import Primitive, operations_of
@@ -17,8 +18,7 @@ __all__: list[str] = []
 
 def _need_functions(name: str, *functions: Any) -> None:
     for f in functions:
-        if not callable(f):
-            raise TypeError(f"{name}: takes functions, not a {type(f).__name__}")
+        arguments.function(name, "each function", f)
 
 
 def _while(condition: Callable[..., Any], body: Callable[..., Any], value: Any) -> Any:
@@ -60,8 +60,7 @@ def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = 
     """The operation `Scan`."""
     _need_functions("Scan", loop_func)
     if xs is None:
-        if isinstance(length, bool) or not isinstance(length, int):
-            raise TypeError(f"Scan: without xs the length must be a whole number, not {length!r}")
+        arguments.integer("Scan", "without xs the length", length, numpy=False)
         xs = (None,) * length
     elif not isinstance(xs, (tuple, list)):
         raise TypeError(

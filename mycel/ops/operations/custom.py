@@ -17,6 +17,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.base.ownership import check_code
@@ -129,8 +130,8 @@ class Custom(Primitive):
             raise TypeError(
                 f"Custom: with func_type {func_type!r} func must be a function, not a {type(func).__name__}"
             )
-        if bprop is not None and not callable(bprop):
-            raise TypeError(f"Custom: bprop must be a function, not a {type(bprop).__name__}")
+        if bprop is not None:
+            arguments.function("Custom", "bprop", bprop, "a function or None")
         if func_type != "hybrid":
             for what, declared in (("out_shape", out_shape), ("out_dtype", out_dtype)):
                 if declared is None:
@@ -249,8 +250,7 @@ class PyFunc(Primitive):
         stateful: bool = True,
     ) -> None:
         super().__init__("PyFunc")
-        if not callable(fn):
-            raise TypeError(f"PyFunc: fn must be a function, not a {type(fn).__name__}")
+        arguments.function("PyFunc", "fn", fn)
         for what, types, shapes in (("in", in_types, in_shapes), ("out", out_types, out_shapes)):
             if len(types) != len(shapes) or not all(map(_is_dtype, types)) or not all(map(_is_shape, shapes)):
                 raise TypeError(
@@ -314,8 +314,7 @@ def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compil
     """
     if fn is None:
         return lambda function: kernel(function, reg_info, compile_attrs)
-    if not isinstance(fn, FunctionType):
-        raise TypeError(f"kernel: takes a Python function, not a {type(fn).__name__}")
+    arguments.instance("kernel", "fn", fn, FunctionType, "a Python function")
     function = fn
 
     @wraps(function)

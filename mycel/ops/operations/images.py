@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, scalar
@@ -242,8 +243,7 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "ci
 
 
 def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
-    if p.mode not in _MODES:
-        raise ValueError(f"{p.name}: mode must be one of {', '.join(map(repr, _MODES))}, not {p.mode!r}")
+    arguments.one_of(p.name, "mode", p.mode, _MODES)
     amounts = shape_of(p.name, paddings)
     half = len(amounts) // 2
     if not p.paddings_contiguous:

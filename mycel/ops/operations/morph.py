@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.core.hooks import attach_bprop, call_user
 from mycel.ops.operations.primitive import Primitive
 
@@ -32,10 +33,9 @@ class Morph(Primitive):
     ) -> None:
         super().__init__("Morph")
         for what, given in (("fn", fn), ("infer_shape", infer_shape), ("infer_dtype", infer_dtype)):
-            if not callable(given):
-                raise TypeError(f"Morph: {what} must be a function, not a {type(given).__name__}")
-        if bprop_fn is not None and not callable(bprop_fn):
-            raise TypeError(f"Morph: bprop_fn must be a function, not a {type(bprop_fn).__name__}")
+            arguments.function("Morph", what, given)
+        if bprop_fn is not None:
+            arguments.function("Morph", "bprop_fn", bprop_fn, "a function or None")
         self.fn, self.infer_shape, self.infer_dtype, self.bprop_fn = fn, infer_shape, infer_dtype, bprop_fn
 
     def get_parameters(self) -> list[Any]:

@@ -18,6 +18,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.dtype import DType
 from mycel.core import precision
 from mycel.core.tensor import Tensor
@@ -82,9 +83,7 @@ class Primitive:
 
     def recompute(self, mode: bool = True) -> Primitive:
         """Whether a gradient computes the result anew instead of keeping what the operation's derivative needs; the operation itself."""
-        if not isinstance(mode, bool):
-            raise TypeError(f"{self.name}: recompute takes a bool, not {type(mode).__name__}")
-        self.attrs["recompute"] = mode
+        self.attrs["recompute"] = arguments.flag(self.name, "the mode of recompute", mode)
         return self
 
     def set_stage(self, stage: int) -> Primitive:
@@ -93,8 +92,7 @@ class Primitive:
 
     def set_device(self, device_target: str) -> Primitive:
         """Name the device that the operation should run on, as `primitive_target`; every operation runs on the CPU. The operation itself."""
-        if device_target not in ("CPU", "GPU", "Ascend"):
-            raise ValueError(f"{self.name}: the device must be 'CPU', 'GPU' or 'Ascend', not {device_target!r}")
+        arguments.one_of(self.name, "the device", device_target, ("CPU", "GPU", "Ascend"))
         return self.add_prim_attr("primitive_target", device_target)
 
     def place(self, role: str, rank_id: int) -> None:
@@ -105,8 +103,7 @@ class Primitive:
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
         """Name how inputs and outputs are divided among devices, which has no effect on one; the operation itself."""
         for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
-            if strategy is not None and not isinstance(strategy, tuple):
-                raise TypeError(f"{self.name}: {name} must be a tuple, not {type(strategy).__name__}")
+            arguments.optional(self.name, name, strategy, tuple)
             self.attrs[name] = strategy
         return self
 

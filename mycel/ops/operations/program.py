@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base import object_types as O
 from mycel.core.tensor import Tensor, as_tensor
@@ -42,22 +43,19 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
     cast = _CASTS.get(input_y)
     if cast is None:
         raise ValueError(f"ScalarCast: makes numbers of types {', '.join(d.name for d in _CASTS)}, not of {input_y!r}")
-    if not isinstance(input_x, (bool, int, float, Tensor)):
-        raise TypeError(f"ScalarCast: takes a number, not a {type(input_x).__name__}")
+    arguments.instance("ScalarCast", "input_x", input_x, (bool, int, float, Tensor), "a number")
     return followed(cast, input_x)
 
 
 def scalar_to_tensor(input_x: Any, dtype: D.DType = D.float32) -> Tensor:
     """The operation `ScalarToTensor`."""
-    if not isinstance(input_x, (bool, int, float)):
-        raise TypeError(f"ScalarToTensor: takes a bool, int or float, not a {type(input_x).__name__}")
+    arguments.instance("ScalarToTensor", "input_x", input_x, (bool, int, float), "a bool, int or float")
     return as_tensor(input_x, dtype)
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
     """The operation `TupleToArray`."""
-    if not isinstance(input_x, tuple):
-        raise TypeError(f"TupleToArray: takes a tuple, not a {type(input_x).__name__}")
+    arguments.instance("TupleToArray", "input_x", input_x, tuple)
     if not input_x:
         raise ValueError("TupleToArray: the tuple has no members")
     kinds = {type(v) for v in input_x}
@@ -161,8 +159,7 @@ def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
     """The operation `DtypeToEnum`."""
     if dtype == O.string:
         return 12
-    if not isinstance(dtype, D.DType):
-        raise TypeError(f"{op_name}: {arg_name} must be an element type, not {dtype!r}")
+    arguments.instance(op_name, arg_name, dtype, D.DType, "an element type")
     return _ENUM[dtype.name]
 
 

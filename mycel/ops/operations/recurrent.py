@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager
@@ -137,8 +138,7 @@ def _dynamic_lstm(
 
 def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_input: Any = None, bias_hidden: Any = None, seq_length: Any = None, init_h: Any = None) -> tuple[Tensor, ...]:  # fmt: skip
     only(p, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
-    if p.gate_order not in ("rzh", "zrh"):
-        raise ValueError(f"DynamicGRUV2: gate_order must be 'rzh' or 'zrh', not {p.gate_order!r}")
+    arguments.one_of("DynamicGRUV2", "gate_order", p.gate_order, ("rzh", "zrh"))
     if seq_length is not None:
         raise ValueError("DynamicGRUV2: seq_length must be None; nn.GRU takes lengths")
     x, w_input, w_hidden, h = (floating(p.name, v) for v in (x, weight_input, weight_hidden, init_h))

@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base import arguments
+
 __all__ = [
     "AiCPURegOp",
     "AkgAscendRegOp",
@@ -74,8 +76,7 @@ class _Description:
     defaults: Info = {}
 
     def __init__(self, op_name: str) -> None:
-        if not isinstance(op_name, str):
-            raise ValueError(f"{type(self).__name__}: op_name must be a string, not {op_name!r}")
+        arguments.text(type(self).__name__, "op_name", op_name, error=ValueError)
         self._info: Info = {
             "op_name": op_name,
             "inputs": [],
@@ -124,8 +125,7 @@ class _Description:
 
     def fusion_type(self, fusion_type: str) -> Any:
         """Name the way in which the kernel may be fused."""
-        if not isinstance(fusion_type, str):
-            raise TypeError(f"{type(self).__name__}: fusion_type must be a string, not {fusion_type!r}")
+        arguments.text(type(self).__name__, "fusion_type", fusion_type)
         self._info["fusion_type"] = fusion_type
         return self
 
@@ -172,8 +172,7 @@ class CustomRegOp(_RegOp):
 
     def target(self, target: Optional[str] = None) -> CustomRegOp:
         """Name the device: "CPU", "GPU" or "Ascend"."""
-        if not isinstance(target, str):
-            raise TypeError(f"CustomRegOp: target must be a string, not {target!r}")
+        arguments.text("CustomRegOp", "target", target)
         self._info["target"] = target
         return self
 
@@ -345,8 +344,7 @@ def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
         parsed("custom_info_register", info)
 
     def attach(func: Callable[..., Any]) -> Callable[..., Any]:
-        if not callable(func):
-            raise TypeError(f"custom_info_register: decorates a function, not {type(func).__name__}")
+        arguments.function("custom_info_register", "what is decorated", func)
         setattr(func, "reg_info", reg_info)  # noqa: B010
         return func
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
@@ -342,8 +343,7 @@ class StridedSlice(
 def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
     value = operand("Split", x)
     size = value.shape[axis_of("Split", p.axis, value.ndim)]
-    if not isinstance(p.output_num, int) or p.output_num < 1:
-        raise ValueError(f"Split: output_num must be an int of at least 1, not {p.output_num!r:.80}")
+    arguments.integer("Split", "output_num", p.output_num, 1, flags=True, numpy=False, error=ValueError)
     if isinstance(size, int) and size % p.output_num:
         raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
     return array.split(value, size // p.output_num, p.axis)

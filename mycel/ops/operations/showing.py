@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import atomic_files as whole
 from mycel.base import dtype as D
 from mycel.core import eager
@@ -75,10 +76,8 @@ def _refuse(condition: Any, data: Sequence[Any], count: int) -> None:
 def _assert(p: Any, condition: Any, input_data: Any) -> None:
     if not isinstance(condition, (bool, Tensor)) or isinstance(condition, Tensor) and condition.dtype is not D.bool_:
         raise TypeError(f"Assert: the condition must be a bool or a tensor of bools, not {condition!r}")
-    if not isinstance(input_data, (tuple, list)):
-        raise TypeError(f"Assert: input_data must be a tuple or list, not a {type(input_data).__name__}")
-    if isinstance(p.summarize, bool) or not isinstance(p.summarize, int):
-        raise TypeError(f"Assert: summarize must be a whole number, not {p.summarize!r}")
+    arguments.sequence("Assert", "input_data", input_data)
+    arguments.integer("Assert", "summarize", p.summarize, numpy=False)
     deferred(_refuse, condition, tuple(input_data), p.summarize)
 
 
@@ -107,13 +106,8 @@ def _save(file: str, mode: str, x: Tensor) -> None:
 
 
 def _dump(p: Any, file: Any, input_x: Any) -> None:
-    _need_mode("TensorDump", "input_output", p.input_output)
+    arguments.one_of("TensorDump", "input_output", p.input_output, ("in", "out"))
     tensordump(file, input_x, p.input_output)
-
-
-def _need_mode(name: str, parameter: str, mode: Any) -> None:
-    if mode not in ("in", "out"):
-        raise ValueError(f"{name}: {parameter} must be 'in' or 'out', not {mode!r}")
 
 
 def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
@@ -128,15 +122,11 @@ def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
     ...     os.listdir(folder)[0].startswith("x_float32_")
     True
     """
-    if not isinstance(file_name, str):
-        raise TypeError(f"tensordump: file_name must be a string, not a {type(file_name).__name__}")
-    if not file_name:
-        raise ValueError("tensordump: file_name must not be empty")
-    _need_mode("tensordump", "mode", mode)
+    arguments.text("tensordump", "file_name", file_name, empty=False)
+    arguments.one_of("tensordump", "mode", mode, ("in", "out"))
     tensors = tensor if isinstance(tensor, (list, tuple)) else [tensor]
     for x in tensors:
-        if not isinstance(x, Tensor):
-            raise TypeError(f"tensordump: writes tensors, not a {type(x).__name__}")
+        arguments.instance("tensordump", "tensor", x, Tensor, "a Tensor or several")
     for x in tensors:
         deferred(_save, file_name, mode, x)
 
@@ -147,11 +137,9 @@ class TensorDump(Primitive, compute=_dump, input_output="out"):
 
 def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
     """The operation `DumpGradient`."""
-    if not isinstance(path, str) or not path:
-        raise ValueError(f"DumpGradient: path must be a string that is not empty, not {path!r}")
-    if not isinstance(x, Tensor):
-        raise TypeError(f"DumpGradient: takes a tensor, not a {type(x).__name__}")
-    _need_mode("DumpGradient", "input_output", input_output)
+    arguments.text("DumpGradient", "path", path, empty=False, error=ValueError)
+    arguments.instance("DumpGradient", "x", x, Tensor)
+    arguments.one_of("DumpGradient", "input_output", input_output, ("in", "out"))
 
     def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
         tensordump(path, cts[0], input_output)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -52,8 +53,7 @@ def _update(
             raise TypeError(f"{name}: takes {len(names)} inputs ({', '.join(names)}), not {len(values)}")
         given = dict(zip(names, values))
         for t in written:
-            if not isinstance(given[t], Tensor):
-                raise TypeError(f"{name}: {t} must be a Parameter or a Tensor, not {type(given[t]).__name__}")
+            arguments.instance(name, t, given[t], Tensor, "a Parameter or a Tensor")
         p_, g = given[parameter], given[gradient]
         if "indices" not in names and g.shape != p_.shape:
             raise ShapeError(f"{name}: {gradient} has shape {g.shape}, but {parameter} has {p_.shape}")

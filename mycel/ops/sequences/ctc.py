@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager
@@ -24,7 +25,6 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
-    one_of,
     operand,
     permuted,
     reshaped,
@@ -157,7 +157,7 @@ def ctc_loss(
     """
     name = "ctc_loss"
     x = floating(name, log_probs)
-    one_of(name, "reduction", reduction, ("mean", "sum", "none"))
+    arguments.one_of(name, "reduction", reduction, ("mean", "sum", "none"))
     if x.ndim != 3:
         raise ShapeError(f"{name}: log_probs must be (T, N, C), not {x._type}")
     steps, batch, classes = x.shape

@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -48,15 +49,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def need(name: str, word: str, value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name}: {word} must be a {kind.__name__}, not {type(value).__name__}")
-    return value
-
-
 def matrix(name: str, x: Any) -> CSRTensor:
     """A CSR tensor of two dimensions."""
-    found: CSRTensor = need(name, "the sparse operand", x, CSRTensor)
+    found = arguments.instance(name, "the sparse operand", x, CSRTensor)
     if found.ndim != 2:
         raise ShapeError(f"{name}: takes a CSRTensor of 2 dimensions, not of shape {found.shape}")
     return found
@@ -197,13 +192,13 @@ def csr_to_dense(csr_tensor: Any) -> Tensor:
     >>> ms.ops.csr_to_dense(ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 3))).tolist()
     [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    x: CSRTensor = need("csr_to_dense", "csr_tensor", csr_tensor, CSRTensor)
+    x = arguments.instance("csr_to_dense", "csr_tensor", csr_tensor, CSRTensor)
     return scatter_nd(_pairs(rows_of(x.indptr, x.values.shape[0]), x.indices, D.int64), x.values, x.shape)
 
 
 def _found(name: str, tensor: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, columns and values of what is not 0 in a matrix."""
-    x: Tensor = need(name, "tensor", tensor, Tensor)
+    x = arguments.instance(name, "tensor", tensor, Tensor)
     if x.ndim != 2:
         raise ShapeError(f"{name}: takes a tensor of 2 dimensions, not {x._type}")
     rows, columns = positions_in(cast(x, D.bool_))
@@ -241,7 +236,7 @@ def csr2coo(indptr: Any, nnz: Any) -> Tensor:
     >>> ms.ops.csr2coo(ms.Tensor([0, 2, 2, 3]), 3).tolist()
     [0, 0, 2]
     """
-    pointers = need("csr2coo", "indptr", indptr, Tensor)
+    pointers = arguments.instance("csr2coo", "indptr", indptr, Tensor)
     return cast(rows_of(cast_index("csr2coo", pointers), size_of("csr2coo", nnz)), pointers.dtype)
 
 
@@ -252,7 +247,7 @@ def coo2csr(row_indices: Any, height: Any) -> Tensor:
     >>> ms.ops.coo2csr(ms.Tensor([0, 0, 2]), 3).tolist()
     [0, 2, 2, 3]
     """
-    rows = need("coo2csr", "row_indices", row_indices, Tensor)
+    rows = arguments.instance("coo2csr", "row_indices", row_indices, Tensor)
     return pointers_of(cast_index("coo2csr", rows), size_of("coo2csr", height), rows.dtype)
 
 
@@ -405,8 +400,8 @@ def coo_add(x1: Any, x2: Any, thresh: Any) -> COOTensor:
     >>> ms.ops.coo_add(x, y, ms.Tensor(0.0)).values.tolist()
     [4.0, 6.0, 2.0]
     """
-    a: COOTensor = need("coo_add", "x1", x1, COOTensor)
-    b: COOTensor = need("coo_add", "x2", x2, COOTensor)
+    a = arguments.instance("coo_add", "x1", x1, COOTensor)
+    b = arguments.instance("coo_add", "x2", x2, COOTensor)
     check_shapes("coo_add", a, b)
     v, w = operands("coo_add", a.values, b.values)
     least = operand("coo_add", thresh)
@@ -427,8 +422,7 @@ def coo_add(x1: Any, x2: Any, thresh: Any) -> COOTensor:
 def coo_plus(x: COOTensor, other: Any, sign: int) -> Any:
     """x + other or x - other: a COO tensor for one, a tensor for a tensor."""
     word = "COOTensor " + ("+" if sign > 0 else "-")
-    if not isinstance(other, (Tensor, COOTensor)):
-        raise TypeError(f"{word}: takes a COOTensor or a Tensor, not {type(other).__name__}")
+    arguments.instance(word, "other", other, (Tensor, COOTensor), "a COOTensor or a Tensor")
     check_shapes(word, x, other)
     if isinstance(other, COOTensor):
         return coo_add(x, other if sign > 0 else -other, Tensor(0, x.dtype) if x.dtype.kind != "c" else Tensor(0.0))
@@ -447,8 +441,7 @@ def csr_add(a: Any, b: Any, alpha: Any, beta: Any) -> CSRTensor:
     x, y = matrix("csr_add", a), matrix("csr_add", b)
     check_shapes("csr_add", x, y)
     for word, factor in (("alpha", alpha), ("beta", beta)):
-        if not isinstance(factor, Tensor):
-            raise TypeError(f"csr_add: {word} must be a Tensor, not {type(factor).__name__}")
+        arguments.instance("csr_add", word, factor, Tensor)
         if factor.ndim and differ(factor.size, 1):
             raise ShapeError(f"csr_add: {word} must be a tensor of one element, not {factor._type}")
     v, w = operands("csr_add", x.values, y.values)
@@ -481,7 +474,7 @@ def csr_reduce_sum(csr_tensor: Any, axis: int) -> Tensor:
     >>> ms.ops.csr_reduce_sum(x, 1).tolist(), ms.ops.csr_reduce_sum(x, 0).tolist()
     ([[3.0], [5.0]], [[2.0, 6.0]])
     """
-    x: CSRTensor = need("csr_reduce_sum", "csr_tensor", csr_tensor, CSRTensor)
+    x = arguments.instance("csr_reduce_sum", "csr_tensor", csr_tensor, CSRTensor)
     where = axis_of("csr_reduce_sum", axis, x.ndim)
     if where > 1:
         raise ShapeError(f"csr_reduce_sum: axis must be 0 or 1, the rows or the columns, not {axis} of shape {x.shape}")
@@ -501,7 +494,7 @@ def coo_concat(sp_input: Any, concat_dim: int = 0) -> COOTensor:
     if not isinstance(sp_input, (tuple, list)) or len(sp_input) < 2:
         raise ValueError("coo_concat: takes a tuple or list of at least two COOTensors")
     parts: list[COOTensor] = [
-        COOTensor(*v) if isinstance(v, tuple) else need("coo_concat", "each of sp_input", v, COOTensor)
+        COOTensor(*v) if isinstance(v, tuple) else arguments.instance("coo_concat", "each of sp_input", v, COOTensor)
         for v in sp_input
     ]
     axis = axis_of("coo_concat", concat_dim, 2)

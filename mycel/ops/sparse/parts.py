@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.base.log import logger
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import cast_index, operand, operands, reshaped, run, wide
 from mycel.ops.indexed import tensor_scatter_add
-from mycel.ops.sparse.functions import check_shapes, need
+from mycel.ops.sparse.functions import check_shapes
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, RowTensor, differ
 from mycel.prims import index as I
 from mycel.prims import shape as S
@@ -81,7 +82,7 @@ def make_row_tensor(indices: Any, values: Any, dense_shape: Any) -> RowTensor:
 
 def _getter(name: str, kind: type, part: str) -> Callable[[Any], Any]:
     def call(x: Any) -> Any:
-        return getattr(need(name, "x", x, kind), part)
+        return getattr(arguments.instance(name, "x", x, kind), part)
 
     call.__name__ = call.__qualname__ = name
     sample = "ms.Tensor([[0.0, 2.0]]).to_csr()" if kind is CSRTensor else "ms.Tensor([[0.0, 2.0]]).to_coo()"
@@ -117,9 +118,8 @@ def row_tensor_add(x: Any, y: Any) -> Any:
     >>> ms.ops.row_tensor_add(x, ms.Tensor([[1.0, 1.0], [1.0, 1.0]])).tolist()
     [[1.0, 1.0], [2.0, 3.0]]
     """
-    a: RowTensor = need("row_tensor_add", "x", x, RowTensor)
-    if not isinstance(y, (RowTensor, Tensor)):
-        raise TypeError(f"row_tensor_add: y must be a RowTensor or a Tensor, not {type(y).__name__}")
+    a = arguments.instance("row_tensor_add", "x", x, RowTensor)
+    arguments.instance("row_tensor_add", "y", y, (RowTensor, Tensor))
     check_shapes("row_tensor_add", a, y)
     if isinstance(y, Tensor):
         values, dense = operands("row_tensor_add", a.values, y)

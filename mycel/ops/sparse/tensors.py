@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Optional
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
@@ -23,14 +24,8 @@ __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 INDEX_TYPES = (D.int16, D.int32, D.int64)
 
 
-def _part(name: str, word: str, value: Any) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name}: {word} must be a Tensor, not {type(value).__name__} ({value!r:.40})")
-    return value
-
-
 def _positions(name: str, word: str, value: Any, rank: int) -> Tensor:
-    found = _part(name, word, value)
+    found = arguments.instance(name, word, value, Tensor)
     if found.dtype not in INDEX_TYPES:
         raise TypeError(f"{name}: {word} must be int16, int32 or int64, not {found.dtype.name}; convert with .astype()")
     if found.ndim != rank:
@@ -39,8 +34,7 @@ def _positions(name: str, word: str, value: Any, rank: int) -> Tensor:
 
 
 def _sizes(name: str, shape: Any, least: int, most: Optional[int]) -> tuple[Any, ...]:
-    if not isinstance(shape, tuple):
-        raise TypeError(f"{name}: shape must be a tuple of ints, not {type(shape).__name__} ({shape!r:.40})")
+    arguments.instance(name, "shape", shape, tuple, "a tuple of ints")
     for d in shape:
         if isinstance(d, bool) or not isinstance(d, (int, Dim)):
             raise TypeError(f"{name}: shape must be a tuple of ints, but {shape} holds a {type(d).__name__}")
@@ -70,8 +64,7 @@ class Sparse:
         if given is None:
             return False
         name = type(self).__name__
-        if not isinstance(given, kind):
-            raise TypeError(f"{name}: {word} must be a {kind.__name__}, not {type(given).__name__}")
+        arguments.instance(name, word, given, kind)
         if any(o is not None for o in others):
             raise TypeError(f"{name}: give either {word} or the parts, not both")
         self._hold(**{name: getattr(given, name) for name in self._parts()})
@@ -143,7 +136,8 @@ class _Coordinates(Sparse):
 
     def _fill(self, indices: Any, values: Any, shape: Any, rank: Optional[int]) -> None:
         name = type(self).__name__
-        places, held = _positions(name, "indices", indices, 2), _part(name, "values", values)
+        places = _positions(name, "indices", indices, 2)
+        held = arguments.instance(name, "values", values, Tensor)
         sizes = _sizes(name, shape, rank or 1, rank)
         if held.ndim != 1:
             raise ShapeError(f"{name}: values must have 1 dimension, not shape {held.shape}")
@@ -286,7 +280,8 @@ class CSRTensor(Sparse):
         if self._become(csr_tensor, CSRTensor, "csr_tensor", (indptr, indices, values, shape)):
             return
         rows, columns = _positions("CSRTensor", "indptr", indptr, 1), _positions("CSRTensor", "indices", indices, 1)
-        held, sizes = _part("CSRTensor", "values", values), _sizes("CSRTensor", shape, 2, None)
+        held = arguments.instance("CSRTensor", "values", values, Tensor)
+        sizes = _sizes("CSRTensor", shape, 2, None)
         if held.ndim != len(sizes) - 1:
             raise ShapeError(
                 f"CSRTensor: values of shape {held.shape} must have one dimension less than shape {sizes}: one for the stored elements, "
@@ -386,7 +381,8 @@ class RowTensor(Sparse):
             self._fill(indices, values, shape)
 
     def _fill(self, indices: Any, values: Any, shape: Any) -> None:
-        rows, held = _positions("RowTensor", "indices", indices, 1), _part("RowTensor", "values", values)
+        rows = _positions("RowTensor", "indices", indices, 1)
+        held = arguments.instance("RowTensor", "values", values, Tensor)
         sizes = _sizes("RowTensor", shape, 1, None)
         fits = len(sizes) == held.ndim and all(not differ(a, b) for a, b in zip(sizes[1:], held.shape[1:]))
         if not fits or differ(rows.shape[0], held.shape[0]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -13,7 +14,7 @@ from mycel.ir.dims import Dim
 from mycel.ops import activation, elementwise, segments
 from mycel.ops._operands import cast_index, operand, operands, reshaped, run, shape_of, wide
 from mycel.ops.indexed import gather_nd
-from mycel.ops.sparse.functions import check_shapes, matrix, need, places_of, rows_of, summed
+from mycel.ops.sparse.functions import check_shapes, matrix, places_of, rows_of, summed
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
 from mycel.prims import index as I
 
@@ -53,7 +54,7 @@ def csr_mul(x: Any, y: Any) -> CSRTensor:
     >>> ms.ops.csr_mul(x, ms.Tensor([[3.0], [4.0]])).values.tolist()
     [6.0, 4.0]
     """
-    a: CSRTensor = need("csr_mul", "x", x, CSRTensor)
+    a = arguments.instance("csr_mul", "x", x, CSRTensor)
     v, w = operands("csr_mul", a.values, y)
     return a._with(v * _met("csr_mul", a, w))
 
@@ -66,7 +67,7 @@ def csr_div(x: Any, y: Any) -> CSRTensor:
     >>> ms.ops.csr_div(x, ms.Tensor([[4.0, 0.0], [0.0, 2.0]])).values.tolist()
     [0.5, 0.5]
     """
-    a: CSRTensor = need("csr_div", "x", x, CSRTensor)
+    a = arguments.instance("csr_div", "x", x, CSRTensor)
     v, w = operands("csr_div", a.values, y)
     return a._with(v / _met("csr_div", a, w))
 
@@ -121,7 +122,7 @@ def _valuewise(prefix: str, kind: type, function: Callable[..., Tensor]) -> Call
     name = f"{prefix}_{function.__name__}"
 
     def call(x: Any) -> Any:
-        return need(name, "x", x, kind)._with(function(x.values))
+        return arguments.instance(name, "x", x, kind)._with(function(x.values))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""`mycel.ops.{function.__name__}` of the stored values of a {kind.__name__}, at the same places.

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core import storage
 from mycel.core.tensor import Tensor
@@ -84,8 +85,7 @@ def _offload_file_path(self: Tensor) -> str:
 
 def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set whether a parameter is trained; the tensor itself. For other tensors, which functions say what is differentiated, it has no effect."""
-    if not isinstance(requires_grad, bool):
-        raise TypeError(f"requires_grad_: takes True or False, not {requires_grad!r}")
+    arguments.flag("requires_grad_", "requires_grad", requires_grad)
     if "requires_grad" in self.__dict__:
         setattr(self, "requires_grad", requires_grad)  # noqa: B010
     return self
@@ -93,8 +93,7 @@ def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def _set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
     """Mark the tensor as a constant argument; the tensor itself. Compiled functions treat it as any other."""
-    if not isinstance(const_arg, bool):
-        raise TypeError(f"set_const_arg: takes True or False, not {const_arg!r}")
+    arguments.flag("set_const_arg", "const_arg", const_arg)
     self.__dict__["_const_arg"] = const_arg
     return self
 

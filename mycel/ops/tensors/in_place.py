@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import number_of, operand
@@ -21,9 +22,7 @@ __all__ = [
 
 
 def _written(name: str, input: Any) -> Tensor:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}: writes into a tensor, not {type(input).__name__}")
-    return input
+    return arguments.instance(name, "input", input, Tensor, "a Tensor to write to")
 
 
 def zero_(input: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import indexing, views
@@ -49,7 +50,6 @@ from mycel.ops._operands import (
     operand,
     reshaped,
     run,
-    sequence_of,
     shape_of,
     size_of,
 )  # fmt: skip
@@ -383,8 +383,7 @@ def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any 
 
 def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
     """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of range."""
-    if mode not in ("clip", "wrap", "raise"):
-        raise ValueError(f"take: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
+    arguments.one_of("take", "mode", mode, ("clip", "wrap", "raise"))
     x = flat(self) if axis is None else self
     where = 0 if axis is None else axis_of("take", axis, self.ndim)
     index = operand("take", indices)
@@ -404,7 +403,9 @@ def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
 
 def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
     """At each place the element of the choice that the tensor's integer there names. `mode` is "clip", "wrap" or "raise"."""
-    members = array.unstack(choices) if isinstance(choices, Tensor) else sequence_of("choose", "choices", choices)
+    members = (
+        array.unstack(choices) if isinstance(choices, Tensor) else arguments.sequence("choose", "choices", choices)
+    )
     values = [operand("choose", c) for c in members]
     if not values:
         raise ValueError("choose: choices must hold at least one tensor")
@@ -424,9 +425,9 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     """A new tensor with values written (with `accumulate` added) at the places that index tensors, one for each leading axis, name."""
     if not accumulate:
         result = run(E.identity, self)
-        result[tuple(sequence_of("index_put", "indices", indices))] = values
+        result[tuple(arguments.sequence("index_put", "indices", indices))] = values
         return result
-    found = [cast_index("index_put", i) for i in sequence_of("index_put", "indices", indices)]
+    found = [cast_index("index_put", i) for i in arguments.sequence("index_put", "indices", indices)]
     shape = broadcast_shapes(*[i.shape for i in found])
     rows = array.stack([broadcast(i, shape) for i in found], -1)
     new = broadcast(operand("index_put", values, self.dtype), (*shape, *self.shape[len(found) :]))
@@ -435,7 +436,7 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 def _index(self: Tensor, indices: Any) -> Tensor:
     """The elements at the places that index tensors or masks, one for each leading axis, name; None takes a whole axis."""
-    return self[tuple(slice(None) if i is None else i for i in sequence_of("index", "indices", indices))]
+    return self[tuple(slice(None) if i is None else i for i in arguments.sequence("index", "indices", indices))]
 
 
 def _itemset(self: Tensor, *args: Any) -> Tensor:
@@ -542,10 +543,8 @@ def _kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     [2.0]
     """
     for name, value in (("k", k), ("dim", dim)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"kthvalue: {name} must be an int, not {value!r}")
-    if not isinstance(keepdim, bool):
-        raise TypeError(f"kthvalue: keepdim must be True or False, not {keepdim!r}")
+        arguments.integer("kthvalue", name, value, numpy=False)
+    arguments.flag("kthvalue", "keepdim", keepdim)
     return sorting.kthvalue(self, k, dim, keepdim)
 
 

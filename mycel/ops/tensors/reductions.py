@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
 from mycel.ops import activation, arrange, reduction, sorting
-from mycel.ops._operands import flag_of, flat, number_of
+from mycel.ops._operands import flat, number_of
 from mycel.ops.algebra import decompositions
 
 __all__: list[str] = []
@@ -34,7 +35,7 @@ def _keep(name: str, *given: Any) -> bool:
     chosen = [g for g in given if g is not UNSET]
     if len(chosen) > 1:
         raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
-    return flag_of(name, "keepdims", chosen[0]) if chosen else False
+    return arguments.flag(name, "keepdims", chosen[0], integers=True) if chosen else False
 
 
 @fused

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from mycel.base import arguments
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
 
@@ -31,8 +32,7 @@ class BackupAndRestore(Callback):
             raise ValueError(
                 f"BackupAndRestore: save_freq must be 'epoch' or a positive number of epochs, not {save_freq!r}"
             )
-        if not isinstance(delete_checkpoint, bool):
-            raise ValueError(f"BackupAndRestore: delete_checkpoint must be True or False, not {delete_checkpoint!r}")
+        arguments.flag("BackupAndRestore", "delete_checkpoint", delete_checkpoint, error=ValueError)
         self.save_freq = 1 if save_freq == "epoch" else save_freq
         self.delete_checkpoint = delete_checkpoint
         self.backup_dir = os.path.realpath(backup_dir)

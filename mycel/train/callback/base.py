@@ -21,6 +21,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 
 __all__ = ["Callback", "CallbackList", "CallbackParameters", "RunContext", "step_loss"]
@@ -53,8 +54,7 @@ class RunContext:
     """
 
     def __init__(self, original_args: dict[str, Any], later: Optional[Callable[..., None]] = None) -> None:
-        if not isinstance(original_args, dict):
-            raise TypeError(f"RunContext: original_args must be a dict, not {type(original_args).__name__}")
+        arguments.instance("RunContext", "original_args", original_args, dict)
         self._original_args = original_args
         self._stop_requested = False
         self._later = later
@@ -181,11 +181,10 @@ class CallbackList(Callback):
         elif isinstance(callbacks, Callback):
             callbacks = [callbacks]
         if not isinstance(callbacks, Iterable):
-            raise TypeError(f"callbacks must be a Callback or a list of them, not {type(callbacks).__name__}")
+            raise arguments.wrong_type("CallbackList", "callbacks", "a Callback or a list of them", callbacks)
         self.callbacks: list[Callback] = list(callbacks)
         for callback in self.callbacks:
-            if not isinstance(callback, Callback):
-                raise TypeError(f"callbacks must be Callback objects, not {callback!r}")
+            arguments.instance("CallbackList", "each of callbacks", callback, Callback)
         self._stack = contextlib.ExitStack()
         self._having: dict[tuple[str, ...], list[Callback]] = {}
 

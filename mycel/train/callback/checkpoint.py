@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
@@ -69,8 +70,7 @@ class CheckpointConfig:
                 raise ValueError(f"CheckpointConfig: {name} must be an integer from 0 on, not {value!r}")
         if not any(counts.values()):
             raise ValueError(f"CheckpointConfig: {', '.join(counts)} cannot all be 0 or None")
-        if saved_network is not None and not isinstance(saved_network, Cell):
-            raise TypeError(f"CheckpointConfig: saved_network must be a Cell, not {type(saved_network).__name__}")
+        arguments.optional("CheckpointConfig", "saved_network", saved_network, Cell)
         if remove_redundancy:
             raise Unsupported("CheckpointConfig: remove_redundancy is not supported; leave it out")
         if enc_key is not None:
@@ -88,10 +88,8 @@ class CheckpointConfig:
             ("exception_save", exception_save),
             ("crc_check", crc_check),
         ):
-            if not isinstance(flag, bool):
-                raise TypeError(f"CheckpointConfig: {name} must be a bool, not {type(flag).__name__}")
-        if format not in ("ckpt", "safetensors"):
-            raise ValueError(f"CheckpointConfig: format must be 'ckpt' or 'safetensors', not {format!r}")
+            arguments.flag("CheckpointConfig", name, flag)
+        arguments.one_of("CheckpointConfig", "format", format, ("ckpt", "safetensors"))
         self.save_checkpoint_steps = save_checkpoint_steps or None
         self.save_checkpoint_seconds = None if save_checkpoint_steps else save_checkpoint_seconds or None
         self.keep_checkpoint_max = keep_checkpoint_max or None
@@ -127,8 +125,7 @@ class CheckpointConfig:
 def _checked_info(info: Any) -> list[Any]:
     if info is None:
         return []
-    if not isinstance(info, list):
-        raise TypeError(f"CheckpointConfig: append_info must be a list, not {type(info).__name__}")
+    arguments.instance("CheckpointConfig", "append_info", info, list)
     for item in info:
         if isinstance(item, dict):
             for name, value in item.items():
@@ -164,8 +161,7 @@ class ModelCheckpoint(Callback):
             raise ValueError(
                 f"ModelCheckpoint: directory must be a path or a function that gives one, not {directory!r}"
             )
-        if config is not None and not isinstance(config, CheckpointConfig):
-            raise TypeError(f"ModelCheckpoint: config must be a CheckpointConfig, not {type(config).__name__}")
+        arguments.optional("ModelCheckpoint", "config", config, CheckpointConfig)
         self._given_prefix: str | Callable[[Any], str] = prefix
         self._given_directory = directory
         self._config = config or CheckpointConfig()

@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -31,16 +32,11 @@ class _Watcher(Callback):
     def __init__(self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str) -> None:
         super().__init__()
         name = type(self).__name__
-        if not isinstance(monitor, str):
-            raise TypeError(f"{name}: monitor must be a string, not {type(monitor).__name__}")
-        if mode not in ("auto", "min", "max"):
-            raise ValueError(f"{name}: mode must be 'auto', 'min' or 'max', not {mode!r}")
-        if not isinstance(patience, int) or isinstance(patience, bool) or patience < 0:
-            raise ValueError(f"{name}: patience must be an integer from 0 on, not {patience!r}")
-        if not isinstance(min_delta, (int, float)):
-            raise TypeError(f"{name}: min_delta must be a number, not {type(min_delta).__name__}")
-        if not isinstance(verbose, bool):
-            raise TypeError(f"{name}: verbose must be a bool, not {type(verbose).__name__}")
+        arguments.text(name, "monitor", monitor)
+        arguments.one_of(name, "mode", mode, ("auto", "min", "max"))
+        arguments.integer(name, "patience", patience, 0, numpy=False, error=ValueError)
+        arguments.instance(name, "min_delta", min_delta, (int, float), "a number")
+        arguments.flag(name, "verbose", verbose)
         self.monitor = monitor
         self.min_delta = abs(min_delta)
         self.patience = patience
@@ -103,12 +99,8 @@ class EarlyStopping(_Watcher):
         restore_best_weights: bool = False,
     ) -> None:
         super().__init__(monitor, min_delta, patience, verbose, mode)
-        if baseline is not None and not isinstance(baseline, (int, float)):
-            raise TypeError(f"EarlyStopping: baseline must be a number, not {type(baseline).__name__}")
-        if not isinstance(restore_best_weights, bool):
-            raise TypeError(
-                f"EarlyStopping: restore_best_weights must be a bool, not {type(restore_best_weights).__name__}"
-            )
+        arguments.optional("EarlyStopping", "baseline", baseline, (int, float), "a number")
+        arguments.flag("EarlyStopping", "restore_best_weights", restore_best_weights)
         self.baseline = baseline
         self.restore_best_weights = restore_best_weights
         self.stopped_epoch = 0

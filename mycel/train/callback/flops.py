@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.compiled.explain import explain
 from mycel.engines.reports import work
 from mycel.engines.select import engine
@@ -83,13 +84,9 @@ class FlopsUtilizationCollector(Callback):
         self, data_size: int, computility: float = 1, full_flops: bool = True, enable_ma_collector: bool = False
     ) -> None:
         super().__init__()
-        if not isinstance(data_size, int) or isinstance(data_size, bool):
-            raise TypeError(f"FlopsUtilizationCollector: data_size must be an integer, not {type(data_size).__name__}")
-        if data_size < 1:
-            raise ValueError(f"FlopsUtilizationCollector: data_size must be positive, not {data_size}")
+        arguments.integer("FlopsUtilizationCollector", "data_size", data_size, 1, numpy=False)
         for name, flag in (("full_flops", full_flops), ("enable_ma_collector", enable_ma_collector)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"FlopsUtilizationCollector: {name} must be a bool, not {type(flag).__name__}")
+            arguments.flag("FlopsUtilizationCollector", name, flag)
         if not isinstance(computility, (int, float)) or isinstance(computility, bool) or computility <= 0:
             raise ValueError(f"FlopsUtilizationCollector: computility must be a positive number, not {computility!r}")
         self.data_size = data_size

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.base import atomic_files as whole
 from mycel.common.seed import get_seed
 from mycel.core.tensor import Tensor
@@ -39,8 +40,7 @@ _MARGIN = 0.2
 
 def checked_options(owner: str, given: Any) -> dict[str, Any]:
     """What `collect_landscape` asks for, with the defaults; TypeError and ValueError for what it cannot be."""
-    if not isinstance(given, dict):
-        raise TypeError(f"{owner}: collect_landscape must be a dict, not {type(given).__name__}")
+    arguments.instance(owner, "collect_landscape", given, dict)
     whole: dict[str, Any] = {
         "landscape_size": 40,
         "unit": "step",
@@ -54,14 +54,12 @@ def checked_options(owner: str, given: Any) -> dict[str, Any]:
     whole.update(given)
     for name, low, high in (("landscape_size", 3, 256), ("num_samples", 1, None)):
         value = whole[name]
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{owner}: {name} must be an integer, not {value!r}")
+        arguments.integer(owner, name, value, numpy=False)
         if value < low or (high is not None and value > high):
             raise ValueError(
                 f"{owner}: {name} must be at least {low}{f' and at most {high}' if high else ''}, not {value}"
             )
-    if whole["unit"] not in ("epoch", "step"):
-        raise ValueError(f"{owner}: unit must be 'epoch' or 'step', not {whole['unit']!r}")
+    arguments.one_of(owner, "unit", whole["unit"], ("epoch", "step"))
     kinds = whole["create_landscape"]
     if not isinstance(kinds, dict) or not all(
         k in ("train", "result") and isinstance(v, bool) for k, v in kinds.items()
@@ -123,8 +121,7 @@ class SummaryLandscape:
     """
 
     def __init__(self, summary_dir: Any) -> None:
-        if not isinstance(summary_dir, (str, os.PathLike)):
-            raise TypeError(f"SummaryLandscape: summary_dir must be a path, not {type(summary_dir).__name__}")
+        arguments.path("SummaryLandscape", "summary_dir", summary_dir)
         self._dir = os.path.realpath(summary_dir)
         self._folder = os.path.join(self._dir, "ckpt_dir")
 

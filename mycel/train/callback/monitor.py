@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.train.callback.base import HOOKS, Callback, RunContext, step_loss
 
@@ -48,8 +49,7 @@ class LossMonitor(Callback):
 
     def __init__(self, per_print_times: int = 1) -> None:
         super().__init__()
-        if not isinstance(per_print_times, int) or isinstance(per_print_times, bool) or per_print_times < 0:
-            raise ValueError(f"LossMonitor: per_print_times must be an integer from 0 on, not {per_print_times!r}")
+        arguments.integer("LossMonitor", "per_print_times", per_print_times, 0, numpy=False, error=ValueError)
         self._per_print_times = per_print_times
         self._last_print_time = 0
 
@@ -106,8 +106,7 @@ class TimeMonitor(Callback):
         super().__init__()
         if data_size is not None and (not isinstance(data_size, int) or data_size < 1):
             raise ValueError(f"TimeMonitor: data_size must be a positive integer, not {data_size!r}")
-        if not isinstance(data_time, bool):
-            raise TypeError(f"TimeMonitor: data_time must be a bool, not {type(data_time).__name__}")
+        arguments.flag("TimeMonitor", "data_time", data_time)
         self.data_size = data_size
         self.data_time = data_time
         self._epoch = _Clock()
@@ -243,7 +242,7 @@ class LambdaCallback(Callback):
         given = locals()
         for hook in HOOKS:
             function = given[hook]
-            if function is not None and not callable(function):
-                raise TypeError(f"LambdaCallback: {hook} must be a function of the run context, not {function!r}")
+            if function is not None:
+                arguments.function("LambdaCallback", hook, function, "a function of the run context or None")
             if function is not None:
                 setattr(self, hook, function)

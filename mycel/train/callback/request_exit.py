@@ -8,6 +8,7 @@ import signal
 from types import FrameType
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.log import logger
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.serialization import save_checkpoint
@@ -34,8 +35,7 @@ class OnRequestExit(Callback):
     ) -> None:
         super().__init__()
         for name, flag in (("save_ckpt", save_ckpt), ("save_mindir", save_mindir)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"OnRequestExit: {name} must be a bool, not {type(flag).__name__}")
+            arguments.flag("OnRequestExit", name, flag)
         if not isinstance(file_name, str) or not file_name or "/" in file_name:
             raise ValueError(f"OnRequestExit: file_name must be a name without '/', not {file_name!r}")
         if sig in (signal.SIGINT, getattr(signal, "SIGKILL", None)) or sig not in signal.valid_signals():

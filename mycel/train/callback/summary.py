@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
@@ -56,10 +57,8 @@ class SummaryCollector(Callback):
         for name, value in (("collect_freq", collect_freq), ("collect_tensor_freq", collect_tensor_freq)):
             if value is None and name == "collect_tensor_freq":
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"SummaryCollector: {name} must be a positive integer, not {value!r}")
-        if not isinstance(keep_default_action, bool):
-            raise TypeError(f"SummaryCollector: keep_default_action must be True or False, not {keep_default_action!r}")
+            arguments.integer("SummaryCollector", name, value, 1, numpy=False, error=ValueError)
+        arguments.flag("SummaryCollector", "keep_default_action", keep_default_action)
         chosen = dict(collect_specified_data or {})
         landscape = chosen.pop("collect_landscape", None)
         self._landscape = LandscapeKeeper(summary_dir, landscape) if landscape else None

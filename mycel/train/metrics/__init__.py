@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mycel.base import arguments
 from mycel.train.metrics.base import EvaluationBase as EvaluationBase
 from mycel.train.metrics.base import Metric as Metric
 from mycel.train.metrics.base import rearrange_inputs as rearrange_inputs
@@ -84,7 +85,7 @@ def get_metrics(metrics: Any) -> dict[str, Metric]:
     elif isinstance(metrics, (set, frozenset, list, tuple)):
         made = {name: get_metric_fn(name) if isinstance(name, str) else name for name in metrics}
     else:
-        raise TypeError(f"metrics must be a set of names or a dict of metrics, not {type(metrics).__name__}")
+        raise arguments.wrong_type("get_metrics", "metrics", "a set of names or a dict of metrics", metrics)
     for name, metric in made.items():
         if not isinstance(name, str) or not isinstance(metric, Metric):
             raise TypeError(f"metrics[{name!r}] must be a Metric or the name of one, not {type(metric).__name__}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.train.metrics.base import EvaluationBase, Metric, rearrange_inputs
 
 __all__ = [
@@ -72,10 +73,7 @@ class TopKCategoricalAccuracy(Metric):
 
     def __init__(self, k: int) -> None:
         super().__init__()
-        if not isinstance(k, int) or isinstance(k, bool):
-            raise TypeError(f"{type(self).__name__}: k must be an integer, not {type(k).__name__}")
-        if k < 1:
-            raise ValueError(f"{type(self).__name__}: k must be at least 1, not {k}")
+        arguments.integer(type(self).__name__, "k", k, 1, numpy=False)
         self.k = k
         self.clear()
 
@@ -202,8 +200,7 @@ class Fbeta(_Counts):
 
     def __init__(self, beta: float) -> None:
         super().__init__("classification")
-        if not isinstance(beta, (int, float)):
-            raise TypeError(f"Fbeta: beta must be a number, not {type(beta).__name__}")
+        arguments.instance("Fbeta", "beta", beta, (int, float), "a number")
         if not 0 < beta < 1e150:
             raise ValueError(f"Fbeta: beta must be greater than 0 and below 1e150, not {beta}")
         self.beta = beta

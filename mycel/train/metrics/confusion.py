@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["ConfusionMatrix"]
@@ -26,12 +27,9 @@ class ConfusionMatrix(Metric):
 
     def __init__(self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5) -> None:
         super().__init__()
-        if not isinstance(num_classes, int) or isinstance(num_classes, bool) or num_classes < 1:
-            raise ValueError(f"ConfusionMatrix: num_classes must be a positive integer, not {num_classes!r}")
-        if normalize not in _NORMS:
-            raise ValueError(f"ConfusionMatrix: normalize must be one of {', '.join(_NORMS)}, not {normalize!r}")
-        if not isinstance(threshold, float):
-            raise TypeError(f"ConfusionMatrix: threshold must be a float, not {type(threshold).__name__}")
+        arguments.integer("ConfusionMatrix", "num_classes", num_classes, 1, numpy=False, error=ValueError)
+        arguments.one_of("ConfusionMatrix", "normalize", normalize, _NORMS)
+        arguments.instance("ConfusionMatrix", "threshold", threshold, float)
         if num_classes > 1 << 16:
             raise ValueError(f"ConfusionMatrix: a matrix of {num_classes} classes does not fit in memory")
         self.num_classes = num_classes

@@ -11,6 +11,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.train.metrics.base import Metric, as_array, rearrange_inputs
 
 __all__ = ["ROC", "auc"]
@@ -104,8 +105,7 @@ def auc(x: Any, y: Any, reorder: bool = False) -> Any:
     >>> float(auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0])))
     0.75
     """
-    if not isinstance(reorder, bool):
-        raise TypeError(f"auc: reorder must be True or False, not {reorder!r}")
+    arguments.flag("auc", "reorder", reorder)
     a, b = as_array(x), as_array(y)
     if a.ndim != 1 or b.ndim != 1 or a.size != b.size or a.size < 2:
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["ConfusionMatrixMetric"]
@@ -90,14 +91,9 @@ class ConfusionMatrixMetric(Metric):
     ) -> None:
         super().__init__()
         for title, value in (("skip_channel", skip_channel), ("calculation_method", calculation_method)):
-            if not isinstance(value, bool):
-                raise TypeError(f"ConfusionMatrixMetric: {title} must be True or False, not {value!r}")
-        if not isinstance(metric_name, str):
-            raise TypeError(f"ConfusionMatrixMetric: metric_name must be a string, not {metric_name!r}")
-        if decrease not in _DECREASES:
-            raise ValueError(
-                f"ConfusionMatrixMetric: decrease must be one of {', '.join(_DECREASES)}, not {decrease!r}"
-            )
+            arguments.flag("ConfusionMatrixMetric", title, value)
+        arguments.text("ConfusionMatrixMetric", "metric_name", metric_name)
+        arguments.one_of("ConfusionMatrixMetric", "decrease", decrease, _DECREASES)
         found = _BY_NAME.get(metric_name.strip().lower().replace(" ", "_"))
         if found is None:
             raise NotImplementedError(

@@ -7,6 +7,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.train.metrics.base import Metric, as_array, rearrange_inputs
 
@@ -28,12 +29,9 @@ class CosineSimilarity(Metric):
 
     def __init__(self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True) -> None:
         super().__init__()
-        if similarity not in ("cosine", "dot"):
-            raise ValueError(f"CosineSimilarity: similarity must be 'cosine' or 'dot', not {similarity!r}")
-        if reduction not in ("none", "sum", "mean"):
-            raise ValueError(f"CosineSimilarity: reduction must be 'none', 'sum' or 'mean', not {reduction!r}")
-        if not isinstance(zero_diagonal, bool):
-            raise TypeError(f"CosineSimilarity: zero_diagonal must be True or False, not {zero_diagonal!r}")
+        arguments.one_of("CosineSimilarity", "similarity", similarity, ("cosine", "dot"))
+        arguments.one_of("CosineSimilarity", "reduction", reduction, ("none", "sum", "mean"))
+        arguments.flag("CosineSimilarity", "zero_diagonal", zero_diagonal)
         self.similarity, self.reduction, self.zero_diagonal = similarity, reduction, zero_diagonal
         self.clear()
 
@@ -121,17 +119,14 @@ class OcclusionSensitivity(Metric):
 
     def __init__(self, pad_val: float = 0.0, margin: Any = 2, n_batch: int = 128, b_box: Any = None) -> None:
         super().__init__()
-        if not isinstance(pad_val, float):
-            raise TypeError(f"OcclusionSensitivity: pad_val must be a float, not {pad_val!r}")
+        arguments.instance("OcclusionSensitivity", "pad_val", pad_val, float)
         margins = margin if isinstance(margin, (list, tuple)) else [margin]
         if not margins or not all(isinstance(m, int) and not isinstance(m, bool) and m >= 0 for m in margins):
             raise ValueError(
                 f"OcclusionSensitivity: margin must be an integer from 0 on, or a list of them, not {margin!r}"
             )
-        if not isinstance(n_batch, int) or isinstance(n_batch, bool) or n_batch < 1:
-            raise ValueError(f"OcclusionSensitivity: n_batch must be a positive integer, not {n_batch!r}")
-        if b_box is not None and not isinstance(b_box, (list, tuple)):
-            raise TypeError(f"OcclusionSensitivity: b_box must be a list or None, not {b_box!r}")
+        arguments.integer("OcclusionSensitivity", "n_batch", n_batch, 1, numpy=False, error=ValueError)
+        arguments.optional("OcclusionSensitivity", "b_box", b_box, (list, tuple), "a list")
         self.pad_val, self.margin, self.n_batch, self.b_box = pad_val, margin, n_batch, b_box
         self.clear()
 

@@ -12,6 +12,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["HausdorffDistance", "MeanSurfaceDistance", "RootMeanSquareDistance"]
@@ -25,10 +26,7 @@ class _SurfaceMetric(Metric):
 
     def __init__(self, distance_metric: str) -> None:
         super().__init__()
-        if distance_metric not in _KINDS:
-            raise ValueError(
-                f"{type(self).__name__}: distance_metric must be one of {', '.join(_KINDS)}, not {distance_metric!r}"
-            )
+        arguments.one_of(type(self).__name__, "distance_metric", distance_metric, _KINDS)
         self.distance_metric = distance_metric
         self.clear()
 
@@ -100,13 +98,11 @@ class HausdorffDistance(_SurfaceMetric):
         crop: bool = True,
     ) -> None:
         super().__init__(distance_metric)
-        if percentile is not None and not isinstance(percentile, float):
-            raise TypeError(f"HausdorffDistance: percentile must be a float or None, not {percentile!r}")
+        arguments.optional("HausdorffDistance", "percentile", percentile, float)
         if percentile is not None and not 0 <= percentile <= 100:
             raise ValueError(f"HausdorffDistance: percentile must be from 0 to 100, not {percentile}")
         for name, value in (("directed", directed), ("crop", crop)):
-            if not isinstance(value, bool):
-                raise TypeError(f"HausdorffDistance: {name} must be True or False, not {value!r}")
+            arguments.flag("HausdorffDistance", name, value)
         self.percentile, self.directed, self.crop = percentile, directed, crop
 
     def eval(self) -> float:
@@ -135,8 +131,7 @@ class MeanSurfaceDistance(_SurfaceMetric):
 
     def __init__(self, symmetric: bool = False, distance_metric: str = "euclidean") -> None:
         super().__init__(distance_metric)
-        if not isinstance(symmetric, bool):
-            raise TypeError(f"{type(self).__name__}: symmetric must be True or False, not {symmetric!r}")
+        arguments.flag(type(self).__name__, "symmetric", symmetric)
         self.symmetric = symmetric
 
     def eval(self) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.train.metrics.base import Metric, rearrange_inputs
 
 __all__ = ["BleuScore", "Perplexity"]
@@ -26,12 +27,10 @@ class BleuScore(Metric):
 
     def __init__(self, n_gram: int = 4, smooth: bool = False) -> None:
         super().__init__()
-        if not isinstance(n_gram, int) or isinstance(n_gram, bool):
-            raise TypeError(f"BleuScore: n_gram must be an integer, not {n_gram!r}")
+        arguments.integer("BleuScore", "n_gram", n_gram, numpy=False)
         if not 1 <= n_gram <= 4:
             raise ValueError(f"BleuScore: n_gram must be from 1 to 4, not {n_gram}")
-        if not isinstance(smooth, bool):
-            raise TypeError(f"BleuScore: smooth must be True or False, not {smooth!r}")
+        arguments.flag("BleuScore", "smooth", smooth)
         self.n_gram, self.smooth = n_gram, smooth
         self.clear()
 

@@ -11,6 +11,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.ops.summaries import Collected
@@ -60,8 +61,7 @@ class SummaryRecord:
             not isinstance(max_file_size, int) or isinstance(max_file_size, bool) or max_file_size <= 0
         ):
             raise ValueError(f"SummaryRecord: max_file_size must be a positive integer or None, not {max_file_size!r}")
-        if not isinstance(raise_exception, bool):
-            raise TypeError(f"SummaryRecord: raise_exception must be True or False, not {raise_exception!r}")
+        arguments.flag("SummaryRecord", "raise_exception", raise_exception)
         if export_options is not None:
             raise Unsupported("SummaryRecord: export_options is not supported; write arrays with numpy.save")
         self._dir = os.path.realpath(log_dir)
@@ -83,8 +83,7 @@ class SummaryRecord:
 
     def set_mode(self, mode: str) -> None:
         """Say whether "train" or "eval" is under way; ValueError for other words."""
-        if mode not in ("train", "eval"):
-            raise ValueError(f"SummaryRecord.set_mode: mode must be 'train' or 'eval', not {mode!r}")
+        arguments.one_of("SummaryRecord.set_mode", "mode", mode, ("train", "eval"))
         self._mode = mode
 
     def add_value(self, plugin: str, name: str, value: Any) -> None:
@@ -93,10 +92,8 @@ class SummaryRecord:
         `plugin` is "scalar" (one number), "tensor" (any), "histogram" (numbers) or "image": [N, C, H, W] with 1 or 3 channels, of which the first picture is shown; floats
         from 0 to 1, or integers from 0 to 255. Raises ValueError for others and for shapes that do not fit.
         """
-        if plugin not in _PLUGINS:
-            raise ValueError(f"SummaryRecord.add_value: plugin must be one of {', '.join(_PLUGINS)}, not {plugin!r}")
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"SummaryRecord.add_value: name must be a string that is not empty, not {name!r}")
+        arguments.one_of("SummaryRecord.add_value", "plugin", plugin, _PLUGINS)
+        arguments.text("SummaryRecord.add_value", "name", name, empty=False, error=ValueError)
         array = as_array(value)
         if plugin == "scalar":
             if array.size != 1:
@@ -117,8 +114,7 @@ class SummaryRecord:
 
         `plugin_filter`, called with the name of a plugin, says which are written; the others are dropped. `train_network` has no effect.
         """
-        if not isinstance(step, int) or isinstance(step, bool):
-            raise TypeError(f"SummaryRecord.record: step must be an integer, not {step!r}")
+        arguments.integer("SummaryRecord.record", "step", step, numpy=False)
         if self._file is None:
             raise RuntimeError("SummaryRecord.record: the file is closed; make a new SummaryRecord")
         for plugin, name, value in self._collected.take():

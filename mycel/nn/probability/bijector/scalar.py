@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.nn.probability.bijector.base import Bijector
 
@@ -144,8 +145,7 @@ class Invert(Bijector):
     """
 
     def __init__(self, bijector: Bijector, name: str = "") -> None:
-        if not isinstance(bijector, Bijector):
-            raise TypeError(f"Invert: the bijector must be a Bijector, not {type(bijector).__name__}")
+        arguments.instance("Invert", "the bijector", bijector, Bijector)
         super().__init__(
             bijector.is_constant_jacobian, bijector.is_injective, name or f"Invert{bijector.name}", bijector.dtype,
             {"bijector": bijector},

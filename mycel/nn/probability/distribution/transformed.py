@@ -6,6 +6,7 @@ import math
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
 from mycel.nn.probability.bijector import Bijector, Exp, GumbelCDF, Invert
@@ -43,8 +44,7 @@ class TransformedDistribution(Distribution):
         name: str = "transformed_distribution",
     ) -> None:
         for what, value, kind in (("bijector", bijector, Bijector), ("distribution", distribution, Distribution)):
-            if not isinstance(value, kind):
-                raise TypeError(f"{name}: {what} must be a {kind.__name__}, not {type(value).__name__}")
+            arguments.instance(name, what, value, kind)
         super().__init__(seed, distribution.dtype, name, {"bijector": bijector, "distribution": distribution})
         self.bijector, self.distribution = bijector, distribution
         if seed:
