@@ -14,7 +14,7 @@ from mycel.core.eager import apply
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import recompute
-from mycel.ops import arrange, indexed, reduction, sorting
+from mycel.ops import indexed, properties, reduction, sorting
 from mycel.ops._operands import (
     broadcast,
     cast_index,
@@ -277,4 +277,4 @@ def move_to(input: Any, to: str = "CPU", blocking: bool = True) -> Tensor:
         raise TypeError(f"move_to: blocking must be a bool, not {type(blocking).__name__}")
     if not isinstance(input, (Tensor, list, tuple)):
         raise TypeError(f"move_to: takes a tensor, a list or a tuple, not {type(input).__name__}")
-    return arrange.deepcopy(operand("move_to", input))
+    return properties.deepcopy(operand("move_to", input))
