@@ -126,8 +126,8 @@ _RUNTIME = (
 )  # fmt: skip
 _OTHERS = {
     "mycel.train.mindir": "load_mindir save_mindir",
-    "mycel.train.distributed_checkpoints": "load_segmented_checkpoints rank_list_for_transform transform_checkpoint_by_rank "
-    "transform_checkpoints unified_safetensors",
+    "mycel.train.distributed_checkpoints": "rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints",
+    "mycel.train.unified_checkpoints": "load_segmented_checkpoints unified_safetensors",
     "mycel.train.strategies": "merge_pipeline_strategys",
     "mycel.devices.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",

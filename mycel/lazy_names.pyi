@@ -180,11 +180,11 @@ from mycel.train import rearrange_inputs as rearrange_inputs
 from mycel.train import restore_group_info_list as restore_group_info_list
 from mycel.train import safetensors_to_ckpt as safetensors_to_ckpt
 from mycel.train import save_checkpoint as save_checkpoint
-from mycel.train.distributed_checkpoints import load_segmented_checkpoints as load_segmented_checkpoints
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_transform
 from mycel.train.distributed_checkpoints import transform_checkpoint_by_rank as transform_checkpoint_by_rank
 from mycel.train.distributed_checkpoints import transform_checkpoints as transform_checkpoints
-from mycel.train.distributed_checkpoints import unified_safetensors as unified_safetensors
 from mycel.train.mindir import load_mindir as load_mindir
 from mycel.train.mindir import save_mindir as save_mindir
 from mycel.train.strategies import merge_pipeline_strategys as merge_pipeline_strategys
+from mycel.train.unified_checkpoints import load_segmented_checkpoints as load_segmented_checkpoints
+from mycel.train.unified_checkpoints import unified_safetensors as unified_safetensors

@@ -11,7 +11,7 @@ from mycel.ir.dims import evaluate
 from mycel.ir.graph import Graph, Node
 from mycel.ir.places import annotate, excerpt, spelled
 from mycel.ir.types import TensorType
-from mycel.prims.index import out_of_range
+from mycel.prims.index_bounds import out_of_range
 
 __all__ = ["index_out_of_range", "name_index_error", "no_memory", "note_host_step", "out_of_memory", "readable", "told"]
 

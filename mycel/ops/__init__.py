@@ -29,13 +29,12 @@ from mycel.ops.array import (
     unstack as unstack, view_as as view_as, vsplit as vsplit, vstack as vstack,
 )
 from mycel.ops.arrange import (
-    block_diag as block_diag, cast as cast, deepcopy as deepcopy, diag as diag, diag_embed as diag_embed,
-    diagonal as diagonal, dtype as dtype, dyn_shape as dyn_shape, flip as flip, fliplr as fliplr, flipud as flipud,
-    identity as identity, is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
-    meshgrid as meshgrid, narrow as narrow, numel as numel, pad as pad, rank as rank,
-    repeat_elements as repeat_elements, repeat_interleave as repeat_interleave, reverse as reverse, roll as roll,
-    rot90 as rot90, shape as shape, size as size, slice as slice, strided_slice as strided_slice,
-    tensor_slice as tensor_slice, tile as tile, tril as tril, triu as triu, type_as as type_as,
+    block_diag as block_diag, diag as diag, diag_embed as diag_embed, diagonal as diagonal, flip as flip, fliplr as fliplr, flipud as flipud, meshgrid as meshgrid, narrow as narrow, pad as pad, repeat_elements as repeat_elements,
+    repeat_interleave as repeat_interleave, reverse as reverse, roll as roll, rot90 as rot90, slice as slice,
+    strided_slice as strided_slice, tensor_slice as tensor_slice, tile as tile, tril as tril, triu as triu,
+)
+from mycel.ops.properties import (
+    cast as cast, deepcopy as deepcopy, dtype as dtype, dyn_shape as dyn_shape, identity as identity, is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero, numel as numel, rank as rank, shape as shape, size as size, type_as as type_as,
 )
 from mycel.ops.complex_numbers import (
     angle as angle, conj as conj, imag as imag, polar as polar, real as real, view_as_real as view_as_real,

@@ -1,4 +1,4 @@
-"""Repeats, rolls, flips, slices, padding, diagonals and triangles, and what a tensor says of itself.
+"""Repeats, rolls, flips, slices, padding, diagonals and triangles.
 
 Every function is a movement of elements, or a choice by position (`iota` compared), and so differentiable and good for symbolic sizes.
 """
@@ -12,7 +12,6 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base import dtype as D
-from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
 from mycel.core import views
 from mycel.core.tensor import Tensor
@@ -35,153 +34,34 @@ from mycel.ops._operands import (
     sizes_of,
     take_slice,
 )
-from mycel.ops.array import concat, moveaxis, ravel, stack
+from mycel.ops.array import concat, moveaxis, ravel
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 
 __all__ = [
-    "block_diag", "cast", "deepcopy", "diag", "diag_embed", "diagonal", "dtype", "dyn_shape", "flip", "fliplr", "flipud",
-    "identity", "is_complex", "is_floating_point", "is_nonzero", "meshgrid", "narrow", "numel", "pad", 
-    "rank", "repeat_elements", "repeat_interleave", "reverse", "roll", "rot90", "shape", "size", "slice", "strided_slice",
-    "tensor_slice", "tile", "tril", "triu", "type_as",
-]  # fmt: skip
-
-
-def cast(input: Any, dtype: Any) -> Tensor:
-    """The same values in another element type: to integers by truncation, to booleans by x != 0. TypeError for no type.
-
-    >>> import mycel as ms
-    >>> ms.ops.cast(ms.Tensor([1.7, 0.0]), ms.int32).tolist()
-    [1, 0]
-    """
-    if dtype is None:
-        raise TypeError("cast: needs a data type, not None")
-    x, kind = operand("cast", input), D.from_any(dtype)
-    return x if x.dtype is kind else run(E.cast, x, dtype=kind)
-
-
-def type_as(input: Any, other: Tensor) -> Tensor:
-    """`input` in the element type of `other`.
-
-    >>> import mycel as ms
-    >>> ms.ops.type_as(ms.Tensor([1.5]), ms.Tensor([1])).dtype
-    mindspore.int64
-    """
-    return cast(input, operand("type_as", other).dtype)
-
-
-def identity(x: Any) -> Any:
-    """The argument itself.
-
-    >>> import mycel as ms
-    >>> ms.ops.identity(3)
-    3
-    """
-    return x
-
-
-def deepcopy(input_x: Any) -> Tensor:
-    """A tensor of its own with the same values.
-
-    >>> import mycel as ms
-    >>> ms.ops.deepcopy(ms.Tensor([1, 2])).tolist()
-    [1, 2]
-    """
-    return run(E.identity, operand("deepcopy", input_x))
-
-
-def shape(input_x: Any) -> tuple[Any, ...]:
-    """The sizes of the dimensions as a tuple.
-
-    >>> import mycel as ms
-    >>> ms.ops.shape(ms.ops.ones((2, 3)))
-    (2, 3)
-    """
-    return operand("shape", input_x).shape
-
-
-def dyn_shape(input_x: Any) -> Tensor:
-    """The sizes of the dimensions as an int64 tensor.
-
-    >>> import mycel as ms
-    >>> ms.ops.dyn_shape(ms.ops.ones((2, 3))).tolist()
-    [2, 3]
-    """
-    sizes = operand("dyn_shape", input_x).shape
-    if builtins.all(isinstance(d, int) for d in sizes):
-        return Tensor(list(sizes), D.int64)
-    return stack([operand("dyn_shape", d, D.int64) for d in sizes])
-
-
-def size(input_x: Any) -> Any:
-    """The number of elements.
-
-    >>> import mycel as ms
-    >>> ms.ops.size(ms.ops.ones((2, 3)))
-    6
-    """
-    return operand("size", input_x).size
-
-
-def numel(input: Any) -> Any:
-    """The number of elements.
-
-    >>> import mycel as ms
-    >>> ms.ops.numel(ms.ops.ones((2, 3)))
-    6
-    """
-    return operand("numel", input).size
-
-
-def rank(input_x: Any) -> int:
-    """The number of dimensions.
-
-    >>> import mycel as ms
-    >>> ms.ops.rank(ms.ops.ones((2, 3)))
-    2
-    """
-    return operand("rank", input_x).ndim
-
-
-def dtype(x: Tensor) -> DType:
-    """The element type.
-
-    >>> import mycel as ms
-    >>> ms.ops.dtype(ms.ops.ones(1))
-    mindspore.float32
-    """
-    return operand("dtype", x).dtype
-
-
-def is_floating_point(input: Tensor) -> bool:
-    """Whether the element type is floating.
-
-    >>> import mycel as ms
-    >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
-    True
-    """
-    return operand("is_floating_point", input).dtype.is_floating
-
-
-def is_complex(input: Tensor) -> bool:
-    """Whether the element type is complex.
-
-    >>> import mycel as ms
-    >>> ms.ops.is_complex(ms.Tensor([1.0]))
-    False
-    """
-    return operand("is_complex", input).dtype.is_complex
-
-
-def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element is not 0; ValueError for more elements. It needs the value.
-
-    >>> import mycel as ms
-    >>> ms.ops.is_nonzero(ms.Tensor([2.0]))
-    True
-    """
-    return bool(input)
+    "block_diag",
+    "diag",
+    "diag_embed",
+    "diagonal",
+    "flip",
+    "fliplr",
+    "flipud",
+    "meshgrid",
+    "narrow",
+    "pad",
+    "repeat_elements",
+    "repeat_interleave",
+    "reverse",
+    "roll",
+    "rot90",
+    "slice",
+    "strided_slice",
+    "tensor_slice",
+    "tile",
+    "tril",
+    "triu",
+]
 
 
 def tile(input: Any, dims: Any) -> Tensor:

@@ -43,6 +43,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
+from mycel.prims.index_bounds import out_of_range
 
 __all__ = [
     "argwhere", "embedding", "gather", "gather_d", "gather_elements", "gather_nd", "index_add", "index_fill", "index_select",
@@ -536,7 +537,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     place: Any = size_of("select_scatter", index)
     size: Any = x.shape[where]
     if not -size <= place < size:
-        raise I.out_of_range("select_scatter", place, where, size)
+        raise out_of_range("select_scatter", place, where, size)
     place = place % size
     return slice_scatter(x, reshaped(part, (*x.shape[:where], 1, *x.shape[where + 1 :])), axis, place, place + 1)
 

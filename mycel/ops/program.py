@@ -15,7 +15,7 @@ from mycel.core import eager
 from mycel.core.tensor import Tensor
 from mycel.derivatives import vjp
 from mycel.ir.dims import Dim
-from mycel.ops import arrange
+from mycel.ops import properties
 from mycel.ops._operands import sizes_of
 from mycel.ops.containers import followed
 from mycel.prims.base import broadcast_shapes
@@ -141,7 +141,7 @@ def shape_(x: Tensor) -> tuple[Any, ...]:
     >>> ms.ops.shape_(ms.Tensor([[1.0, 2.0]]))
     (1, 2)
     """
-    return arrange.shape(x)
+    return properties.shape(x)
 
 
 def broadcast_gradient_args(*args: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

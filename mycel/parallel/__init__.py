@@ -9,8 +9,6 @@ from mycel.parallel.layout import Layout as Layout
 from mycel.parallel.layout import parameter_broadcast as parameter_broadcast
 from mycel.parallel.layout import shard as shard
 from mycel.parallel.layout import sync_pipeline_shared_parameters as sync_pipeline_shared_parameters
-from mycel.train.distributed_checkpoints import load_distributed_checkpoint as load_distributed_checkpoint
-from mycel.train.distributed_checkpoints import load_segmented_checkpoints as load_segmented_checkpoints
 from mycel.train.distributed_checkpoints import merge_sliced_parameter as merge_sliced_parameter
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_convert
 from mycel.train.distributed_checkpoints import rank_list_for_transform as rank_list_for_transform
@@ -18,10 +16,12 @@ from mycel.train.distributed_checkpoints import transform_checkpoint_by_rank as 
 from mycel.train.distributed_checkpoints import transform_checkpoint_by_rank as transform_checkpoint_by_rank
 from mycel.train.distributed_checkpoints import transform_checkpoints as convert_checkpoints
 from mycel.train.distributed_checkpoints import transform_checkpoints as transform_checkpoints
-from mycel.train.distributed_checkpoints import unified_safetensors as unified_safetensors
 from mycel.train.strategies import build_searched_strategy as build_searched_strategy
 from mycel.train.strategies import merge_pipeline_strategys as merge_pipeline_strategys
 from mycel.train.strategies import restore_group_info_list as restore_group_info_list
+from mycel.train.unified_checkpoints import load_distributed_checkpoint as load_distributed_checkpoint
+from mycel.train.unified_checkpoints import load_segmented_checkpoints as load_segmented_checkpoints
+from mycel.train.unified_checkpoints import unified_safetensors as unified_safetensors
 
 __all__ = [
     "Layout", "build_searched_strategy", "convert_checkpoint_by_rank", "convert_checkpoints", "get_algo_parameters", "load_distributed_checkpoint", "load_segmented_checkpoints", "merge_pipeline_strategys", "merge_sliced_parameter", "parameter_broadcast",

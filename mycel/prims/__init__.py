@@ -20,6 +20,7 @@ from mycel.prims import (
     recursion,
     reduce,
     shape,
+    spectral,
     window,
 )
 from mycel.prims.base import REGISTRY, Primitive
@@ -46,5 +47,6 @@ __all__ = [
     "recursion",
     "reduce",
     "shape",
+    "spectral",
     "window",
 ]

@@ -30,7 +30,7 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base.dtype import bool_, int32, int64
-from mycel.base.errors import IndexRangeError, ShapeError
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
@@ -38,11 +38,12 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
+from mycel.prims.index_bounds import BOUNDS, inside, may_be_outside, wrapped
 
-__all__ = ["BOUNDS", "checked", "gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along"]
+__all__ = ["checked", "gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along"]
+
 
 Shape = tuple[DimLike, ...]
-BOUNDS = ("wrap", "front", "drop")
 MODES = ("set", "add", "mul", "max", "min")
 _WRITE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -61,29 +62,6 @@ def _need_mode(name: str, mode: str, x: TensorType) -> None:
 
 def _same_shape(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and not any(_differs(p, q) for p, q in zip(a, b))
-
-
-def out_of_range(name: str, index: int, axis: int, size: int, bounds: str = "wrap") -> IndexRangeError:
-    """The error for an index along an axis."""
-    mend = f"use one in [{0 if bounds == 'front' else -size}, {size})" if size else "the axis has no elements"
-    return IndexRangeError(f"{name}: index {index} is out of range for axis {axis} of size {size}; {mend}")
-
-
-def _inside(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
-    """Indices counted from the front, and whether each is in range; IndexRangeError for those that must be and are not."""
-    front = indices
-    if bounds != "front" and indices.dtype.kind == "i":
-        front = np.where(indices < 0, indices.astype(np.int64) + size, indices)
-    valid = (front >= 0) & (front < size)
-    if bounds != "drop" and not valid.all():
-        raise out_of_range(name, int(indices[~valid].flat[0]), axis, size, bounds)
-    return front, valid
-
-
-def _wrapped(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
-    """Indices counted from the front and made safe to read with, and whether each was in range."""
-    front, valid = _inside(name, indices, axis, size, bounds)
-    return np.where(valid, front, 0), valid
 
 
 def _write_at(x: Any, where: Any, updates: Any, mode: str) -> Any:
@@ -175,7 +153,7 @@ def _scatter_nd_infer(
 
 
 def _nd_position(name: str, x: Any, indices: Any, bounds: str) -> tuple[tuple[Any, ...], Any]:
-    pairs = [_wrapped(name, indices[..., i], i, x.shape[i], bounds) for i in range(indices.shape[-1])]
+    pairs = [wrapped(name, indices[..., i], i, x.shape[i], bounds) for i in range(indices.shape[-1])]
     return tuple(p for p, _ in pairs), np.logical_and.reduce([v for _, v in pairs])
 
 
@@ -266,7 +244,7 @@ def _take_add_infer(
 
 
 def _take_reference(x: Any, indices: Any, *, axis: int, bounds: str = "wrap") -> Any:
-    where, valid = _wrapped("take", indices, axis, x.shape[axis], bounds)
+    where, valid = wrapped("take", indices, axis, x.shape[axis], bounds)
     shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
     if x.shape[axis] == 0:
         return np.zeros(shape, x.dtype)
@@ -275,7 +253,7 @@ def _take_reference(x: Any, indices: Any, *, axis: int, bounds: str = "wrap") ->
 
 
 def _take_add_reference(ct: Any, indices: Any, *, axis: int, size: int, bounds: str = "wrap") -> Any:
-    where, valid = _wrapped("take_add", indices, axis, size, bounds)
+    where, valid = wrapped("take_add", indices, axis, size, bounds)
     rest = ct.shape[:axis] + ct.shape[axis + indices.ndim :]
     rows = np.moveaxis(ct, range(axis, axis + indices.ndim), range(indices.ndim))
     total = _write_at(np.zeros((size, *rest), ct.dtype), (where[valid],), rows[valid], "add")
@@ -391,14 +369,14 @@ def _put_along_infer(
 
 
 def _take_along_reference(x: Any, indices: Any, *, axis: int, bounds: str = "wrap") -> Any:
-    where, valid = _wrapped("take_along", indices, axis, x.shape[axis], bounds)
+    where, valid = wrapped("take_along", indices, axis, x.shape[axis], bounds)
     if x.shape[axis] == 0:
         return np.zeros(indices.shape, x.dtype)
     return np.where(valid, np.take_along_axis(x, where, axis), np.zeros((), x.dtype)).astype(x.dtype)
 
 
 def _put_along_reference(x: Any, indices: Any, updates: Any, *, axis: int, mode: str, bounds: str = "wrap") -> Any:
-    where, valid = _wrapped("put_along", indices, axis, x.shape[axis], bounds)
+    where, valid = wrapped("put_along", indices, axis, x.shape[axis], bounds)
     position = [g[valid] for g in np.indices(indices.shape)]
     position[axis] = where[valid]
     return _write_at(x, tuple(position), updates[valid], mode)
@@ -451,13 +429,8 @@ def _checked_infer(indices: TensorType, *, axis: int, size: DimLike, bounds: str
 
 
 def _checked_reference(indices: Any, *, axis: int, size: int, bounds: str = "wrap") -> Any:
-    _inside("checked", indices, axis, size, bounds)
+    inside("checked", indices, axis, size, bounds)
     return indices
-
-
-def _traps(node: Node) -> bool:
-    """Whether an index out of range is an error."""
-    return bool(node.params.get("bounds", "wrap") != "drop")
 
 
 checked: Primitive = register(
@@ -473,7 +446,7 @@ checked: Primitive = register(
             Sample(((0,),), {"axis": 0, "size": 0}),
         ),
         dtypes=("int32", "int64", "uint8"),
-        traps=_traps,
+        traps=may_be_outside,
         doc="The indices themselves; an error where one of them is out of range for an axis of `size`.",
     )
 )
@@ -494,7 +467,7 @@ gather_nd: Primitive = register(
         ),
         dtypes=_ANY,
         linear=True,
-        traps=_traps,
+        traps=may_be_outside,
         doc="x[indices[..., 0], ..., indices[..., k - 1]]: each index row names a place in the first k axes.",
     )
 )
@@ -513,7 +486,7 @@ scatter_nd: Primitive = register(
         dtypes=E.NUMBERS,
         linear=True,
         rounding=Rounding.IN_PLACE,
-        traps=_traps,
+        traps=may_be_outside,
         doc="x with updates set, added, multiplied or compared in at the places that gather_nd would read.",
     )
 )
@@ -534,7 +507,7 @@ take: Primitive = register(
         ),
         dtypes=_ANY,
         linear=True,
-        traps=_traps,
+        traps=may_be_outside,
         doc="The parts of x that indices name along an axis; the axes of the indices take its place.",
     )
 )
@@ -555,7 +528,7 @@ take_add: Primitive = register(
         dtypes=E.NUMBERS,
         linear=True,
         rounding=Rounding.IN_PLACE,
-        traps=_traps,
+        traps=may_be_outside,
         doc="Zeros of `size` along an axis, with each part of ct added where its index says: the transpose of take.",
     )
 )
@@ -574,7 +547,7 @@ take_along: Primitive = register(
         ),
         dtypes=_ANY,
         linear=True,
-        traps=_traps,
+        traps=may_be_outside,
         doc="Along an axis, each row of x read at the positions in the same row of indices.",
     )
 )
@@ -598,7 +571,7 @@ put_along: Primitive = register(
         dtypes=E.NUMBERS,
         linear=True,
         rounding=Rounding.IN_PLACE,
-        traps=_traps,
+        traps=may_be_outside,
         doc="Along an axis, each row of updates written into the same row of x at the positions in indices.",
     )
 )

@@ -19,6 +19,7 @@ from mycel.ops.arrange import block_diag as _block_diag
 from mycel.ops.reduction import vector_norm
 from mycel.prims import decompositions as L
 from mycel.prims import elementwise as E
+from mycel.prims import spectral
 
 __all__ = [
     "Cholesky", "Eigh", "LU", "SolveTriangular", "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "lstsq", "lu", "lu_factor",
@@ -155,7 +156,7 @@ def eigh(
         else:
             x = matmul(M.adjoint_of(factor), matmul(x, factor))
         lower = True
-    values, vectors = run(L.eigh, x, lower=bool(lower))
+    values, vectors = run(spectral.eigh, x, lower=bool(lower))
     if factor is not None:
         vectors = matmul(factor, vectors) if type == 3 else M.triangular(factor, vectors, True, "C")
     if eigvals is not None:
@@ -267,7 +268,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tu
     arguments.one_of("lstsq", "driver", driver, (None, "gelsd", "gelss"))
     a, b = M.matrices("lstsq", A, square=False), floating("lstsq", B)
     columns = _columns(b)
-    values = run(L.svd, a, full=False, vectors=False)
+    values = run(spectral.svd, a, full=False, vectors=False)
     digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
     limit = float(rcond) if rcond is not None else digits * max(a.shape)
     x = matmul(M.pinv(a, rtol=limit), cast(columns, a.dtype))

@@ -26,7 +26,6 @@ from mycel.train.convert import safetensors_to_ckpt as safetensors_to_ckpt
 from mycel.train.dataset_helper import DatasetHelper as DatasetHelper
 from mycel.train.dataset_helper import connect_network_with_dataset as connect_network_with_dataset
 from mycel.train.distributed_checkpoints import get_ckpt_path_with_strategy as get_ckpt_path_with_strategy
-from mycel.train.distributed_checkpoints import load_distributed_checkpoint as load_distributed_checkpoint
 from mycel.train.distributed_checkpoints import merge_sliced_parameter as merge_sliced_parameter
 from mycel.train.metrics import F1 as F1
 from mycel.train.metrics import MAE as MAE
@@ -71,3 +70,4 @@ from mycel.train.sinking import data_sink as data_sink
 from mycel.train.strategies import build_searched_strategy as build_searched_strategy
 from mycel.train.strategies import restore_group_info_list as restore_group_info_list
 from mycel.train.summary import SummaryRecord as SummaryRecord
+from mycel.train.unified_checkpoints import load_distributed_checkpoint as load_distributed_checkpoint

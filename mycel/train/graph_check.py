@@ -32,7 +32,7 @@ from mycel.ir.verify import verify
 from mycel.prims.base import GET_ITEM, Literal, Primitive
 from mycel.prims.control import call, while_loop
 from mycel.prims.custom import Rule, custom, kept_call
-from mycel.prims.index import BOUNDS
+from mycel.prims.index_bounds import BOUNDS
 from mycel.prims.loop_gradient import while_grad
 from mycel.prims.positions import positions
 from mycel.prims.recompute import recompute

@@ -12,6 +12,7 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel.ops._operands import run
 from mycel.prims import decompositions as D
+from mycel.prims import spectral
 
 RANDOM = np.random.default_rng(0)
 
@@ -72,11 +73,13 @@ def test_cholesky(complex_: bool) -> None:
 @BOTH
 def test_eigh(complex_: bool) -> None:
     a = positive(complex_)
-    w, v = (t.asnumpy() for t in run(D.eigh, Tensor(a), lower=True))
+    w, v = (t.asnumpy() for t in run(spectral.eigh, Tensor(a), lower=True))
     np.testing.assert_allclose(a @ v, v * w[..., None, :], rtol=1e-10, atol=1e-10)
     # Vectors are known up to a factor of length 1: their squared moduli are functions.
     check(
-        lambda x: weighted(run(D.eigh, x, lower=True)[0], ops.abs(run(D.eigh, x, lower=True)[1]).square()),
+        lambda x: weighted(
+            run(spectral.eigh, x, lower=True)[0], ops.abs(run(spectral.eigh, x, lower=True)[1]).square()
+        ),
         a,
         hermitian=True,
     )
@@ -85,9 +88,9 @@ def test_eigh(complex_: bool) -> None:
 @BOTH
 def test_eig(complex_: bool) -> None:
     a = matrices(2, 3, 3, complex_=complex_)
-    w, v = (t.asnumpy() for t in run(D.eig, Tensor(a)))
+    w, v = (t.asnumpy() for t in run(spectral.eig, Tensor(a)))
     np.testing.assert_allclose(a @ v, v * w[..., None, :], rtol=1e-10, atol=1e-10)
-    check(lambda x: weighted(ops.abs(run(D.eig, x)[0]), ops.abs(run(D.eig, x)[1]).square()), a)
+    check(lambda x: weighted(ops.abs(run(spectral.eig, x)[0]), ops.abs(run(spectral.eig, x)[1]).square()), a)
 
 
 @BOTH
@@ -120,12 +123,12 @@ def test_qr(shape: tuple[int, int], complex_: bool) -> None:
 @SHAPES
 def test_svd(shape: tuple[int, int], complex_: bool) -> None:
     a = matrices(2, *shape, complex_=complex_)
-    u, s, vh = (t.asnumpy() for t in run(D.svd, Tensor(a), full=False, vectors=True))
+    u, s, vh = (t.asnumpy() for t in run(spectral.svd, Tensor(a), full=False, vectors=True))
     np.testing.assert_allclose((u * s[..., None, :]) @ vh, a, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(run(D.svd, Tensor(a), full=False, vectors=False).asnumpy(), s, rtol=1e-10)
-    check(lambda x: weighted(run(D.svd, x, full=False, vectors=False)), a)
+    np.testing.assert_allclose(run(spectral.svd, Tensor(a), full=False, vectors=False).asnumpy(), s, rtol=1e-10)
+    check(lambda x: weighted(run(spectral.svd, x, full=False, vectors=False)), a)
     if not complex_:
-        check(lambda x: weighted(*[o.square() for o in run(D.svd, x, full=False, vectors=True)]), a)
+        check(lambda x: weighted(*[o.square() for o in run(spectral.svd, x, full=False, vectors=True)]), a)
 
 
 @BOTH

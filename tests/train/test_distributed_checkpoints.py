@@ -9,7 +9,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel.base.wire import WireError, field, fields
-from mycel.train import distributed_checkpoints
+from mycel.train import unified_checkpoints
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt, write_safetensors
 from mycel.train.strategies import Dims, ParallelLayouts, layouts_of, write_strategy
 
@@ -226,7 +226,7 @@ def test_segmented_checkpoints_go_into_a_network(tmp_path):
 
 @pytest.mark.parametrize("redundant", [True, False])
 def test_safetensors_are_unified_and_distributed(tmp_path, redundant, monkeypatch):
-    monkeypatch.setattr(distributed_checkpoints, "_PART", 10000)
+    monkeypatch.setattr(unified_checkpoints, "_PART", 10000)
     merged, strategy, full, stages = pipeline(tmp_path)
     full["emb"] = np.random.default_rng(4).normal(size=(256, 32)).astype(np.float32)
     save(tmp_path / "in", strategy, full, stages, "safetensors", step=np.array(7, np.int32))

@@ -18,124 +18,30 @@ from mycel import ops
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.common.markers import jit_class as jit_class
-from mycel.core import eager
 from mycel.core.parameter import Parameter as Parameter
 from mycel.core.tensor import Tensor as Tensor
 from mycel.core.tensor import cast
+from mycel.experimental.optim.lr_base import LRScheduler as LRScheduler
+from mycel.experimental.optim.lr_base import Rates, at, called, optimizer_of, scalar_one, state_of, store_rates
 from mycel.experimental.optim.optimizer import Optimizer as Optimizer
 from mycel.nn.state import store
 
 __all__ = [
-    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
-    "MultiplicativeLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
-]  # fmt: skip
-
-Rates = list[Tensor]
-
-
-def _optimizer(name: str, optimizer: Any) -> Optimizer:
-    what = "one of mycel.experimental.optim or mycel.mint.optim"
-    return arguments.instance(name, "optimizer", optimizer, Optimizer, what)
-
-
-def _called(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function of the user's gives; the compiler follows it into a graph."""
-    context = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
-        return context.invoke(function, args, {})
-    return function(*args)
-
-
-def _state(name: str, value: Any, kind: Any = np.float32) -> Parameter:
-    return Parameter(Tensor(kind(value)), name=name, requires_grad=False)
-
-
-def _store_rates(holders: Sequence[Parameter], values: Sequence[Any]) -> None:
-    if len(values) != len(holders):
-        raise ValueError(f"get_lr gave {len(values)} rates for {len(holders)} parameter groups")
-    for holder, value in zip(holders, values):
-        store(holder, value if isinstance(value, Tensor) else Tensor(np.float32(value)))
-
-
-class LRScheduler:
-    """Base of schedulers; a subclass defines ``get_lr()``, which returns a list of one rate for each group, from ``self.last_epoch`` and ``self._last_lr``.
-
-    Making a scheduler takes its first step, after which `last_epoch` is 0. With `last_epoch` not -1 training goes on: the groups must have "initial_lr".
-    Raises TypeError for what is no optimizer with groups, KeyError for a group without "initial_lr".
-
-    >>> import mycel as ms
-    >>> class Half(ms.experimental.optim.lr_scheduler.LRScheduler):
-    ...     def get_lr(self):
-    ...         return [lr * 0.5 for lr in self._last_lr]
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = Half(optimizer); scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.25
-    """
-
-    def __init__(self, optimizer: Any, last_epoch: int = -1) -> None:
-        name = type(self).__name__
-        self.optimizer = _optimizer(name, optimizer)
-        arguments.integer(name, "last_epoch", last_epoch, at_least=-1)
-        for number, group in enumerate(self.optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"].asnumpy().item())
-            elif "initial_lr" not in group:
-                raise KeyError(f"{name}: parameter group {number} has no 'initial_lr', from which to go on")
-        self.base_lrs = [Tensor(np.float32(group["initial_lr"])) for group in self.optimizer.param_groups]
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-        self.groups_num = len(self._last_lr)
-        self.last_epoch = _state(f"last_epoch_{name}", last_epoch)
-        self.step()
-
-    def get_lr(self) -> Any:
-        """The rates of the groups at `last_epoch`; schedulers define it."""
-        raise NotImplementedError(f"{type(self).__name__} must define get_lr()")
-
-    def get_last_lr(self) -> Rates:
-        """The rates of the groups as the last step left them."""
-        return [lr + 0.0 for lr in self._last_lr]
-
-    def step(self, epoch: Any = None) -> None:
-        """Go on by one step, or to `epoch`, and set the rates."""
-        if epoch is None:
-            store(self.last_epoch, self.last_epoch + 1)
-            values = _called(self.get_lr)
-        else:
-            store(self.last_epoch, epoch if isinstance(epoch, Tensor) else Tensor(np.float32(epoch)))
-            values = self._rates_at_epoch()
-        _store_rates(self._last_lr, values)
-
-    def _rates_at_epoch(self) -> Any:
-        closed = getattr(self, "_get_closed_form_lr", None)
-        return _called(self.get_lr if closed is None else closed)
-
-    def _epoch(self) -> Tensor:
-        return cast(self.last_epoch, D.float64)
-
-    def _scaled(self, factor: Tensor) -> Rates:
-        return [lr * factor for lr in self._last_lr]
-
-    def _from_base(self, factor: Tensor) -> Rates:
-        return [lr * factor for lr in self.base_lrs]
-
-    def _proposed(self, enters: Tensor, active: Tensor) -> Any:
-        """The rates of one more step where `active`, of the step to 0 where `enters`; nothing is counted elsewhere."""
-        before = self.last_epoch + 0.0
-        store(self.last_epoch, ops.where(enters, ops.zeros_like(before), before + 1))
-        values = _called(self.get_lr)
-        if hasattr(self, "_get_closed_form_lr"):
-            values = [ops.where(enters, a, b) for a, b in zip(self._rates_at_epoch(), values)]
-        store(self.last_epoch, ops.where(active, self.last_epoch, before))
-        return values
-
-
-def _one() -> Tensor:
-    return Tensor(np.float64(1))
-
-
-def _at(condition: Tensor, value: Any, otherwise: Any = 1.0) -> Tensor:
-    one = _one()
-    return ops.where(condition, one * value, one * otherwise)
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]
 
 
 class StepLR(LRScheduler):
@@ -155,7 +61,7 @@ class StepLR(LRScheduler):
     def get_lr(self) -> Rates:
         """The rates of the groups at `last_epoch`."""
         epoch = self._epoch()
-        return self._scaled(_at(ops.logical_and(epoch > 0, epoch % self.step_size == 0), self.gamma))
+        return self._scaled(at(ops.logical_and(epoch > 0, epoch % self.step_size == 0), self.gamma))
 
     def _get_closed_form_lr(self) -> Rates:
         return self._from_base(self.gamma ** ops.floor(self._epoch() / self.step_size))
@@ -178,15 +84,15 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> Rates:
         """The rates of the groups at `last_epoch`."""
-        epoch, factor = self._epoch(), _one()
+        epoch, factor = self._epoch(), scalar_one()
         for milestone, count in self.milestones.items():
-            factor = factor * _at(epoch == milestone, self.gamma**count)
+            factor = factor * at(epoch == milestone, self.gamma**count)
         return self._scaled(factor)
 
     def _get_closed_form_lr(self) -> Rates:
-        epoch, factor = self._epoch(), _one()
+        epoch, factor = self._epoch(), scalar_one()
         for milestone, count in self.milestones.items():
-            factor = factor * _at(epoch >= milestone, self.gamma**count)
+            factor = factor * at(epoch >= milestone, self.gamma**count)
         return self._from_base(factor)
 
 
@@ -207,10 +113,10 @@ class ConstantLR(LRScheduler):
     def get_lr(self) -> Rates:
         """The rates of the groups at `last_epoch`."""
         epoch = self._epoch()
-        return self._scaled(_at(epoch == 0, self.factor, _at(epoch == self.total_iters, 1 / self.factor)))
+        return self._scaled(at(epoch == 0, self.factor, at(epoch == self.total_iters, 1 / self.factor)))
 
     def _get_closed_form_lr(self) -> Rates:
-        return self._from_base(_at(self._epoch() < self.total_iters, self.factor))
+        return self._from_base(at(self._epoch() < self.total_iters, self.factor))
 
 
 class LinearLR(LRScheduler):
@@ -239,12 +145,12 @@ class LinearLR(LRScheduler):
         """The rates of the groups at `last_epoch`."""
         epoch, way = self._epoch(), self.end_factor - self.start_factor
         # Past the end, where the factor before may be 0, nothing is divided.
-        inside = ops.minimum(epoch, _one() * self.total_iters)
+        inside = ops.minimum(epoch, scalar_one() * self.total_iters)
         later = 1 + way / (self.total_iters * self.start_factor + (inside - 1) * way)
-        return self._scaled(_at(epoch == 0, self.start_factor, _at(epoch > self.total_iters, 1.0, later)))
+        return self._scaled(at(epoch == 0, self.start_factor, at(epoch > self.total_iters, 1.0, later)))
 
     def _get_closed_form_lr(self) -> Rates:
-        done = ops.minimum(self._epoch(), _one() * self.total_iters) / self.total_iters
+        done = ops.minimum(self._epoch(), scalar_one() * self.total_iters) / self.total_iters
         return self._from_base(self.start_factor + (self.end_factor - self.start_factor) * done)
 
 
@@ -263,7 +169,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> Rates:
         """The rates of the groups at `last_epoch`."""
-        return self._scaled(_at(self._epoch() > 0, self.gamma))
+        return self._scaled(at(self._epoch() > 0, self.gamma))
 
     def _get_closed_form_lr(self) -> Rates:
         return self._from_base(self.gamma ** self._epoch())
@@ -286,12 +192,12 @@ class PolynomialLR(LRScheduler):
     def get_lr(self) -> Rates:
         """The rates of the groups at `last_epoch`."""
         epoch, total = self._epoch(), self.total_iters
-        inside = ops.minimum(epoch, _one() * total)
+        inside = ops.minimum(epoch, scalar_one() * total)
         factor = ((total - inside) / (total - inside + 1)) ** self.power
-        return self._scaled(_at(ops.logical_or(epoch == 0, epoch > total), 1.0, factor))
+        return self._scaled(at(ops.logical_or(epoch == 0, epoch > total), 1.0, factor))
 
     def _get_closed_form_lr(self) -> Rates:
-        done = ops.minimum(self._epoch(), _one() * self.total_iters) / self.total_iters
+        done = ops.minimum(self._epoch(), scalar_one() * self.total_iters) / self.total_iters
         return self._from_base((1 - done) ** self.power)
 
 
@@ -315,7 +221,7 @@ class CosineAnnealingLR(LRScheduler):
         start = epoch == 0
         turns = (epoch - 1 - total) % (2 * total) == 0
         angle = math.pi / total
-        before = ops.where(turns, _one(), 1 + ops.cos(angle * (epoch - 1)))
+        before = ops.where(turns, scalar_one(), 1 + ops.cos(angle * (epoch - 1)))
         factor = (1 + ops.cos(angle * epoch)) / before
         rise = (1 - math.cos(angle)) / 2
         return [
@@ -353,8 +259,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             grown = epoch * ((self.T_mult - 1) / self.T_0) + 1
             cycle = ops.floor(ops.log(grown) / math.log(self.T_mult))
             # The logarithm may fall to the wrong side of a restart.
-            cycle = cycle + ops.where(self._start(cycle + 1) <= epoch, _one(), _one() * 0)
-            cycle = cycle - ops.where(self._start(cycle) > epoch, _one(), _one() * 0)
+            cycle = cycle + ops.where(self._start(cycle + 1) <= epoch, scalar_one(), scalar_one() * 0)
+            cycle = cycle - ops.where(self._start(cycle) > epoch, scalar_one(), scalar_one() * 0)
             part = (epoch - self._start(cycle)) / (self.T_0 * self.T_mult**cycle)
         height = (1 + ops.cos(math.pi * part)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
@@ -378,7 +284,7 @@ class LambdaLR(LRScheduler):
 
     def get_lr(self) -> Rates:
         """The rates of the groups at `last_epoch`."""
-        return [base * _called(f, self.last_epoch + 0.0) for base, f in zip(self.base_lrs, self.lr_lambdas)]
+        return [base * called(f, self.last_epoch + 0.0) for base, f in zip(self.base_lrs, self.lr_lambdas)]
 
 
 class MultiplicativeLR(LRScheduler):
@@ -399,11 +305,11 @@ class MultiplicativeLR(LRScheduler):
         epoch = self.last_epoch + 0.0
         # At the first step the functions are not asked, but at 1, so that they need not make sense at 0.
         later = ops.maximum(epoch, ops.ones_like(epoch))
-        return [ops.where(epoch > 0, lr * _called(f, later), lr) for lr, f in zip(self._last_lr, self.lr_lambdas)]
+        return [ops.where(epoch > 0, lr * called(f, later), lr) for lr, f in zip(self._last_lr, self.lr_lambdas)]
 
 
 def _functions(name: str, optimizer: Any, given: Any) -> list[Callable[[Tensor], Any]]:
-    count = len(_optimizer(name, optimizer).param_groups)
+    count = len(optimizer_of(name, optimizer).param_groups)
     functions = list(given) if isinstance(given, (list, tuple)) else [given] * count
     if len(functions) != count:
         raise ValueError(f"{name}: there are {len(functions)} functions for {count} parameter groups")
@@ -437,7 +343,7 @@ class CyclicLR(LRScheduler):
         scale_mode: str = "cycle",
         last_epoch: int = -1,
     ) -> None:
-        count = len(_optimizer("CyclicLR", optimizer).param_groups)
+        count = len(optimizer_of("CyclicLR", optimizer).param_groups)
         lows = _per_group("base_lr", base_lr, count)
         self.max_lrs = [Tensor(np.float32(v)) for v in _per_group("max_lr", max_lr, count)]
         up = arguments.number("CyclicLR", "step_size_up", step_size_up, above=0)
@@ -462,7 +368,7 @@ class CyclicLR(LRScheduler):
     def scale_fn(self, x: Tensor) -> Any:
         """The height of a cycle at its number, or at the step."""
         if self._scale_fn is not None:
-            return _called(self._scale_fn, x)
+            return called(self._scale_fn, x)
         if self.mode == "triangular":
             return 1.0
         return 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
@@ -501,7 +407,7 @@ class SequentialLR:
     def __init__(
         self, optimizer: Any, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
-        self.optimizer = _optimizer("SequentialLR", optimizer)
+        self.optimizer = optimizer_of("SequentialLR", optimizer)
         for word, given in (("schedulers", schedulers), ("milestones", milestones)):
             arguments.sequence("SequentialLR", word, given, "a list")
         self._schedulers = list(schedulers)
@@ -518,7 +424,7 @@ class SequentialLR:
             if scheduler.optimizer is not optimizer:
                 raise ValueError(f"SequentialLR: {type(scheduler).__name__} is a scheduler of another optimizer")
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-        self.last_epoch = _state("last_epoch_SequentialLR", last_epoch + 1)
+        self.last_epoch = state_of("last_epoch_SequentialLR", last_epoch + 1)
         # The schedulers' own first steps are taken back, and that of the first scheduler is taken again.
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"]
@@ -540,7 +446,7 @@ class SequentialLR:
             active = ops.logical_and(epoch >= start, epoch < end)
             proposed = scheduler._proposed(epoch == start, active)
             rates = [ops.where(active, new, old) for new, old in zip(proposed, rates)]
-        _store_rates(self._last_lr, rates)
+        store_rates(self._last_lr, rates)
 
 
 class ReduceLROnPlateau:
@@ -569,7 +475,7 @@ class ReduceLROnPlateau:
         eps: float = 1e-8,
     ) -> None:
         name = "ReduceLROnPlateau"
-        self.optimizer = _optimizer(name, optimizer)
+        self.optimizer = optimizer_of(name, optimizer)
         self.mode = arguments.choice(name, "mode", mode, ("min", "max"))
         self.threshold_mode = arguments.choice(name, "threshold_mode", threshold_mode, ("rel", "abs"))
         self.factor = arguments.number(name, "factor", factor, below=1)
@@ -579,10 +485,10 @@ class ReduceLROnPlateau:
         self.eps = arguments.number(name, "eps", eps, at_least=0)
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
         self.min_lrs = [Tensor(np.float32(v)) for v in _per_group("min_lr", min_lr, len(self._last_lr))]
-        self.best = _state("best", math.inf if mode == "min" else -math.inf)
-        self.wait = _state("wait", 0)
-        self.cooldown_counter = _state("cooldown_counter", 0)
-        self.last_epoch = _state("last_epoch_ReduceLROnPlateau", 0, np.int32)
+        self.best = state_of("best", math.inf if mode == "min" else -math.inf)
+        self.wait = state_of("wait", 0)
+        self.cooldown_counter = state_of("cooldown_counter", 0)
+        self.last_epoch = state_of("last_epoch_ReduceLROnPlateau", 0, np.int32)
 
     def get_last_lr(self) -> Rates:
         """The rates of the groups as the last step left them."""
@@ -613,7 +519,7 @@ class ReduceLROnPlateau:
         for old, least in zip(self._last_lr, self.min_lrs):
             new = ops.maximum(old * self.factor, least)
             rates.append(ops.where(ops.logical_and(reduces, old - new > self.eps), new, old + 0.0))
-        _store_rates(self._last_lr, rates)
+        store_rates(self._last_lr, rates)
 
     def _is_improvement(self, value: Tensor, best: Tensor) -> Tensor:
         sign = -1 if self.mode == "min" else 1

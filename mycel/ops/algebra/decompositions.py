@@ -36,6 +36,7 @@ from mycel.prims import decompositions as L
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
+from mycel.prims import spectral
 
 __all__ = [
     "cholesky", "cholesky_inverse", "cholesky_solve", "cond", "det", "eig", "eigvals", "geqrf", "inverse", "log_matrix_determinant", "logdet", "lstsq",
@@ -298,8 +299,8 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     """
     a = matrices("svd", input, square=False)
     if not compute_uv:
-        return run(L.svd, a, full=False, vectors=False)
-    u, s, vh = run(L.svd, a, full=bool(full_matrices), vectors=True)
+        return run(spectral.svd, a, full=False, vectors=False)
+    u, s, vh = run(spectral.svd, a, full=bool(full_matrices), vectors=True)
     return s, u, adjoint_of(vh)
 
 
@@ -310,7 +311,7 @@ def eig(A: Any) -> tuple[Tensor, Tensor]:
     >>> ms.ops.eig(ms.Tensor([[2.0]]))[0].tolist()
     [(2+0j)]
     """
-    values, vectors = run(L.eig, matrices("eig", A))
+    values, vectors = run(spectral.eig, matrices("eig", A))
     return values, vectors
 
 
@@ -461,10 +462,10 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     """
     a = matrices("pinv", x, square=bool(hermitian))
     if hermitian:
-        values, vectors = run(L.eigh, a, lower=True)
+        values, vectors = run(spectral.eigh, a, lower=True)
         sizes = run(E.abs_, values)
     else:
-        u, values, vh = run(L.svd, a, full=False, vectors=True)
+        u, values, vh = run(spectral.svd, a, full=False, vectors=True)
         sizes = values
     for word, value in (("atol", atol), ("rtol", rtol)):
         if value is not None:
@@ -519,7 +520,7 @@ def matrix_exp(input: Any) -> Tensor:
     [[1.0, 0.0], [0.0, 1.0]]
     """
     x = operand("matrix_exp", input)
-    return run(L.matrix_exponential, matrices("matrix_exp", x))
+    return run(spectral.matrix_exponential, matrices("matrix_exp", x))
 
 
 def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False, *, dtype: Any = None) -> Tensor:
@@ -544,7 +545,10 @@ def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool =
         return plain_norm(x, ord, (rows, columns), keepdims)
     rest = [a for a in range(x.ndim) if a not in (rows, columns)]
     values = run(
-        L.svd, matrices("matrix_norm", permuted(x, (*rest, rows, columns)), square=False), full=False, vectors=False
+        spectral.svd,
+        matrices("matrix_norm", permuted(x, (*rest, rows, columns)), square=False),
+        full=False,
+        vectors=False,
     )
     reduce = R.reduce_sum if ord == "nuc" else R.reduce_max if ord == 2 else R.reduce_min
     found = cast(run(reduce, values, axes=(values.ndim - 1,), keepdims=False), x.dtype)
@@ -580,7 +584,7 @@ def cond(A: Any, p: Any = None) -> Tensor:
     """
     x = matrices("cond", A, square=p not in (None, 2, -2))
     if p in (None, 2, -2):
-        values = run(L.svd, x, full=False, vectors=False)
+        values = run(spectral.svd, x, full=False, vectors=False)
         last = values.ndim - 1
         ends = [
             reshaped(take_slice(values, last, k, k + 1), tuple(values.shape[:-1])) for k in (0, values.shape[-1] - 1)

@@ -96,6 +96,57 @@ def fractional_pool(
     return cast(run(E.trunc, value), kind) if value.dtype is not kind else value, cuts[0], cuts[1]
 
 
+def _drawn_parts(
+    high: Tensor, wide: Tensor, ratios: tuple[float, ...], areas: tuple[float, ...], count: int, generator: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Random parts of an image, as top, left, height and width, and which of them have an area that is asked for and lie inside."""
+    drawn = random.draw(P.uniform, (4, count), generator, dtype=D.float64)
+    aspect, u, v, t = (reshaped(take_slice(drawn, 0, k, k + 1), (count,)) for k in range(4))
+    aspect = aspect * (ratios[1] - ratios[0]) + ratios[0]
+    least, most = high * wide * areas[0], high * wide * areas[1]
+    zero = constant_like(0.0, aspect)
+    # The heights between those of the least and the largest area, as far as the image is wide and high enough.
+    shortest = run(E.rint, run(E.sqrt, least / aspect))
+    tallest = run(E.rint, run(E.sqrt, most / aspect))
+    fitting = run(E.floor, (wide + (0.5 - 1e-7)) / aspect)
+    fitting = fitting - cast(run(E.gt, run(E.rint, fitting * aspect), wide), D.float64)
+    tallest = select(run(E.gt, run(E.rint, tallest * aspect), wide), fitting, tallest)
+    tallest = run(E.minimum, tallest, high)
+    shortest = run(E.minimum, shortest, tallest)
+    height = run(E.minimum, shortest + run(E.floor, u * (tallest - shortest + 1.0)), tallest)
+    width = run(E.rint, height * aspect)
+    height = height + cast(run(E.lt, width * height, least), D.float64)
+    width = run(E.rint, height * aspect)
+    height = height - cast(run(E.gt, width * height, most), D.float64)
+    width = run(E.rint, height * aspect)
+    area = width * height
+    good = run(E.logical_and, run(E.ge, area, least), run(E.le, area, most))
+    for side, limit in ((width, wide), (height, high)):
+        good = run(E.logical_and, good, run(E.logical_and, side > 0.0, run(E.le, side, limit)))
+    top = run(E.maximum, run(E.floor, v * (high - height)), zero)
+    left = run(E.maximum, run(E.floor, t * (wide - width)), zero)
+    return top, left, height, width, good
+
+
+def _covering(
+    boxes: Tensor, covered: Tensor, high: Tensor, wide: Tensor, top: Tensor, left: Tensor, height: Tensor, width: Tensor
+) -> Tensor:
+    """Which parts of an image cover enough of one of the boxes."""
+    rows = reshaped(cast(boxes, D.float64), (-1 if not isinstance(boxes.size, int) else boxes.size // 4, 4))
+    y0, x0, y1, x1 = (
+        run(E.trunc, reshaped(take_slice(rows, 1, k, k + 1), (1, rows.shape[0])) * (wide if k % 2 else high))
+        for k in range(4)
+    )
+    column = (top.shape[0], 1)
+    shared = constant_like(1.0, covered)
+    for a, b, first, length in ((y0, y1, top, height), (x0, x1, left, width)):
+        begin, end = reshaped(first, column), reshaped(first + length, column)
+        shared = shared * run(E.maximum, run(E.minimum, b, end) - run(E.maximum, a, begin), constant_like(0.0, covered))
+    objects = (y1 - y0) * (x1 - x0)
+    enough = run(E.logical_and, objects >= 1.0, run(E.ge, shared / select(objects >= 1.0, objects, 1.0), covered))
+    return run(R.reduce_any, enough, axes=(1,), keepdims=False)
+
+
 def distorted_box(
     image_size: Any, bounding_boxes: Any, min_object_covered: Any, seed: int = 0, seed2: int = 0, aspect_ratio_range: Any = (0.75, 1.33),
     area_range: Any = (0.05, 1.0), max_attempts: int = 100, use_image_if_no_bounding_boxes: bool = False,
@@ -132,44 +183,8 @@ def distorted_box(
     full = cast(image, D.float64)
     high, wide = (reshaped(take_slice(full, 0, k, k + 1), (1,)) for k in range(2))
     generator = seeded_generator(seed + seed2 or None)
-    drawn = random.draw(P.uniform, (4, max_attempts), generator, dtype=D.float64)
-    aspect, u, v, t = (reshaped(take_slice(drawn, 0, k, k + 1), (max_attempts,)) for k in range(4))
-    aspect = aspect * (ratios[1] - ratios[0]) + ratios[0]
-    least, most = high * wide * areas[0], high * wide * areas[1]
-    zero = constant_like(0.0, aspect)
-    # The heights between those of the least and the largest area, as far as the image is wide and high enough.
-    shortest = run(E.rint, run(E.sqrt, least / aspect))
-    tallest = run(E.rint, run(E.sqrt, most / aspect))
-    fitting = run(E.floor, (wide + (0.5 - 1e-7)) / aspect)
-    fitting = fitting - cast(run(E.gt, run(E.rint, fitting * aspect), wide), D.float64)
-    tallest = select(run(E.gt, run(E.rint, tallest * aspect), wide), fitting, tallest)
-    tallest = run(E.minimum, tallest, high)
-    shortest = run(E.minimum, shortest, tallest)
-    height = run(E.minimum, shortest + run(E.floor, u * (tallest - shortest + 1.0)), tallest)
-    width = run(E.rint, height * aspect)
-    height = height + cast(run(E.lt, width * height, least), D.float64)
-    width = run(E.rint, height * aspect)
-    height = height - cast(run(E.gt, width * height, most), D.float64)
-    width = run(E.rint, height * aspect)
-    area = width * height
-    good = run(E.logical_and, run(E.ge, area, least), run(E.le, area, most))
-    for side, limit in ((width, wide), (height, high)):
-        good = run(E.logical_and, good, run(E.logical_and, side > 0.0, run(E.le, side, limit)))
-    top = run(E.maximum, run(E.floor, v * (high - height)), zero)
-    left = run(E.maximum, run(E.floor, t * (wide - width)), zero)
-    rows = reshaped(cast(boxes, D.float64), (-1 if not isinstance(boxes.size, int) else boxes.size // 4, 4))
-    y0, x0, y1, x1 = (
-        run(E.trunc, reshaped(take_slice(rows, 1, k, k + 1), (1, rows.shape[0])) * (wide if k % 2 else high))
-        for k in range(4)
-    )
-    column = (max_attempts, 1)
-    shared = constant_like(1.0, covered)
-    for a, b, first, length in ((y0, y1, top, height), (x0, x1, left, width)):
-        begin, end = reshaped(first, column), reshaped(first + length, column)
-        shared = shared * run(E.maximum, run(E.minimum, b, end) - run(E.maximum, a, begin), constant_like(0.0, covered))
-    objects = (y1 - y0) * (x1 - x0)
-    enough = run(E.logical_and, objects >= 1.0, run(E.ge, shared / select(objects >= 1.0, objects, 1.0), covered))
-    good = run(E.logical_and, good, run(R.reduce_any, enough, axes=(1,), keepdims=False))
+    top, left, height, width, good = _drawn_parts(high, wide, ratios, areas, max_attempts, generator)
+    good = run(E.logical_and, good, _covering(boxes, covered, high, wide, top, left, height, width))
     first = reduction.argmax(cast(good, D.int32), 0, True)
     found = run(R.reduce_any, good, axes=(0,), keepdims=True)
     chosen = []

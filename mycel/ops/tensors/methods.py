@@ -35,6 +35,7 @@ from mycel.ops import (
     indexed,
     math,
     pairwise,
+    properties,
     reduction,
     segments,
     sorting,
@@ -43,29 +44,24 @@ from mycel.ops import (
 from mycel.ops import variants as extended
 from mycel.ops._operands import (
     axis_of,
-    broadcast,
-    cast_index,
     check_sizes,
     flat,
     operand,
     reshaped,
     run,
     shape_of,
-    size_of,
 )  # fmt: skip
 from mycel.ops.algebra import decompositions, diagonals, linalg
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.tensors import attributes as tensor_attributes
+from mycel.ops.tensors import positions as tensor_positions
 from mycel.ops.tensors import reductions as tensor_reductions
 from mycel.ops.tensors import writes as tensor_writes
-from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method, bound
+from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
-
-__all__: list[str] = []
-
 
 # Functions whose first parameter is the tensor and whose others agree with the method's.
 _SAME: dict[Any, str] = {
@@ -89,8 +85,8 @@ _SAME: dict[Any, str] = {
     linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
     array: """adjoint chunk expand_as expand_dims moveaxis movedim ravel split swapaxes swapdims t tensor_split hsplit vsplit dsplit unbind
         view_as""",
-    arrange: """diag diagonal flip fliplr flipud is_complex is_floating_point narrow repeat_interleave reverse roll rot90 tril triu
-        type_as""",
+    arrange: """diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu""",
+    properties: "is_complex is_floating_point type_as",
     indexed: """argwhere gather_elements gather_nd index_fill index_select inplace_update masked_fill masked_scatter masked_select nonzero
         scatter select_scatter slice_scatter""",
     segments: "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive",
@@ -281,7 +277,7 @@ def _to(
 
 def _type(self: Tensor, dtype: Any = None) -> Any:
     """The name of the element type, or the same values in another."""
-    return builtins.str(self.dtype) if dtype is None else arrange.cast(self, dtype)
+    return builtins.str(self.dtype) if dtype is None else properties.cast(self, dtype)
 
 
 def _product(name: str, reflected: bool) -> Any:
@@ -342,117 +338,6 @@ def _stride(self: Tensor, dim: Optional[int] = None) -> Any:
     return steps if dim is None else steps[axis_of("stride", dim, self.ndim)]
 
 
-# Reading and writing at positions.
-
-
-def _gather(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or ``gather(dim, index)`` as `mycel.ops.gather_elements`."""
-    if "dim" in named or "index" in named or (args and isinstance(args[0], builtins.int)):
-        return indexed.gather_elements(self, *args, **named)
-    return indexed.gather(self, *args, **named)
-
-
-def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim, index, src)`` along one axis."""
-    if "dim" in named or (args and isinstance(args[0], builtins.int)):
-        dim, index, src = bound("scatter_add", ("dim", "index", "src"), args, named)
-        return indexed.write_elements("scatter_add", self, index, src, dim, "add")
-    return indexed.tensor_scatter_add(self, *args, **named)
-
-
-def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor:
-    """``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y, axis)``: a new tensor. See `mycel.ops.index_add`."""
-    if "dim" in named or (args and isinstance(args[0], builtins.int)):
-        dim, index, source = bound("index_add", ("dim", "index", "source"), args, named)
-    else:
-        index, source, dim = bound("index_add", ("indices", "y", "axis"), args, named)
-    return _index_added(self, dim, index, source, alpha=alpha)
-
-
-def _scatter_added(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
-    """A new tensor with the elements of `src` added at the positions that `index` names along one axis."""
-    return indexed.write_elements("scatter_add", self, index, src, dim, "add")
-
-
-def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
-    """A new tensor with the parts of `source`, times `alpha`, added at the positions of a vector along one axis."""
-    return indexed._along(
-        "index_add", self, dim, index, operand("index_add", source) * operand("index_add", alpha), "add"
-    )
-
-
-def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
-    """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of range."""
-    arguments.one_of("take", "mode", mode, ("clip", "wrap", "raise"))
-    x = flat(self) if axis is None else self
-    where = 0 if axis is None else axis_of("take", axis, self.ndim)
-    index = operand("take", indices)
-    index = cast(cast_index("take", index) if index.dtype.is_integer else index, D.int64)
-    size = x.shape[where]
-    if mode == "clip":
-        index = math.clamp(index, -size, size - 1)
-    elif mode == "wrap":
-        index = index % size
-    return run(I.take, x, index, axis=where)
-
-
-def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
-    """The tensor where the condition holds, else `y`."""
-    return indexed.where(condition, self, y)
-
-
-def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
-    """At each place the element of the choice that the tensor's integer there names. `mode` is "clip", "wrap" or "raise"."""
-    members = (
-        array.unstack(choices) if isinstance(choices, Tensor) else arguments.sequence("choose", "choices", choices)
-    )
-    values = [operand("choose", c) for c in members]
-    if not values:
-        raise ValueError("choose: choices must hold at least one tensor")
-    shape = broadcast_shapes(self.shape, *[v.shape for v in values])
-    table = array.stack([broadcast(v, shape) for v in values])
-    index = cast(broadcast(self, shape), D.int64)
-    if mode == "clip":
-        index = math.clamp(index, 0, len(values) - 1)
-    elif mode == "wrap":
-        index = index % len(values)
-    elif mode != "raise":
-        raise ValueError(f"choose: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
-    return reshaped(run(I.take_along, table, reshaped(index, (1, *shape)), axis=0), shape)
-
-
-def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """A new tensor with values written (with `accumulate` added) at the places that index tensors, one for each leading axis, name."""
-    if not accumulate:
-        result = run(E.identity, self)
-        result[tuple(arguments.sequence("index_put", "indices", indices))] = values
-        return result
-    found = [cast_index("index_put", i) for i in arguments.sequence("index_put", "indices", indices)]
-    shape = broadcast_shapes(*[i.shape for i in found])
-    rows = array.stack([broadcast(i, shape) for i in found], -1)
-    new = broadcast(operand("index_put", values, self.dtype), (*shape, *self.shape[len(found) :]))
-    return indexed.write("index_put", self, rows, new, "add", "wrap")
-
-
-def _index(self: Tensor, indices: Any) -> Tensor:
-    """The elements at the places that index tensors or masks, one for each leading axis, name; None takes a whole axis."""
-    return self[tuple(slice(None) if i is None else i for i in arguments.sequence("index", "indices", indices))]
-
-
-def _itemset(self: Tensor, *args: Any) -> Tensor:
-    """A new tensor with one element set: ``itemset(value)``, ``itemset(index, value)`` with a flat index, or ``itemset(i, j, value)``."""
-    if not args:
-        raise TypeError("itemset: takes the value, or an index and the value")
-    *index, value = args
-    index = list(index[0]) if len(index) == 1 and isinstance(index[0], (tuple, list)) else index
-    if not index and self.size != 1:
-        raise ValueError(f"itemset: the tensor has {self.size} elements; give an index")
-    x = flat(self) if len(index) < 2 else self
-    result = run(E.identity, x)
-    result[tuple(index) or (0,)] = value
-    return reshaped(result, self.shape)
-
-
 def _unique(
     self: Tensor,
     sorted: bool = True,
@@ -492,16 +377,8 @@ def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
     line = arrange.diagonal(self, offset, axis1, axis2)
     if dtype is None and line.dtype.is_integer and line.dtype is not D.uint64:
         dtype = D.int64
-    line = line if dtype is None else arrange.cast(line, dtype)
+    line = line if dtype is None else properties.cast(line, dtype)
     return run(R.reduce_any if line.dtype is D.bool_ else R.reduce_sum, line, axes=(line.ndim - 1,), keepdims=False)
-
-
-def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """``select(dim, index)``: the part at one position along an axis; ``select(condition, y)``: as `where`."""
-    if "condition" in named or (args and isinstance(args[0], Tensor)):
-        return _where(self, *args, **named)
-    dim, index = bound("select", ("dim", "index"), args, named)
-    return self[(slice(None),) * axis_of("select", dim, self.ndim) + (size_of("select", index),)]
 
 
 def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
@@ -560,19 +437,18 @@ def _attach() -> None:
             setattr(Tensor, name, as_method(getattr(module, name), OTHER_NAMES.get(name)))
     for name, function in _RENAMED.items():
         setattr(Tensor, name, as_method(function))
-    tensor_writes.attach({"scatter_add_": _scatter_added, "index_add_": _index_added, "index_put_": _index_put})
+    tensor_writes.attach(tensor_positions.written)
     tensor_attributes.attach()
     methods: dict[str, Any] = {
-        **tensor_reductions.methods,
+        **tensor_reductions.methods, **tensor_positions.methods,
         "reshape": _reshape, "view": _view, "reshape_as": _reshape_as, "resize": _resize, "transpose": _transpose, "permute": _permute,
         "flatten": _flatten, "squeeze": _squeeze, "broadcast_to": _broadcast_to, "expand": _broadcast_to, "tile": _tile, "add": _add, "sub": _sub,
         "repeat": _repeat, "sum_to_size": _sum_to_size, "astype": _astype, "to": _to, "type": _type, "copy": _copy, "clone": _copy,
         "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
         "value": _value, "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
-        "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride, "gather": _gather, "scatter_add": _scatter_add,
-        "index": _index, "index_add": _index_add, "index_put": _index_put,
-        "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
-        "allclose": _allclose, "trace": _trace, "select": _select, "argmax_with_value": _argmax_with_value,
+        "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride,
+        "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "unique": _unique, "equal": _equal,
+        "allclose": _allclose, "trace": _trace, "argmax_with_value": _argmax_with_value,
         "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),
         "new_full": _new_full, "reverse_sequence": _reversed_sequences, "kthvalue": _kthvalue,
     }  # fmt: skip

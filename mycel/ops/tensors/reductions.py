@@ -11,7 +11,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
-from mycel.ops import activation, arrange, reduction, sorting
+from mycel.ops import activation, properties, reduction, sorting
 from mycel.ops._operands import flat, number_of
 from mycel.ops.algebra import decompositions
 
@@ -56,7 +56,7 @@ def _mean(
     dtype: Any = None,
 ) -> Tensor:  # fmt: skip
     """The mean over an axis, several, or all. See `mycel.ops.mean`."""
-    x = self if dtype is None else arrange.cast(self, dtype)
+    x = self if dtype is None else properties.cast(self, dtype)
     return reduction.mean(x, axes("mean", axis, dim), _keep("mean", keep_dims, keepdim, keepdims))
 
 

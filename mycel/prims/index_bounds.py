@@ -1,0 +1,43 @@
+"""Which indices may be given: what becomes of one that is not in [0, size), as `mycel.prims.index` says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel.base.errors import IndexRangeError
+from mycel.ir.graph import Node
+
+__all__ = ["BOUNDS", "inside", "may_be_outside", "out_of_range", "wrapped"]
+
+
+BOUNDS = ("wrap", "front", "drop")
+
+
+def out_of_range(name: str, index: int, axis: int, size: int, bounds: str = "wrap") -> IndexRangeError:
+    """The error for an index along an axis."""
+    mend = f"use one in [{0 if bounds == 'front' else -size}, {size})" if size else "the axis has no elements"
+    return IndexRangeError(f"{name}: index {index} is out of range for axis {axis} of size {size}; {mend}")
+
+
+def inside(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
+    """Indices counted from the front, and whether each is in range; IndexRangeError for those that must be and are not."""
+    front = indices
+    if bounds != "front" and indices.dtype.kind == "i":
+        front = np.where(indices < 0, indices.astype(np.int64) + size, indices)
+    valid = (front >= 0) & (front < size)
+    if bounds != "drop" and not valid.all():
+        raise out_of_range(name, int(indices[~valid].flat[0]), axis, size, bounds)
+    return front, valid
+
+
+def wrapped(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
+    """Indices counted from the front and made safe to read with, and whether each was in range."""
+    front, valid = inside(name, indices, axis, size, bounds)
+    return np.where(valid, front, 0), valid
+
+
+def may_be_outside(node: Node) -> bool:
+    """Whether an index out of range is an error."""
+    return bool(node.params.get("bounds", "wrap") != "drop")

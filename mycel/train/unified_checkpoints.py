@@ -1,0 +1,335 @@
+"""Checkpoints of all ranks for a whole network: put together in safetensors files, and loaded cut as a process needs it.
+
+What is moved where is the affair of `layout_boxes`, and what a strategy says of a rank that of `distributed_checkpoints`.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel.base import arguments
+from mycel.base.atomic_files import replacing
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.communication import get_group_size, get_rank
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
+from mycel.train.checkpoint_format import (
+    CheckpointError,
+    Entry,
+    read_safetensors,
+    write_safetensors,
+)
+from mycel.train.distributed_checkpoints import WRITERS, source_files, strategies_of, target_of, transformed
+from mycel.train.layout_boxes import Array, Layouts, assembled, device_count, stage_count, unsharded
+from mycel.train.serialization import load_checkpoint, load_param_into_net
+from mycel.train.strategies import layout, layouts_of
+
+__all__ = ["load_distributed_checkpoint", "load_segmented_checkpoints", "unified_safetensors"]
+
+
+# What a file of unified_safetensors holds at most, about.
+_PART = 3 << 30
+
+
+# Whole networks.
+
+
+def load_segmented_checkpoints(
+    ckpt_file_dir: Any,
+    net: Optional[Cell] = None,
+    strict_load: bool = False,
+    filter_prefix: Any = None,
+    dec_key: Optional[bytes] = None,
+    dec_mode: Any = "AES-GCM",
+    specify_prefix: Any = None,
+    choice_func: Optional[Callable[[str], bool]] = None,
+) -> dict[str, Any]:
+    """Load all ".ckpt" files in a folder, in the order of their names, as one checkpoint, into `net` if it is given; arguments are those of `load_checkpoint`.
+
+    Raises TypeError for what is no string, ValueError where there is no such folder, no file in it, a damaged one, or nothing to load in any.
+    """
+    arguments.text("load_segmented_checkpoints", "ckpt_file_dir", ckpt_file_dir)
+    if not os.path.isdir(ckpt_file_dir):
+        raise CheckpointError(f"load_segmented_checkpoints: there is no folder {ckpt_file_dir!r}")
+    paths = sorted(glob.glob(os.path.join(glob.escape(ckpt_file_dir), "*.ckpt")))
+    if not paths:
+        raise CheckpointError(f"load_segmented_checkpoints: there is no .ckpt file in {ckpt_file_dir!r}")
+    loaded: dict[str, Any] = {}
+    for path in paths:
+        loaded.update(load_checkpoint(path, None, False, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func))
+    if net is not None:
+        load_param_into_net(net, loaded, strict_load)
+    return loaded
+
+
+def unified_safetensors(
+    src_dir: Any,
+    src_strategy_file: Any,
+    dst_dir: Any,
+    merge_with_redundancy: bool = True,
+    file_suffix: Optional[str] = None,
+    max_process_num: int = 64,
+    choice_func: Optional[Callable[[str], Union[bool, str]]] = None,
+    split_dst_file: Sequence[int] = (),
+) -> None:
+    """Put the safetensors files of all ranks together: parameters in ``part0.safetensors`` and so on, of about 3 GiB, and their places in ``param_name_map.json``.
+
+    What the strategy does not name goes into ``hyper_param.safetensors``. `file_suffix` chooses files by the end of their names; `choice_func` gives False for
+    a parameter to leave out, or a new name. `split_dst_file`, (i, n), writes the i-th of n shares only. Whether ranks repeat what others hold is seen from the files, so
+    `merge_with_redundancy` and `max_process_num` change nothing. Raises ValueError for files that are missing or damaged and for strategies that do not fit.
+    """
+    function = "unified_safetensors"
+    kind, files = source_files(src_dir, function, file_suffix)
+    if kind != "safetensors":
+        raise ValueError(f"{function}: {os.fspath(src_dir)!r} holds .ckpt files; see ckpt_to_safetensors")
+    if split_dst_file and (len(split_dst_file) != 2 or not 1 <= split_dst_file[0] <= split_dst_file[1]):
+        raise ValueError(f"{function}: split_dst_file must be (i, n) with 1 <= i <= n, not {split_dst_file!r}")
+    source = layouts_of(src_strategy_file)
+    if source is None:
+        raise TypeError(f"{function}: src_strategy_file must name a strategy file")
+    count = device_count(source)
+    # Files are looked into one after the other, and parameters read as they are put together: no more is in memory than a part.
+    contents = {rank: _lengths(path) for rank, path in files.items()}
+    titles: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    for name in dict.fromkeys(n for content in contents.values() for n in content):
+        if name not in source or name.startswith("accu_grads"):
+            continue
+        chosen = True if choice_func is None else choice_func(name)
+        if not isinstance(chosen, (bool, str)):
+            raise ValueError(f"{function}: choice_func must give a bool or a name, not {chosen!r}")
+        if chosen is False:
+            continue
+        titles[name] = chosen if isinstance(chosen, str) else name
+        some = next(content[name] for content in contents.values() if name in content)
+        sizes[name] = some * math.prod(source[name].cuts())
+    if len(set(titles.values())) != len(titles):
+        raise ValueError(f"{function}: choice_func gives two parameters the same name")
+    groups: list[list[str]] = [[] for _ in range(max(1, min(-(-sum(sizes.values()) // _PART), len(sizes))))]
+    loads = [0] * len(groups)
+    for name in sorted(sizes, key=lambda n: -sizes[n]):
+        lightest = loads.index(min(loads))
+        groups[lightest].append(name)
+        loads[lightest] += sizes[name]
+    os.makedirs(dst_dir, exist_ok=True)
+    share = range(len(groups))
+    if split_dst_file:
+        i, n = split_dst_file
+        share = range((i - 1) * len(groups) // n, i * len(groups) // n)
+    for number in share:
+        made: dict[str, Entry] = {}
+        for name in groups[number]:
+            held = [r for r in files if name in contents[r]]
+            stage = held[0] // count
+            parts: dict[int, Array] = {}
+            for rank in (r for r in held if r // count == stage):
+                entry = read_safetensors(files[rank], wanted=name.__eq__)[name]
+                assert not isinstance(entry, str)
+                parts[rank % count] = entry
+            made[titles[name]] = assembled(name, source[name], unsharded(next(iter(parts.values())).ndim), 0, parts)
+        write_safetensors(os.path.join(dst_dir, f"part{number}.safetensors"), made)
+    if not split_dst_file or split_dst_file[0] == 1:
+        others = [n for n in contents[min(contents)] if n not in source]
+        if others:
+            kept = read_safetensors(files[min(files)], wanted=set(others).__contains__)
+            write_safetensors(os.path.join(dst_dir, "hyper_param.safetensors"), kept)
+        places = {titles[name]: f"part{i}.safetensors" for i, group in enumerate(groups) for name in group}
+        described = {"metadata": {"total_size": sum(sizes.values())}, "weight_map": places}
+        with replacing(os.path.join(dst_dir, "param_name_map.json"), "checkpoint") as temporary:
+            temporary.write_text(json.dumps(described, indent=4), encoding="utf-8")
+
+
+def _lengths(path: str) -> dict[str, int]:
+    """How many bytes each tensor of a safetensors file has, from its header."""
+    try:
+        with open(path, "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        return {n: e["data_offsets"][1] - e["data_offsets"][0] for n, e in header.items() if n != "__metadata__"}
+    except (ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        raise CheckpointError(f"{path}: damaged, or not a safetensors file: {error}") from error
+
+
+def load_distributed_checkpoint(
+    network: Optional[Cell],
+    checkpoint_filenames: Optional[list[str]] = None,
+    predict_strategy: Any = None,
+    train_strategy_filename: Any = None,
+    strict_load: bool = False,
+    dec_key: Optional[bytes] = None,
+    dec_mode: str = "AES-GCM",
+    format: str = "ckpt",
+    unified_safetensors_dir: Any = None,
+    dst_safetensors_dir: Any = None,
+    rank_id: Optional[int] = None,
+    output_format: str = "safetensors",
+    name_map: Optional[Mapping[str, str]] = None,
+    max_process_num: int = 64,
+    return_param_dict: bool = False,
+) -> Any:
+    """Load the checkpoints of all ranks into a network, put together and cut as this process needs it.
+
+    With `format` "ckpt", `checkpoint_filenames` are the files of a stage in the order of ranks, cut by the strategy in `train_strategy_filename` (default: the `strategy_ckpt_load_file` of
+    `set_auto_parallel_context`); `predict_strategy` maps names to ``[device matrix, tensor map, ...]`` for this network, None to whole parameters. With "safetensors", `unified_safetensors_dir` is
+    what `unified_safetensors` wrote, and `predict_strategy` the name of a strategy file; without a network the parts are saved in ``dst_safetensors_dir/rank_<i>/net.<output_format>``, for `rank_id` or all
+    ranks. `name_map` maps names of the network to those in the files.
+
+    Gives True; with "safetensors" and a network what `load_param_into_net` gives, or the parameters with `return_param_dict`. Raises TypeError and ValueError for arguments and files that do not fit; the network is unchanged then.
+    """
+    function = "load_distributed_checkpoint"
+    for title, value in (("format", format), ("output_format", output_format)):
+        arguments.one_of(function, title, value, WRITERS)
+    if format == "safetensors":
+        if unified_safetensors_dir is None:
+            raise ValueError(f"{function}: format 'safetensors' needs unified_safetensors_dir")
+        if (
+            checkpoint_filenames is not None
+            or train_strategy_filename is not None
+            or dec_key is not None
+            or strict_load
+        ):
+            raise ValueError(
+                f"{function}: checkpoint_filenames, train_strategy_filename, dec_key and strict_load go with format 'ckpt'"
+            )
+        if network is None:
+            return _save_unified(
+                unified_safetensors_dir, predict_strategy, dst_safetensors_dir, rank_id, output_format, name_map
+            )
+        entries = _unified(unified_safetensors_dir, predict_strategy, get_rank(), name_map)
+        parameters = {name: Parameter(Tensor.from_numpy(a), name=name) for name, a in entries.items()}
+        return parameters if return_param_dict else load_param_into_net(network, parameters)
+    return _load_ranks(
+        network, checkpoint_filenames, predict_strategy, train_strategy_filename, strict_load, dec_key, dec_mode
+    )
+
+
+def _load_ranks(
+    network: Any, checkpoint_filenames: Any, predict_strategy: Any, train_strategy_filename: Any, strict_load: bool,
+    dec_key: Optional[bytes], dec_mode: str,
+) -> bool:  # fmt: skip
+    """Load the files of a stage, one a rank, into a network."""
+    function = "load_distributed_checkpoint"
+    network = arguments.instance(function, "network", network, Cell)
+    if not isinstance(checkpoint_filenames, (list, tuple)) or not checkpoint_filenames:
+        raise ValueError(
+            f"{function}: checkpoint_filenames must be a list of files in the order of ranks, not {checkpoint_filenames!r}"
+        )
+    if train_strategy_filename is None:
+        import mycel
+
+        train_strategy_filename = mycel.get_auto_parallel_context("strategy_ckpt_load_file") or None
+        if train_strategy_filename is None:
+            raise ValueError(
+                f"{function}: give train_strategy_filename, or strategy_ckpt_load_file in set_auto_parallel_context"
+            )
+    source = layouts_of(train_strategy_filename)
+    if len(checkpoint_filenames) != device_count(source):
+        raise ValueError(
+            f"{function}: {len(checkpoint_filenames)} files are given, and the strategy is for {device_count(source)} devices"
+        )
+    files = {
+        r: load_checkpoint(path, dec_key=dec_key, dec_mode=dec_mode) for r, path in enumerate(checkpoint_filenames)
+    }
+    goals = _predicted(predict_strategy)
+    own = {p.name for _, p in network.parameters_and_names()}
+    arrays = {
+        r: {n: v if isinstance(v, str) else v.asnumpy() for n, v in file.items() if n in own}
+        for r, file in files.items()
+    }
+    missing = sorted(own - set(source or ()))
+    if missing:
+        logger.warning(
+            "%s: %s of the network are not in the strategy, so that they are taken as they are on rank 0",
+            function,
+            ", ".join(missing[:20]),
+        )
+    made = transformed(get_rank(), source, goals, 0, arrays)
+    for name, group in _shard_groups(predict_strategy):
+        entry = made.get(name)
+        if isinstance(entry, np.ndarray):
+            made[name] = np.split(entry, get_group_size(group))[get_rank(group)]
+    parameters = {
+        name: Parameter(Tensor.from_numpy(a), name=name) for name, a in made.items() if not isinstance(a, str)
+    }
+    load_param_into_net(network, parameters, strict_load)
+    return True
+
+
+def _predicted(strategy: Any) -> Layouts:
+    if strategy is None:
+        return None
+    good = isinstance(strategy, Mapping) and all(
+        isinstance(n, str) and isinstance(v, (list, tuple)) and len(v) >= 4 and v[3] == 0 for n, v in strategy.items()
+    )
+    if not good:
+        raise ValueError(
+            "load_distributed_checkpoint: predict_strategy must map names to lists [device matrix, tensor map, split shape, field size 0, ...]"
+        )
+    return {name: layout(name, tuple(entry[0]), list(entry[1])) for name, entry in strategy.items()} or None
+
+
+def _shard_groups(strategy: Any) -> list[tuple[str, str]]:
+    """The parameters that the optimizer shards in the network at hand, with the groups that share them."""
+    return [(n, v[5]) for n, v in (strategy or {}).items() if len(v) > 5 and v[5]]
+
+
+def _unified(folder: Any, strategy: Any, rank: int, names: Optional[Mapping[str, str]]) -> dict[str, Array]:
+    """What a rank needs of the files that unified_safetensors wrote."""
+    function = "load_distributed_checkpoint"
+    path = os.path.join(folder, "param_name_map.json")
+    files = sorted(glob.glob(os.path.join(glob.escape(os.fspath(folder)), "*.safetensors")))
+    if os.path.isfile(path):
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+            places = {str(n): os.path.basename(str(f)) for n, f in content.get("weight_map", content).items()}
+        except (ValueError, AttributeError) as error:
+            raise CheckpointError(f"{path}: damaged, or not a map of names to files: {error}") from error
+    elif len(files) == 1:
+        places = dict.fromkeys(_lengths(files[0]), os.path.basename(files[0]))
+    else:
+        raise CheckpointError(
+            f"{function}: {os.fspath(folder)!r} holds {len(files)} safetensors files and no param_name_map.json that says what is where"
+        )
+    _, target, stage = strategies_of(rank, None, strategy, function)
+    own = {held: name for name, held in (names or {}).items()}
+    made: dict[str, Array] = {}
+    for held, place in places.items():
+        name = own.get(held, held)
+        if target is not None and name not in target:
+            continue
+        found = read_safetensors(os.path.join(folder, place), wanted=held.__eq__)
+        if held not in found:
+            raise CheckpointError(
+                f"{os.path.join(folder, place)}: it lacks {held!r}, which param_name_map.json says it holds"
+            )
+        whole = found[held]
+        assert not isinstance(whole, str)
+        goal = target_of(name, target, stage, whole.ndim)
+        if goal is not None:
+            made[name] = assembled(name, unsharded(whole.ndim), goal, rank % device_count(target), {0: whole})
+    extra = os.path.join(folder, "hyper_param.safetensors")
+    if os.path.isfile(extra):
+        made.update({n: a for n, a in read_safetensors(extra).items() if not isinstance(a, str)})
+    return made
+
+
+def _save_unified(
+    folder: Any, strategy: Any, target: Any, rank: Optional[int], kind: str, names: Optional[Mapping[str, str]]
+) -> bool:
+    if target is None:
+        raise ValueError("load_distributed_checkpoint: without a network, dst_safetensors_dir says where to save")
+    goals = layouts_of(strategy)
+    for number in range(device_count(goals) * stage_count(goals)) if rank is None else [rank]:
+        place = os.path.join(os.fspath(target), f"rank_{number}")
+        made = _unified(folder, strategy, number, names)
+        os.makedirs(place, exist_ok=True)
+        WRITERS[kind](os.path.join(place, f"net.{kind}"), made)
+    return True
