@@ -1,7 +1,9 @@
 """Workers, and how they take turns.
 
-Each framework and mode is a process of its own that stays up for a group of cases. For every case all prepare it and tell what they computed; who differs from the
-reference is not timed. Then they are timed in rounds, a short stretch each, in an order that rotates, so that what the machine does meanwhile falls on all alike.
+Each framework and mode is a process of its own that stays up for a group of cases. For every case
+all prepare it and tell what they computed; who differs from the reference is not timed. Then they
+are timed in rounds, a short stretch each, in an order that rotates, so that what the machine does
+meanwhile falls on all alike.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ LIMIT = 1800  # seconds until a worker that does not answer is given up
 
 @dataclass(frozen=True)
 class Plan:
-    """How to measure: interpreters by framework, threads, rounds, seconds a stretch, and where what workers print goes."""
+    """How to measure: interpreters by framework, threads, rounds, seconds a stretch, and where what
+    workers print goes.
+    """
 
     pythons: Mapping[str, str]
     threads: int
@@ -55,7 +59,10 @@ class Worker:
         return f"{self.framework} {self.mode}"
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Send a request and wait for its answer; a process that has gone, or is ended for its silence, is an error answer."""
+        """Send a request and wait for its answer.
+
+        A process that has gone, or is ended for its silence, is an error answer.
+        """
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
@@ -65,7 +72,7 @@ class Worker:
         return self.read()
 
     def read(self) -> dict[str, Any]:
-        """The next answer."""
+        """Return the next answer."""
         assert self.process.stdout is not None
         timer = threading.Timer(LIMIT, self.process.kill)
         timer.start()
@@ -109,7 +116,9 @@ def start(
 
 
 def modes_of(plan: Plan, case: Case) -> list[tuple[str, str]]:
-    """The frameworks and modes that a case is run in, the reference first where PyTorch is there."""
+    """Return the frameworks and modes that a case is run in, the reference first where PyTorch is
+    there.
+    """
     found: list[tuple[str, str]] = []
     layouts = ("", "-cl") if case.layouts else ("",)
     if "torch" in plan.pythons:
@@ -117,7 +126,8 @@ def modes_of(plan: Plan, case: Case) -> list[tuple[str, str]]:
         found += [("torch", kind + layout) for layout in layouts for kind in kinds]
     ours = ("pynative",) if case.group == "eager" else ("graph", "pynative") if case.name == "lenet5" else ("graph",)
     found += [(OURS, mode) for mode in dict.fromkeys((*ours, *plan.extra))]
-    # JAX records by tracing and writes nothing in place: of its operations at a time the plainest are compared.
+    # JAX records by tracing and writes nothing in place: of its operations at a time the plainest
+    # are compared.
     if "jax" in plan.pythons and (case.group != "eager" or case.name in ("eager_add", "eager_matmul")):
         found += [("jax", "jit" + layout) for layout in (layouts if case.group == "network" else ("",))]
     if "mindspore" in plan.pythons:
@@ -130,7 +140,7 @@ def modes_of(plan: Plan, case: Case) -> list[tuple[str, str]]:
 
 
 def difference(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> Optional[str]:
-    """How what was computed differs from the reference, if it does."""
+    """Return how what was computed differs from the reference, if it does."""
     if len(expected) != len(found):
         return f"{len(found)} results where the reference has {len(expected)}"
     for i, (a, b) in enumerate(zip(expected, found)):

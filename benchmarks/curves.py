@@ -1,7 +1,9 @@
-"""Loss curves: whether training goes the same way in Mycel and in PyTorch from the same weights, and bit for bit the same way twice.
+"""Loss curves: whether training goes the same way in Mycel and in PyTorch from the same weights,
+and bit for bit the same way twice.
 
-Every run is a process of its own. Mycel's float32 is compared with PyTorch's, and both with PyTorch's in float64 from the same numbers, which tells who is nearer where
-training amplifies rounding.
+Every run is a process of its own. Mycel's float32 is compared with PyTorch's, and both with
+PyTorch's in float64 from the same numbers, which tells who is nearer where training amplifies
+rounding.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ __all__ = ["curves", "farthest"]
 
 
 def farthest(a: Sequence[float], b: Sequence[float]) -> tuple[float, int]:
-    """The greatest difference of two curves, relative to the second, and the step (from 1) where it is."""
+    """Return the greatest difference of two curves, relative to the second, and the step (from 1)
+    where it is.
+    """
     apart = [abs(x - y) / max(abs(y), 1e-30) for x, y in zip(a, b)]
     # NaN counts as farthest.
     worst = max(range(len(apart)), key=lambda k: (apart[k] != apart[k], apart[k]))
@@ -26,7 +30,7 @@ def farthest(a: Sequence[float], b: Sequence[float]) -> tuple[float, int]:
 
 
 def curves(plan: Plan, names: Sequence[str], steps: int) -> tuple[list[dict[str, Any]], str]:
-    """The curves of the networks over this many steps, and what they say of each other."""
+    """Return the curves of the networks over this many steps, and what they say of each other."""
     os.environ["MYCEL_BENCH_STEPS"] = str(steps)
     rows: list[dict[str, Any]] = []
     for name in names:
@@ -59,7 +63,7 @@ def curves(plan: Plan, names: Sequence[str], steps: int) -> tuple[list[dict[str,
 
 
 def _losses(plan: Plan, name: str, framework: str, mode: str) -> tuple[list[float], Optional[str]]:
-    """The losses of the steps, or what went wrong."""
+    """Return the losses of the steps, or what went wrong."""
     worker = start(plan, framework, mode)
     try:
         answer = worker.facts if "error" in worker.facts else worker.ask(prepare=name, **{"pass": "step"})

@@ -1,12 +1,16 @@
-"""How far every elementary and special function is from the exact value, in units in the last place, over the whole range of its argument.
+"""How far every elementary and special function is from the exact value, in units in the last
+place, over the whole range of its argument.
 
     python benchmarks/elementary.py                       every function: a float32 of each 1021, all 16-bit floats
     python benchmarks/elementary.py --stride 1 sin cos    all 2**32 float32 arguments of some functions: some minutes each
     python benchmarks/elementary.py --wide 2000           and float64 at so many places, of all exponents (needs mpmath)
 
-The oracle of float32 and the 16-bit floats is NumPy's and SciPy's float64; that of float64 is mpmath with 60 digits or more. An error is counted in units of the exact result;
-in those of an amplitude for Bessel functions of the first two kinds, next to whose zeros the oracle has no digits either, and of the argument for gelu, which is a difference there. NaN or an infinity for
-a number, or the reverse, is an infinite error, a zero of the other sign one of 9. The processor is chosen by MYCEL_CPU.
+The oracle of float32 and the 16-bit floats is NumPy's and SciPy's float64; that of float64 is
+mpmath with 60 digits or more. An error is counted in units of the exact result; in those of an
+amplitude for Bessel functions of the first two kinds, next to whose zeros the oracle has no digits
+either, and of the argument for gelu, which is a difference there. NaN or an infinity for a number,
+or the reverse, is an infinite error, a zero of the other sign one of 9. The processor is chosen by
+MYCEL_CPU.
 """
 
 from __future__ import annotations
@@ -33,7 +37,9 @@ def _amplitude(x: Array) -> Array:
 
 
 def _waving(near: Callable[[Array], Array], order: int, second: bool) -> Any:
-    """SciPy's Bessel function, which loses the phase of large arguments, and the asymptotic expansion of those."""
+    """Return SciPy's Bessel function, which loses the phase of large arguments, and the asymptotic
+    expansion of those.
+    """
 
     def function(x: Array) -> Array:
         far = np.abs(x) > 1e4
@@ -86,26 +92,64 @@ def _erfinv(x: Array) -> Array:
     return np.where(x == 0, x, S.erfinv(x))
 
 
-# Each function and its oracle in float64, with the amplitude in whose units errors are counted where that is not the result.
+# Each function and its oracle in float64, with the amplitude in whose units errors are counted
+# where that is not the result.
 UNARY: dict[str, Any] = {
-    **{n: getattr(np, n) for n in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan")},
+    **{
+        n: getattr(np, n)
+        for n in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan")
+    },
     **{n: getattr(np, n) for n in ("sinh", "cosh", "tanh", "floor", "ceil", "trunc", "reciprocal", "square")},
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "rsqrt": lambda x: 1 / np.sqrt(x), "round": _round,
-    "sigmoid": S.expit, "erf": S.erf, "erfc": S.erfc, "erfinv": _erfinv, "lgamma": _gamma_log, "digamma": _digamma,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "round": _round,
+    "sigmoid": S.expit,
+    "erf": S.erf,
+    "erfc": S.erfc,
+    "erfinv": _erfinv,
+    "lgamma": _gamma_log,
+    "digamma": _digamma,
     "gelu": (lambda x: x * (0.5 * S.erfc(-x / np.sqrt(2.0))), lambda x: np.abs(x)),
-    "silu": lambda x: x * S.expit(x), "softplus": _softplus, "logsigmoid": S.log_expit, "mish": _mish,
-    "softsign": lambda x: x / (1 + np.abs(x)), "elu": lambda x: np.where(x > 0, x, np.expm1(np.where(x > 0, 0, x))),
-    "logit": S.logit, "sinc": _sinc, "deg2rad": lambda x: x * (np.pi / 180), "rad2deg": lambda x: x * (180 / np.pi),
-    "frac": lambda x: x - np.trunc(x), "tanhshrink": lambda x: x - np.tanh(x),
-    "bessel_i0": S.i0, "bessel_i0e": S.i0e, "bessel_i1": lambda x: np.copysign(S.i1(x), x), "bessel_i1e": lambda x: np.copysign(S.i1e(x), x), "bessel_k0": S.k0,
-    "bessel_k0e": S.k0e, "bessel_k1": S.k1, "bessel_k1e": S.k1e, "bessel_j0": _waving(S.j0, 0, False), "bessel_j1": _waving(S.j1, 1, False),
-    "bessel_y0": _waving(S.y0, 0, True), "bessel_y1": _waving(S.y1, 1, True),
-}  # fmt: skip
+    "silu": lambda x: x * S.expit(x),
+    "softplus": _softplus,
+    "logsigmoid": S.log_expit,
+    "mish": _mish,
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.where(x > 0, 0, x))),
+    "logit": S.logit,
+    "sinc": _sinc,
+    "deg2rad": lambda x: x * (np.pi / 180),
+    "rad2deg": lambda x: x * (180 / np.pi),
+    "frac": lambda x: x - np.trunc(x),
+    "tanhshrink": lambda x: x - np.tanh(x),
+    "bessel_i0": S.i0,
+    "bessel_i0e": S.i0e,
+    "bessel_i1": lambda x: np.copysign(S.i1(x), x),
+    "bessel_i1e": lambda x: np.copysign(S.i1e(x), x),
+    "bessel_k0": S.k0,
+    "bessel_k0e": S.k0e,
+    "bessel_k1": S.k1,
+    "bessel_k1e": S.k1e,
+    "bessel_j0": _waving(S.j0, 0, False),
+    "bessel_j1": _waving(S.j1, 1, False),
+    "bessel_y0": _waving(S.y0, 0, True),
+    "bessel_y1": _waving(S.y1, 1, True),
+}
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "pow": np.power, "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "remainder": np.mod,
-    "floor_divide": np.floor_divide, "logaddexp": np.logaddexp, "xlogy": S.xlogy,
-}  # fmt: skip
+    "pow": np.power,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "fmod": np.fmod,
+    "remainder": np.mod,
+    "floor_divide": np.floor_divide,
+    "logaddexp": np.logaddexp,
+    "xlogy": S.xlogy,
+}
 
 
 class Worst:
@@ -142,7 +186,7 @@ class Worst:
 
 
 def unit_of(want: Array, dtype: Any) -> Array:
-    """Units in the last place of float64 values as a type has them."""
+    """Return units in the last place of float64 values as a type has them."""
     digits, least = {"float16": (10, -24), "bfloat16": (7, -133), "float32": (23, -149)}[np.dtype(dtype).name]
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.where(np.isfinite(want), want, 1.0))
@@ -150,7 +194,7 @@ def unit_of(want: Array, dtype: Any) -> Array:
 
 
 def arguments(dtype: Any, stride: int) -> Iterator[Array]:
-    """All numbers of a type, or one of each `stride`, in chunks."""
+    """Yield all numbers of a type, or one of each `stride`, in chunks."""
     size = np.dtype(dtype).itemsize
     count = (1 << 8 * size) // stride
     for start in range(0, count, CHUNK):
@@ -159,7 +203,9 @@ def arguments(dtype: Any, stride: int) -> Iterator[Array]:
 
 
 def hard(dtype: Any) -> Array:
-    """The first and last numbers of each exponent, both signs, and those next to small multiples of 1/8 and of pi / 8."""
+    """Return the first and last numbers of each exponent, both signs, and those next to small
+    multiples of 1/8 and of pi / 8.
+    """
     info: Any = np.finfo(np.float32)
     powers = 2.0 ** np.arange(info.minexp - info.nmant, info.maxexp).astype(np.float64)
     near = np.concatenate(
@@ -173,7 +219,7 @@ def hard(dtype: Any) -> Array:
 
 
 def unary(name: str, dtype: Any, stride: int) -> Worst:
-    """One function over a type."""
+    """Return one function over a type."""
     function, oracle = getattr(ops, name), UNARY[name]
     oracle, amplitude = oracle if isinstance(oracle, tuple) else (oracle, None)
     worst = Worst()
@@ -194,7 +240,9 @@ def unary(name: str, dtype: Any, stride: int) -> Worst:
 
 
 def pairs(dtype: Any, count: int) -> tuple[Array, Array]:
-    """Arguments of functions of two: all bit patterns, pairs of like size, and every pair of special numbers."""
+    """Return arguments of functions of two: all bit patterns, pairs of like size, and every pair of
+    special numbers.
+    """
     rng = np.random.default_rng(1)
     size = np.dtype(dtype).itemsize
     x, y = (rng.integers(0, 1 << 8 * size, count, np.uint64).astype(f"u{size}").view(dtype) for _ in "xy")
@@ -209,7 +257,7 @@ def pairs(dtype: Any, count: int) -> tuple[Array, Array]:
 
 
 def binary(name: str, dtype: Any, count: int) -> Worst:
-    """One function of two arguments over a type."""
+    """Return one function of two arguments over a type."""
     x, y = pairs(dtype, count)
     got = getattr(ops, name)(ms.Tensor(x), ms.Tensor(y)).asnumpy()
     with np.errstate(all="ignore"):
@@ -220,18 +268,29 @@ def binary(name: str, dtype: Any, count: int) -> Worst:
 
 
 def _exact(m: Any) -> dict[str, Callable[[Any], Any]]:
-    """The functions in mpmath."""
+    """Return the functions in mpmath."""
     return {
-        **{n: getattr(m, n) for n in ("exp", "expm1", "log", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh")},
-        **{n: getattr(m, n) for n in ("tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv")},
-        "exp2": lambda x: m.mpf(2) ** x, "log2": lambda x: m.log(x, 2), "rsqrt": lambda x: 1 / m.sqrt(x),
-        "sigmoid": lambda x: 1 / (1 + m.exp(-x)), "lgamma": lambda x: m.log(abs(m.gamma(x))) if x < 0 else m.loggamma(x),
+        **{
+            n: getattr(m, n)
+            for n in ("exp", "expm1", "log", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh")
+        },
+        **{
+            n: getattr(m, n)
+            for n in ("tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv")
+        },
+        "exp2": lambda x: m.mpf(2) ** x,
+        "log2": lambda x: m.log(x, 2),
+        "rsqrt": lambda x: 1 / m.sqrt(x),
+        "sigmoid": lambda x: 1 / (1 + m.exp(-x)),
+        "lgamma": lambda x: m.log(abs(m.gamma(x))) if x < 0 else m.loggamma(x),
         "digamma": m.digamma,
-    }  # fmt: skip
+    }
 
 
 def wide(name: str, count: int) -> Optional[Worst]:
-    """One function in float64 at random places of all exponents, and next to where it over- and underflows; None without an exact one."""
+    """Return one function in float64 at random places of all exponents, and next to where it over-
+    and underflows; None without an exact one.
+    """
     import mpmath as m
 
     exact = _exact(m).get(name)
@@ -271,7 +330,11 @@ def wide(name: str, count: int) -> Optional[Worst]:
 def show(name: str, kind: str, worst: Worst, seconds: float) -> None:
     """A line of the table."""
     at = ", ".join(f"{a:.9g}" for a in worst.at)
-    print(f"{name:<14} {kind:<9} {worst.error:10.3f}  {worst.count:>11,} {seconds:7.1f} s  at {at}: {worst.got:.9g}, not {worst.want:.9g}", flush=True)  # fmt: skip
+    print(
+        f"{name:<14} {kind:<9} {worst.error:10.3f}  {worst.count:>11,} {seconds:7.1f} s  at {at}: {worst.got:.9g}, not "
+        f"{worst.want:.9g}",
+        flush=True,
+    )
 
 
 def main() -> None:

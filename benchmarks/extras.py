@@ -1,4 +1,6 @@
-"""What needs fresh processes: first steps with empty and with filled caches, peak memory, and one thread against more."""
+"""What needs fresh processes: first steps with empty and with filled caches, peak memory, and one
+thread against more.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ __all__ = ["first_steps", "scaling"]
 
 
 def _caches(folder: Path) -> dict[str, str]:
-    """The settings that put every framework's cache of compiled code into a folder."""
+    """Return the settings that put every framework's cache of compiled code into a folder."""
     return {
         "MYCEL_CACHE": str(folder / "mycel"),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch"),
@@ -27,7 +29,9 @@ def _caches(folder: Path) -> dict[str, str]:
 
 
 def first_steps(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
-    """The time of the first training step of a fresh process without and with its cache, and the memory at the peak of three steps."""
+    """Return the time of the first training step of a fresh process without and with its cache, and
+    the memory at the peak of three steps.
+    """
     rows = []
     for name in names:
         for framework, mode in modes_of(plan, CASES[name]):
@@ -54,7 +58,9 @@ def _times(row: dict[str, Any]) -> list[str]:
 
 
 def scaling(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
-    """Steps with one thread against steps with all of the plan's, for Mycel and PyTorch's modes."""
+    """Return steps with one thread against steps with all of the plan's, for Mycel and PyTorch's
+    modes.
+    """
     rows = []
     for name in names:
         for framework, mode in modes_of(plan, CASES[name]):

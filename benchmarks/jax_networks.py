@@ -1,6 +1,7 @@
 """The networks as functions of named parameters, which have PyTorch's names and shapes.
 
-`NETWORKS[name](layout, kind)` gives the function and the parameters' shapes. Filters are turned to the layout inside, which XLA folds into the step.
+`NETWORKS[name](layout, kind)` gives the function and the parameters' shapes. Filters are turned to
+the layout inside, which XLA folds into the step.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 class Layers:
-    """What the networks are made of, in one layout, computing in one type; `shapes` collects the parameters."""
+    """What the networks are made of, in one layout, computing in one type; `shapes` collects the
+    parameters.
+    """
 
     def __init__(self, layout: str, kind: Any) -> None:
         self.layout, self.kind, self.shapes = layout, kind, Shapes()

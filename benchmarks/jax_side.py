@@ -1,4 +1,6 @@
-"""JAX's side, mode jit: whole functions and whole training steps compiled, state donated; "jit-cl" with images channels last."""
+"""JAX's side, mode jit: whole functions and whole training steps compiled, state donated; "jit-cl"
+with images channels last.
+"""
 
 from __future__ import annotations
 
@@ -230,5 +232,8 @@ class JaxSide:
 
 
 def make(framework: str, mode: str, threads: int) -> JaxSide:
-    """The side in a mode. XLA takes as many threads as the processors that the process is bound to."""
+    """Return the side in a mode.
+
+    XLA takes as many threads as the processors that the process is bound to.
+    """
     return JaxSide(mode)

@@ -1,4 +1,6 @@
-"""Small eager operations as programs for MindSpore's interface, which Mycel and MindSpore run alike. They are called with the inputs of their case."""
+"""Small eager operations as programs for MindSpore's interface, which Mycel and MindSpore run
+alike. They are called with the inputs of their case.
+"""
 
 import mindspore as ms
 from mindspore import Parameter, Tensor, nn, ops
@@ -45,19 +47,53 @@ def momentum(x, b):
 
 
 EAGER = {
-    "add": lambda x, y: x + y, "add_recorded": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
-    "add_number": lambda x, y: x + 1.0, "mul_number": lambda x, y: 2.0 * x, "neg": lambda x, y: -x, "square": lambda x, y: x**2,
-    "greater": lambda x, y: x > y, "equal_number": lambda x, y: x == 0, "exp": lambda x, y: ops.exp(x), "log": lambda x, y: ops.log(ops.abs(x)),
-    "sqrt": lambda x, y: ops.sqrt(ops.abs(x)), "tanh": lambda x, y: ops.tanh(x), "sigmoid": lambda x, y: ops.sigmoid(x), "relu": lambda x, y: ops.relu(x),
-    "gelu": lambda x, y: ops.gelu(x, approximate="none"), "maximum": lambda x, y: ops.maximum(x, y), "clamp": lambda x, y: ops.clamp(x, -1.0, 1.0),
-    "where": lambda x, y: ops.where(x > 0, x, y), "sum": lambda x, y: x.sum(), "sum_axis": lambda x, y: x.sum(1), "mean": lambda x, y: x.mean(),
-    "max_axis": lambda x, y: ops.amax(x, 1), "argmax": lambda x, y: ops.argmax(x, 1), "var": lambda x, y: x.var(1), "softmax": lambda x, y: ops.softmax(x, -1),
-    "layer_norm": lambda x, w, b: ops.layer_norm(x, (32,), w, b), "cross_entropy": lambda x, label: ops.cross_entropy(x, label),
-    "matmul": lambda x, y: ops.matmul(x, y), "dense": lambda x, w, b: ops.dense(x, w, b), "reshape": lambda x, y: x.reshape(16, 64),
-    "transposed": lambda x, y: x.T, "permute": lambda x, y: ops.permute(x, (1, 0)), "expand": lambda x, y: ops.expand_dims(x, 0), "row": lambda x, y: x[3],
-    "slice": lambda x, y: x[:, 2:30], "take": lambda x, i: x[i], "set_row": set_row, "concat": lambda x, y: ops.concat((x, y), 0),
-    "stack": lambda x, y: ops.stack((x, y), 0), "split": lambda x, y: ops.split(x, 16)[1], "cast": lambda x, y: x.astype(mstype.float16),
-    "clone": lambda x, y: x.copy(), "zeros": lambda x, y: ops.zeros((32, 32), mstype.float32), "item": lambda x, y: x.sum().item(),
+    "add": lambda x, y: x + y,
+    "add_recorded": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "add_number": lambda x, y: x + 1.0,
+    "mul_number": lambda x, y: 2.0 * x,
+    "neg": lambda x, y: -x,
+    "square": lambda x, y: x**2,
+    "greater": lambda x, y: x > y,
+    "equal_number": lambda x, y: x == 0,
+    "exp": lambda x, y: ops.exp(x),
+    "log": lambda x, y: ops.log(ops.abs(x)),
+    "sqrt": lambda x, y: ops.sqrt(ops.abs(x)),
+    "tanh": lambda x, y: ops.tanh(x),
+    "sigmoid": lambda x, y: ops.sigmoid(x),
+    "relu": lambda x, y: ops.relu(x),
+    "gelu": lambda x, y: ops.gelu(x, approximate="none"),
+    "maximum": lambda x, y: ops.maximum(x, y),
+    "clamp": lambda x, y: ops.clamp(x, -1.0, 1.0),
+    "where": lambda x, y: ops.where(x > 0, x, y),
+    "sum": lambda x, y: x.sum(),
+    "sum_axis": lambda x, y: x.sum(1),
+    "mean": lambda x, y: x.mean(),
+    "max_axis": lambda x, y: ops.amax(x, 1),
+    "argmax": lambda x, y: ops.argmax(x, 1),
+    "var": lambda x, y: x.var(1),
+    "softmax": lambda x, y: ops.softmax(x, -1),
+    "layer_norm": lambda x, w, b: ops.layer_norm(x, (32,), w, b),
+    "cross_entropy": lambda x, label: ops.cross_entropy(x, label),
+    "matmul": lambda x, y: ops.matmul(x, y),
+    "dense": lambda x, w, b: ops.dense(x, w, b),
+    "reshape": lambda x, y: x.reshape(16, 64),
+    "transposed": lambda x, y: x.T,
+    "permute": lambda x, y: ops.permute(x, (1, 0)),
+    "expand": lambda x, y: ops.expand_dims(x, 0),
+    "row": lambda x, y: x[3],
+    "slice": lambda x, y: x[:, 2:30],
+    "take": lambda x, i: x[i],
+    "set_row": set_row,
+    "concat": lambda x, y: ops.concat((x, y), 0),
+    "stack": lambda x, y: ops.stack((x, y), 0),
+    "split": lambda x, y: ops.split(x, 16)[1],
+    "cast": lambda x, y: x.astype(mstype.float16),
+    "clone": lambda x, y: x.copy(),
+    "zeros": lambda x, y: ops.zeros((32, 32), mstype.float32),
+    "item": lambda x, y: x.sum().item(),
     "from_list": lambda x, y: Tensor([1.0, 2.0, 3.0]),
-}  # fmt: skip
+}
 MADE = {"cell": cell, "gradient": gradient, "momentum": momentum}

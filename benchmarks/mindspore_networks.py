@@ -107,7 +107,9 @@ _NAMES = {"gamma": "weight", "beta": "bias", "embedding_table": "weight"}
 
 
 def started(name, narrow):
-    """A network with the weights that every framework starts from; `narrow`: in bfloat16 but for its normalisations."""
+    """A network with the weights that every framework starts from; `narrow`: in bfloat16 but for
+    its normalisations.
+    """
     net = NETWORKS[name]()
     for path, p in net.parameters_and_names():
         head, _, last = path.rpartition(".")

@@ -1,4 +1,7 @@
-"""Mycel's side, and MindSpore's: the same programs, under ``import mindspore`` answered by either. Modes graph and pynative."""
+"""Mycel's side, and MindSpore's: the same programs, under ``import mindspore`` answered by either.
+
+Modes graph and pynative.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ __all__ = ["make"]
 
 
 def make(framework: str, mode: str, threads: int) -> Any:
-    """The side in a mode."""
+    """Return the side in a mode."""
     if framework == "mycel":
         from mycel import compat
 
@@ -151,14 +154,14 @@ class MindSporeSide:
 
 
 def _arrays(value: Any) -> list[Any]:
-    """The results as arrays, which waits for them."""
+    """Return the results as arrays, which waits for them."""
     if isinstance(value, (tuple, list)):
         return [a for v in value for a in _arrays(v)]
     return [value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)]
 
 
 def _with_gradients(ms: Any, function: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:
-    """The output, and the gradients of it weighted by the last argument."""
+    """Return the output, and the gradients of it weighted by the last argument."""
 
     def weighted(*arguments):
         out = function(*arguments[:-1])

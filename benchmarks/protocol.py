@@ -1,10 +1,12 @@
 """How a worker process answers the comparison: one JSON line in, one JSON line out.
 
-A worker runs one framework in one mode. Requests name a case and a pass ("forward", "backward" or "step"):
-{"prepare": CASE, "pass": PASS} builds it, runs it once, and answers with that first run's time, which includes compilation, and with what it computed (`check`);
-{"measure": CASE, "pass": PASS, "budget": SECONDS} answers with the median time of a repetition, and the least, from repetitions for about that long;
-{"release": CASE} forgets it; {"memory": true} answers with the bytes at the process's peak since it greeted.
-What fails is answered with {"error": TEXT}, and the worker goes on.
+A worker runs one framework in one mode. Requests name a case and a pass ("forward", "backward" or
+"step"): {"prepare": CASE, "pass": PASS} builds it, runs it once, and answers with that first run's
+time, which includes compilation, and with what it computed (`check`); {"measure": CASE, "pass":
+PASS, "budget": SECONDS} answers with the median time of a repetition, and the least, from
+repetitions for about that long; {"release": CASE} forgets it; {"memory": true} answers with the
+bytes at the process's peak since it greeted. What fails is answered with {"error": TEXT}, and the
+worker goes on.
 """
 
 from __future__ import annotations
@@ -25,9 +27,12 @@ __all__ = ["Prepared", "Side", "serve"]
 
 @dataclass
 class Prepared:
-    """Work that is ready to run: `repeat` does it once and waits until it is done; `check` runs it and gives digests of what it computed.
+    """Work that is ready to run: `repeat` does it once and waits until it is done.
 
-    `timed(count)`, if given, is the time in seconds of that many repetitions, for work of microseconds. `parameters` counts the trained numbers.
+    `check` runs it and gives digests of what it computed.
+
+    `timed(count)`, if given, is the time in seconds of that many repetitions, for work of
+    microseconds. `parameters` counts the trained numbers.
     """
 
     repeat: Callable[[], Any]
@@ -84,7 +89,7 @@ def serve(side: Side, cases: Mapping[str, Any]) -> None:
 
 
 def _measure(work: Prepared, budget: float) -> tuple[float, float]:
-    """The median and the least time of a repetition."""
+    """Return the median and the least time of a repetition."""
     if work.timed is not None:
         count = 100
         while (spent := work.timed(count)) < budget / 4:
@@ -101,7 +106,7 @@ def _measure(work: Prepared, budget: float) -> tuple[float, float]:
 
 
 def _memory(field: str) -> int:
-    """A field of this process's memory in bytes; 0 where the system does not tell."""
+    """Return a field of this process's memory in bytes; 0 where the system does not tell."""
     try:
         with open("/proc/self/status") as file:
             for line in file:

@@ -1,7 +1,8 @@
 """Ratios, what they were before, and the tables.
 
-A ratio is the best peer's time over Mycel's: above 1 Mycel is faster. By default it is the median over the rounds of the ratio within a round; by the least times
-instead where a machine is too busy for medians.
+A ratio is the best peer's time over Mycel's: above 1 Mycel is faster. By default it is the median
+over the rounds of the ratio within a round; by the least times instead where a machine is too busy
+for medians.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Ratio = dict[str, Any]
 
 
 def ratios(rows: Rows, by_best: bool = False) -> dict[str, Ratio]:
-    """The ratio of every case and pass that Mycel and a peer ran, by "case:pass" (and mode of ours, where there are two)."""
+    """Return the ratio of every case and pass that Mycel and a peer ran, by "case:pass" (and mode
+    of ours, where there are two).
+    """
     found: dict[str, Ratio] = {}
     for key, group in _grouped(rows).items():
         peers = [r for r in group if r["framework"] != OURS and "median" in r]
@@ -53,7 +56,7 @@ def _grouped(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The geometric mean; 1 of nothing."""
+    """Return the geometric mean; 1 of nothing."""
     logs = [math.log(v) for v in values]
     return math.exp(sum(logs) / len(logs)) if logs else 1.0
 
@@ -67,13 +70,13 @@ def store(path: Path, found: Mapping[str, Ratio], threads: int) -> None:
 
 
 def load(path: Path) -> dict[str, float]:
-    """The ratios kept in a file."""
+    """Return the ratios kept in a file."""
     known: dict[str, float] = json.loads(path.read_text())["ratios"]
     return known
 
 
 def regressions(found: Mapping[str, Ratio], stored: Mapping[str, float], tolerance: float) -> dict[str, str]:
-    """What became slower than the stored ratios allow, or has no ratio any more, and how."""
+    """Return what became slower than the stored ratios allow, or has no ratio any more, and how."""
     lost = {}
     for name, before in stored.items():
         if name in found and found[name]["ratio"] < before * (1 - tolerance):
@@ -82,7 +85,7 @@ def regressions(found: Mapping[str, Ratio], stored: Mapping[str, float], toleran
 
 
 def markdown(rows: Rows, found: Mapping[str, Ratio], stored: Mapping[str, float], by_best: bool = False) -> str:
-    """Tables of all rows, one for each group of cases, and the geometric means."""
+    """Return tables of all rows, one for each group of cases, and the geometric means."""
     parts = []
     field = "best" if by_best else "median"
     for group in dict.fromkeys(CASES[row["case"]].group for row in rows):
@@ -110,7 +113,7 @@ def markdown(rows: Rows, found: Mapping[str, Ratio], stored: Mapping[str, float]
 
 
 def shown(row: Mapping[str, Any], field: str) -> str:
-    """A row's framework and mode with its time, or why it has none."""
+    """Return a row's framework and mode with its time, or why it has none."""
     name = f"{row['framework']} {row['mode']}"
     if "error" in row:
         return f"{name} failed ({str(row['error']).replace('|', '/')})"
@@ -118,7 +121,7 @@ def shown(row: Mapping[str, Any], field: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds with a unit and three digits."""
+    """Return seconds with a unit and three digits."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -126,7 +129,7 @@ def duration(seconds: float) -> str:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     source = Path("/proc/cpuinfo")
     for line in source.read_text().splitlines() if source.is_file() else []:
         if line.startswith("model name"):
@@ -135,6 +138,6 @@ def processor() -> str:
 
 
 def simple_table(title: str, heads: Sequence[str], lines: Sequence[Sequence[Optional[str]]]) -> str:
-    """A Markdown table under a heading."""
+    """Return a Markdown table under a heading."""
     body = ["| " + " | ".join(v or "" for v in line) + " |" for line in (heads, ["---"] * len(heads), *lines)]
     return "\n".join([f"## {title}", "", *body])

@@ -1,13 +1,19 @@
 """Mycel against PyTorch, JAX and MindSpore on the same work: make bench.
 
-    python benchmarks/run.py --torch PYTHON [--jax PYTHON] [--mindspore PYTHON] [--groups convolution,matmul] [--cases lenet5] [--rounds 11]
+    python benchmarks/run.py --torch PYTHON [--jax PYTHON] [--mindspore PYTHON] [--groups
+    convolution,matmul] [--cases lenet5] [--rounds 11]
 
-Every peer runs in an environment of its own, told by the path of its interpreter, here or in MYCEL_BENCH_TORCH, MYCEL_BENCH_JAX and MYCEL_BENCH_MINDSPORE;
-those not told are left out. All processes are bound to the same processors. Before anything is timed, all must compute the same numbers from the
-same inputs and weights. The table shows medians over rounds that take turns; a ratio is the best peer's time over Mycel's, so above 1 Mycel is faster.
+Every peer runs in an environment of its own, told by the path of its interpreter, here or in
+MYCEL_BENCH_TORCH, MYCEL_BENCH_JAX and MYCEL_BENCH_MINDSPORE; those not told are left out. All
+processes are bound to the same processors. Before anything is timed, all must compute the same
+numbers from the same inputs and weights. The table shows medians over rounds that take turns; a
+ratio is the best peer's time over Mycel's, so above 1 Mycel is faster.
 
-`--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it; `--store` writes them there. `--first` and `--scaling` measure
-first steps with memory, and threads, of the networks in fresh processes; `--curves STEPS` compares their losses with PyTorch's in float32 and in float64, and those of two processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
+`--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it;
+`--store` writes them there. `--first` and `--scaling` measure first steps with memory, and threads,
+of the networks in fresh processes; `--curves STEPS` compares their losses with PyTorch's in float32
+and in float64, and those of two processes. Results go to benchmarks/results/latest.json and
+latest.md, and to the screen.
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ NETWORKS = ("lenet5", "bert_small", "resnet50")
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options, checked."""
+    """Return the options, checked."""
     parser = argparse.ArgumentParser(description="Mycel against its peers on the same work, in turns.")
     for peer in PEERS:
         variable = f"MYCEL_BENCH_{peer.upper()}"
@@ -84,7 +90,10 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def bind(threads: int) -> list[int]:
-    """Bind this process, and so the workers, to as many processors as there are threads; gives their numbers."""
+    """Bind this process, and so the workers, to as many processors as there are threads.
+
+    Gives their numbers.
+    """
     if not hasattr(os, "sched_setaffinity"):
         return []
     chosen = sorted(os.sched_getaffinity(0))[:threads]
@@ -95,7 +104,7 @@ def bind(threads: int) -> list[int]:
 def measure(
     plan: Plan, cases: Sequence[Case], passes: Sequence[str], versions: dict[str, str], best: bool
 ) -> list[dict[str, Any]]:
-    """The rows of all cases, group by group: the workers of a group stay up."""
+    """Return the rows of all cases, group by group: the workers of a group stay up."""
     rows: list[dict[str, Any]] = []
     workers: dict[tuple[str, str], Worker] = {}
     group = ""
@@ -131,9 +140,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pythons = {OURS: sys.executable, **{p: getattr(options, p) for p in PEERS if getattr(options, p)}}
     shutil.rmtree(options.out / "logs", ignore_errors=True)
     plan = Plan(
-        pythons, options.threads, options.rounds, options.budget, options.out / "logs",
-        ("pynative",) if options.pynative else (), tuple(options.modes.split(",")) if options.modes else (),
-    )  # fmt: skip
+        pythons,
+        options.threads,
+        options.rounds,
+        options.budget,
+        options.out / "logs",
+        ("pynative",) if options.pynative else (),
+        tuple(options.modes.split(",")) if options.modes else (),
+    )
     os.environ["MYCEL_BENCH_STEPS"] = str(options.steps)
     processors = bind(options.threads)
     result: dict[str, Any] = {

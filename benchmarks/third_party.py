@@ -1,11 +1,15 @@
 """Third-party MindSpore programs under Mycel, compared with the real MindSpore.
 
-    python benchmarks/third_party.py --packages FOLDER[:FOLDER...] --mindspore PYTHON [--cases mindcv.resnet,mindyolo] [--kept FOLDER] [--modes graph,pynative]
+    python benchmarks/third_party.py --packages FOLDER[:FOLDER...] --mindspore PYTHON [--cases
+    mindcv.resnet,mindyolo] [--kept FOLDER] [--modes graph,pynative]
 
-The packages lie in folders, as ``pip install --no-deps --target FOLDER mindcv==0.3.0`` leaves them; their code runs as it is, with ``import mindspore`` answered by Mycel.
-Every case runs in the real MindSpore too, by the interpreter given, with the same parameters and data; it says in PyNative mode what is right. The table shows for each case
-the greatest difference of an array relative to that array's greatest element, the worst array of each case. What MindSpore itself cannot run is said with its reason. Results
-are kept as files in the folder of `--kept`, from which later runs take those of MindSpore.
+The packages lie in folders, as ``pip install --no-deps --target FOLDER mindcv==0.3.0`` leaves them;
+their code runs as it is, with ``import mindspore`` answered by Mycel. Every case runs in the real
+MindSpore too, by the interpreter given, with the same parameters and data; it says in PyNative mode
+what is right. The table shows for each case the greatest difference of an array relative to that
+array's greatest element, the worst array of each case. What MindSpore itself cannot run is said
+with its reason. Results are kept as files in the folder of `--kept`, from which later runs take
+those of MindSpore.
 """
 
 from __future__ import annotations
@@ -31,8 +35,12 @@ HERE = Path(__file__).resolve().parent
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--packages", required=True, metavar="FOLDERS", help="where the packages are, separated by ':'")
-    parser.add_argument("--mindspore", metavar="PYTHON", help="interpreter that has MindSpore; without it nothing is compared")  # fmt: skip
-    parser.add_argument("--cases", default="", help="beginnings of the names of cases, separated by commas; all by default")  # fmt: skip
+    parser.add_argument(
+        "--mindspore", metavar="PYTHON", help="interpreter that has MindSpore; without it nothing is compared"
+    )
+    parser.add_argument(
+        "--cases", default="", help="beginnings of the names of cases, separated by commas; all by default"
+    )
     parser.add_argument("--modes", default="pynative,graph", help="default: %(default)s")
     parser.add_argument("--kept", type=Path, help="folder for results; a temporary one by default")
     parser.add_argument("--again", action="store_true", help="run MindSpore again where its result is kept")
@@ -99,12 +107,28 @@ def _start(options: argparse.Namespace, python: str, side: str, mode: str, keys:
         for key in keys:
             for kind in ("json", "npz"):
                 _file(options, side, mode, key, kind).unlink(missing_ok=True)
-        command = [python, "-W", "ignore", str(HERE / "third_party.py"), "--packages", options.packages, "--kept", str(options.kept), "--cases", ",".join(keys), "--worker", side, mode]  # fmt: skip
+        command = [
+            python,
+            "-W",
+            "ignore",
+            str(HERE / "third_party.py"),
+            "--packages",
+            options.packages,
+            "--kept",
+            str(options.kept),
+            "--cases",
+            ",".join(keys),
+            "--worker",
+            side,
+            mode,
+        ]
         log = options.kept / f"{side}-{mode}.log"
         ended: Any = None
         with log.open("a") as out:
             try:
-                ended = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, timeout=options.limit, check=False).returncode  # fmt: skip
+                ended = subprocess.run(
+                    command, stdout=out, stderr=subprocess.STDOUT, timeout=options.limit, check=False
+                ).returncode
             except subprocess.TimeoutExpired:
                 ended = f"no result within {options.limit:.0f} s"
         missing = [k for k in keys if not _file(options, side, mode, k, "json").exists()]

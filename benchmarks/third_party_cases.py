@@ -1,7 +1,9 @@
-"""Third-party programs and models as cases: each gives named arrays, which Mycel and MindSpore compare.
+"""Third-party programs and models as cases: each gives named arrays, which Mycel and MindSpore
+compare.
 
-A case is plain MindSpore and the package's own code. Parameters get the same numbers under both frameworks: normal ones from a generator seeded by the parameter's name, with the
-deviation that keeps activations of size one.
+A case is plain MindSpore and the package's own code. Parameters get the same numbers under both
+frameworks: normal ones from a generator seeded by the parameter's name, with the deviation that
+keeps activations of size one.
 """
 
 from __future__ import annotations
@@ -40,13 +42,15 @@ class Case:
 CASES: dict[str, Case] = {}
 
 
-def _add(package: str, name: str, kind: str, run: Callable[[], Arrays], modes: tuple[str, ...] = ("pynative", "graph")) -> None:  # fmt: skip
+def _add(
+    package: str, name: str, kind: str, run: Callable[[], Arrays], modes: tuple[str, ...] = ("pynative", "graph")
+) -> None:
     case = Case(package, name, run, kind, modes)
     CASES[case.key] = case
 
 
 def case(package: str, name: str, kind: str, modes: tuple[str, ...] = ("pynative", "graph")) -> Any:
-    """A decorator that enters a case."""
+    """Return a decorator that enters a case."""
 
     def enter(run: Callable[[], Arrays]) -> Callable[[], Arrays]:
         _add(package, name, kind, run, modes)
@@ -59,7 +63,7 @@ def case(package: str, name: str, kind: str, modes: tuple[str, ...] = ("pynative
 
 
 def numbers(seed: int, *shape: int) -> Any:
-    """Standard normal numbers as a tensor."""
+    """Return standard normal numbers as a tensor."""
     import mindspore as ms
 
     return ms.Tensor(np.random.RandomState(seed).standard_normal(shape).astype(np.float32))
@@ -85,7 +89,7 @@ def fill(network: Any) -> Any:
 
 
 def outputs(result: Any, prefix: str = "y") -> Arrays:
-    """The tensors of a nested result, by their place."""
+    """Return the tensors of a nested result, by their place."""
     if isinstance(result, dict):
         return {k: v for name, one in sorted(result.items()) for k, v in outputs(one, f"{prefix}.{name}").items()}
     if isinstance(result, (tuple, list)):
@@ -94,7 +98,7 @@ def outputs(result: Any, prefix: str = "y") -> Arrays:
 
 
 def gradients(network: Any, loss: Callable[..., Any], *data: Any) -> Arrays:
-    """The loss and its gradients by a network's parameters."""
+    """Return the loss and its gradients by a network's parameters."""
     import mindspore as ms
 
     weights = network.trainable_params()
@@ -103,7 +107,9 @@ def gradients(network: Any, loss: Callable[..., Any], *data: Any) -> Arrays:
 
 
 def bare(packages: Sequence[str], modules: Sequence[str]) -> list[Any]:
-    """Modules of packages whose own `__init__` is not run, because it imports what MindSpore 2.10 or Mycel does not have."""
+    """Return modules of packages whose own `__init__` is not run, because it imports what MindSpore
+    2.10 or Mycel does not have.
+    """
     for name in packages:
         if name not in sys.modules:
             parent, _, last = name.rpartition(".")
@@ -117,16 +123,64 @@ def bare(packages: Sequence[str], modules: Sequence[str]) -> list[Any]:
 # mindcv: one model of each family, gradients, and training with the package's own parts.
 
 _FAMILIES = {
-    "BiT_resnet50": 64, "cait_xxs24_224": 224, "cmt_tiny": 160, "coat_lite_tiny": 224, "convit_tiny": 224, "convnext_tiny": 96, "convnextv2_atto": 96,
-    "crossvit_9": 240, "densenet121": 96, "dpn92": 96, "edgenext_xx_small": 128, "efficientnet_b0": 96, "efficientnet_v2_s": 96, "ghostnet_050": 96,
-    "googlenet": 96, "halonet_50t": 256, "hrnet_w32": 96, "inception_v3": 299, "inception_v4": 160, "mae_b_16_224_finetune": 224, "mixnet_s": 96,
-    "mlp_mixer_s_p32": 224, "mnasnet_050": 96, "mobilenet_v1_025": 96, "mobilenet_v2_035_96": 96, "mobilenet_v3_small_075": 96,
-    "mobilevit_xx_small": 256, "nasnet_a_4x1056": 224, "pit_ti": 224, "pnasnet": 224, "poolformer_s12": 96, "pvt_tiny": 224, "pvt_v2_b0": 224,
-    "regnet_x_200mf": 96, "regnet_y_200mf": 96, "repmlp_t224": 224, "repvgg_a0": 96, "res2net50": 96, "resnest14": 96, "resnet18": 96, "resnet50": 96,
-    "resnext50_32x4d": 96, "resnetv2_50": 96, "rexnet_09": 96, "seresnet18": 96, "shufflenet_v1_g3_05": 96, "shufflenet_v2_x0_5": 96,
-    "skresnet18": 96, "squeezenet1_0": 96, "swin_tiny": 224, "swinv2_tiny_window8": 256, "vgg11": 224, "visformer_tiny": 224, "vit_b_32_224": 224,
-    "volo_d1": 224, "xception": 96, "xcit_tiny_12_p16_224": 224,
-}  # fmt: skip
+    "BiT_resnet50": 64,
+    "cait_xxs24_224": 224,
+    "cmt_tiny": 160,
+    "coat_lite_tiny": 224,
+    "convit_tiny": 224,
+    "convnext_tiny": 96,
+    "convnextv2_atto": 96,
+    "crossvit_9": 240,
+    "densenet121": 96,
+    "dpn92": 96,
+    "edgenext_xx_small": 128,
+    "efficientnet_b0": 96,
+    "efficientnet_v2_s": 96,
+    "ghostnet_050": 96,
+    "googlenet": 96,
+    "halonet_50t": 256,
+    "hrnet_w32": 96,
+    "inception_v3": 299,
+    "inception_v4": 160,
+    "mae_b_16_224_finetune": 224,
+    "mixnet_s": 96,
+    "mlp_mixer_s_p32": 224,
+    "mnasnet_050": 96,
+    "mobilenet_v1_025": 96,
+    "mobilenet_v2_035_96": 96,
+    "mobilenet_v3_small_075": 96,
+    "mobilevit_xx_small": 256,
+    "nasnet_a_4x1056": 224,
+    "pit_ti": 224,
+    "pnasnet": 224,
+    "poolformer_s12": 96,
+    "pvt_tiny": 224,
+    "pvt_v2_b0": 224,
+    "regnet_x_200mf": 96,
+    "regnet_y_200mf": 96,
+    "repmlp_t224": 224,
+    "repvgg_a0": 96,
+    "res2net50": 96,
+    "resnest14": 96,
+    "resnet18": 96,
+    "resnet50": 96,
+    "resnext50_32x4d": 96,
+    "resnetv2_50": 96,
+    "rexnet_09": 96,
+    "seresnet18": 96,
+    "shufflenet_v1_g3_05": 96,
+    "shufflenet_v2_x0_5": 96,
+    "skresnet18": 96,
+    "squeezenet1_0": 96,
+    "swin_tiny": 224,
+    "swinv2_tiny_window8": 256,
+    "vgg11": 224,
+    "visformer_tiny": 224,
+    "vit_b_32_224": 224,
+    "volo_d1": 224,
+    "xception": 96,
+    "xcit_tiny_12_p16_224": 224,
+}
 
 
 def _mindcv_forward(name: str, size: int) -> Callable[[], Arrays]:
@@ -184,8 +238,14 @@ def _mindcv_training(optimizer: str, **options: Any) -> Callable[[], Arrays]:
         rate = create_scheduler(4, scheduler="cosine_decay", lr=rate_of, min_lr=1e-5, warmup_epochs=1, decay_epochs=1)
         stepper = create_optimizer(network, opt=optimizer, lr=rate, weight_decay=1e-2, **options.get("arguments", {}))
         trainer = create_trainer(
-            network, create_loss(name="CE", label_smoothing=0.1), stepper, None, amp_level="O0", amp_cast_list=None, **{"loss_scale_type": "fixed", **options.get("trainer", {})},
-        )  # fmt: skip
+            network,
+            create_loss(name="CE", label_smoothing=0.1),
+            stepper,
+            None,
+            amp_level="O0",
+            amp_cast_list=None,
+            **{"loss_scale_type": "fixed", **options.get("trainer", {})},
+        )
         trainer.train(2, data, callbacks=[Keep()], dataset_sink_mode=False)
         return {"losses": np.array(losses)}
 
@@ -194,13 +254,29 @@ def _mindcv_training(optimizer: str, **options: Any) -> Callable[[], Arrays]:
 
 for _name, _size in _FAMILIES.items():
     _add("mindcv", _name, "forward", _mindcv_forward(_name, _size))
-for _name, _size in {"resnet18": 64, "regnet_x_200mf": 64, "convnextv2_atto": 64, "shufflenet_v2_x0_5": 64}.items():  # fmt: skip
+for _name, _size in {"resnet18": 64, "regnet_x_200mf": 64, "convnextv2_atto": 64, "shufflenet_v2_x0_5": 64}.items():
     _add("mindcv", f"{_name}.gradients", "gradients", _mindcv_gradients(_name, _size))
 for _name in ("sgd", "momentum", "adam", "adamw", "lion", "nadam", "adan", "rmsprop"):
     _add("mindcv", f"training.{_name}", "training", _mindcv_training(_name, rate=1e-4 if _name == "lion" else 1e-3))
-_add("mindcv", "training.ema", "training", _mindcv_training("adamw", trainer={"ema": True, "clip_grad": True, "clip_value": 1.0}))  # fmt: skip
-_add("mindcv", "training.accumulated", "training", _mindcv_training("momentum", trainer={"gradient_accumulation_steps": 2}), ("graph",))  # fmt: skip
-_add("mindcv", "training.loss_scale", "training", _mindcv_training("momentum", trainer={"loss_scale": 1024.0, "clip_grad": True}))  # fmt: skip
+_add(
+    "mindcv",
+    "training.ema",
+    "training",
+    _mindcv_training("adamw", trainer={"ema": True, "clip_grad": True, "clip_value": 1.0}),
+)
+_add(
+    "mindcv",
+    "training.accumulated",
+    "training",
+    _mindcv_training("momentum", trainer={"gradient_accumulation_steps": 2}),
+    ("graph",),
+)
+_add(
+    "mindcv",
+    "training.loss_scale",
+    "training",
+    _mindcv_training("momentum", trainer={"loss_scale": 1024.0, "clip_grad": True}),
+)
 
 # The other packages bring their cases in modules of their own, beside this one.
 for _module in ("third_party_vision", "third_party_speech", "third_party_methods"):

@@ -1,4 +1,6 @@
-"""Cases of mindarmour (attacks, privacy), mindpet (LoRA) and tinyms (its LeNet program): methods around networks."""
+"""Cases of mindarmour (attacks, privacy), mindpet (LoRA) and tinyms (its LeNet program): methods
+around networks.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,20 @@ def _lenet() -> Any:
 
     return fill(
         nn.SequentialCell(
-            nn.Conv2d(1, 6, 5, pad_mode="valid"), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Conv2d(6, 16, 5, pad_mode="valid"), nn.ReLU(), nn.MaxPool2d(2, 2),
-            nn.Flatten(), nn.Dense(400, 120), nn.ReLU(), nn.Dense(120, 84), nn.ReLU(), nn.Dense(84, 10),
+            nn.Conv2d(1, 6, 5, pad_mode="valid"),
+            nn.ReLU(),
+            nn.MaxPool2d(2, 2),
+            nn.Conv2d(6, 16, 5, pad_mode="valid"),
+            nn.ReLU(),
+            nn.MaxPool2d(2, 2),
+            nn.Flatten(),
+            nn.Dense(400, 120),
+            nn.ReLU(),
+            nn.Dense(120, 84),
+            nn.ReLU(),
+            nn.Dense(84, 10),
         )
-    )  # fmt: skip
+    )
 
 
 def _attack(name: str, **options: Any) -> Any:
@@ -36,9 +48,13 @@ def _attack(name: str, **options: Any) -> Any:
 
 
 for _name, _options in {
-    "FastGradientMethod": {"eps": 0.1}, "FastGradientSignMethod": {"eps": 0.1}, "LeastLikelyClassMethod": {"eps": 0.1},
-    "BasicIterativeMethod": {"nb_iter": 3}, "MomentumIterativeMethod": {"nb_iter": 3}, "ProjectedGradientDescent": {"nb_iter": 3},
-}.items():  # fmt: skip
+    "FastGradientMethod": {"eps": 0.1},
+    "FastGradientSignMethod": {"eps": 0.1},
+    "LeastLikelyClassMethod": {"eps": 0.1},
+    "BasicIterativeMethod": {"nb_iter": 3},
+    "MomentumIterativeMethod": {"nb_iter": 3},
+    "ProjectedGradientDescent": {"nb_iter": 3},
+}.items():
     case("mindarmour", _name, "attack")(_attack(_name, **_options))
 
 

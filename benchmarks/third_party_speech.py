@@ -1,4 +1,6 @@
-"""Cases of mindaudio: networks of speech, loaded without the package's own data part, which needs `mindspore.dataset.audio`."""
+"""Cases of mindaudio: networks of speech, loaded without the package's own data part, which needs
+`mindspore.dataset.audio`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ def _model(name: str) -> Any:
 
 def _ecapa() -> Any:
     return fill(
-        _model("ecapatdnn").EcapaTDNN(16, lin_neurons=12, channels=[32, 32, 32, 32, 96], attention_channels=8, se_channels=8, res2net_scale=4)
-    )  # fmt: skip
+        _model("ecapatdnn").EcapaTDNN(
+            16, lin_neurons=12, channels=[32, 32, 32, 32, 96], attention_channels=8, se_channels=8, res2net_scale=4
+        )
+    )
 
 
 @case("mindaudio", "ecapa_tdnn", "forward")
@@ -40,7 +44,9 @@ def _deepspeech2() -> Arrays:
     import mindspore as ms
 
     part = _model("deepspeech2")
-    network = part.DeepSpeechModel(batch_size=2, labels=list("abcd_"), rnn_hidden_size=16, nb_layers=2, audio_conf=_Audio(), bidirectional=True)  # fmt: skip
+    network = part.DeepSpeechModel(
+        batch_size=2, labels=list("abcd_"), rnn_hidden_size=16, nb_layers=2, audio_conf=_Audio(), bidirectional=True
+    )
     return outputs(fill(network).set_train(False)(numbers(1, 2, 1, 161, 60), ms.Tensor(np.array([60, 48], np.int32))))
 
 

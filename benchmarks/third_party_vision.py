@@ -1,6 +1,8 @@
-"""Cases of mindyolo, mindocr and mindvision: networks of detection and of text, their losses and the gradients of these.
+"""Cases of mindyolo, mindocr and mindvision: networks of detection and of text, their losses and
+the gradients of these.
 
-mindyolo's wheel does not hold its configurations, so the networks are described here (the published YOLOv5 and YOLOv8, at an eighth of their width).
+mindyolo's wheel does not hold its configurations, so the networks are described here (the published
+YOLOv5 and YOLOv8, at an eighth of their width).
 """
 
 from __future__ import annotations
@@ -13,38 +15,84 @@ from third_party_cases import Arrays, bare, case, fill, gradients, numbers, outp
 _ANCHORS = [[10, 13, 16, 30, 33, 23], [30, 61, 62, 45, 59, 119], [116, 90, 156, 198, 373, 326]]
 _YOLOV5 = {
     "backbone": [
-        [-1, 1, "ConvNormAct", [64, 6, 2, 2]], [-1, 1, "ConvNormAct", [128, 3, 2]], [-1, 3, "C3", [128]], [-1, 1, "ConvNormAct", [256, 3, 2]],
-        [-1, 6, "C3", [256]], [-1, 1, "ConvNormAct", [512, 3, 2]], [-1, 9, "C3", [512]], [-1, 1, "ConvNormAct", [1024, 3, 2]],
-        [-1, 3, "C3", [1024]], [-1, 1, "SPPF", [1024, 5]],
+        [-1, 1, "ConvNormAct", [64, 6, 2, 2]],
+        [-1, 1, "ConvNormAct", [128, 3, 2]],
+        [-1, 3, "C3", [128]],
+        [-1, 1, "ConvNormAct", [256, 3, 2]],
+        [-1, 6, "C3", [256]],
+        [-1, 1, "ConvNormAct", [512, 3, 2]],
+        [-1, 9, "C3", [512]],
+        [-1, 1, "ConvNormAct", [1024, 3, 2]],
+        [-1, 3, "C3", [1024]],
+        [-1, 1, "SPPF", [1024, 5]],
     ],
     "head": [
-        [-1, 1, "ConvNormAct", [512, 1, 1]], [-1, 1, "Upsample", ["None", 2, "nearest"]], [[-1, 6], 1, "Concat", [1]], [-1, 3, "C3", [512, False]],
-        [-1, 1, "ConvNormAct", [256, 1, 1]], [-1, 1, "Upsample", ["None", 2, "nearest"]], [[-1, 4], 1, "Concat", [1]], [-1, 3, "C3", [256, False]],
-        [-1, 1, "ConvNormAct", [256, 3, 2]], [[-1, 14], 1, "Concat", [1]], [-1, 3, "C3", [512, False]], [-1, 1, "ConvNormAct", [512, 3, 2]],
-        [[-1, 10], 1, "Concat", [1]], [-1, 3, "C3", [1024, False]], [[17, 20, 23], 1, "YOLOv5Head", ["nc", "anchors", "stride"]],
+        [-1, 1, "ConvNormAct", [512, 1, 1]],
+        [-1, 1, "Upsample", ["None", 2, "nearest"]],
+        [[-1, 6], 1, "Concat", [1]],
+        [-1, 3, "C3", [512, False]],
+        [-1, 1, "ConvNormAct", [256, 1, 1]],
+        [-1, 1, "Upsample", ["None", 2, "nearest"]],
+        [[-1, 4], 1, "Concat", [1]],
+        [-1, 3, "C3", [256, False]],
+        [-1, 1, "ConvNormAct", [256, 3, 2]],
+        [[-1, 14], 1, "Concat", [1]],
+        [-1, 3, "C3", [512, False]],
+        [-1, 1, "ConvNormAct", [512, 3, 2]],
+        [[-1, 10], 1, "Concat", [1]],
+        [-1, 3, "C3", [1024, False]],
+        [[17, 20, 23], 1, "YOLOv5Head", ["nc", "anchors", "stride"]],
     ],
-}  # fmt: skip
+}
 _YOLOV8 = {
     "backbone": [
-        [-1, 1, "ConvNormAct", [64, 3, 2]], [-1, 1, "ConvNormAct", [128, 3, 2]], [-1, 3, "C2f", [128, True]], [-1, 1, "ConvNormAct", [256, 3, 2]],
-        [-1, 6, "C2f", [256, True]], [-1, 1, "ConvNormAct", [512, 3, 2]], [-1, 6, "C2f", [512, True]], [-1, 1, "ConvNormAct", [1024, 3, 2]],
-        [-1, 3, "C2f", [1024, True]], [-1, 1, "SPPF", [1024, 5]],
+        [-1, 1, "ConvNormAct", [64, 3, 2]],
+        [-1, 1, "ConvNormAct", [128, 3, 2]],
+        [-1, 3, "C2f", [128, True]],
+        [-1, 1, "ConvNormAct", [256, 3, 2]],
+        [-1, 6, "C2f", [256, True]],
+        [-1, 1, "ConvNormAct", [512, 3, 2]],
+        [-1, 6, "C2f", [512, True]],
+        [-1, 1, "ConvNormAct", [1024, 3, 2]],
+        [-1, 3, "C2f", [1024, True]],
+        [-1, 1, "SPPF", [1024, 5]],
     ],
     "head": [
-        [-1, 1, "Upsample", ["None", 2, "nearest"]], [[-1, 6], 1, "Concat", [1]], [-1, 3, "C2f", [512]], [-1, 1, "Upsample", ["None", 2, "nearest"]],
-        [[-1, 4], 1, "Concat", [1]], [-1, 3, "C2f", [256]], [-1, 1, "ConvNormAct", [256, 3, 2]], [[-1, 12], 1, "Concat", [1]], [-1, 3, "C2f", [512]],
-        [-1, 1, "ConvNormAct", [512, 3, 2]], [[-1, 9], 1, "Concat", [1]], [-1, 3, "C2f", [1024]],
+        [-1, 1, "Upsample", ["None", 2, "nearest"]],
+        [[-1, 6], 1, "Concat", [1]],
+        [-1, 3, "C2f", [512]],
+        [-1, 1, "Upsample", ["None", 2, "nearest"]],
+        [[-1, 4], 1, "Concat", [1]],
+        [-1, 3, "C2f", [256]],
+        [-1, 1, "ConvNormAct", [256, 3, 2]],
+        [[-1, 12], 1, "Concat", [1]],
+        [-1, 3, "C2f", [512]],
+        [-1, 1, "ConvNormAct", [512, 3, 2]],
+        [[-1, 9], 1, "Concat", [1]],
+        [-1, 3, "C2f", [1024]],
         [[15, 18, 21], 1, "YOLOv8Head", ["nc", "reg_max", "stride"]],
     ],
-}  # fmt: skip
+}
 
 
 def _yolo(kind: str) -> Any:
     from mindyolo.models import create_model
     from mindyolo.utils.config import Config
 
-    layers, own = (_YOLOV5, {"anchors": _ANCHORS}) if kind == "yolov5" else (_YOLOV8, {"reg_max": 16, "max_channels": 1024})  # fmt: skip
-    described = Config({"model_name": kind, "depth_multiple": 0.33, "width_multiple": 0.125, "stride": [8, 16, 32], "nc": 4, **layers, **own})  # fmt: skip
+    layers, own = (
+        (_YOLOV5, {"anchors": _ANCHORS}) if kind == "yolov5" else (_YOLOV8, {"reg_max": 16, "max_channels": 1024})
+    )
+    described = Config(
+        {
+            "model_name": kind,
+            "depth_multiple": 0.33,
+            "width_multiple": 0.125,
+            "stride": [8, 16, 32],
+            "nc": 4,
+            **layers,
+            **own,
+        }
+    )
     return fill(create_model(kind, described, num_classes=4))
 
 
@@ -73,11 +121,22 @@ def _yolo_gradients(kind: str) -> Arrays:
     return gradients(network, lambda x: sum([(y * y).mean() for y in network(x)]), numbers(1, 2, 3, 64, 64))
 
 
-# mindocr 0.5.0 was written for MindSpore 2.5 to 2.6, whose `parallel._transformer` the whole package imports; its parts are loaded one by one.
+# mindocr 0.5.0 was written for MindSpore 2.5 to 2.6, whose `parallel._transformer` the whole
+# package imports; its parts are loaded one by one.
 
 
 def _ocr(*modules: str) -> list[Any]:
-    return bare(["mindocr", "mindocr.models", "mindocr.models.backbones", "mindocr.models.necks", "mindocr.models.heads", "mindocr.losses"], modules)  # fmt: skip
+    return bare(
+        [
+            "mindocr",
+            "mindocr.models",
+            "mindocr.models.backbones",
+            "mindocr.models.necks",
+            "mindocr.models.heads",
+            "mindocr.losses",
+        ],
+        modules,
+    )
 
 
 def _crnn() -> Any:
@@ -87,7 +146,9 @@ def _crnn() -> Any:
         "mindocr.models.backbones.rec_resnet", "mindocr.models.necks.rnn", "mindocr.models.heads.rec_ctc_head"
     )
     body = backbone.rec_resnet34()
-    sequence = neck.RNNEncoder(body.out_channels[-1] if isinstance(body.out_channels, (list, tuple)) else body.out_channels, 32)  # fmt: skip
+    sequence = neck.RNNEncoder(
+        body.out_channels[-1] if isinstance(body.out_channels, (list, tuple)) else body.out_channels, 32
+    )
     return fill(nn.SequentialCell(body, sequence, head.CTCHead(sequence.out_channels, 37)))
 
 

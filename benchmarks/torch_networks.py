@@ -112,5 +112,5 @@ networks = {
 
 
 def bfloat16(wanted: bool) -> Any:
-    """Autocasting to bfloat16, where wanted."""
+    """Return autocasting to bfloat16, where wanted."""
     return torch.autocast("cpu", torch.bfloat16) if wanted else contextlib.nullcontext()

@@ -1,4 +1,6 @@
-"""PyTorch's side: modes eager and compile, each also with channels-last images ("-cl"), or in float64 ("-f64")."""
+"""PyTorch's side: modes eager and compile, each also with channels-last images ("-cl"), or in
+float64 ("-f64").
+"""
 
 from __future__ import annotations
 
@@ -197,12 +199,12 @@ class TorchSide:
 
 
 def _first(losses: list[float], step: Callable[[], float]) -> list[Any]:
-    """The losses of the first steps."""
+    """Return the losses of the first steps."""
     while len(losses) < checked_steps():
         losses.append(step())
     return losses[: checked_steps()]
 
 
 def make(framework: str, mode: str, threads: int) -> TorchSide:
-    """The side in a mode."""
+    """Return the side in a mode."""
     return TorchSide(mode, threads)

@@ -1,4 +1,6 @@
-"""A worker of the comparison: python worker.py FRAMEWORK MODE THREADS, with the framework's own interpreter."""
+"""A worker of the comparison: python worker.py FRAMEWORK MODE THREADS, with the framework's own
+interpreter.
+"""
 
 from __future__ import annotations
 

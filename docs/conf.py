@@ -1,4 +1,7 @@
-"""How Sphinx builds the site. `make docs` runs it; nothing is fetched, and a warning is an error."""
+"""How Sphinx builds the site.
+
+`make docs` runs it; nothing is fetched, and a warning is an error.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ version = release = mycel.__version__
 suppress_warnings = ["ref.python"]
 extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
-# Names in single backticks of docstrings are objects of the interface where there are such, and code otherwise.
+# Names in single backticks of docstrings are objects of the interface where there are such, and
+# code otherwise.
 default_role = "py:obj"
 add_module_names = False
 python_use_unqualified_type_names = True

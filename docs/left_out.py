@@ -1,7 +1,9 @@
 """The page of what is left out of MindSpore's interface, and why.
 
-`left_out.toml` is kept by hand: groups with a title, a reason, and patterns of names as the shell has them ("hal.*"), written without "mindspore." in front. `missing` asks the package which names of
-`tests/data/public_names.json` it lacks, so a name that is there is never listed as left out, and one that neither is there nor has a reason is what `unexplained` gives.
+`left_out.toml` is kept by hand: groups with a title, a reason, and patterns of names as the shell
+has them ("hal.*"), written without "mindspore." in front. `missing` asks the package which names of
+`tests/data/public_names.json` it lacks, so a name that is there is never listed as left out, and
+one that neither is there nor has a reason is what `unexplained` gives.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ NAMES = HERE.parent / "tests" / "data" / "public_names.json"
 
 
 def public_names() -> dict[str, list[str]]:
-    """The public names of the reference by module; "class:Tensor" are those of a class."""
+    """Return the public names of the reference by module; "class:Tensor" are those of a class."""
     return {
         module: names.split()
         for module, names in json.loads(NAMES.read_text(encoding="utf-8")).items()
@@ -32,7 +34,7 @@ def public_names() -> dict[str, list[str]]:
 
 
 def groups() -> list[dict[str, Any]]:
-    """The groups of the table."""
+    """Return the groups of the table."""
     table: list[dict[str, Any]] = tomllib.loads(
         (HERE / "left_out.toml").read_text(encoding="utf-8")
     )["group"]
@@ -40,7 +42,10 @@ def groups() -> list[dict[str, Any]]:
 
 
 def owner_of(module: str) -> Any:
-    """What has the names of a module of the reference; None where Mycel has nothing of the kind."""
+    """Return what has the names of a module of the reference.
+
+    None where Mycel has nothing of the kind.
+    """
     if module.startswith("class:"):
         name = module.removeprefix("class:")
         return getattr(
@@ -53,7 +58,7 @@ def owner_of(module: str) -> Any:
 
 
 def missing() -> list[str]:
-    """The names that Mycel lacks, without "mindspore." in front and in order."""
+    """Return the names that Mycel lacks, without "mindspore." in front and in order."""
     lacking = []
     for module, names in public_names().items():
         owner = owner_of(module)
@@ -67,7 +72,7 @@ def missing() -> list[str]:
 
 
 def group_of(name: str, table: list[dict[str, Any]]) -> int:
-    """The number of the first group that has a pattern for a name; -1 where none has."""
+    """Return the number of the first group that has a pattern for a name; -1 where none has."""
     for number, group in enumerate(table):
         if any(fnmatchcase(name, pattern) for pattern in group["names"]):
             return number
@@ -75,13 +80,13 @@ def group_of(name: str, table: list[dict[str, Any]]) -> int:
 
 
 def unexplained() -> list[str]:
-    """The names that Mycel lacks and the table does not explain."""
+    """Return the names that Mycel lacks and the table does not explain."""
     table = groups()
     return [name for name in missing() if group_of(name, table) < 0]
 
 
 def needless() -> list[str]:
-    """The patterns of the table that no missing name matches."""
+    """Return the patterns of the table that no missing name matches."""
     lacking = missing()
     return [
         p
@@ -101,8 +106,10 @@ def write(target: Path) -> Path:
     total = sum(map(len, public_names().values()))
     text = "What is left out, and why\n=========================\n\n"
     text += (
-        f"MindSpore 2.10 has {total} public names, inherited ones counted in each class. Mycel has {total - len(lacking)} of them. "
-        "A name that would do nothing, or something else than it says, is left out instead of being there for show; this page has all of those, as ``mindspore.`` has them.\n\n"
+        f"MindSpore 2.10 has {total} public names, inherited ones counted in each class. Mycel has "
+        f"{total - len(lacking)} of them. "
+        "A name that would do nothing, or something else than it says, is left out instead of being there for show; "
+        "this page has all of those, as ``mindspore.`` has them.\n\n"
     )
     for number, group in enumerate(
         [*table, {"title": "Not there yet", "reason": "These are not written yet."}]
@@ -140,7 +147,9 @@ def prune() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Say what is missing without a reason; with "--prune" take what is explained needlessly out of the table first."""
+    """Say what is missing without a reason; with "--prune" take what is explained needlessly out of
+    the table first.
+    """
     if arguments == ["--prune"]:
         prune()
     lacking, unneeded = unexplained(), needless()

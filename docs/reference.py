@@ -1,9 +1,13 @@
 """The pages of the interface, written from the running package.
 
-What documents itself by reading source files misses the names that a package makes when it is imported: operations that are rows of a table, methods that are attached to tensors, attributes of modules
-that are resolved when first named. So the package is imported and asked: `PAGES` says which modules are public, `names` what each of them has, `topics` puts those that were defined in one
-file on one page, and `entry` writes a name with its signature and its docstring, which is reStructuredText as it stands. An object that several modules have is written out
-where it comes first, and refers to there from the others. Invariant: every name of `names` is on exactly one page of its module.
+What documents itself by reading source files misses the names that a package makes when it is
+imported: operations that are rows of a table, methods that are attached to tensors, attributes of
+modules that are resolved when first named. So the package is imported and asked: `PAGES` says which
+modules are public, `names` what each of them has, `topics` puts those that were defined in one file
+on one page, and `entry` writes a name with its signature and its docstring, which is
+reStructuredText as it stands. An object that several modules have is written out where it comes
+first, and refers to there from the others. Invariant: every name of `names` is on exactly one page
+of its module.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional
 
-# Public modules, those first where an object that several of them have is at home, with a title each.
+# Public modules, those first where an object that several of them have is at home, with a title
+# each.
 PAGES = {
     "mycel.ops": "Operations",
     "mycel.nn": "Layers, losses, optimizers",
@@ -66,7 +71,7 @@ ALIASES: dict[str, str] = {}
 
 
 def public_modules() -> dict[str, ModuleType]:
-    """The modules of `PAGES` that the package has."""
+    """Return the modules of `PAGES` that the package has."""
     found = {}
     for name in PAGES:
         try:
@@ -78,7 +83,9 @@ def public_modules() -> dict[str, ModuleType]:
 
 
 def of_the_package(value: Any) -> bool:
-    """Whether an attribute of a module is the package's, rather than something that its source imports from elsewhere."""
+    """Return whether an attribute of a module is the package's, rather than something that its
+    source imports from elsewhere.
+    """
     home = getattr(value, "__module__", None)
     if isinstance(value, (type, *FUNCTIONS)):
         return isinstance(home, str) and home.split(".")[0] == "mycel"
@@ -92,7 +99,7 @@ FUNCTIONS = (type(of_the_package), type(len), type(str.upper))
 
 @functools.cache
 def _reference_names() -> dict[str, list[str]]:
-    """The names of MindSpore's modules, some of which a module has without listing them."""
+    """Return the names of MindSpore's modules, some of which a module has without listing them."""
     path = (
         Path(__file__).resolve().parent.parent / "tests" / "data" / "public_names.json"
     )
@@ -103,7 +110,9 @@ def _reference_names() -> dict[str, list[str]]:
 
 
 def names(module: ModuleType) -> dict[str, Any]:
-    """The public names of a module in order, those that are resolved when first named among them; not modules, nor what its source only imports."""
+    """Return the public names of a module in order, those that are resolved when first named among
+    them; not modules, nor what its source only imports.
+    """
     found = {}
     followed = [
         n for n in _reference_names().get(module.__name__, ()) if hasattr(module, n)
@@ -122,7 +131,9 @@ def names(module: ModuleType) -> dict[str, Any]:
 
 
 def topic(module: str, value: Any) -> str:
-    """The name of the page of a module on which an object is: the last part of where it was defined."""
+    """Return the name of the page of a module on which an object is: the last part of where it was
+    defined.
+    """
     home = getattr(value, "__module__", None)
     if not isinstance(home, str) or not isinstance(value, (type, *FUNCTIONS)):
         return "constants"
@@ -133,7 +144,7 @@ def topic(module: str, value: Any) -> str:
 
 
 def topics(module: str, members: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The members of a module by page; all on one page where they are few."""
+    """Return the members of a module by page; all on one page where they are few."""
     if len(members) <= 40:
         return {"": members}
     pages: dict[str, dict[str, Any]] = {}
@@ -153,7 +164,7 @@ def topics(module: str, members: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _expression(value: Any) -> str:
-    """A default as source text; an ellipsis where it has none."""
+    """Return a default as source text; an ellipsis where it has none."""
     if isinstance(value, (type, *FUNCTIONS)):
         return value.__qualname__.rpartition(".")[2]
     text = repr(value)
@@ -167,7 +178,10 @@ def _expression(value: Any) -> str:
 
 
 def _annotation(value: Any, scope: Optional[dict[str, Any]] = None) -> str:
-    """An annotation as source text; empty where it says nothing. `scope` has the names that its module gives to types."""
+    """Return an annotation as source text; empty where it says nothing.
+
+    `scope` has the names that its module gives to types.
+    """
     text = value if isinstance(value, str) else inspect.formatannotation(value)
     for name in set(re.findall(r"\b[A-Z]\w+", text)):
         meant = (scope or {}).get(name)
@@ -189,7 +203,7 @@ def parameters(
     drop_self: bool = False,
     scope: Optional[dict[str, Any]] = None,
 ) -> str:
-    """A signature as the source of a parameter list, without annotations that say nothing."""
+    """Return a signature as the source of a parameter list, without annotations that say nothing."""
     listed, previous = [], None
     given = list(signature.parameters.values())
     if (
@@ -225,7 +239,10 @@ def parameters(
 
 
 def signature_of(value: Any, drop_self: bool = False) -> str:
-    """The parameter list of something that can be called; empty where Python does not know it."""
+    """Return the parameter list of something that can be called.
+
+    Empty where Python does not know it.
+    """
     try:
         scope = getattr(inspect.unwrap(value), "__globals__", None)
         return parameters(inspect.signature(value), drop_self, scope)
@@ -237,7 +254,10 @@ def signature_of(value: Any, drop_self: bool = False) -> str:
 
 
 def documentation(value: Any) -> str:
-    """The docstring of an object, or none where it has only that of its type; its own parameters are no links."""
+    """Return the docstring of an object, or none where it has only that of its type.
+
+    Its own parameters are no links.
+    """
     text = prose(inspect.getdoc(value) or "")
     if not isinstance(value, (type, property, *FUNCTIONS)) and text == prose(
         inspect.getdoc(type(value)) or ""
@@ -261,7 +281,9 @@ _LITERAL = re.compile(
 
 
 def _escaped(text: str) -> str:
-    """Text whose marks that mean nothing as markup, such as |x|, a * b and add_, stand for themselves."""
+    """Return text whose marks that mean nothing as markup, such as |x|, a * b and add_, stand for
+    themselves.
+    """
     parts = _LITERAL.split(text)
     parts[::2] = [
         re.sub(r"(?<!\\)([|*]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]
@@ -270,7 +292,10 @@ def _escaped(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A docstring as reStructuredText: its paragraphs escaped; examples, literal blocks and bullets as they are."""
+    """Return a docstring as reStructuredText: its paragraphs escaped.
+
+    Examples, literal blocks and bullets as they are.
+    """
     made, literal = [], None
     for paragraph in re.split(r"\n[ \t]*\n", text):
         indent = len(paragraph) - len(paragraph.lstrip())
@@ -308,7 +333,7 @@ def _block(kind: str, head: str, body: str, options: Optional[list[str]] = None)
 
 
 def own_members(cls: type, documented: set[type]) -> Iterator[tuple[str, Any]]:
-    """The public attributes that a class has from itself or from bases that have no entry."""
+    """Yield the public attributes that a class has from itself or from bases that have no entry."""
     seen: set[str] = set()
     elsewhere = {
         base
@@ -329,7 +354,7 @@ def own_members(cls: type, documented: set[type]) -> Iterator[tuple[str, Any]]:
 
 
 def _inputs(cls: type) -> str:
-    """What the objects of an operation's class are called with."""
+    """Return what the objects of an operation's class are called with."""
     call = vars(cls)["__call__"]
     cells = dict(
         zip(
@@ -342,7 +367,7 @@ def _inputs(cls: type) -> str:
 
 
 def _member(name: str, value: Any) -> str:
-    """An attribute of a class."""
+    """Return an attribute of a class."""
     if isinstance(value, property) or inspect.isdatadescriptor(value):
         return _block("property", name, documentation(value))
     options = []
@@ -363,7 +388,7 @@ def _member(name: str, value: Any) -> str:
 
 
 def class_entry(name: str, cls: type, documented: dict[type, str]) -> str:
-    """A class with its constructor and what it adds to its bases."""
+    """Return a class with its constructor and what it adds to its bases."""
     made_by_row = "__call__" in vars(cls) and cls.__module__.startswith(OPERATIONS)
     body = [documentation(cls)] if cls.__doc__ else []
     bases = [f"`{documented[b]}`" for b in cls.__bases__ if b in documented]
@@ -397,7 +422,7 @@ def entry(
     homes: dict[int, str],
     documented: dict[type, str],
 ) -> str:
-    """A name of a module."""
+    """Return a name of a module."""
     full = f"{module}.{name}"
     home = homes.get(id(value), full)
     if isinstance(value, (type, *FUNCTIONS)):
@@ -440,7 +465,9 @@ def _home(value: Any) -> Optional[ModuleType]:
 
 
 def write(folder: Path) -> list[Path]:
-    """Write all pages; what is there already with the same text is left alone, so that it need not be read again."""
+    """Write all pages; what is there already with the same text is left alone, so that it need not
+    be read again.
+    """
     modules = {name: names(module) for name, module in public_modules().items()}
     homes: dict[int, str] = {}
     ranks: dict[int, tuple[int, bool]] = {}
@@ -449,7 +476,8 @@ def write(folder: Path) -> list[Path]:
         for member, value in members.items():
             if not isinstance(value, (type, *FUNCTIONS)):
                 continue
-            # At home is an object in the public module nearest to where it was defined, under the name that it was defined with.
+            # At home is an object in the public module nearest to where it was defined, under the
+            # name that it was defined with.
             near = len(name) if f"{value.__module__}.".startswith(f"{name}.") else 0
             rank = near, value.__name__ == member
             if id(value) not in homes or rank > ranks[id(value)]:
@@ -519,7 +547,11 @@ def write(folder: Path) -> list[Path]:
     page(
         "index",
         _heading("API reference", "=")
-        + "Every public module, as the package has it when it is imported. Names and parameters are MindSpore's; what is left out is on :doc:`a page of its own <left_out>`.\n\n"
-        + ".. toctree::\n   :maxdepth: 1\n\n" + "".join(f"   {name}\n" for name in order),
-    )  # fmt: skip
+        + (
+            "Every public module, as the package has it when it is imported. Names and parameters are MindSpore's; what "
+            "is left out is on :doc:`a page of its own <left_out>`.\n\n"
+        )
+        + ".. toctree::\n   :maxdepth: 1\n\n"
+        + "".join(f"   {name}\n" for name in order),
+    )
     return written

@@ -1,16 +1,17 @@
 """Deep Q-learning that balances a pole on a cart, with the simulator in this file.
 
-The cart is pushed left or right 50 times a second; a try ends when the pole leans by more than 12 degrees, when the
-cart leaves its track, or, well done, after 200 pushes; to learn, tries go on for longer. The equations are those of
-Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems" (1983),
-without friction. Q(s, a), a network, learns what is yet to come from remembered transitions (Mnih et al.,
-"Human-level control through deep reinforcement learning", 2015):
+The cart is pushed left or right 50 times a second; a try ends when the pole leans by more than 12
+degrees, when the cart leaves its track, or, well done, after 200 pushes; to learn, tries go on for
+longer. The equations are those of Barto, Sutton and Anderson, "Neuronlike adaptive elements that
+can solve difficult learning control problems" (1983), without friction. Q(s, a), a network, learns
+what is yet to come from remembered transitions (Mnih et al., "Human-level control through deep
+reinforcement learning", 2015):
 
     Q(s, a)  ->  1 + 0.99 * Q'(s', argmax Q(s', .)),    or 1 where the try ended at s',
 
-where Q' follows Q slowly, and the choice and the value at s' come from different networks (van Hasselt et al., "Deep
-reinforcement learning with double Q-learning", 2016). Several carts run at once, so that one call of the network
-decides for all of them.
+where Q' follows Q slowly, and the choice and the value at s' come from different networks (van
+Hasselt et al., "Deep reinforcement learning with double Q-learning", 2016). Several carts run at
+once, so that one call of the network decides for all of them.
 
     python examples/dqn.py                        # compiled; --mode pynative runs operation by operation
 
@@ -32,7 +33,9 @@ CARTS, CAPACITY, FIRST = 8, 20_000, 1_000
 
 
 class CartPoles:
-    """Carts with a pole each; a state is float64 [carts, 4]: place and speed of the cart, angle and angular speed of the pole."""
+    """Carts with a pole each; a state is float64 [carts, 4]: place and speed of the cart, angle and
+    angular speed of the pole.
+    """
 
     GRAVITY, CART, POLE, HALF_LENGTH, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 
@@ -60,7 +63,10 @@ class CartPoles:
 
 
 class Replay:
-    """The latest `CAPACITY` transitions; each is (state float32 [4], action int32, next state float32 [4], fell float32)."""
+    """The latest `CAPACITY` transitions.
+
+    Each is (state float32 [4], action int32, next state float32 [4], fell float32).
+    """
 
     def __init__(self):
         kinds = [((4,), np.float32), ((), np.int32), ((4,), np.float32), ((), np.float32)]
@@ -163,7 +169,8 @@ def main(argv=None):
             seconds = time.perf_counter() - begun
             print(f"step {step:5}/{args.steps}  loss {recent:.4f}  {pushes:5.1f} pushes  {seconds:.1f} s", flush=True)
 
-    # The values go up and down to the end, so the best of the networks tried on the way is tried again, from new starts.
+    # The values go up and down to the end, so the best of the networks tried on the way is tried
+    # again, from new starts.
     ms.load_param_into_net(net, {name: ms.Parameter(value) for name, value in weights.items()})
     score = evaluate(net, 20, np.random.default_rng([args.seed, 1]))
     print(f"score: mean pushes of 20 tries {score:.1f} (at least {TARGET:.0f} of {LIMIT})")

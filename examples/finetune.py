@@ -1,14 +1,17 @@
-"""Fine-tuning from a checkpoint: a network that knows the digits 0 to 4 learns 5 to 9 from twenty images of each.
+"""Fine-tuning from a checkpoint: a network that knows the digits 0 to 4 learns 5 to 9 from twenty
+images of each.
 
-First a convolutional network is trained on five digits and saved. Its checkpoint is loaded into a network with a new
-last layer: the first layers are frozen, those between learn slowly and the last one fast, as groups of one optimizer.
-The gradients of several small batches are added up for one step of it. All that a run has become is written every few
-batches (weights, sums of gradients, the state of the optimizer), so that an interrupted run goes on from there and
-ends in the very same weights; the program interrupts itself once, and compares with a run that was let alone.
+First a convolutional network is trained on five digits and saved. Its checkpoint is loaded into a
+network with a new last layer: the first layers are frozen, those between learn slowly and the last
+one fast, as groups of one optimizer. The gradients of several small batches are added up for one
+step of it. All that a run has become is written every few batches (weights, sums of gradients, the
+state of the optimizer), so that an interrupted run goes on from there and ends in the very same
+weights; the program interrupts itself once, and compares with a run that was let alone.
 
     python examples/finetune.py                   # compiled; --mode pynative runs operation by operation
 
-Score: accuracy on all other images of 5 to 9, at least 0.93. The checkpoints are written to mycel-demo/ (--out).
+Score: accuracy on all other images of 5 to 9, at least 0.93. The checkpoints are written to
+mycel-demo/ (--out).
 """
 
 import argparse
@@ -49,7 +52,10 @@ class Network(nn.Cell):
 
 
 class FineTuning(nn.Cell):
-    """A small batch of (image, label) to its loss; every `ACCUMULATE` calls the weights move. Its parameters are all its state."""
+    """A small batch of (image, label) to its loss; every `ACCUMULATE` calls the weights move.
+
+    Its parameters are all its state.
+    """
 
     def __init__(self, checkpoint):
         super().__init__()
@@ -90,7 +96,10 @@ class Interrupted(Exception):
 
 
 def run(training, images, labels, args, saved, stop=None):
-    """Go on to the last batch; gives the losses of the batches taken. Raises Interrupted after batch number `stop`."""
+    """Go on to the last batch; gives the losses of the batches taken.
+
+    Raises Interrupted after batch number `stop`.
+    """
     losses, begun, per_epoch = [], time.perf_counter(), len(images) // args.batch_size
     for batch in range(int(training.batches), args.epochs * per_epoch):
         epoch, within = divmod(batch, per_epoch)

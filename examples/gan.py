@@ -1,19 +1,22 @@
-"""Two networks against each other: a convolutional GAN that draws digits, judged by a classifier's features.
+"""Two networks against each other: a convolutional GAN that draws digits, judged by a classifier's
+features.
 
-The generator makes images of random numbers, the discriminator tells them from the bundled digits, and each learns
-from the other in turn, with an optimizer of its own (Goodfellow et al., "Generative adversarial nets", 2014; layers
-as of Radford, Metz and Chintala, 2016). What keeps the contest steady is a penalty on the discriminator's squared
-slope at real images (Mescheder, Geiger and Nowozin, "Which training methods for GANs do actually converge?", 2018):
-its gradient is a second derivative. Images are drawn by a running mean of the generator's weights.
+The generator makes images of random numbers, the discriminator tells them from the bundled digits,
+and each learns from the other in turn, with an optimizer of its own (Goodfellow et al., "Generative
+adversarial nets", 2014; layers as of Radford, Metz and Chintala, 2016). What keeps the contest
+steady is a penalty on the discriminator's squared slope at real images (Mescheder, Geiger and
+Nowozin, "Which training methods for GANs do actually converge?", 2018): its gradient is a second
+derivative. Images are drawn by a running mean of the generator's weights.
 
-The score is the Frechet distance (Heusel et al., 2017) of 1,797 drawn digits to the real ones: between normal
-distributions fitted to features that a classifier of digits computes, |m - m'|^2 + tr(C + C' - 2 (C C')^(1/2)). How
-far off real digits are that lack one of the ten classes is the stated bound.
+The score is the Frechet distance (Heusel et al., 2017) of 1,797 drawn digits to the real ones:
+between normal distributions fitted to features that a classifier of digits computes, |m - m'|^2 +
+tr(C + C' - 2 (C C')^(1/2)). How far off real digits are that lack one of the ten classes is the
+stated bound.
 
     python examples/gan.py                        # compiled; --mode pynative runs operation by operation
 
-Score: Frechet distance, at most 0.6 of that of real digits without their least missed class. Where matplotlib is
-installed, drawn digits are written to mycel-demo/gan.png (--plot).
+Score: Frechet distance, at most 0.6 of that of real digits without their least missed class. Where
+matplotlib is installed, drawn digits are written to mycel-demo/gan.png (--plot).
 """
 
 import argparse
@@ -48,7 +51,9 @@ def generator():
 
 
 def judge(outputs):
-    """Images float32 [N, 1, 16, 16] to float32 [N, outputs]; the discriminator, or the classifier of the score."""
+    """Images float32 [N, 1, 16, 16] to float32 [N, outputs]; the discriminator, or the classifier
+    of the score.
+    """
     return nn.SequentialCell(
         nn.Conv2d(1, 32, 4, 2, pad_mode="same", has_bias=True),
         nn.LeakyReLU(0.2),
@@ -77,7 +82,8 @@ def train_classifier(images, labels, epochs, batch_size):
 def frechet(features, others):
     """The Frechet distance of normal distributions fitted to the rows of two arrays."""
     covariance, other = np.cov(features, rowvar=False), np.cov(others, rowvar=False)
-    # The trace of a root is the sum of the roots of the eigenvalues: of two covariances' product, none is below 0.
+    # The trace of a root is the sum of the roots of the eigenvalues: of two covariances' product,
+    # none is below 0.
     roots = np.sqrt(np.linalg.eigvals(covariance @ other).real.clip(0)).sum()
     apart = features.mean(0) - others.mean(0)
     return float(apart @ apart + np.trace(covariance) + np.trace(other) - 2 * roots)

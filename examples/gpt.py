@@ -1,9 +1,11 @@
-"""A GPT that learns to add: a causal transformer over characters, and generation with a key-value cache.
+"""A GPT that learns to add: a causal transformer over characters, and generation with a key-value
+cache.
 
-Each text is a sum such as `27+58=58.`, its result written from the ones upwards, the way one adds by hand. The decoder (Radford et al.,
-"Language models are unsupervised multitask learners", 2019) sees 4,000 of the 10,000 sums of two two-digit numbers and must add the others.
-Training is AdamW with warm-up, half a cosine and clipped gradients; the answers are generated one character at a time, where
-a cache of the keys and values of earlier characters saves computing them again.
+Each text is a sum such as `27+58=58.`, its result written from the ones upwards, the way one adds
+by hand. The decoder (Radford et al., "Language models are unsupervised multitask learners", 2019)
+sees 4,000 of the 10,000 sums of two two-digit numbers and must add the others. Training is AdamW
+with warm-up, half a cosine and clipped gradients; the answers are generated one character at a
+time, where a cache of the keys and values of earlier characters saves computing them again.
 
     python examples/gpt.py                        # compiled; --mode pynative runs operation by operation
 
@@ -38,7 +40,9 @@ def decode(codes):
 
 
 def sums(samples, rng):
-    """All sums in random order, int32 [10000, 10]: the first `samples` of them are to learn from, the others to test with."""
+    """All sums in random order, int32 [10000, 10]: the first `samples` of them are to learn from,
+    the others to test with.
+    """
     order = rng.permutation(10_000)
     texts = [f"{a:02}+{b:02}={f'{a + b:03}'[::-1]}." for a in range(100) for b in range(100)]
     codes = np.array([encode(text) for text in texts], np.int32)[order]
@@ -62,7 +66,8 @@ class Attention(nn.Cell):
             k, v = ops.cat((cache[0], k), 2), ops.cat((cache[1], v), 2)
         total = k.shape[2]
         scores = ops.matmul(q, k.swapaxes(2, 3)) / math.sqrt(width // self.heads)
-        # The i-th of the new characters is at place total - length + i, and sees what is not behind it.
+        # The i-th of the new characters is at place total - length + i, and sees what is not behind
+        # it.
         future = ops.arange(total) > ops.arange(total - length, total).expand_dims(1)
         weights = ops.softmax(scores.masked_fill(future, -1e9), -1)
         mixed = ops.matmul(weights, v).swapaxes(1, 2).reshape(batch, length, width)
@@ -70,7 +75,9 @@ class Attention(nn.Cell):
 
 
 class Block(nn.Cell):
-    """Attention and a two-layer perceptron, each normalised before and added to what it was computed from."""
+    """Attention and a two-layer perceptron, each normalised before and added to what it was
+    computed from.
+    """
 
     def __init__(self, width, heads):
         super().__init__()
@@ -110,7 +117,9 @@ class GPT(nn.Cell):
 
 
 class WarmUpCosine(LearningRateSchedule):
-    """In a line to `peak` over `warmup` steps, then along half a cosine to a tenth of it at step `steps`."""
+    """In a line to `peak` over `warmup` steps, then along half a cosine to a tenth of it at step
+    `steps`.
+    """
 
     def __init__(self, peak, warmup, steps):
         super().__init__()
@@ -123,7 +132,10 @@ class WarmUpCosine(LearningRateSchedule):
 
 
 def generate(net, questions, count):
-    """The `count` likeliest characters after each question, int32 [B, count]; every character is computed once."""
+    """The `count` likeliest characters after each question, int32 [B, count].
+
+    Every character is computed once.
+    """
     logits, caches = net(ms.Tensor(questions))
     codes = [logits[:, -1].argmax(-1)]
     for _ in range(count - 1):
@@ -157,7 +169,8 @@ def main(argv=None):
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
     optimizer = nn.AdamWeightDecay(groups, WarmUpCosine(3e-3, steps // 20 + 1, steps), beta2=0.99)
     print(
-        f"GPT, {sum(p.size for p in net.trainable_params()):,} parameters, {len(known):,} sums, {steps} steps, {args.mode} mode"
+        f"GPT, {sum(p.size for p in net.trainable_params()):,} parameters, {len(known):,} sums, {steps} steps, "
+        f"{args.mode} mode"
     )
 
     def forward(codes):

@@ -1,19 +1,20 @@
-"""Graph convolutions over a sparse matrix: the groups of 3,000 people found from whom they know, where those of 60 are told.
+"""Graph convolutions over a sparse matrix: the groups of 3,000 people found from whom they know,
+where those of 60 are told.
 
-The network of people is a stochastic block model: two of one group know each other with a higher probability than
-others. Each person has features that say little by themselves. Two layers, each mixing the features of neighbours by
-the normalised adjacency matrix (Kipf and Welling, "Semi-supervised classification with graph convolutional networks",
-2017),
+The network of people is a stochastic block model: two of one group know each other with a higher
+probability than others. Each person has features that say little by themselves. Two layers, each
+mixing the features of neighbours by the normalised adjacency matrix (Kipf and Welling,
+"Semi-supervised classification with graph convolutional networks", 2017),
 
     H' = relu(A H W),    A = D^(-1/2) (adjacency + I) D^(-1/2),    D the row sums of adjacency + I,
 
-learn from ten known members of each of the six groups. A has 9 million elements, of which a CSRTensor keeps the
-33,000 that are not zero.
+learn from ten known members of each of the six groups. A has 9 million elements, of which a
+CSRTensor keeps the 33,000 that are not zero.
 
     python examples/graph_conv.py                 # compiled; --mode pynative runs operation by operation
 
-Score: accuracy on the people whose group is not known, at least 0.9. The same network without the graph is trained
-for comparison.
+Score: accuracy on the people whose group is not known, at least 0.9. The same network without the
+graph is trained for comparison.
 """
 
 import argparse
@@ -27,11 +28,14 @@ from mycel import nn, ops
 
 TARGET = 0.9
 CLASSES, FEATURES, KNOWN = 6, 32, 10
-INSIDE, OUTSIDE = 7.0, 3.0  # how many of the own group, and of all others, a person knows on average
+# how many of the own group, and of all others, a person knows on average
+INSIDE, OUTSIDE = 7.0, 3.0
 
 
 def block_model(people, rng):
-    """Pairs int32 [E, 2] in both directions, features float32 [people, FEATURES], groups int32 [people]."""
+    """Pairs int32 [E, 2] in both directions, features float32 [people, FEATURES], groups int32
+    [people].
+    """
     groups = rng.permutation(np.arange(people) % CLASSES).astype(np.int32)
     size = people / CLASSES
     within, between = INSIDE / size, OUTSIDE / (people - size)
@@ -44,7 +48,9 @@ def block_model(people, rng):
 
 
 def normalised(pairs, people):
-    """The matrix A of the layers, sparse: ones at the pairs and on the diagonal, each divided by the root of both degrees."""
+    """The matrix A of the layers, sparse: ones at the pairs and on the diagonal, each divided by
+    the root of both degrees.
+    """
     diagonal = ops.arange(people).astype(ms.int32)
     places = ops.cat((ms.Tensor(pairs), ops.stack((diagonal, diagonal), 1)))
     adjacency = ms.COOTensor(places, ops.ones(places.shape[0]), (people, people)).to_csr()

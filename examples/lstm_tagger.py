@@ -1,9 +1,12 @@
-"""A bidirectional LSTM that says who did what to whom: sequence tagging with sentences of different lengths.
+"""A bidirectional LSTM that says who did what to whom: sequence tagging with sentences of different
+lengths.
 
-A grammar makes sentences such as `the old cat near a barn was chased by a dog while the fish cut the light .`, and the role of each word.
-Roles want context from both sides: whether a noun is an agent or a patient shows when its verb comes, and words such as `saw`, `cut`, `light`
-and `fish` are nouns, verbs or adjectives as their neighbours decide. Sentences are padded within their batch, and the batches are
-made of similar lengths; the lengths tell the LSTM where a sentence ends, and padding counts neither in the loss nor in the score.
+A grammar makes sentences such as `the old cat near a barn was chased by a dog while the fish cut
+the light .`, and the role of each word. Roles want context from both sides: whether a noun is an
+agent or a patient shows when its verb comes, and words such as `saw`, `cut`, `light` and `fish` are
+nouns, verbs or adjectives as their neighbours decide. Sentences are padded within their batch, and
+the batches are made of similar lengths; the lengths tell the LSTM where a sentence ends, and
+padding counts neither in the loss nor in the score.
 
     python examples/lstm_tagger.py                # compiled; --mode pynative runs operation by operation
 
@@ -68,7 +71,8 @@ def treebank(count, rng):
 def batches_of(rows, batch_size, shuffle):
     """Batches of sentences of similar length, padded to one of three lengths."""
     data = ds.GeneratorDataset(rows, ["words", "tags", "length"], shuffle=shuffle)
-    boundaries = [19, 31, 55]  # a bucket holds shorter sentences than its boundary; the longest has 54 words
+    # a bucket holds shorter sentences than its boundary; the longest has 54 words
+    boundaries = [19, 31, 55]
     padding = {"words": ([None], 0), "tags": ([None], PADDING), "length": ([], 0)}
     return data.bucket_batch_by_length(
         ["words"], boundaries, [batch_size] * (len(boundaries) + 1), pad_info=padding, pad_to_bucket_boundary=True
@@ -114,7 +118,8 @@ def main(argv=None):
     net = Tagger()
     optimizer = nn.Adam(net.trainable_params(), 5e-3)
     print(
-        f"LSTM tagger, {sum(p.size for p in net.trainable_params()):,} parameters, {len(train_rows):,} sentences, {args.mode} mode"
+        f"LSTM tagger, {sum(p.size for p in net.trainable_params()):,} parameters, {len(train_rows):,} sentences, "
+        f"{args.mode} mode"
     )
     print("  " + " ".join(f"{WORDS[word]}/{TAGS[tag]}" for word, tag in zip(*train_rows[0][:2])))
 

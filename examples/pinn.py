@@ -1,13 +1,14 @@
-"""A physics-informed network: Burgers' equation solved by a network whose second derivatives are taken exactly.
+"""A physics-informed network: Burgers' equation solved by a network whose second derivatives are
+taken exactly.
 
 A network u(t, x) is made to obey the equation of a wave that steepens into a front,
 
     u_t + u u_x = nu u_xx,    u(0, x) = -sin(pi x),    u(t, -1) = u(t, 1) = 0,    nu = 0.03 / pi,    0 <= t <= 1,
 
-by the mean square of the residual at random points (Raissi, Perdikaris and Karniadakis, "Physics-informed neural
-networks", 2019). The initial and boundary values are built in: u = (1 - x^2) t N(t, x) - sin(pi x) has them for every
-network N. No solution is shown to the network. The formula of Cole and Hopf gives the true one, an integral that
-Gauss-Hermite quadrature computes.
+by the mean square of the residual at random points (Raissi, Perdikaris and Karniadakis,
+"Physics-informed neural networks", 2019). The initial and boundary values are built in: u = (1 -
+x^2) t N(t, x) - sin(pi x) has them for every network N. No solution is shown to the network. The
+formula of Cole and Hopf gives the true one, an integral that Gauss-Hermite quadrature computes.
 
     python examples/pinn.py                       # compiled; --mode pynative runs operation by operation
 
@@ -46,7 +47,10 @@ class Solution(nn.Cell):
 
 
 def reference(t, x):
-    """The true u float64 at `t` > 0 and `x`, arrays of one shape: Cole (1951); y is normal around x with variance 2 nu t."""
+    """The true u float64 at `t` > 0 and `x`, arrays of one shape: Cole (1951).
+
+    Y is normal around x with variance 2 nu t.
+    """
     nodes, weights = np.polynomial.hermite.hermgauss(150)
     y = x[..., None] - np.sqrt(4 * VISCOSITY * t[..., None]) * nodes
     heights = weights * np.exp(-np.cos(np.pi * y) / (2 * np.pi * VISCOSITY))

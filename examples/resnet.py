@@ -1,8 +1,10 @@
-"""A residual network that reads handwritten digits, trained by `Model.train` with callbacks and augmented images.
+"""A residual network that reads handwritten digits, trained by `Model.train` with callbacks and
+augmented images.
 
-The network is that of He et al., "Deep residual learning for image recognition" (2016), section 4.2, made small: three stages
-of residual blocks with 16, 32 and 64 channels on images of 16x16 pixels. Of the 1,797 digits that come with the package four fifths
-are learned from, each time cropped and erased at random, and one fifth is held out.
+The network is that of He et al., "Deep residual learning for image recognition" (2016), section
+4.2, made small: three stages of residual blocks with 16, 32 and 64 channels on images of 16x16
+pixels. Of the 1,797 digits that come with the package four fifths are learned from, each time
+cropped and erased at random, and one fifth is held out.
 
     python examples/resnet.py                     # compiled; --mode pynative runs operation by operation
 
@@ -34,7 +36,8 @@ class ResidualBlock(nn.Cell):
         self.conv1 = nn.Conv2d(in_channels, channels, 3, stride, pad_mode="same", weight_init=HeNormal())
         self.norm1 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, 1, pad_mode="same", weight_init=HeNormal())
-        # The last scale starts at zero, so that each block begins as the identity (Goyal et al., 2017, section 5.1).
+        # The last scale starts at zero, so that each block begins as the identity (Goyal et al.,
+        # 2017, section 5.1).
         self.norm2 = nn.BatchNorm2d(channels, gamma_init="zeros")
         self.shortcut = nn.Identity()
         if stride != 1 or in_channels != channels:
@@ -88,7 +91,9 @@ class Progress(Callback):
 
 
 def pipeline(images, labels, batch_size, train):
-    """Batches of (image float32 [B, 1, 16, 16], label int32 [B]); for training in random order and augmented."""
+    """Batches of (image float32 [B, 1, 16, 16], label int32 [B]); for training in random order and
+    augmented.
+    """
     data = ds.NumpySlicesDataset((images, labels), ["image", "label"], shuffle=train)
     operations = [vision.ToTensor(), vision.Normalize([0.3], [0.37], is_hwc=False)]
     if train:
@@ -124,7 +129,8 @@ def main(argv=None):
     model = Model(network, loss, optimizer, metrics={"accuracy"})
     size = sum(parameter.size for parameter in network.trainable_params())
     print(
-        f"ResNet, {size:,} parameters, {len(train_rows):,} images, {args.epochs} epochs of {steps} steps, {args.mode} mode"
+        f"ResNet, {size:,} parameters, {len(train_rows):,} images, {args.epochs} epochs of {steps} steps, {args.mode} "
+        "mode"
     )
 
     progress = Progress()

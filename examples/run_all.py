@@ -1,6 +1,8 @@
-"""Runs every example in both modes and prints a table of scores and seconds; exit status 1 if one fails or misses its score.
+"""Runs every example in both modes and prints a table of scores and seconds; exit status 1 if one
+fails or misses its score.
 
-python examples/run_all.py                    # all of them; or some: run_all.py gpt vae --mode graph
+python examples/run_all.py                    # all of them; or some: run_all.py gpt vae --mode
+graph
 """
 
 import argparse

@@ -1,8 +1,9 @@
 """A U-Net that finds shapes in noise: each pixel is background, disc, square or triangle.
 
-Shapes are drawn on 32x32 pixels, one over another, as bright as each other, and covered by noise: a single pixel tells little, and the
-kind of a shape shows only in its outline. The network (Ronneberger, Fischer and Brox, "U-Net", 2015) goes down to a quarter of
-the size to see whole shapes, and up again, where the features of each size from the way down keep the edges sharp.
+Shapes are drawn on 32x32 pixels, one over another, as bright as each other, and covered by noise: a
+single pixel tells little, and the kind of a shape shows only in its outline. The network
+(Ronneberger, Fischer and Brox, "U-Net", 2015) goes down to a quarter of the size to see whole
+shapes, and up again, where the features of each size from the way down keep the edges sharp.
 
     python examples/unet.py                       # compiled; --mode pynative runs operation by operation
 
@@ -26,13 +27,16 @@ SIZE = 32
 
 
 def draw(rng):
-    """A picture float32 [1, 32, 32] with one or two shapes, and the class of each pixel, int32 [32, 32]."""
+    """A picture float32 [1, 32, 32] with one or two shapes, and the class of each pixel, int32 [32,
+    32].
+    """
     y, x = np.mgrid[:SIZE, :SIZE].astype(np.float32)
     mask = np.zeros((SIZE, SIZE), np.int32)
     for _ in range(rng.integers(1, 3)):
         kind, radius = rng.integers(1, 4), rng.uniform(6, 10)
         turn, (row, column) = rng.uniform(0, 2 * np.pi), rng.uniform(6, SIZE - 6, 2)
-        # A regular polygon is where no side's normal leads further out than its distance from the centre.
+        # A regular polygon is where no side's normal leads further out than its distance from the
+        # centre.
         sides = {1: 64, 2: 4, 3: 3}[kind]
         angles = turn + 2 * np.pi * np.arange(sides)[:, None, None] / sides
         outwards = np.cos(angles) * (x - column) + np.sin(angles) * (y - row)
@@ -60,7 +64,10 @@ def double_convolution(in_channels, channels):
 
 
 class UNet(nn.Cell):
-    """Pictures float32 [B, 1, H, W] to logits float32 [B, classes, H, W]; H and W are multiples of 4."""
+    """Pictures float32 [B, 1, H, W] to logits float32 [B, classes, H, W].
+
+    H and W are multiples of 4.
+    """
 
     def __init__(self, classes, widths=(16, 32, 64)):
         super().__init__()
@@ -117,7 +124,8 @@ def main(argv=None):
     train_step.set_train(True)
     size = sum(parameter.size for parameter in net.trainable_params())
     print(
-        f"U-Net, {size:,} parameters, {args.samples:,} pictures, {args.epochs} epochs of {steps} steps, {args.mode} mode"
+        f"U-Net, {size:,} parameters, {args.samples:,} pictures, {args.epochs} epochs of {steps} steps, {args.mode} "
+        "mode"
     )
 
     losses, begun = [], time.perf_counter()

@@ -1,17 +1,20 @@
 """A variational autoencoder of handwritten digits, with a likelihood that fits what the pixels are.
 
-A pixel of the bundled digits counts the dark points in a square of 4x4, so it is modelled as 16 draws of one probability: a
-binomial number. The encoder gives the mean and the scale of a normal distribution of 8 latent numbers, the decoder the probabilities of
-the 64 pixels; both learn by the evidence lower bound (Kingma and Welling, "Auto-encoding variational Bayes", 2014)
+A pixel of the bundled digits counts the dark points in a square of 4x4, so it is modelled as 16
+draws of one probability: a binomial number. The encoder gives the mean and the scale of a normal
+distribution of 8 latent numbers, the decoder the probabilities of the 64 pixels; both learn by the
+evidence lower bound (Kingma and Welling, "Auto-encoding variational Bayes", 2014)
 
     log p(x)  >=  ELBO  =  E[log p(x | z)] - KL(q(z | x) || N(0, 1)),      z ~ q(z | x)
 
-which is exact in nats, binomial coefficients included, as pixels are whole numbers. One probability a pixel, without latents, reaches -253.
+which is exact in nats, binomial coefficients included, as pixels are whole numbers. One probability
+a pixel, without latents, reaches -253.
 
     python examples/vae.py                        # compiled; --mode pynative runs operation by operation
 
-Score: the mean evidence lower bound of held-out digits, at least -100 nats. Where matplotlib is installed, pictures of digits
-that the decoder makes of random numbers are written to mycel-demo/vae.png (--plot).
+Score: the mean evidence lower bound of held-out digits, at least -100 nats. Where matplotlib is
+installed, pictures of digits that the decoder makes of random numbers are written to
+mycel-demo/vae.png (--plot).
 """
 
 import argparse
@@ -33,7 +36,9 @@ LOG_CHOICES = np.array([log(comb(POINTS, count)) for count in range(POINTS + 1)]
 
 
 class VAE(nn.Cell):
-    """Counts float32 [B, 64] of 0 to 16 and noise float32 [B, latents] to the lower bound of each, float32 [B]."""
+    """Counts float32 [B, 64] of 0 to 16 and noise float32 [B, latents] to the lower bound of each,
+    float32 [B].
+    """
 
     def __init__(self, pixels=64, hidden=256, latents=8):
         super().__init__()

@@ -2,8 +2,8 @@
 
     import mycel as ms
 
-Tensors, operations, layers and gradients are here at once; the libraries for data, training and NumPy-like programs are loaded when they are
-first named, so that importing the package stays quick.
+Tensors, operations, layers and gradients are here at once; the libraries for data, training and
+NumPy-like programs are loaded when they are first named, so that importing the package stays quick.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ from mycel.ops.sparse.tensors import CSRTensor as CSRTensor
 from mycel.ops.sparse.tensors import RowTensor as RowTensor
 from mycel.ops.sparse.tensors import SparseTensor as SparseTensor
 
-# What was imported stays: it is handed to the oldest generation, without a search through it for garbage.
+# What was imported stays: it is handed to the oldest generation, without a search through it for
+# garbage.
 gc.freeze()
 gc.unfreeze()
 _rest.__exit__()
@@ -107,43 +108,117 @@ cfloat, cdouble = complex64, complex128
 int, float, bool = int32, float32, bool_
 
 _TRAIN = (
-    "Accuracy", "Callback", "CheckpointConfig", "CheckpointError", "ConfusionMatrix", "DynamicLossScaleManager",
-    "EarlyStopping", "F1", "Fbeta", "FixedLossScaleManager", "History", "LambdaCallback", "LearningRateScheduler",
-    "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint", "OnRequestExit",
-    "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors", "data_sink",
-    "get_metric_fn", "load_checkpoint", "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs",
-    "safetensors_to_ckpt", "save_checkpoint", "BackupAndRestore", "BleuScore", "ConfusionMatrixMetric", "CosineSimilarity",
-    "DatasetHelper", "Dice", "HausdorffDistance", "MeanSurfaceDistance", "OcclusionSensitivity", "Perplexity", "ROC",
-    "ConvertModelUtils", "ConvertNetUtils", "FlopsUtilizationCollector", "SummaryLandscape",
-    "RootMeanSquareDistance", "SummaryCollector", "SummaryRecord", "auc", "build_train_network", "connect_network_with_dataset",
-    "build_searched_strategy", "export", "get_ckpt_path_with_strategy", "load", "load_distributed_checkpoint", "merge_sliced_parameter",
+    "Accuracy",
+    "Callback",
+    "CheckpointConfig",
+    "CheckpointError",
+    "ConfusionMatrix",
+    "DynamicLossScaleManager",
+    "EarlyStopping",
+    "F1",
+    "Fbeta",
+    "FixedLossScaleManager",
+    "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "Loss",
+    "LossMonitor",
+    "LossScaleManager",
+    "MAE",
+    "MSE",
+    "Metric",
+    "Model",
+    "ModelCheckpoint",
+    "OnRequestExit",
+    "Precision",
+    "Recall",
+    "ReduceLROnPlateau",
+    "RunContext",
+    "TimeMonitor",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+    "async_ckpt_thread_status",
+    "ckpt_to_safetensors",
+    "data_sink",
+    "get_metric_fn",
+    "load_checkpoint",
+    "load_checkpoint_async",
+    "load_param_into_net",
+    "names",
+    "rearrange_inputs",
+    "safetensors_to_ckpt",
+    "save_checkpoint",
+    "BackupAndRestore",
+    "BleuScore",
+    "ConfusionMatrixMetric",
+    "CosineSimilarity",
+    "DatasetHelper",
+    "Dice",
+    "HausdorffDistance",
+    "MeanSurfaceDistance",
+    "OcclusionSensitivity",
+    "Perplexity",
+    "ROC",
+    "ConvertModelUtils",
+    "ConvertNetUtils",
+    "FlopsUtilizationCollector",
+    "SummaryLandscape",
+    "RootMeanSquareDistance",
+    "SummaryCollector",
+    "SummaryRecord",
+    "auc",
+    "build_train_network",
+    "connect_network_with_dataset",
+    "build_searched_strategy",
+    "export",
+    "get_ckpt_path_with_strategy",
+    "load",
+    "load_distributed_checkpoint",
+    "merge_sliced_parameter",
     "restore_group_info_list",
-)  # fmt: skip
+)
 _RUNTIME = (
-    "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
-    "memory_summary", "reset_max_memory_allocated", "reset_max_memory_reserved", "reset_peak_memory_stats", "set_memory",
-)  # fmt: skip
+    "empty_cache",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
+    "set_memory",
+)
 _OTHERS = {
     "mycel.train.mindir": "load_mindir save_mindir",
     "mycel.train.distributed_checkpoints": "rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints",
     "mycel.train.unified_checkpoints": "load_segmented_checkpoints unified_safetensors",
     "mycel.train.strategies": "merge_pipeline_strategys",
-    "mycel.devices.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
+    "mycel.devices.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle "
+    "run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",
     "mycel.rewrite": "Node NodeType ScopedValue SymbolTree",
     "mycel.core.saved_tensors": "register_saved_tensors_hooks saved_tensors_hooks",
     "mycel.compiled.dynamic": "enable_dynamic",
     "mycel.parallel.layout": "Layout parameter_broadcast reshard shard sync_pipeline_shared_parameters",
     "mycel.parallel.parameter_server": "get_ps_context reset_ps_context set_ps_context",
-    "mycel.devices.stream": "Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream set_kernel_launch_capture "
+    "mycel.devices.stream": "Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream "
+    "set_kernel_launch_capture "
     "set_kernel_launch_group",
     "mycel.core.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
-    "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "
+    "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR "
+    "SUCCESS TFRecordToMR set_dec_mode "
     "set_enc_key set_enc_mode",
     "mycel.base.dtype": "dtype_to_nptype",
-    "mycel.base.object_types": "Int QuantDtype TensorType dtype_to_pytype get_py_obj_dtype list_ number pytype_to_dtype string tensor_type tuple_ type_none",
-    "mycel.frontend.permissions": "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module",
+    "mycel.base.object_types": (
+        "Int QuantDtype TensorType dtype_to_pytype get_py_obj_dtype list_ number "
+        "pytype_to_dtype string tensor_type tuple_ type_none"
+    ),
+    "mycel.frontend.permissions": (
+        "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module"
+    ),
     "mycel.base.log": "get_level get_log_config",
     "mycel.compat.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "
     "reset_auto_parallel_context set_algo_parameters set_auto_parallel_context",

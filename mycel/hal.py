@@ -1,4 +1,6 @@
-"""Devices, streams and memory under MindSpore's older names: the public path of `mycel.devices.hal`, which is this module."""
+"""Devices, streams and memory under MindSpore's older names: the public path of
+`mycel.devices.hal`, which is this module.
+"""
 
 import sys
 

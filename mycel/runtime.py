@@ -1,4 +1,6 @@
-"""The memory behind tensors and compiled functions: the public path of `mycel.devices.runtime`, which is this module."""
+"""The memory behind tensors and compiled functions: the public path of `mycel.devices.runtime`,
+which is this module.
+"""
 
 import sys
 

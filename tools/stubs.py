@@ -1,9 +1,11 @@
-"""Write the stubs of what is made at run time: the methods that tensors get from the public libraries, and the operations that are rows of tables.
+"""Write the stubs of what is made at run time: the methods that tensors get from the public
+libraries, and the operations that are rows of tables.
 
     python tools/stubs.py            write them (`make stubs`)
     python tools/stubs.py --check    fail where they are not what would be written
 
-Signatures and first paragraphs of docstrings are those of the functions behind; what a function does not annotate is `Any`.
+Signatures and first paragraphs of docstrings are those of the functions behind; what a function
+does not annotate is `Any`.
 """
 
 from __future__ import annotations
@@ -24,10 +26,19 @@ ROOT = Path(__file__).resolve().parents[1] / "mycel"
 WIDTH = 100
 # Annotations that a stub can name, and where from. Anything else is written as Any.
 IMPORTS = {
-    "Tensor": "mycel.core.tensor", "DType": "mycel.base.dtype", "COOTensor": "mycel.ops.sparse.tensors", "CSRTensor": "mycel.ops.sparse.tensors",
-    "UntypedStorage": "mycel.core.storage", "TensorHookHandle": "mycel.core.hooks", "Chosen": "mycel.ops.sorting",
-    "Callable": "collections.abc", "Sequence": "collections.abc", "Any": "typing", "Optional": "typing", "Union": "typing",
-}  # fmt: skip
+    "Tensor": "mycel.core.tensor",
+    "DType": "mycel.base.dtype",
+    "COOTensor": "mycel.ops.sparse.tensors",
+    "CSRTensor": "mycel.ops.sparse.tensors",
+    "UntypedStorage": "mycel.core.storage",
+    "TensorHookHandle": "mycel.core.hooks",
+    "Chosen": "mycel.ops.sorting",
+    "Callable": "collections.abc",
+    "Sequence": "collections.abc",
+    "Any": "typing",
+    "Optional": "typing",
+    "Union": "typing",
+}
 SHORT = {"Pair": "tuple[Tensor, Tensor]", "storage.UntypedStorage": "UntypedStorage"}
 BUILT_IN = {"int", "float", "bool", "str", "bytes", "None", "tuple", "list", "dict", "type", "complex"}
 HEADER = '"""{what} `make stubs` writes this file."""\n\n'
@@ -44,7 +55,7 @@ class Writer:
         self.names = (BUILT_IN | set(IMPORTS)) - set(taken)
 
     def kind(self, annotation: Any) -> str:
-        """An annotation as the stub has it."""
+        """Return an annotation as the stub has it."""
         if annotation is inspect.Parameter.empty:
             return self.kind("Any")
         text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
@@ -86,7 +97,7 @@ class Writer:
 
 
 def docstring(text: str, indent: int) -> str:
-    """The first paragraph of a docstring, quoted and indented."""
+    """Return the first paragraph of a docstring, quoted and indented."""
     first = " ".join((text or "").strip().partition("\n\n")[0].split())
     room = " " * indent
     if not first:
@@ -97,7 +108,7 @@ def docstring(text: str, indent: int) -> str:
 
 
 def declared() -> set[str]:
-    """What the source of `Tensor` declares itself."""
+    """Return what the source of `Tensor` declares itself."""
     tree = ast.parse((ROOT / "core" / "tensor.py").read_text())
     (own,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor"]
 
@@ -116,7 +127,7 @@ def declared() -> set[str]:
 
 
 def tensor_methods() -> str:
-    """The stub of `mycel.core.tensor_methods`."""
+    """Return the stub of `mycel.core.tensor_methods`."""
     own = declared()
     out = Writer(frozenset(BUILT_IN & set(dir(ms.Tensor))))
     out.lines.append('class TensorMethods:\n    """What tensors get from the public libraries."""\n')
@@ -144,7 +155,7 @@ def tensor_methods() -> str:
 
 
 def of_default(value: Any) -> str:
-    """The type of a parameter by its default."""
+    """Return the type of a parameter by its default."""
     if value is NEEDED or value is None:
         return "Any"
     kind = type(value)
@@ -153,7 +164,7 @@ def of_default(value: Any) -> str:
 
 
 def operations() -> str:
-    """The stub of `mycel.ops.operations`."""
+    """Return the stub of `mycel.ops.operations`."""
     out = Writer(taken=ms.ops.operations.__all__)
     known: list[str] = []
     out.needed.add("Any")
@@ -185,14 +196,16 @@ def operations() -> str:
 
 
 def lazy_names(modules: Iterable[str], names: dict[str, str]) -> str:
-    """A stub of names that a package loads when they are first asked for: modules of `mycel`, and names by where they are."""
+    """Return a stub of names that a package loads when they are first asked for: modules of
+    `mycel`, and names by where they are.
+    """
     lines = [f"from mycel import {m} as {m}" for m in sorted(modules)]
     lines += [f"from {module} import {name} as {name}" for name, module in sorted(names.items(), key=lambda e: e[::-1])]
     return HEADER.format(what="Names that are loaded when they are first asked for.") + "\n".join(lines) + "\n"
 
 
 def lazy_layers() -> str:
-    """The stub of `mycel.nn.lazy_names`."""
+    """Return the stub of `mycel.nn.lazy_names`."""
     space = vars(ms.nn)
     text = lazy_names((), dict.fromkeys(space["_METRICS"], "mycel.train"))
     rows = []

@@ -1,4 +1,6 @@
-"""Mixed precision: networks that compute partly in 16-bit floats, and loss scales that keep their gradients from vanishing."""
+"""Mixed precision: networks that compute partly in 16-bit floats, and loss scales that keep their
+gradients from vanishing.
+"""
 
 from mycel.amp.build import build_train_network as build_train_network
 from mycel.amp.levels import auto_mixed_precision as auto_mixed_precision

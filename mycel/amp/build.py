@@ -25,7 +25,7 @@ class WideLoss(nn.WithLossCell):
     """A network and its loss, which is computed in float32 whatever the network gives."""
 
     def construct(self, data: Any, label: Any) -> Any:
-        """The loss."""
+        """Return the loss."""
         return self._loss_fn(converted(self._backbone(data), D.float32), converted(label, D.float32))
 
 
@@ -37,11 +37,14 @@ def build_train_network(
     boost_level: str = "O0",
     **kwargs: Any,
 ) -> Cell:
-    """A training step of a network in mixed precision: data and label in, the loss out.
+    """Return a training step of a network in mixed precision: data and label in, the loss out.
 
-    `level` is a level of `auto_mixed_precision`, in float16. Level "O2" scales the loss dynamically unless told otherwise. Options: `cast_model_type`, the type that all of
-    the network computes in, None for none; `keep_batchnorm_fp32`, whether the layers of `get_black_list` stay in float32; `loss_scale_manager`, a `LossScaleManager` or
-    None. With a manager that leaves steps out the step gives (loss, overflow, scale). Raises ValueError for unknown levels and options, TypeError for what is no Cell.
+    `level` is a level of `auto_mixed_precision`, in float16. Level "O2" scales the loss dynamically
+    unless told otherwise. Options: `cast_model_type`, the type that all of the network computes in,
+    None for none; `keep_batchnorm_fp32`, whether the layers of `get_black_list` stay in float32;
+    `loss_scale_manager`, a `LossScaleManager` or None. With a manager that leaves steps out the
+    step gives (loss, overflow, scale). Raises ValueError for unknown levels and options, TypeError
+    for what is no Cell.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)
@@ -74,8 +77,10 @@ def build_train_network(
             logger.warning(
                 "build_train_network: the loss scale %s is not undone, as the optimizer divides by %s; "
                 "give the optimizer loss_scale=%s, or the manager drop_overflow_update=True",
-                scale, optimizer.loss_scale, scale,
-            )  # fmt: skip
+                scale,
+                optimizer.loss_scale,
+                scale,
+            )
         return nn.TrainOneStepCell(network, optimizer, scale).set_train()
     return TrainOneStepWithLossScaleCell(network, optimizer, scale_sense=update).set_train()
 

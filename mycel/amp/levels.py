@@ -1,8 +1,10 @@
 """Which parts of a network compute in 16 bits: by level, or by lists of layers and operations.
 
-Each Cell is given a `Precision` of its own, once, so that what is compiled later sees nothing but Cells. In 16 bits with a black list ("O2"), the
-listed layers compute in float32 and hand 16-bit floats on; the network's outputs come back in float32. With a white list ("O1", "auto"),
-layers in it compute in 16 bits and give float32, and the listed operations do so wherever a Cell's own `construct` uses them.
+Each Cell is given a `Precision` of its own, once, so that what is compiled later sees nothing but
+Cells. In 16 bits with a black list ("O2"), the listed layers compute in float32 and hand 16-bit
+floats on; the network's outputs come back in float32. With a white list ("O1", "auto"), layers in
+it compute in 16 bits and give float32, and the listed operations do so wherever a Cell's own
+`construct` uses them.
 """
 
 from __future__ import annotations
@@ -20,13 +22,36 @@ __all__ = ["LEVELS", "auto_mixed_precision", "custom_mixed_precision", "get_blac
 
 LEVELS = ("O0", "O1", "O2", "O3", "auto")
 
-_WHITE_LAYERS = ("Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose", "Dense", "LSTMCell", "RNNCell", "GRUCell")  # fmt: skip
-_WHITE_OPERATIONS = ("Conv2D", "Conv3D", "Conv2DTranspose", "Conv3DTranspose", "Conv2DBackpropInput", "MatMul", "BatchMatMul", "PReLU", "ReLU", "Ger")  # fmt: skip
+_WHITE_LAYERS = (
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "Conv1dTranspose",
+    "Conv2dTranspose",
+    "Conv3dTranspose",
+    "Dense",
+    "LSTMCell",
+    "RNNCell",
+    "GRUCell",
+)
+_WHITE_OPERATIONS = (
+    "Conv2D",
+    "Conv3D",
+    "Conv2DTranspose",
+    "Conv3DTranspose",
+    "Conv2DBackpropInput",
+    "MatMul",
+    "BatchMatMul",
+    "PReLU",
+    "ReLU",
+    "Ger",
+)
 _BLACK_LAYERS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm")
 
 
 def get_white_list() -> list[Any]:
-    """The layers and operations that level "O1" computes in 16 bits, as a list of classes that may be changed and given to `custom_mixed_precision`.
+    """Return the layers and operations that level "O1" computes in 16 bits, as a list of classes
+    that may be changed and given to `custom_mixed_precision`.
 
     >>> import mycel as ms
     >>> ms.nn.Dense in ms.amp.get_white_list()
@@ -37,7 +62,8 @@ def get_white_list() -> list[Any]:
 
 
 def get_black_list() -> list[Any]:
-    """The layers that level "O2" computes in float32, as a list of classes that may be changed and given to `custom_mixed_precision`.
+    """Return the layers that level "O2" computes in float32, as a list of classes that may be
+    changed and given to `custom_mixed_precision`.
 
     >>> import mycel as ms
     >>> ms.nn.BatchNorm2d in ms.amp.get_black_list()
@@ -49,9 +75,11 @@ def get_black_list() -> list[Any]:
 def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = D.float16) -> Cell:
     """Let a network compute in mixed precision by a level; the network, which is changed in place.
 
-    "O0" leaves float32. "O1" computes the layers and operations of `get_white_list` in `dtype`, float16 or bfloat16. "O2" computes everything in it but
-    the layers of `get_black_list`, "O3" everything. "auto" is the white list without its element-wise operations. Parameters stay float32. Inputs that
-    are not floats stay as they are, and outputs come in float32. Raises ValueError for another level or type, TypeError for what is no Cell.
+    "O0" leaves float32. "O1" computes the layers and operations of `get_white_list` in `dtype`,
+    float16 or bfloat16. "O2" computes everything in it but the layers of `get_black_list`, "O3"
+    everything. "auto" is the white list without its element-wise operations. Parameters stay
+    float32. Inputs that are not floats stay as they are, and outputs come in float32. Raises
+    ValueError for another level or type, TypeError for what is no Cell.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.LayerNorm((4,)))
@@ -71,13 +99,20 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = D.fl
 
 
 def custom_mixed_precision(
-    network: Cell, *, white_list: Optional[list[Any]] = None, black_list: Optional[list[Any]] = None, dtype: Any = D.float16
-) -> Cell:  # fmt: skip
-    """Let a network compute in mixed precision by a list of classes; the network, which is changed in place.
+    network: Cell,
+    *,
+    white_list: Optional[list[Any]] = None,
+    black_list: Optional[list[Any]] = None,
+    dtype: Any = D.float16,
+) -> Cell:
+    """Let a network compute in mixed precision by a list of classes.
 
-    Of the lists exactly one is given. With `white_list` its layers and operations (classes such as ``ops.MatMul``, which stands for `matmul` too) compute in
-    `dtype`, float16 or bfloat16; with `black_list` everything but its layers. Raises ValueError for both lists, none, or another type, and TypeError for what is
-    no Cell, list or class.
+    The network, which is changed in place.
+
+    Of the lists exactly one is given. With `white_list` its layers and operations (classes such as
+    ``ops.MatMul``, which stands for `matmul` too) compute in `dtype`, float16 or bfloat16; with
+    `black_list` everything but its layers. Raises ValueError for both lists, none, or another type,
+    and TypeError for what is no Cell, list or class.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
@@ -94,7 +129,8 @@ def custom_mixed_precision(
             raise arguments.wrong_type("custom_mixed_precision", f"the members of {name}", "classes", member)
         if black_list is not None and not issubclass(member, Cell):
             raise ValueError(
-                f"custom_mixed_precision: {name} takes layers, not {member.__name__}; keep an operation in float32 by a white_list without it"
+                f"custom_mixed_precision: {name} takes layers, not {member.__name__}; keep an operation in float32 by "
+                "a white_list without it"
             )
     if black_list is None:
         _narrow(network, classes, dtype)

@@ -1,4 +1,6 @@
-"""Loss-scale managers: what a `Model` asks for the scale, and for the Cell that moves it inside a training step."""
+"""Loss-scale managers: what a `Model` asks for the scale, and for the Cell that moves it inside a
+training step.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,25 @@ class LossScaleManager:
     """Base of loss-scale managers."""
 
     def get_loss_scale(self) -> Any:
-        """The scale."""
+        """Return the scale."""
 
     def update_loss_scale(self, overflow: bool) -> None:
         """Move the scale after a step."""
 
     def get_update_cell(self) -> Optional[Cell]:
-        """The Cell that moves the scale inside a training step; None where none is needed."""
+        """Return the Cell that moves the scale inside a training step.
+
+        None where none is needed.
+        """
 
 
 class FixedLossScaleManager(LossScaleManager):
-    """A fixed loss scale of at least 1. With `drop_overflow_update` a step whose gradients overflow is left out.
+    """A fixed loss scale of at least 1.
 
-    Without it, the optimizer divides the gradients: give it the same `loss_scale`. Raises TypeError or ValueError for another scale.
+    With `drop_overflow_update` a step whose gradients overflow is left out.
+
+    Without it, the optimizer divides the gradients: give it the same `loss_scale`. Raises TypeError
+    or ValueError for another scale.
 
     >>> import mycel as ms
     >>> ms.amp.FixedLossScaleManager(128.0).get_loss_scale()
@@ -41,25 +49,27 @@ class FixedLossScaleManager(LossScaleManager):
         self._drop_overflow_update = bool(drop_overflow_update)
 
     def get_loss_scale(self) -> Any:
-        """The scale."""
+        """Return the scale."""
         return self._loss_scale
 
     def get_drop_overflow_update(self) -> bool:
-        """Whether steps that overflow are left out."""
+        """Return whether steps that overflow are left out."""
         return self._drop_overflow_update
 
     def update_loss_scale(self, overflow: bool) -> None:
         """Nothing moves."""
 
     def get_update_cell(self) -> Optional[Cell]:
-        """The Cell that reports overflows; None where steps are never left out."""
+        """Return the Cell that reports overflows; None where steps are never left out."""
         return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A loss scale that is divided by `scale_factor` after an overflow, not below 1, and multiplied by it after `scale_window` steps without one.
+    """A loss scale that is divided by `scale_factor` after an overflow, not below 1, and multiplied
+    by it after `scale_window` steps without one.
 
-    Raises ValueError for a start below 1 or a factor or window that is not positive, TypeError for other types.
+    Raises ValueError for a start below 1 or a factor or window that is not positive, TypeError for
+    other types.
 
     >>> import mycel as ms
     >>> manager = ms.amp.DynamicLossScaleManager(init_loss_scale=16)
@@ -82,7 +92,7 @@ class DynamicLossScaleManager(LossScaleManager):
         self.bad_step = 0
 
     def get_loss_scale(self) -> Any:
-        """The scale."""
+        """Return the scale."""
         return self.loss_scale
 
     def get_drop_overflow_update(self) -> bool:
@@ -97,7 +107,8 @@ class DynamicLossScaleManager(LossScaleManager):
             self.bad_step += 1
             if self.bad_step > self.bad_step_max:
                 raise RuntimeError(
-                    f"DynamicLossScaleManager: the gradients of {self.bad_step} steps in a row overflowed, at a loss scale of {self.loss_scale}; "
+                    f"DynamicLossScaleManager: the gradients of {self.bad_step} steps in a row overflowed, at a loss "
+                    f"scale of {self.loss_scale}; "
                     "the network diverges, or its loss is not finite"
                 )
             logger.info("overflow; the loss scale is now %s", self.loss_scale)
@@ -108,5 +119,5 @@ class DynamicLossScaleManager(LossScaleManager):
         self.cur_iter += 1
 
     def get_update_cell(self) -> Optional[Cell]:
-        """The Cell that moves the scale inside a training step."""
+        """Return the Cell that moves the scale inside a training step."""
         return DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)

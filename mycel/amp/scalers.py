@@ -1,4 +1,6 @@
-"""Loss scales for training steps that are written as functions: scale the loss, unscale the gradients, adjust."""
+"""Loss scales for training steps that are written as functions: scale the loss, unscale the
+gradients, adjust.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ class LossScaler(ABC):
 
     @abstractmethod
     def scale(self, inputs: Any) -> Any:
-        """The inputs, a tensor or a tuple of them, multiplied by the scale."""
+        """Return the inputs, a tensor or a tuple of them, multiplied by the scale."""
 
     @abstractmethod
     def unscale(self, inputs: Any) -> Any:
-        """The inputs, a tensor or a tuple of them, divided by the scale."""
+        """Return the inputs, a tensor or a tuple of them, divided by the scale."""
 
     @abstractmethod
     def adjust(self, grads_finite: Any) -> Any:
@@ -51,7 +53,9 @@ def _over(value: Any, scale: Parameter) -> Any:
 
 
 class StaticLossScaler(LossScaler):
-    """A loss scale that stays `scale_value`. Raises TypeError or ValueError for what is not a number from 1 on.
+    """A loss scale that stays `scale_value`.
+
+    Raises TypeError or ValueError for what is not a number from 1 on.
 
     >>> import mycel as ms
     >>> scaler = ms.amp.StaticLossScaler(4.0)
@@ -63,11 +67,11 @@ class StaticLossScaler(LossScaler):
         self.scale_value = _scale_parameter("StaticLossScaler", scale_value)
 
     def scale(self, inputs: Any) -> Any:
-        """The inputs multiplied by the scale."""
+        """Return the inputs multiplied by the scale."""
         return _times(inputs, self.scale_value)
 
     def unscale(self, inputs: Any) -> Any:
-        """The inputs divided by the scale."""
+        """Return the inputs divided by the scale."""
         return _over(inputs, self.scale_value)
 
     def adjust(self, grads_finite: Any) -> bool:
@@ -76,9 +80,11 @@ class StaticLossScaler(LossScaler):
 
 
 class DynamicLossScaler(LossScaler):
-    """A loss scale that is divided by `scale_factor` when gradients overflow, not below 1, and multiplied by it after `scale_window` steps without that.
+    """A loss scale that is divided by `scale_factor` when gradients overflow, not below 1, and
+    multiplied by it after `scale_window` steps without that.
 
-    Raises TypeError or ValueError for a scale below 1, or a factor or window that is not a positive integer.
+    Raises TypeError or ValueError for a scale below 1, or a factor or window that is not a positive
+    integer.
 
     >>> import mycel as ms
     >>> scaler = ms.amp.DynamicLossScaler(scale_value=2**10, scale_factor=2, scale_window=50)
@@ -94,11 +100,11 @@ class DynamicLossScaler(LossScaler):
         self.counter = Parameter(Tensor(0, D.int32), name="counter")
 
     def scale(self, inputs: Any) -> Any:
-        """The inputs multiplied by the scale."""
+        """Return the inputs multiplied by the scale."""
         return _times(inputs, self.scale_value)
 
     def unscale(self, inputs: Any) -> Any:
-        """The inputs divided by the scale."""
+        """Return the inputs divided by the scale."""
         return _over(inputs, self.scale_value)
 
     def adjust(self, grads_finite: Any) -> bool:
@@ -116,7 +122,8 @@ class DynamicLossScaler(LossScaler):
 
 
 def all_finite(inputs: Any) -> Tensor:
-    """Whether no element of the inputs, a tensor or a sequence of them, is infinite or NaN: a bool tensor. Integers are finite.
+    """Return whether no element of the inputs, a tensor or a sequence of them, is infinite or NaN:
+    a bool tensor. Integers are finite.
 
     >>> import mycel as ms
     >>> bool(ms.amp.all_finite((ms.Tensor([1.0, float("nan")]),)))
@@ -129,7 +136,9 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 class AllFinite(Primitive):
-    """``AllFinite()(gradients)``: whether an element of a tuple of tensors is infinite or NaN; a bool tensor, True for overflow, as MindSpore's operation of this name gives it.
+    """``AllFinite()(gradients)``: whether an element of a tuple of tensors is infinite or NaN.
+
+    A bool tensor, True for overflow, as MindSpore's operation of this name gives it.
 
     >>> import mycel as ms
     >>> bool(AllFinite()((ms.Tensor([1.0, float("inf")]), ms.Tensor([2.0]))))

@@ -22,9 +22,25 @@ import numpy as np
 from mycel.base.errors import NeedsValue
 
 __all__ = [
-    "choice", "flag", "function", "index", "instance", "int64", "integer", "mapping", "number", "one_of", "optional", "path",
-    "sequence", "shown", "sizes", "text", "wrong_type", "wrong_value",
-]  # fmt: skip
+    "choice",
+    "flag",
+    "function",
+    "index",
+    "instance",
+    "int64",
+    "integer",
+    "mapping",
+    "number",
+    "one_of",
+    "optional",
+    "path",
+    "sequence",
+    "shown",
+    "sizes",
+    "text",
+    "wrong_type",
+    "wrong_value",
+]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -90,7 +106,10 @@ def index(owner: str, parameter: str, value: Any) -> int:
 
 
 def int64(owner: str, parameter: str, value: object) -> int:
-    """Check for an index, as `index` does, that a signed integer of 64 bits can hold; OverflowError beyond."""
+    """Check for an index, as `index` does, that a signed integer of 64 bits can hold.
+
+    Raises OverflowError beyond.
+    """
     found = index(owner, parameter, value)
     if abs(found) > 2**63 - 1:
         raise wrong_value(owner, parameter, "within 2**63 - 1", found, OverflowError)
@@ -106,7 +125,9 @@ def number(
     at_most: Optional[float] = None,
     below: Optional[float] = None,
 ) -> float:
-    """Check for a real number within closed (`at_least`, `at_most`) or open bounds; it is returned as a float.
+    """Check for a real number within closed (`at_least`, `at_most`) or open bounds.
+
+    It is returned as a float.
 
     Booleans and tensors are no numbers. NaN lies within no bounds.
     """
@@ -156,7 +177,10 @@ def text(
 
 
 def choice(owner: str, parameter: str, value: object, allowed: Collection[str]) -> str:
-    """Check for one of the strings `allowed`; TypeError for what is no string, ValueError for others."""
+    """Check for one of the strings `allowed`.
+
+    Raises TypeError for what is no string, ValueError for others.
+    """
     found = text(owner, parameter, value)
     if found not in allowed:
         raise wrong_value(owner, parameter, _listed(allowed), value)
@@ -164,7 +188,10 @@ def choice(owner: str, parameter: str, value: object, allowed: Collection[str]) 
 
 
 def one_of(owner: str, parameter: str, value: Any, allowed: Collection[A]) -> A:
-    """Check for one of the strings, booleans and None that `allowed` has; ValueError for all else."""
+    """Check for one of the strings, booleans and None that `allowed` has.
+
+    Raises ValueError for all else.
+    """
     listed = isinstance(value, _WORDS) and value in allowed
     if not listed:
         raise wrong_value(owner, parameter, _listed(allowed), value)
@@ -191,7 +218,10 @@ def mapping(owner: str, parameter: str, value: object, what: str = "a dict") -> 
 
 
 def sizes(owner: str, parameter: str, value: object, count: int, at_least: int = 1) -> tuple[int, ...]:
-    """Check for `count` ints in a tuple or a list; one int, alone or in a sequence, stands for all of them."""
+    """Check for `count` ints in a tuple or a list.
+
+    One int, alone or in a sequence, stands for all of them.
+    """
     if isinstance(value, (tuple, list)):
         if len(value) == 1 and count > 1:
             value = tuple(value) * count
@@ -204,13 +234,20 @@ def sizes(owner: str, parameter: str, value: object, count: int, at_least: int =
 @overload
 def instance(owner: str, parameter: str, value: object, kind: type[A], what: str = ...) -> A: ...
 @overload
-def instance(owner: str, parameter: str, value: object, kind: tuple[type[A], type[B]], what: str = ...) -> Union[A, B]: ...  # fmt: skip
+def instance(
+    owner: str, parameter: str, value: object, kind: tuple[type[A], type[B]], what: str = ...
+) -> Union[A, B]: ...
 @overload
-def instance(owner: str, parameter: str, value: object, kind: tuple[type[A], type[B], type[C]], what: str = ...) -> Union[A, B, C]: ...  # fmt: skip
+def instance(
+    owner: str, parameter: str, value: object, kind: tuple[type[A], type[B], type[C]], what: str = ...
+) -> Union[A, B, C]: ...
 @overload
 def instance(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
 def instance(owner: str, parameter: str, value: object, kind: Union[type, tuple[type, ...]], what: str = "") -> object:
-    """Check for an instance of a class or of one of several; `what` says it where the classes' names do not."""
+    """Check for an instance of a class or of one of several.
+
+    `what` says it where the classes' names do not.
+    """
     if not isinstance(value, kind):
         raise wrong_type(owner, parameter, what or _kinds(kind), value)
     return value
@@ -219,7 +256,9 @@ def instance(owner: str, parameter: str, value: object, kind: Union[type, tuple[
 @overload
 def optional(owner: str, parameter: str, value: object, kind: type[A], what: str = ...) -> Optional[A]: ...
 @overload
-def optional(owner: str, parameter: str, value: object, kind: tuple[type[A], type[B]], what: str = ...) -> Union[A, B, None]: ...  # fmt: skip
+def optional(
+    owner: str, parameter: str, value: object, kind: tuple[type[A], type[B]], what: str = ...
+) -> Union[A, B, None]: ...
 @overload
 def optional(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
 def optional(owner: str, parameter: str, value: object, kind: Union[type, tuple[type, ...]], what: str = "") -> object:

@@ -88,8 +88,9 @@ class Draft:
             name, handle = new_file(
                 lambda name: os.open(folder / name, _NEW, 0o666 if mode is None else mode),
                 lambda name: os.stat(folder / name, follow_symlinks=False),
-                f".{cut}.", SUFFIX,
-            )  # fmt: skip
+                f".{cut}.",
+                SUFFIX,
+            )
         except OSError as error:
             raise _explained(error, purpose, path) from error
         self.path = folder / name

@@ -143,9 +143,22 @@ float8_e5m2 = DType("float8_e5m2", "s", ml_dtypes.float8_e5m2)
 
 STORED = (float8_e4m3fn, float8_e5m2)
 ALL = (
-    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float16, bfloat16, float32, float64, complex64, complex128,
-)  # fmt: skip
+    bool_,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 int_type = (int8, int16, int32, int64)
 uint_type = (uint8, uint16, uint32, uint64)
 float_type = (float16, float32, float64, bfloat16, *STORED)

@@ -9,9 +9,19 @@ from types import FrameType
 from typing import Any, Optional, TypeVar, cast
 
 __all__ = [
-    "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError",
-    "Unsupported", "VerifyError", "VmapError", "named", "operation_called",
-]  # fmt: skip
+    "BoundsError",
+    "CompileError",
+    "IndexRangeError",
+    "NeedsValue",
+    "NonFiniteError",
+    "ShapeError",
+    "SizeError",
+    "Unsupported",
+    "VerifyError",
+    "VmapError",
+    "named",
+    "operation_called",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,10 +53,21 @@ class SizeError(ShapeError):
 
 
 _PUBLIC = (
-    "mycel.ops", "mycel.core.indexing", "mycel.core.routes", "mycel.mint", "mycel.numpy", "mycel.scipy", "mycel.nn",
-    "mycel.common", "mycel.core.tensor", "mycel.core.operators", "mycel.core.parameter", "mycel.experimental",
-    "mycel.boost", "mycel.train",
-)  # fmt: skip
+    "mycel.ops",
+    "mycel.core.indexing",
+    "mycel.core.routes",
+    "mycel.mint",
+    "mycel.numpy",
+    "mycel.scipy",
+    "mycel.nn",
+    "mycel.common",
+    "mycel.core.tensor",
+    "mycel.core.operators",
+    "mycel.core.parameter",
+    "mycel.experimental",
+    "mycel.boost",
+    "mycel.train",
+)
 _SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
 _WRAPPERS = ("method", "plainly", "run")
 _USERS = ("mycel.frontend", "mycel.compiled.jit", "mycel.cells.cell", "mycel.derivatives")

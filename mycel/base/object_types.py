@@ -142,10 +142,17 @@ number = Number()
 tensor_type = TensorType()
 
 _BY_PYTHON = {
-    list: list_, tuple: tuple_, dict: dictionary, str: string, slice: slice_,
-    type(None): type_none, type(...): ellipsis_,
-    types.FunctionType: function, types.MethodType: function, types.BuiltinFunctionType: function,
-}  # fmt: skip
+    list: list_,
+    tuple: tuple_,
+    dict: dictionary,
+    str: string,
+    slice: slice_,
+    type(None): type_none,
+    type(...): ellipsis_,
+    types.FunctionType: function,
+    types.MethodType: function,
+    types.BuiltinFunctionType: function,
+}
 _TO_PYTHON: dict[Type, type] = {
     list_: list,
     tuple_: tuple,

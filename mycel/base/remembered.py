@@ -107,7 +107,7 @@ class Remembered(Generic[K, V]):
         self.emptied()
 
     def calls(self, function: F) -> F:
-        """Decorate a function so that its results are remembered by its arguments."""
+        """Return decorate a function so that its results are remembered by its arguments."""
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

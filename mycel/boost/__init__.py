@@ -1,4 +1,6 @@
-"""Training that does less work or needs less memory for the same model: frozen gradients, accumulated and centralized ones."""
+"""Training that does less work or needs less memory for the same model: frozen gradients,
+accumulated and centralized ones.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,12 @@ from mycel.boost.steps import BoostTrainOneStepCell as BoostTrainOneStepCell
 from mycel.boost.steps import BoostTrainOneStepWithLossScaleCell as BoostTrainOneStepWithLossScaleCell
 
 __all__ = [
-    "BoostTrainOneStepCell", "BoostTrainOneStepWithLossScaleCell", "FreezeOpt", "GradientAccumulation", "GradientFreeze", "OptimizerProcess",
-    "ParameterProcess", "freeze_cell",
-]  # fmt: skip
+    "BoostTrainOneStepCell",
+    "BoostTrainOneStepWithLossScaleCell",
+    "FreezeOpt",
+    "GradientAccumulation",
+    "GradientFreeze",
+    "OptimizerProcess",
+    "ParameterProcess",
+    "freeze_cell",
+]

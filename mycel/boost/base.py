@@ -1,4 +1,6 @@
-"""Groups of parameters for other optimizers of the same network: gradient centralization, new parameters, and where communication splits."""
+"""Groups of parameters for other optimizers of the same network: gradient centralization, new
+parameters, and where communication splits.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ _CENTRALIZED = ("Conv2d", "Dense")
 
 
 class OptimizerProcess:
-    """Builds an optimizer like `opt` that centralizes the gradients of weights of convolutions and dense layers (Yong et al., 2020), where `opt` has groups.
+    """Builds an optimizer like `opt` that centralizes the gradients of weights of convolutions and
+    dense layers (Yong et al., 2020), where `opt` has groups.
 
     Raises TypeError for what is no Optimizer.
 
@@ -39,7 +42,7 @@ class OptimizerProcess:
 
     @staticmethod
     def build_params_dict(network: Cell) -> dict[int, str]:
-        """The class of the layer that each parameter belongs to, by the parameter's ``id``."""
+        """Return the class of the layer that each parameter belongs to, by the parameter's ``id``."""
         return {
             id(p): type(cell).__name__
             for _, cell in arguments.instance("OptimizerProcess", "network", network, Cell).cells_and_names()
@@ -47,8 +50,12 @@ class OptimizerProcess:
         }
 
     @staticmethod
-    def build_gc_params_group(params_dict: dict[int, str], parameters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:  # fmt: skip
-        """The groups, each divided into the weights whose gradients are centralized and the rest."""
+    def build_gc_params_group(
+        params_dict: dict[int, str], parameters: Sequence[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Return the groups, each divided into the weights whose gradients are centralized and the
+        rest.
+        """
         made: list[dict[str, Any]] = []
         for group in parameters:
             if "order_params" in _group("OptimizerProcess", group):
@@ -62,21 +69,24 @@ class OptimizerProcess:
         return made
 
     def add_grad_centralization(self, network: Cell) -> None:
-        """Let the new optimizer centralize gradients; without groups there is a warning, and no effect."""
+        """Let the new optimizer centralize gradients; without groups there is a warning, and no
+        effect.
+        """
         if isinstance(self.origin_params[0], Parameter):
             logger.warning("OptimizerProcess: gradients are centralized in groups of parameters only")
             return
         self.origin_params = self.build_gc_params_group(self.build_params_dict(network), self.origin_params)
 
     def generate_new_optimizer(self) -> Optimizer:
-        """The new optimizer, of the class and with the arguments of the given one."""
+        """Return the new optimizer, of the class and with the arguments of the given one."""
         opt = self.single_opt
         made = type(opt)(self.origin_params, learning_rate=opt.init_learning_rate, **opt.init_args)
         return made if self.lars_args is None else LARS(made, **self.lars_args)
 
 
 class ParameterProcess:
-    """Groups for parameters that stand in for those of a network, and the places where communication between devices is split.
+    """Groups for parameters that stand in for those of a network, and the places where
+    communication between devices is split.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 2)
@@ -89,9 +99,11 @@ class ParameterProcess:
 
     @staticmethod
     def generate_group_params(parameters: Sequence[Parameter], origin_params: Any) -> list[dict[str, Any]]:
-        """The groups of `origin_params` with those of `parameters` that have the names of theirs.
+        """Return the groups of `origin_params` with those of `parameters` that have the names of
+        theirs.
 
-        What is in no group joins the options of the group with the most of them. Raises ValueError for an empty list, TypeError for members of another kind.
+        What is in no group joins the options of the group with the most of them. Raises ValueError
+        for an empty list, TypeError for members of another kind.
         """
         origin = _listed(origin_params)
         if not origin:
@@ -113,7 +125,9 @@ class ParameterProcess:
         return made
 
     def assign_parameter_group(self, parameters: Any, split_point: Optional[Sequence[int]] = None) -> Any:
-        """Number parameters by `split_point`, the positions where a new part begins (by default the middle), as their `comm_fusion`."""
+        """Number parameters by `split_point`, the positions where a new part begins (by default the
+        middle), as their `comm_fusion`.
+        """
         if not isinstance(parameters, (list, tuple)) or not parameters:
             return parameters
         arguments.optional("ParameterProcess", "split_point", split_point, (list, tuple), "a list of positions")

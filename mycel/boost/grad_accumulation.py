@@ -1,7 +1,8 @@
 """Gradient accumulation: the update of an optimizer from the mean of several steps' gradients.
 
-A sum of ``gradient / steps`` is kept beside each parameter. Step number `steps` gives the sums to the optimizer and sets them to zero. The sums and the count are
-parameters, so that a training step may be compiled as a whole.
+A sum of ``gradient / steps`` is kept beside each parameter. Step number `steps` gives the sums to
+the optimizer and sets them to zero. The sums and the count are parameters, so that a training step
+may be compiled as a whole.
 """
 
 from __future__ import annotations
@@ -37,9 +38,12 @@ def _clear(total: Parameter) -> Parameter:
 
 
 class GradientAccumulation(Cell):
-    """Collects gradients; every `max_accumulation_step` calls the optimizer gets their mean. Called with a loss, which it gives back, and one gradient for each parameter.
+    """Collects gradients; every `max_accumulation_step` calls the optimizer gets their mean.
 
-    Raises TypeError or ValueError for a number of steps that is no positive integer, TypeError for what has no `parameters`.
+    Called with a loss, which it gives back, and one gradient for each parameter.
+
+    Raises TypeError or ValueError for a number of steps that is no positive integer, TypeError for
+    what has no `parameters`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -65,7 +69,9 @@ class GradientAccumulation(Cell):
 
     def construct(self, loss: Any, grads: Any) -> Any:
         """Add gradients, and update once there are enough of them."""
-        self.hyper_map(ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads)  # fmt: skip
+        self.hyper_map(
+            ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads
+        )
         store(self._accumulation_step, self._accumulation_step + 1)
         if self._accumulation_step >= self._max_accumulation_step:
             self.optimizer(self._grad_accumulation)

@@ -1,7 +1,9 @@
 """Gradient freezing: steps that train only the later part of a network, whose gradients cost less.
 
-The parameters are cut into blocks in the order of the network. Training uses several optimizers: number 0 has all parameters, each further one begins some blocks
-later. A strategy lists the optimizer of each step. Each has a counter and states of its own, and of a list of learning rates those of its own steps.
+The parameters are cut into blocks in the order of the network. Training uses several optimizers:
+number 0 has all parameters, each further one begins some blocks later. A strategy lists the
+optimizer of each step. Each has a counter and states of its own, and of a list of learning rates
+those of its own steps.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _CONTINUOUS, _INTERVAL = 0, 1
 
 
 class FreezeOpt(Cell):
-    """Optimizers like `opt`, one for each of `train_parameter_groups` (None: one for all parameters), in `opts`; `train_strategy` lists which one takes each step.
+    """Optimizers like `opt`, one for each of `train_parameter_groups` (None: one for all
+    parameters), in `opts`; `train_strategy` lists which one takes each step.
 
     Raises TypeError and ValueError for other arguments, and for a strategy without groups.
 
@@ -38,9 +41,7 @@ class FreezeOpt(Cell):
     [2, 1]
     """
 
-    def __init__(
-        self, opt: Optimizer, train_parameter_groups: Any = None, train_strategy: Any = None
-    ) -> None:  # fmt: skip
+    def __init__(self, opt: Optimizer, train_parameter_groups: Any = None, train_strategy: Any = None) -> None:
         super().__init__(auto_prefix=False)
         arguments.instance("FreezeOpt", "opt", opt, Optimizer)
         if train_strategy is not None and train_parameter_groups is None:
@@ -70,7 +71,9 @@ class FreezeOpt(Cell):
         self.opts = CellList(made, auto_prefix=False)
 
     def _rates_of(self, number: int) -> Any:
-        """The learning rate of an optimizer: of a list that covers steps of the strategy, its own."""
+        """Return the learning rate of an optimizer: of a list that covers steps of the strategy,
+        its own.
+        """
         if self.train_strategy is None or not isinstance(self.learning_rate, list):
             return self.learning_rate
         steps = self.train_strategy.asnumpy().tolist()
@@ -99,7 +102,9 @@ def _strategy(given: Any, groups: int) -> Optional[Tensor]:
 
 
 class _StepOf(Cell):
-    """A training step by one optimizer: `finish` gets the loss and the reduced gradients, and gives the loss."""
+    """A training step by one optimizer: `finish` gets the loss and the reduced gradients, and gives
+    the loss.
+    """
 
     def __init__(
         self, network: Cell, sens: Any, gradient: Any, reducer: Cell, optimizer: Any, finish: Optional[Cell]
@@ -122,8 +127,10 @@ class _StepOf(Cell):
 class GradientFreeze:
     """Freezes the gradients of the first layers in a part of the steps.
 
-    `param_groups` is the number of optimizers, `freeze_type` 0 for runs of whole training followed by each of the others, or 1 for single steps of others in between, chosen at
-    random with NumPy's generator, the earlier ones more often. `freeze_p` is the part of the steps that train everything, `total_steps` the length of training.
+    `param_groups` is the number of optimizers, `freeze_type` 0 for runs of whole training followed
+    by each of the others, or 1 for single steps of others in between, chosen at random with NumPy's
+    generator, the earlier ones more often. `freeze_p` is the part of the steps that train
+    everything, `total_steps` the length of training.
 
     >>> import mycel as ms
     >>> ms.boost.GradientFreeze(3, 0, 0.5, 4).generate_freeze_index_sequence(3, 0, 0.5, 4)
@@ -143,9 +150,10 @@ class GradientFreeze:
         self.grad_reducer = Identity()
 
     def split_parameters_groups(self, net: Cell, freeze_para_groups_number: int) -> list[list[Parameter]]:
-        """The parameters of each optimizer: all, and from each further beginning on.
+        """Return the parameters of each optimizer: all, and from each further beginning on.
 
-        Blocks hold at least three parameters; biases and those of "bn" layers stay with what they follow.
+        Blocks hold at least three parameters; biases and those of "bn" layers stay with what they
+        follow.
         """
         name = "GradientFreeze"
         arguments.integer(name, "freeze_para_groups_number", freeze_para_groups_number, 1)
@@ -163,7 +171,7 @@ class GradientFreeze:
     def generate_freeze_index_sequence(
         self, parameter_groups_number: int, freeze_strategy: int, freeze_p: float, total_steps: int
     ) -> list[int]:
-        """The optimizer of each step, for at least 1.01 times as many steps."""
+        """Return the optimizer of each step, for at least 1.01 times as many steps."""
         name = "GradientFreeze"
         arguments.integer(name, "parameter_groups_number", parameter_groups_number, 1)
         arguments.number(name, "freeze_p", freeze_p, at_least=0, below=1)
@@ -187,7 +195,7 @@ class GradientFreeze:
         return found
 
     def freeze_generate(self, network: Cell, optimizer: Optimizer) -> tuple[Cell, FreezeOpt]:
-        """The network, and the optimizers with their strategy."""
+        """Return the network, and the optimizers with their strategy."""
         groups = self.split_parameters_groups(network, self._param_groups)
         steps = self.generate_freeze_index_sequence(
             self._param_groups, self._freeze_type, self._freeze_p, self._total_steps
@@ -206,10 +214,11 @@ def freeze_cell(
     degree: Optional[int] = None,
     max_accumulation_step: int = 1,
 ) -> tuple[Cell, ...]:
-    """A training step for each optimizer of a `FreezeOpt`: a batch in, the loss out.
+    """Return a training step for each optimizer of a `FreezeOpt`: a batch in, the loss out.
 
-    `grad` is a `GradOperation` with `get_by_list` and `sens_param`, which gives the gradients times `sens`. With `reducer_flag` they go through a `DistributedGradReducer` of
-    `mean` and `degree`; with `use_grad_accumulation` an update comes every `max_accumulation_step` calls.
+    `grad` is a `GradOperation` with `get_by_list` and `sens_param`, which gives the gradients times
+    `sens`. With `reducer_flag` they go through a `DistributedGradReducer` of `mean` and `degree`;
+    with `use_grad_accumulation` an update comes every `max_accumulation_step` calls.
 
     >>> import mycel as ms
     >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())

@@ -1,4 +1,6 @@
-"""Training steps that freeze gradients or accumulate them, as their optimizer and the settings of training say."""
+"""Training steps that freeze gradients or accumulate them, as their optimizer and the settings of
+training say.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ __all__ = ["BoostTrainOneStepCell", "BoostTrainOneStepWithLossScaleCell"]
 
 
 class BoostTrainOneStepCell(TrainOneStepCell):
-    """A training step that gives the loss: by an Optimizer as `nn.TrainOneStepCell`, by a `FreezeOpt` with the optimizer that its strategy names.
+    """A training step that gives the loss: by an Optimizer as `nn.TrainOneStepCell`, by a
+    `FreezeOpt` with the optimizer that its strategy names.
 
-    Behind the end of the strategy it begins anew; without one the first optimizer takes all steps. Raises TypeError for other arguments.
+    Behind the end of the strategy it begins anew; without one the first optimizer takes all steps.
+    Raises TypeError for other arguments.
 
     >>> import mycel as ms
     >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
@@ -41,14 +45,16 @@ class BoostTrainOneStepCell(TrainOneStepCell):
         if isinstance(optimizer, FreezeOpt):
             self.train_strategy = optimizer.train_strategy
             self.step = Parameter(Tensor(np.zeros((), np.int32)), name="freeze_step", requires_grad=False)
-            self.freeze_nets = CellList(freeze_cell(False, network, optimizer, self.sens, self.grad, False), auto_prefix=False)  # fmt: skip
+            self.freeze_nets = CellList(
+                freeze_cell(False, network, optimizer, self.sens, self.grad, False), auto_prefix=False
+            )
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch."""
         return self.gradient_freeze_process(*inputs) if self.freezes else super().construct(*inputs)
 
     def gradient_freeze_process(self, *inputs: Any) -> Any:
-        """A step by the optimizer whose turn it is; the loss."""
+        """Return a step by the optimizer whose turn it is; the loss."""
         nets: Any = self.freeze_nets
         if self.train_strategy is None:
             return nets[0](*inputs)
@@ -61,16 +67,17 @@ class BoostTrainOneStepCell(TrainOneStepCell):
         return loss
 
     def check_adasum_enable(self) -> bool:
-        """Whether Adasum joins the gradients of several devices: not with one."""
+        """Return whether Adasum joins the gradients of several devices: not with one."""
         return False
 
     def check_dim_reduce_enable(self) -> bool:
-        """Whether the dimensions of gradients are reduced: not in this step."""
+        """Return whether the dimensions of gradients are reduced: not in this step."""
         return False
 
 
 class BoostTrainOneStepWithLossScaleCell(TrainOneStepWithLossScaleCell):
-    """A training step with a loss scale, as `nn.TrainOneStepWithLossScaleCell`: gives the loss, whether gradients overflowed, and the scale.
+    """A training step with a loss scale, as `nn.TrainOneStepWithLossScaleCell`: gives the loss,
+    whether gradients overflowed, and the scale.
 
     >>> import mycel as ms
     >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())

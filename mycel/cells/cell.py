@@ -1,9 +1,10 @@
 """Cells: the building blocks of networks, which own parameters and other cells.
 
-Assigning a `Parameter` or a `Cell` to an attribute registers it; a cell's parameters are named by the path of attributes that leads to them
-("conv1.weight"). Calling a cell runs `construct`: directly in PYNATIVE_MODE, as one compiled graph in GRAPH_MODE, and as part of
-the surrounding graph while one is being staged. `state_epoch` changes with every attribute of any cell, so
-that compiled code can tell by one comparison that nothing it read has changed.
+Assigning a `Parameter` or a `Cell` to an attribute registers it; a cell's parameters are named by
+the path of attributes that leads to them ("conv1.weight"). Calling a cell runs `construct`:
+directly in PYNATIVE_MODE, as one compiled graph in GRAPH_MODE, and as part of the surrounding graph
+while one is being staged. `state_epoch` changes with every attribute of any cell, so that compiled
+code can tell by one comparison that nothing it read has changed.
 """
 
 from __future__ import annotations
@@ -117,14 +118,17 @@ class Cell(CellHooks, CellState, CellExtras):
         elif name in own["_params"] or name in own["_cells"]:
             kind = "parameter" if name in own["_params"] else "cell"
             raise TypeError(
-                f"{type(self).__name__}.{name} is a {kind}; a value of type {type(value).__name__} would drop it: delete it first, or assign None"
+                f"{type(self).__name__}.{name} is a {kind}; a value of type {type(value).__name__} would drop it: "
+                "delete it first, or assign None"
             )
         else:
             self._forget(name)
             _set(self, name, value)
 
     def _forget(self, name: str, but: str = "") -> None:
-        """Drop what is registered under a name, but in table `but`, where it is to be replaced in its place."""
+        """Drop what is registered under a name, but in table `but`, where it is to be replaced in
+        its place.
+        """
         for table in ("_params", "_cells", "_buffers", "_tuples"):
             if table != but:
                 self.__dict__[table].pop(name, None)
@@ -153,7 +157,10 @@ class Cell(CellHooks, CellState, CellExtras):
     def insert_param_to_cell(
         self, param_name: str, param: Optional[Parameter], check_name_contain_dot: bool = True
     ) -> None:
-        """Register a parameter under a name; KeyError for a name with a dot, TypeError for what is no parameter."""
+        """Register a parameter under a name.
+
+        Raises KeyError for a name with a dot, TypeError for what is no parameter.
+        """
         if not param_name:
             raise KeyError("insert_param_to_cell: the name must not be empty")
         if check_name_contain_dot and "." in param_name:
@@ -169,7 +176,10 @@ class Cell(CellHooks, CellState, CellExtras):
             self._enter_parameter(param_name, param)
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
-        """Register a cell under a name, leaving its parameters' names; KeyError if the name is taken."""
+        """Register a cell under a name, leaving its parameters' names.
+
+        Raises KeyError if the name is taken.
+        """
         arguments.text("insert_child_to_cell", "the name", child_name)
         if not child_name:
             raise KeyError("insert_child_to_cell: the name must not be empty")
@@ -181,7 +191,10 @@ class Cell(CellHooks, CellState, CellExtras):
         self._cells[child_name] = self.__dict__[child_name] = child_cell
 
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
-        """Register a tensor that is state but not trained, `persistent` if `state_dict` gives it; KeyError for a name with a dot or one that is taken."""
+        """Register a tensor that is state but not trained, `persistent` if `state_dict` gives it.
+
+        Raises KeyError for a name with a dot or one that is taken.
+        """
         if not isinstance(name, str) or not name or "." in name:
             raise KeyError(f"register_buffer: {name!r} is not a name; give one without dots")
         if hasattr(self, name) and name not in self._buffers:
@@ -198,11 +211,11 @@ class Cell(CellHooks, CellState, CellExtras):
     # Walking.
 
     def cells(self) -> Iterable[Cell]:
-        """The cells directly inside."""
+        """Return the cells directly inside."""
         return self.name_cells().values()
 
     def name_cells(self) -> OrderedDict[str, Cell]:
-        """The cells directly inside by name, each once."""
+        """Return the cells directly inside by name, each once."""
         seen: set[int] = set()
         found: OrderedDict[str, Cell] = OrderedDict()
         for name, cell in self._cells.items():
@@ -223,7 +236,9 @@ class Cell(CellHooks, CellState, CellExtras):
                 yield from cell.cells_and_names(seen, f"{name_prefix}.{name}" if name_prefix else name)
 
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """Parameters with the paths of attributes that lead to them, each once; with `expand` those of inner cells too."""
+        """Yield parameters with the paths of attributes that lead to them, each once; with `expand`
+        those of inner cells too.
+        """
         seen: set[int] = set()
         for path, cell in self.cells_and_names(name_prefix=name_prefix) if expand else [(name_prefix, self)]:
             for name, parameter in cell._own_parameters():
@@ -232,7 +247,10 @@ class Cell(CellHooks, CellState, CellExtras):
                     yield (f"{path}.{name}" if path else name), parameter
 
     def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Parameters by attribute; those of a tuple by the names that they had when it was assigned."""
+        """Yield parameters by attribute.
+
+        Those of a tuple by the names that they had when it was assigned.
+        """
         own, tuples = self._params, self._tuples
         for name, value in self.__dict__.items():
             if name in own:
@@ -241,31 +259,31 @@ class Cell(CellHooks, CellState, CellExtras):
                 yield from zip(tuples[name], value)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
-        """All parameters."""
+        """Yield all parameters."""
         for _, parameter in self.parameters_and_names(expand=expand):
             yield parameter
 
     def parameters_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter]:
-        """Parameters by name."""
+        """Return parameters by name."""
         return OrderedDict((p.name, p) for p in self.get_parameters(expand=recurse))
 
     def trainable_params(self, recurse: bool = True) -> list[Parameter]:
-        """The parameters whose `requires_grad` holds."""
+        """Return the parameters whose `requires_grad` holds."""
         return [p for p in self.get_parameters(expand=recurse) if p.requires_grad]
 
     def untrainable_params(self, recurse: bool = True) -> list[Parameter]:
-        """The parameters whose `requires_grad` does not hold."""
+        """Return the parameters whose `requires_grad` does not hold."""
         return [p for p in self.get_parameters(expand=recurse) if not p.requires_grad]
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The registered buffers."""
+        """Yield the registered buffers."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The registered buffers with their paths."""
+        """Yield the registered buffers with their paths."""
         for path, cell in self.cells_and_names(name_prefix=prefix) if recurse else [(prefix, self)]:
             for name in cell._buffers:
                 buffer = cell.__dict__.get(name)
@@ -306,9 +324,11 @@ class Cell(CellHooks, CellState, CellExtras):
         return dict(self.__dict__.get("_jit_config", ()))
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Set options of compilation once, for this Cell; of a `JitConfig`, `jit_syntax_level` has an effect.
+        """Set options of compilation once, for this Cell; of a `JitConfig`, `jit_syntax_level` has
+        an effect.
 
-        TypeError for what is no JitConfig. Later calls are logged and change nothing, as in MindSpore.
+        TypeError for what is no JitConfig. Later calls are logged and change nothing, as in
+        MindSpore.
         """
         arguments.instance("set_jit_config", "jit_config", jit_config, JitConfig)
         if self.__dict__.get("_jit_config"):
@@ -350,14 +370,16 @@ class Cell(CellHooks, CellState, CellExtras):
         return self
 
     def get_flags(self) -> dict[str, Any]:
-        """The flags that were added."""
+        """Return the flags that were added."""
         return dict(self._flags)
 
     def to_float(self, dst_type: Any) -> Cell:
-        """Compute in float16, bfloat16 or float32, here and in all inner cells; the cell itself. ValueError for other types.
+        """Compute in float16, bfloat16 or float32, here and in all inner cells; the cell itself.
 
-        Floating inputs, in tuples and lists too, are cast on the way in, and parameters where they enter an operation. The parameters themselves
-        keep their type, and so do their gradients.
+        ValueError for other types.
+
+        Floating inputs, in tuples and lists too, are cast on the way in, and parameters where they
+        enter an operation. The parameters themselves keep their type, and so do their gradients.
 
         >>> import mycel as ms
         >>> net = ms.nn.Dense(3, 2).to_float(ms.float16)
@@ -384,20 +406,21 @@ class Cell(CellHooks, CellState, CellExtras):
     init_params = init_parameters_data
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Declare the inputs, tensors by their shape and type with None or `Symbol` for sizes that vary; compiled once for all of these.
+        """Declare the inputs, tensors by their shape and type with None or `Symbol` for sizes that
+        vary; compiled once for all of these.
 
         A compiled call with inputs that do not fit raises ValueError.
         """
         self._inputs_declared = (inputs, kwargs)
 
     def get_inputs(self) -> Any:
-        """The inputs declared by `set_inputs`."""
+        """Return the inputs declared by `set_inputs`."""
         return self._inputs_declared[0] if self._inputs_declared else None
 
     # Calling.
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """The computation of the cell; subclasses define it."""
+        """Return the computation of the cell; subclasses define it."""
         raise AttributeError(
             f"{type(self).__name__} does not define construct(); define it to say what calling the cell computes"
         )
@@ -415,7 +438,10 @@ class Cell(CellHooks, CellState, CellExtras):
     def run_with_hooks(
         self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None
     ) -> Any:
-        """`construct` with the hooks and casts around it; `invoke` says how to call a hook where that is not by itself."""
+        """Return `construct` with the hooks and casts around it.
+
+        `invoke` says how to call a hook where that is not by itself.
+        """
         invoke = invoke or _call
         for hook in self._pre_hooks.values():
             if isinstance(hook, WithKwargs):
@@ -444,11 +470,13 @@ class Cell(CellHooks, CellState, CellExtras):
         return output
 
     def run_construct(self, cast_inputs: Any, kwargs: dict[str, Any]) -> Any:
-        """`construct` of a tuple of inputs and a dictionary of named ones, with hooks and casts around it, and not compiled."""
+        """Return `construct` of a tuple of inputs and a dictionary of named ones, with hooks and
+        casts around it, and not compiled.
+        """
         return self.run_with_hooks(self.construct, tuple(cast_inputs), kwargs)
 
     def _check_tensors(self, error: AttributeError, args: tuple[Any, ...]) -> None:
-        """TypeError where an attribute was asked of an argument that is no tensor."""
+        """Raise TypeError where an attribute was asked of an argument that is no tensor."""
         for value in args:
             if value is error.obj and not isinstance(value, Tensor):
                 raise TypeError(f"{type(self).__name__}: takes tensors, not {type(value).__name__}") from None
@@ -485,7 +513,7 @@ class Cell(CellHooks, CellState, CellExtras):
     # Printing and copying.
 
     def extend_repr(self) -> str:
-        """What `repr` shows between the parentheses; layers override it."""
+        """Return what `repr` shows between the parentheses; layers override it."""
         return ""
 
     def __repr__(self) -> str:
@@ -521,8 +549,9 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
 class GraphCell(Cell):
     """A cell around a function of tensors: a compiled function, or a Cell.
 
-    `params_init` maps names of the Cell's parameters to new values. Raises TypeError for what cannot be called, ValueError for names that are not there and for a seed of
-    obfuscation, which compiled functions know nothing of.
+    `params_init` maps names of the Cell's parameters to new values. Raises TypeError for what
+    cannot be called, ValueError for names that are not there and for a seed of obfuscation, which
+    compiled functions know nothing of.
 
     >>> import mycel as ms
     >>> ms.nn.GraphCell(ms.jit(lambda x: x * 2))(ms.Tensor([3.0])).tolist()

@@ -1,6 +1,8 @@
-"""What Cells have for MindSpore's programs besides computing: types and casts of all parameters at once, names, and marks for clusters.
+"""What Cells have for MindSpore's programs besides computing: types and casts of all parameters at
+once, names, and marks for clusters.
 
-A mark for clusters or for other devices is accepted, so that a program written for them runs here, and has no effect, which its description says.
+A mark for clusters or for other devices is accepted, so that a program written for them runs here,
+and has no effect, which its description says.
 """
 
 from __future__ import annotations
@@ -47,10 +49,12 @@ class CellExtras:
         self.__dict__["_phase"] = value
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Convert all floating parameters and buffers to another floating type, in place; the cell itself.
+        """Convert all floating parameters and buffers to another floating type, in place; the cell
+        itself.
 
-        ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``, whose type is taken; the device must be "CPU". TypeError for types that are not floating or
-        complex, ValueError for other devices.
+        ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``, whose type is taken;
+        the device must be "CPU". TypeError for types that are not floating or complex, ValueError
+        for other devices.
 
         >>> import mycel as ms
         >>> ms.nn.Dense(2, 3).to(ms.float16).weight.dtype
@@ -85,7 +89,9 @@ class CellExtras:
         return self
 
     def to_empty(self, *, device: Any = None, recurse: bool = True) -> Any:
-        """Parameters with values of no meaning, which are zeros here, on a device, which must be "CPU"; the cell itself."""
+        """Return parameters with values of no meaning, which are zeros here, on a device, which
+        must be "CPU"; the cell itself.
+        """
         _check_device("to_empty", device)
         cells: Any = self
         for parameter in cells.get_parameters(expand=recurse):
@@ -93,7 +99,8 @@ class CellExtras:
         return self
 
     def cast_inputs(self, inputs: Any, dst_type: Any) -> tuple[Any, ...]:
-        """The tensors among inputs in another element type, as a tuple; nested tuples likewise.
+        """Return the tensors among inputs in another element type, as a tuple; nested tuples
+        likewise.
 
         >>> import mycel as ms
         >>> ms.nn.Cell().cast_inputs((ms.Tensor(1.0),), ms.float16)[0].dtype
@@ -112,7 +119,7 @@ class CellExtras:
         self.cell_type = cell_type
 
     def check_names(self) -> None:
-        """ValueError where two parameters have one name."""
+        """Raise ValueError where two parameters have one name."""
         cells: Any = self
         seen: set[str] = set()
         for parameter in cells.get_parameters():
@@ -130,7 +137,7 @@ class CellExtras:
         self.check_names()
 
     def parameters_broadcast_dict(self, recurse: bool = True) -> OrderedDict[str, Any]:
-        """The parameters by name; all of them are the same on the one device."""
+        """Return the parameters by name; all of them are the same on the one device."""
         cells: Any = self
         return OrderedDict((p.name, p) for p in cells.get_parameters(expand=recurse) if not p.layerwise_parallel)
 
@@ -155,7 +162,8 @@ class CellExtras:
         return {name for names in self.__dict__["_tuples"].values() for name in names}
 
     def generate_scope(self) -> None:
-        """Give every inner Cell its path of names and classes, such as "Default/block-Block/0-Dense", for `get_scope`.
+        """Give every inner Cell its path of names and classes, such as
+        "Default/block-Block/0-Dense", for `get_scope`.
 
         >>> import mycel as ms
         >>> net = ms.nn.SequentialCell(ms.nn.ReLU())
@@ -172,11 +180,11 @@ class CellExtras:
                 cell.__dict__["_scope"] = scopes[path]
 
     def get_scope(self) -> Optional[str]:
-        """The path that `generate_scope` of an outer Cell gave; None where none did."""
+        """Return the path that `generate_scope` of an outer Cell gave; None where none did."""
         return self.__dict__.get("_scope")
 
     def get_mixed_precision_type(self) -> MixedPrecisionType:
-        """The type that `to_float` or `set_mixed_precision_type` said to compute in.
+        """Return the type that `to_float` or `set_mixed_precision_type` said to compute in.
 
         >>> import mycel as ms
         >>> ms.nn.ReLU().to_float(ms.float16).get_mixed_precision_type().name
@@ -186,13 +194,17 @@ class CellExtras:
         return next((k for k, d in _TYPES.items() if kept is not None and d is kept.dtype), MixedPrecisionType.NOTSET)
 
     def set_mixed_precision_type(self, type: MixedPrecisionType) -> None:
-        """Compute in a type, here and not in inner Cells, as `to_float` does with them. TypeError for what is no `MixedPrecisionType`."""
+        """Compute in a type, here and not in inner Cells, as `to_float` does with them.
+
+        TypeError for what is no `MixedPrecisionType`.
+        """
         arguments.instance("set_mixed_precision_type", "type", type, MixedPrecisionType)
         kind = _TYPES.get(type)
         self._cast_to = None if kind is None else Precision(kind)
 
     def offload(self, backward_prefetch: Union[str, int] = "Auto") -> None:
-        """It has no effect, as what is kept for the backward pass is in the host's memory already; `register_saved_tensors_hooks` puts it elsewhere.
+        """It has no effect, as what is kept for the backward pass is in the host's memory already;
+        `register_saved_tensors_hooks` puts it elsewhere.
 
         ValueError for a `backward_prefetch` that is neither "Auto" nor an integer from 0 on.
         """
@@ -207,7 +219,10 @@ class CellExtras:
 
     @property
     def pipeline_stage(self) -> int:
-        """The stage of a pipeline that was set; all of a network is on the one device. AttributeError where none was."""
+        """The stage of a pipeline that was set; all of a network is on the one device.
+
+        AttributeError where none was.
+        """
         return self._mark("pipeline_stage")
 
     @pipeline_stage.setter
@@ -216,7 +231,10 @@ class CellExtras:
 
     @property
     def pipeline_segment(self) -> int:
-        """The segment of a pipeline's stage that was set; all of a network is on the one device. AttributeError where none was."""
+        """The segment of a pipeline's stage that was set; all of a network is on the one device.
+
+        AttributeError where none was.
+        """
         return self._mark("pipeline_segment")
 
     @pipeline_segment.setter
@@ -242,7 +260,9 @@ class CellExtras:
         return ()
 
     def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Any:
-        """Set every trainable parameter's `comm_fusion`, which has no effect in one process; the cell itself. ValueError for negative numbers."""
+        """Set every trainable parameter's `comm_fusion`, which has no effect in one process; the
+        cell itself. ValueError for negative numbers.
+        """
         arguments.integer("set_comm_fusion", "fusion_type", fusion_type, 0, numpy=False, error=ValueError)
         cells: Any = self
         for parameter in cells.trainable_params(recurse):
@@ -250,7 +270,10 @@ class CellExtras:
         return self
 
     def set_broadcast_flag(self, mode: bool = True) -> Any:
-        """The cell itself. It has no effect, as one process has nobody to send parameters to."""
+        """Return the cell itself.
+
+        It has no effect, as one process has nobody to send parameters to.
+        """
         arguments.flag("set_broadcast_flag", "mode", mode)
         return self
 
@@ -261,7 +284,11 @@ class CellExtras:
         """It has no effect, as one device has no parameters of others."""
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
-        """The cell itself. It has no effect, as tensors are not divided among devices. TypeError for a strategy that is no tuple."""
+        """Return the cell itself.
+
+        It has no effect, as tensors are not divided among devices. TypeError for a strategy that is
+        no tuple.
+        """
         arguments.instance("shard", "in_strategy", in_strategy, tuple)
         return self
 

@@ -1,4 +1,6 @@
-"""What a Cell lets the user hang on to its calls: hooks before and after, on the way there and on the way back, its own `bprop`, and `recompute`."""
+"""What a Cell lets the user hang on to its calls: hooks before and after, on the way there and on
+the way back, its own `bprop`, and `recompute`.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class HookHandle:
 
 
 class WithKwargs:
-    """A forward hook that is called with the keyword arguments too (unless `plain`), or in any case (`always`)."""
+    """A forward hook that is called with the keyword arguments too (unless `plain`), or in any case
+    (`always`).
+    """
 
     def __init__(self, function: Any, plain: bool = False, always: bool = False) -> None:
         self.function, self.plain, self.always = function, plain, always
@@ -69,20 +73,24 @@ class CellHooks:
     def register_forward_pre_hook(
         self, hook_fn: Any, *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns, unless None, replaces the inputs.
+        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns, unless None, replaces
+        the inputs.
 
-        With `prepend` it is called before the hooks that are there already, with `with_kwargs` as ``hook_fn(cell, args, kwargs)``, which returns both. TypeError for
-        what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        With `prepend` it is called before the hooks that are there already, with `with_kwargs` as
+        ``hook_fn(cell, args, kwargs)``, which returns both. TypeError for what is not callable.
+        Returns a handle whose `remove()` unregisters the hook.
         """
         return self._add_hook("_pre_hooks", (hook_fn if not with_kwargs else WithKwargs(hook_fn)), prepend)
 
     def register_forward_hook(
         self, hook_fn: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> HookHandle:
-        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns, unless None, replaces the output.
+        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns, unless None,
+        replaces the output.
 
-        `prepend` and `with_kwargs` are those of `register_forward_pre_hook`; with `always_call` it is called with an output of None also where
-        `construct` raises. TypeError for what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        `prepend` and `with_kwargs` are those of `register_forward_pre_hook`; with `always_call` it
+        is called with an output of None also where `construct` raises. TypeError for what is not
+        callable. Returns a handle whose `remove()` unregisters the hook.
         """
         wrapped = WithKwargs(hook_fn) if with_kwargs else hook_fn
         if always_call:
@@ -90,17 +98,22 @@ class CellHooks:
         return self._add_hook("_hooks", wrapped, prepend)
 
     def register_backward_pre_hook(self, hook_fn: Any) -> HookHandle:
-        """Call ``hook_fn(cell, grad_output)`` before the gradient goes back through the cell; what it returns, unless None, goes in its place.
+        """Call ``hook_fn(cell, grad_output)`` before the gradient goes back through the cell.
 
-        `grad_output` is a tuple, one gradient for each output of floating type. TypeError for what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        What it returns, unless None, goes in its place.
+
+        `grad_output` is a tuple, one gradient for each output of floating type. TypeError for what
+        is not callable. Returns a handle whose `remove()` unregisters the hook.
         """
         return self._add_hook("_backward_pre_hooks", hook_fn)
 
     def register_backward_hook(self, hook_fn: Any) -> HookHandle:
-        """Call ``hook_fn(cell, grad_input, grad_output)`` after the gradient went back through the cell; what it returns, unless None, replaces `grad_input`.
+        """Call ``hook_fn(cell, grad_input, grad_output)`` after the gradient went back through the
+        cell; what it returns, unless None, replaces `grad_input`.
 
-        Both are tuples, one gradient for each input and output of floating type; those of inputs that nothing is differentiated by are None. TypeError for
-        what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        Both are tuples, one gradient for each input and output of floating type; those of inputs
+        that nothing is differentiated by are None. TypeError for what is not callable. Returns a
+        handle whose `remove()` unregisters the hook.
 
         >>> import mycel as ms
         >>> net = ms.nn.ReLU()
@@ -124,9 +137,11 @@ class CellHooks:
         context_fn: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Let gradients compute the values inside `construct` anew instead of keeping them, as `mycel.recompute` does for one call.
+        """Let gradients compute the values inside `construct` anew instead of keeping them, as
+        `mycel.recompute` does for one call.
 
-        The options are those of `mycel.recompute`, and MindSpore's `mp_comm_recompute` and `parallel_optimizer_comm_recompute`, which have no effect here. ValueError where
+        The options are those of `mycel.recompute`, and MindSpore's `mp_comm_recompute` and
+        `parallel_optimizer_comm_recompute`, which have no effect here. ValueError where
         `context_fn` is given, TypeError for other options.
 
         >>> import mycel as ms
@@ -145,7 +160,9 @@ class CellHooks:
         self._recomputed = True
 
     def register_saved_tensors_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
-        """Let `construct` run within `mycel.saved_tensors_hooks` of these hooks. TypeError for hooks that cannot be called.
+        """Let `construct` run within `mycel.saved_tensors_hooks` of these hooks.
+
+        TypeError for hooks that cannot be called.
 
         >>> import mycel as ms
         >>> net = ms.nn.Sigmoid()
@@ -167,7 +184,9 @@ class CellHooks:
         return invoke(hook.function, self, args, kwargs, output)
 
     def _differentiated(self, construct: Any, args: Any, kwargs: Any) -> Any:
-        """`construct` with what the user says about its derivative: `bprop`, backward hooks, hooks on what is kept."""
+        """Return `construct` with what the user says about its derivative: `bprop`, backward hooks,
+        hooks on what is kept.
+        """
         if self._saved_hooks is not None:
             from mycel.core.saved_tensors import saved_tensors_hooks
 

@@ -1,7 +1,9 @@
-"""A Cell's state as a dictionary: parameters, buffers and what the Cell itself adds, by the path of attributes that leads to them.
+"""A Cell's state as a dictionary: parameters, buffers and what the Cell itself adds, by the path of
+attributes that leads to them.
 
-`state_dict` and `load_state_dict` walk the tree of Cells once; a Cell takes part through `get_extra_state` and `set_extra_state`, and observers
-through hooks around both walks. Loading writes into the parameters that are there, so that optimizers and compiled code go on seeing them.
+`state_dict` and `load_state_dict` walk the tree of Cells once; a Cell takes part through
+`get_extra_state` and `set_extra_state`, and observers through hooks around both walks. Loading
+writes into the parameters that are there, so that optimizers and compiled code go on seeing them.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class CellState:
     # Finding parts.
 
     def get_sub_cell(self, target: str) -> Any:
-        """The Cell at a path such as "block.0"; the Cell itself for "". AttributeError where there is none.
+        """Return the Cell at a path such as "block.0"; the Cell itself for "".
+
+        AttributeError where there is none.
 
         >>> import mycel as ms
         >>> ms.nn.SequentialCell(ms.nn.ReLU()).get_sub_cell("0")
@@ -64,7 +68,7 @@ class CellState:
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path such as "norm.steps"; AttributeError where there is none.
+        """Return the buffer at a path such as "norm.steps"; AttributeError where there is none.
 
         >>> import mycel as ms
         >>> net = ms.nn.Cell()
@@ -83,7 +87,9 @@ class CellState:
     # State.
 
     def get_extra_state(self) -> Any:
-        """What a Cell keeps in its state beside parameters and buffers; subclasses define it together with `set_extra_state`."""
+        """Return what a Cell keeps in its state beside parameters and buffers; subclasses define it
+        together with `set_extra_state`.
+        """
         raise RuntimeError(f"{type(self).__name__} does not define get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
@@ -91,9 +97,11 @@ class CellState:
         raise RuntimeError(f"{type(self).__name__} does not define set_extra_state(), which its state needs")
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Parameters, persistent buffers and extra state by path, in an OrderedDict or in `destination`.
+        """Return parameters, persistent buffers and extra state by path, in an OrderedDict or in
+        `destination`.
 
-        The parameters are the Cell's own, with `keep_vars` or without. Positional arguments are an older spelling of the others.
+        The parameters are the Cell's own, with `keep_vars` or without. Positional arguments are an
+        older spelling of the others.
 
         >>> import mycel as ms
         >>> list(ms.nn.Dense(2, 3).state_dict())
@@ -127,8 +135,9 @@ class CellState:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy parameters, buffers and extra state from a dictionary such as `state_dict` gives.
 
-        Returns the missing and the unexpected keys. Raises TypeError for what is no mapping, RuntimeError for values of another shape or type, and
-        with `strict` for missing or unexpected keys.
+        Returns the missing and the unexpected keys. Raises TypeError for what is no mapping,
+        RuntimeError for values of another shape or type, and with `strict` for missing or
+        unexpected keys.
 
         >>> import mycel as ms
         >>> ms.nn.Dense(2, 3).load_state_dict(ms.nn.Dense(2, 3).state_dict())
@@ -206,13 +215,20 @@ class CellState:
         return self._add_state_hook("_state_pre", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> _Handle:
-        """Call ``hook(cell, state_dict, prefix, local_metadata)`` after `state_dict` has collected this Cell's state."""
+        """Call ``hook(cell, state_dict, prefix, local_metadata)`` after `state_dict` has collected
+        this Cell's state.
+        """
         return self._add_state_hook("_state_post", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> _Handle:
-        """Call ``hook(cell, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`` before this Cell loads."""
+        """Call ``hook(cell, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)`` before this Cell loads.
+        """
         return self._add_state_hook("_load_pre", hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> _Handle:
-        """Call ``hook(cell, incompatible_keys)`` after `load_state_dict`; it may change the keys that are reported."""
+        """Call ``hook(cell, incompatible_keys)`` after `load_state_dict`.
+
+        It may change the keys that are reported.
+        """
         return self._add_state_hook("_load_post", hook)

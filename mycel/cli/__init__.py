@@ -1,7 +1,7 @@
 """The command line: `mycel train`, `mycel run`, `mycel profile`, `mycel info` and `mycel cache`.
 
-Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files, a full disk included (one line says what
-is wrong), 130 after Ctrl-C.
+Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files, a full
+disk included (one line says what is wrong), 130 after Ctrl-C.
 """
 
 from __future__ import annotations

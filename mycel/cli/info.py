@@ -34,7 +34,7 @@ _LIBRARIES = ("numpy", "llvmlite", "ml_dtypes", "safetensors")
 
 
 def collect() -> dict[str, Any]:
-    """The facts as plain dictionaries, lists, strings and numbers.
+    """Return the facts as plain dictionaries, lists, strings and numbers.
 
     >>> collect()["python"]["version"] == platform.python_version()
     True
@@ -56,7 +56,7 @@ def collect() -> dict[str, Any]:
 
 
 def as_text(facts: dict[str, Any]) -> str:
-    """The facts of `collect` for a person to read, one a line."""
+    """Return the facts of `collect` for a person to read, one a line."""
     cpu, native, cache = facts["cpu"], facts["engines"]["native"], facts["cache"]
     dense = native["onednn"]
     unwritable = "" if cache["writable"] else "; not writable, so every process compiles anew"

@@ -1,8 +1,9 @@
 """Random number generators: a state that operations read and advance.
 
-The state is uint64[2], a key (the seed) and a counter, as the primitives of `mycel.prims.random` take it. It is a parameter, so that drawing works in the
-same way eagerly and in compiled code, where reading and advancing it become an input and an output of the graph.
-Element i of a draw depends only on key and counter + i, so a draw of n elements advances the counter by n.
+The state is uint64[2], a key (the seed) and a counter, as the primitives of `mycel.prims.random`
+take it. It is a parameter, so that drawing works in the same way eagerly and in compiled code,
+where reading and advancing it become an input and an output of the graph. Element i of a draw
+depends only on key and counter + i, so a draw of n elements advances the counter by n.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Generator:
         return self._held
 
     def take(self, count: DimLike) -> Tensor:
-        """The state for a draw of `count` elements; the generator goes on behind them."""
+        """Return the state for a draw of `count` elements; the generator goes on behind them."""
         if eager.active and (staging := eager.local.staging) is not None:
             staging.before_draw(self.state)
         with _lock:
@@ -72,7 +73,10 @@ class Generator:
         return now
 
     def manual_seed(self, seed: int) -> Generator:
-        """Begin again with a seed (taken modulo 2**64); the generator itself. TypeError for what is no int."""
+        """Begin again with a seed (taken modulo 2**64); the generator itself.
+
+        TypeError for what is no int.
+        """
         arguments.integer("manual_seed", "the seed", seed)
         self._seed = int(seed)
         self.state._replace(Tensor.from_numpy(seed_state(int(seed))))
@@ -85,11 +89,11 @@ class Generator:
         return fresh
 
     def initial_seed(self) -> int:
-        """The seed that the generator began with."""
+        """Return the seed that the generator began with."""
         return self._seed
 
     def get_state(self) -> Tensor:
-        """The state as 16 bytes (uint8): the seed and the counter."""
+        """Return the state as 16 bytes (uint8): the seed and the counter."""
         return Tensor(self.state.asnumpy().view(np.uint8))
 
     def set_state(self, state: Any) -> None:
@@ -106,7 +110,7 @@ _steps = Remembered[int, Tensor]("steps of random numbers", MANY)
 
 
 def _step(count: DimLike) -> Tensor:
-    """What is added to a state: nothing to the key, the number of elements to the counter."""
+    """Return what is added to a state: nothing to the key, the number of elements to the counter."""
     if isinstance(count, Dim):
         parts = [eager.apply(S.RESHAPE, as_tensor(v, D.uint64), shape=(1,)) for v in (Tensor(0, D.uint64), count)]
         return eager.apply(S.CONCAT, *parts, axis=0)
@@ -123,7 +127,8 @@ _seeded: dict[int, Generator] = {}
 
 
 def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
-    """The generator of operations that name a seed of their own, or a generator; the default one for None.
+    """Return the generator of operations that name a seed of their own, or a generator; the default
+    one for None.
 
     Operations that name the same seed go on in one sequence, which `set_seed` begins again.
     """
@@ -170,7 +175,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed that the default generator began with.
+    """Return the seed that the default generator began with.
 
     >>> from mycel.common import generator
     >>> _ = generator.manual_seed(3)
@@ -181,7 +186,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default generator as 16 bytes.
+    """Return the state of the default generator as 16 bytes.
 
     >>> from mycel.common import generator
     >>> generator.get_rng_state().shape

@@ -1,8 +1,9 @@
 """Initializers: how the first values of parameters are drawn.
 
-An initializer fills a NumPy array in place. Random ones take a fresh generator from `mycel.common.seed` for each array, so that the values
-are a function of the global seed and of how many arrays were drawn before, whatever their sizes. For a weight of shape
-(out, in, *kernel) the fans are ``fan_in = in * prod(kernel)`` and ``fan_out = out * prod(kernel)``.
+An initializer fills a NumPy array in place. Random ones take a fresh generator from
+`mycel.common.seed` for each array, so that the values are a function of the global seed and of how
+many arrays were drawn before, whatever their sizes. For a weight of shape (out, in, *kernel) the
+fans are ``fan_in = in * prod(kernel)`` and ``fan_out = out * prod(kernel)``.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ Array = np.ndarray[Any, Any]
 
 
 class Initializer:
-    """Base of initializers; a subclass defines ``_initialize(arr)``, which fills a NumPy array in place.
+    """Base of initializers; a subclass defines ``_initialize(arr)``, which fills a NumPy array in
+    place.
 
     >>> import numpy as np
     >>> from mycel.common.initializer import Constant
@@ -92,7 +94,8 @@ def _alias(*names: str) -> Any:
     def enter(kind: type[Initializer]) -> type[Initializer]:
         for name in (kind.__name__.lower(), *names):
             _ALIASES[name] = kind
-        # Every one here writes each element, so that nothing need be there before; its subclasses need not.
+        # Every one here writes each element, so that nothing need be there before; its subclasses
+        # need not.
         kind.fills = True
         return kind
 
@@ -124,7 +127,9 @@ def _precision(arr: Array) -> Any:
 
 
 def _room(arr: Array) -> Array:
-    """Where to draw values of an array's shape: the array itself, or one of a type that can be drawn."""
+    """Return where to draw values of an array's shape: the array itself, or one of a type that can
+    be drawn.
+    """
     precision = _precision(arr)
     return arr if arr.dtype == precision and arr.flags.carray else np.empty(arr.shape, precision)
 
@@ -148,7 +153,9 @@ def _fill_uniform(arr: Array, bound: float) -> None:
 
 
 def _truncated(rng: np.random.Generator, count: int, low: float, high: float) -> Array:
-    """Standard normal variates within [low, high], by rejection (Robert, "Simulation of truncated normal variables", 1995)."""
+    """Return standard normal variates within [low, high], by rejection (Robert, "Simulation of
+    truncated normal variables", 1995).
+    """
     if high < 0:
         return -_truncated(rng, count, -high, -low)
     likely = 0.5 * (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2)))
@@ -239,9 +246,11 @@ class Normal(Initializer):
 
 @_alias()
 class TruncatedNormal(Initializer):
-    """Normal variates of standard deviation `sigma` around `mean`, redrawn until they lie within [`a`, `b`].
+    """Normal variates of standard deviation `sigma` around `mean`, redrawn until they lie within
+    [`a`, `b`].
 
-    `a` and `b` are values, not multiples of `sigma`. Raises ValueError where the interval is empty or `sigma` is not positive.
+    `a` and `b` are values, not multiples of `sigma`. Raises ValueError where the interval is empty
+    or `sigma` is not positive.
 
     >>> from mycel.common.initializer import TruncatedNormal, initializer
     >>> bool((abs(initializer(TruncatedNormal(1.0, a=-0.5, b=0.5), [100]).init_data().asnumpy()) <= 0.5).all())
@@ -306,7 +315,8 @@ class XavierUniform(Initializer):
 
 @_alias("xavier_normal")
 class XavierNormal(Initializer):
-    """Normal of standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio, 2010).
+    """Normal of standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio,
+    2010).
 
     >>> from mycel.common.initializer import XavierNormal, initializer
     >>> initializer(XavierNormal(), [3, 3]).shape
@@ -341,7 +351,8 @@ class _He(Initializer):
 class HeUniform(_He):
     """Uniform within ``gain * sqrt(3 / fan)`` (He et al., "Delving deep into rectifiers", 2015).
 
-    `mode` chooses the fan; the gain is that of `nonlinearity`: 1, 5/3 for 'tanh', sqrt(2) for 'relu', sqrt(2 / (1 + slope**2)) for 'leaky_relu'.
+    `mode` chooses the fan; the gain is that of `nonlinearity`: 1, 5/3 for 'tanh', sqrt(2) for
+    'relu', sqrt(2 / (1 + slope**2)) for 'leaky_relu'.
 
     >>> from mycel.common.initializer import HeUniform, initializer
     >>> bool((abs(initializer(HeUniform(), [3, 6]).init_data().asnumpy()) <= 1).all())
@@ -354,7 +365,9 @@ class HeUniform(_He):
 
 @_alias("he_normal")
 class HeNormal(_He):
-    """Normal of standard deviation ``gain / sqrt(fan)`` (He et al., 2015); the arguments are those of `HeUniform`.
+    """Normal of standard deviation ``gain / sqrt(fan)`` (He et al., 2015).
+
+    The arguments are those of `HeUniform`.
 
     >>> from mycel.common.initializer import HeNormal, initializer
     >>> initializer(HeNormal(mode="fan_out"), [3, 6]).shape
@@ -367,7 +380,8 @@ class HeNormal(_He):
 
 @_alias()
 class Orthogonal(Initializer):
-    """A (semi-)orthogonal matrix times `gain`, over the first dimension and all others (Saxe et al., 2013).
+    """A (semi-)orthogonal matrix times `gain`, over the first dimension and all others (Saxe et
+    al., 2013).
 
     >>> from mycel.common.initializer import Orthogonal, initializer
     >>> q = initializer(Orthogonal(), [3, 3]).init_data().asnumpy()
@@ -406,7 +420,8 @@ class Identity(Initializer):
 
 @_alias()
 class Dirac(Initializer):
-    """A convolution weight (out, in / groups, *kernel) that passes channels through unchanged, for 3 to 5 dimensions.
+    """A convolution weight (out, in / groups, *kernel) that passes channels through unchanged, for
+    3 to 5 dimensions.
 
     Raises ValueError for other ranks and where `groups` does not divide the first dimension.
 
@@ -438,7 +453,8 @@ class Dirac(Initializer):
 
 @_alias()
 class Sparse(Initializer):
-    """A matrix whose columns have a share `sparsity` of zeros and normal variates of deviation `sigma` elsewhere (Martens, 2010).
+    """A matrix whose columns have a share `sparsity` of zeros and normal variates of deviation
+    `sigma` elsewhere (Martens, 2010).
 
     >>> from mycel.common.initializer import Sparse, initializer
     >>> (initializer(Sparse(0.5), [4, 3]).init_data().asnumpy() == 0).sum(axis=0)
@@ -470,9 +486,11 @@ _TRUNCATED_DEVIATION = 0.87962566103423978
 
 @_alias()
 class VarianceScaling(Initializer):
-    """Values of variance ``scale / fan``, where `mode` names the fan: 'fan_in', 'fan_out' or 'fan_avg'.
+    """Values of variance ``scale / fan``, where `mode` names the fan: 'fan_in', 'fan_out' or
+    'fan_avg'.
 
-    `distribution` is 'uniform', 'untruncated_normal', or 'truncated_normal', which keeps within two deviations. Raises ValueError for other names.
+    `distribution` is 'uniform', 'untruncated_normal', or 'truncated_normal', which keeps within two
+    deviations. Raises ValueError for other names.
 
     >>> from mycel.common.initializer import VarianceScaling, initializer
     >>> initializer(VarianceScaling(2.0, "fan_out", "untruncated_normal"), [3, 6]).shape
@@ -506,10 +524,13 @@ InitLike = Union[Tensor, str, float, Initializer]
 
 
 def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Tensor:
-    """A tensor of `shape` and `dtype` whose values `init` will draw when they are first needed.
+    """Return a tensor of `shape` and `dtype` whose values `init` will draw when they are first
+    needed.
 
-    `init` is an `Initializer`, the name of one ('normal', 'zeros', 'ones', 'xavier_uniform', 'he_normal', ...), or a number; a tensor of the
-    right shape is returned as it is. Raises ValueError for an unknown name and for sizes that are not positive, and TypeError for other kinds.
+    `init` is an `Initializer`, the name of one ('normal', 'zeros', 'ones', 'xavier_uniform',
+    'he_normal', ...), or a number; a tensor of the right shape is returned as it is. Raises
+    ValueError for an unknown name and for sizes that are not positive, and TypeError for other
+    kinds.
 
     >>> from mycel.common.initializer import initializer
     >>> initializer("ones", [2, 2]).init_data().asnumpy()

@@ -1,7 +1,8 @@
 """MindSpore's marks on functions and classes for its graph compiler.
 
-Mycel interprets whatever it meets: functions of constants are computed while a function is compiled, classes need no permission, and the compiler itself
-decides what a graph calls and what it contains. So the marks are checked and kept, and none of them changes what a program computes.
+Mycel interprets whatever it meets: functions of constants are computed while a function is
+compiled, classes need no permission, and the compiler itself decides what a graph calls and what it
+contains. So the marks are checked and kept, and none of them changes what a program computes.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ def constexpr(
 ) -> Any:
     """Mark a function of constants, which a compiled function computes while it is compiled.
 
-    It becomes an operator object, or with ``get_instance=False`` a class of such, called `name`. `reuse_result` and `check` have no effect: what
-    the function read is guarded, and it also works with tensors. TypeError for what cannot be called.
+    It becomes an operator object, or with ``get_instance=False`` a class of such, called `name`.
+    `reuse_result` and `check` have no effect: what the function read is guarded, and it also works
+    with tensors. TypeError for what cannot be called.
 
     >>> import mycel as ms
     >>> @ms.constexpr
@@ -78,9 +80,11 @@ def _primexpr(
 
 
 def jit_class(cls: type) -> type:
-    """Mark a class whose objects compiled functions may make and use; the class itself, with `__ms_class__` set.
+    """Mark a class whose objects compiled functions may make and use; the class itself, with
+    `__ms_class__` set.
 
-    It has no other effect: compiled functions follow every class. TypeError for what is no class, and for Cells.
+    It has no other effect: compiled functions follow every class. TypeError for what is no class,
+    and for Cells.
 
     >>> import mycel as ms
     >>> @ms.jit_class
@@ -103,7 +107,8 @@ def jit_class(cls: type) -> type:
 def lazy_inline(fn: Optional[Callable[..., Any]] = None, attrs: Any = None, policy: Any = None) -> Any:
     """Mark the `__init__` of a Cell that occurs many times in a network; the function itself.
 
-    It has no effect: how often a Cell's operations appear in a graph is the compiler's choice. TypeError for what cannot be called.
+    It has no effect: how often a Cell's operations appear in a graph is the compiler's choice.
+    TypeError for what cannot be called.
 
     >>> import mycel as ms
     >>> class Block(ms.nn.Cell):
@@ -115,9 +120,11 @@ def lazy_inline(fn: Optional[Callable[..., Any]] = None, attrs: Any = None, poli
 
 
 def no_inline(fn: Optional[Callable[..., Any]] = None) -> Any:
-    """Mark a function that should stay a call in the graph; the function itself, with `no_inline` set.
+    """Mark a function that should stay a call in the graph; the function itself, with `no_inline`
+    set.
 
-    It has no other effect: what becomes a call is the compiler's choice. TypeError for what cannot be called.
+    It has no other effect: what becomes a call is the compiler's choice. TypeError for what cannot
+    be called.
 
     >>> import mycel as ms
     >>> @ms.no_inline

@@ -1,6 +1,7 @@
 """The global seed, which random operations, initializers and NumPy's global generator share.
 
-Without a seed initializers draw from the operating system. With one, array k that is initialized after `set_seed(s)` takes a generator made of (s, k).
+Without a seed initializers draw from the operating system. With one, array k that is initialized
+after `set_seed(s)` takes a generator made of (s, k).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _drawn: Iterator[int] = itertools.count()
 
 
 def set_seed(seed: int) -> None:
-    """Set the seed of random operations, initializers and NumPy's global generator, and begin all sequences again.
+    """Set the seed of random operations, initializers and NumPy's global generator, and begin all
+    sequences again.
 
     TypeError for what is no int and ValueError outside [0, 2**32).
 
@@ -41,7 +43,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> Optional[int]:
-    """The seed that `set_seed` set, or None.
+    """Return the seed that `set_seed` set, or None.
 
     >>> from mycel.common.seed import get_seed, set_seed
     >>> set_seed(5)
@@ -52,7 +54,7 @@ def get_seed() -> Optional[int]:
 
 
 def initializer_rng() -> np.random.Generator:
-    """A NumPy generator for the next array to initialize.
+    """Return a NumPy generator for the next array to initialize.
 
     >>> from mycel.common.seed import initializer_rng
     >>> initializer_rng().random() < 1.0

@@ -1,7 +1,9 @@
-"""Communication between processes: groups of them, collective operations, and a store of keys and values that several share.
+"""Communication between processes: groups of them, collective operations, and a store of keys and
+values that several share.
 
-One process is supported now; in it every operation has its exact meaning for a group of one (`mycel.communication.groups`). The operations on tensors and objects
-(`collectives`, `processes`) and the store are public as functions of `mycel.ops`, as they are in MindSpore.
+One process is supported now; in it every operation has its exact meaning for a group of one
+(`mycel.communication.groups`). The operations on tensors and objects (`collectives`, `processes`)
+and the store are public as functions of `mycel.ops`, as they are in MindSpore.
 """
 
 from mycel.communication.groups import HCCL_WORLD_COMM_GROUP as HCCL_WORLD_COMM_GROUP
@@ -22,7 +24,20 @@ from mycel.communication.groups import init as init
 from mycel.communication.groups import release as release
 
 __all__ = [
-    "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "GlobalComm", "create_group", "destroy_group", "get_comm_name",
-    "get_group_rank_from_world_rank", "get_group_size", "get_local_rank", "get_local_rank_size", "get_process_group_ranks", "get_rank",
-    "get_world_rank_from_group_rank", "init", "release",
-]  # fmt: skip
+    "HCCL_WORLD_COMM_GROUP",
+    "MCCL_WORLD_COMM_GROUP",
+    "NCCL_WORLD_COMM_GROUP",
+    "GlobalComm",
+    "create_group",
+    "destroy_group",
+    "get_comm_name",
+    "get_group_rank_from_world_rank",
+    "get_group_size",
+    "get_local_rank",
+    "get_local_rank_size",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_rank_from_group_rank",
+    "init",
+    "release",
+]

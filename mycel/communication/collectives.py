@@ -1,8 +1,10 @@
 """Collective operations on tensors, composed of what a group's transport does.
 
-An operation checks its arguments, asks the transport of its group, and writes what comes into the tensor it was given, as MindSpore does by default; after `set_comm_ops_inplace`
-(False) those that can give a new tensor and a handle instead. Results come at once: a handle's `wait` has nothing to wait for. What is written and given is
-recorded and staged like any other operation, so in a group of one process gradients pass through as through the identity.
+An operation checks its arguments, asks the transport of its group, and writes what comes into the
+tensor it was given, as MindSpore does by default; after `set_comm_ops_inplace` (False) those that
+can give a new tensor and a handle instead. Results come at once: a handle's `wait` has nothing to
+wait for. What is written and given is recorded and staged like any other operation, so in a group
+of one process gradients pass through as through the identity.
 """
 
 from __future__ import annotations
@@ -29,21 +31,36 @@ from mycel.communication.steps import (
     tensors_of,
     write,
     writes,
-)  # fmt: skip
+)
 from mycel.core import eager
 from mycel.core.tensor import Tensor
 from mycel.prims import linalg as L
 from mycel.prims import shape as S
 
 __all__ = [
-    "all_gather", "all_gather_into_tensor", "all_gather_into_tensor_uneven", "all_gather_matmul", "all_reduce", "all_to_all", "all_to_all_single",
-    "all_to_all_v_c", "barrier", "broadcast", "gather_into_tensor", "matmul_reduce_scatter", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "reduce_scatter_tensor_uneven", "scatter_tensor",
-]  # fmt: skip
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_into_tensor_uneven",
+    "all_gather_matmul",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "all_to_all_v_c",
+    "barrier",
+    "broadcast",
+    "gather_into_tensor",
+    "matmul_reduce_scatter",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "reduce_scatter_tensor_uneven",
+    "scatter_tensor",
+]
 
 
 def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False) -> Any:
-    """Give `tensor` the sum ("prod", "max", "min", "avg") of its values in all processes; a handle if `async_op`.
+    """Give `tensor` the sum ("prod", "max", "min", "avg") of its values in all processes; a handle
+    if `async_op`.
 
     TypeError for arguments of other types, ValueError for a group that there is not.
 
@@ -61,7 +78,7 @@ def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = No
 def reduce(
     tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """`all_reduce` of which only the process `dst` gets the result.
+    """Return `all_reduce` of which only the process `dst` gets the result.
 
     >>> import mycel as ms
     >>> ms.ops.reduce(ms.Tensor([1.0]), 0, async_op=True).wait()
@@ -100,7 +117,8 @@ def barrier(group: Optional[str] = None, async_op: bool = False, device_ids: Any
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Optional[str] = None, async_op: bool = False) -> Any:
     """Give the tensors of a list the values that `tensor` has in each process.
 
-    TypeError where the list has not one tensor for each process; ValueError where types and shapes differ.
+    TypeError where the list has not one tensor for each process; ValueError where types and shapes
+    differ.
 
     >>> import mycel as ms
     >>> out = [ms.Tensor([0.0])]
@@ -119,7 +137,8 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Optional[str] =
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Give `output_tensor` the values that `input_tensor` has in each process, one after the other along the first axis.
+    """Give `output_tensor` the values that `input_tensor` has in each process, one after the other
+    along the first axis.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -134,9 +153,14 @@ def all_gather_into_tensor(
 
 
 def all_gather_into_tensor_uneven(
-    output: Tensor, input: Tensor, output_split_sizes: Optional[list[int]] = None, group: Optional[str] = None, async_op: bool = False,
-) -> Any:  # fmt: skip
-    """`all_gather_into_tensor` of tensors with as many rows as `output_split_sizes` says for each process.
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Optional[list[int]] = None,
+    group: Optional[str] = None,
+    async_op: bool = False,
+) -> Any:
+    """Return `all_gather_into_tensor` of tensors with as many rows as `output_split_sizes` says for
+    each process.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0, 0.0])
@@ -157,7 +181,7 @@ def all_gather_into_tensor_uneven(
 def gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, dst: int = 0, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """`all_gather_into_tensor` of which only the process `dst` gets the result.
+    """Return `all_gather_into_tensor` of which only the process `dst` gets the result.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -181,7 +205,8 @@ def gather(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Give the tensors of a list, in the process `dst`, the values that `tensor` has in each process; elsewhere the list is not read.
+    """Give the tensors of a list, in the process `dst`, the values that `tensor` has in each
+    process; elsewhere the list is not read.
 
     >>> import mycel as ms
     >>> out = [ms.Tensor([0.0])]
@@ -205,7 +230,9 @@ def scatter(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Give `tensor` this process's own of the tensors of a list that the process `src` has; elsewhere the list is not read.
+    """Give `tensor` this process's own of the tensors of a list that the process `src` has.
+
+    Elsewhere the list is not read.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -225,7 +252,8 @@ def scatter(
 def scatter_tensor(
     output_tensor: Tensor, input_tensor: Tensor, src: int = 0, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Give `output_tensor` this process's share of the rows that `input_tensor` has in the process `src`.
+    """Give `output_tensor` this process's share of the rows that `input_tensor` has in the process
+    `src`.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -247,7 +275,9 @@ def reduce_scatter(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Give `output` the sum over all processes of their tensors for this one; `input_list` has one for each process.
+    """Give `output` the sum over all processes of their tensors for this one.
+
+    `input_list` has one for each process.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -280,10 +310,14 @@ def reduce_scatter_tensor(
 
 
 def reduce_scatter_tensor_uneven(
-    output: Tensor, input: Tensor, input_split_sizes: Optional[list[int]] = None, op: str = ReduceOp.SUM, group: Optional[str] = None,
+    output: Tensor,
+    input: Tensor,
+    input_split_sizes: Optional[list[int]] = None,
+    op: str = ReduceOp.SUM,
+    group: Optional[str] = None,
     async_op: bool = False,
-) -> Any:  # fmt: skip
-    """`reduce_scatter_tensor` with shares of as many rows as `input_split_sizes` says.
+) -> Any:
+    """Return `reduce_scatter_tensor` with shares of as many rows as `input_split_sizes` says.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0, 0.0])
@@ -299,7 +333,7 @@ def reduce_scatter_tensor_uneven(
 
 
 def _new(name: str, wanted: Any, value: Tensor) -> None:
-    """ValueError unless a shape, or a tensor's shape, is that of a result."""
+    """Raise ValueError unless a shape, or a tensor's shape, is that of a result."""
     shape = tuple(wanted.shape if isinstance(wanted, Tensor) else wanted)
     if shape != value.shape:
         raise ShapeError(f"{name}: the output of shape {shape} must be of the shape of the result, {value.shape}")
@@ -308,7 +342,8 @@ def _new(name: str, wanted: Any, value: Tensor) -> None:
 def all_to_all(
     output_tensor_list: list[Any], input_tensor_list: list[Tensor], group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Send each process its tensor of a list, and give the tensors of another list what each process sent.
+    """Send each process its tensor of a list, and give the tensors of another list what each
+    process sent.
 
     >>> import mycel as ms
     >>> out = [ms.Tensor([0.0])]
@@ -329,9 +364,15 @@ def all_to_all(
 
 
 def all_to_all_single(
-    output: Any, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None, group: Optional[str] = None, async_op: bool = False
-) -> Any:  # fmt: skip
-    """Send each process its rows of `input`, and give `output` what each process sent, one after the other.
+    output: Any,
+    input: Tensor,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: Optional[str] = None,
+    async_op: bool = False,
+) -> Any:
+    """Send each process its rows of `input`, and give `output` what each process sent, one after
+    the other.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -352,7 +393,8 @@ def all_to_all_single(
 def all_to_all_v_c(
     output: Tensor, input: Tensor, send_count_matrix: Any, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """`all_to_all_single` with the rows that each process sends to each other one in a matrix, row-major: element i * size + j from i to j.
+    """Return `all_to_all_single` with the rows that each process sends to each other one in a
+    matrix, row-major: element i * size + j from i to j.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -390,12 +432,23 @@ def _factors(
 
 
 def all_gather_matmul(
-    input: Tensor, x2: Tensor, group: str, world_size: int, *, bias: Any = None, gather_index: int = 0, gather_output: bool = True, comm_turn: int = 0,
-    trans_input: bool = False, trans_x2: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The rows that all processes have of a matrix times `x2`, and those rows themselves, an empty tensor without `gather_output`.
+    input: Tensor,
+    x2: Tensor,
+    group: str,
+    world_size: int,
+    *,
+    bias: Any = None,
+    gather_index: int = 0,
+    gather_output: bool = True,
+    comm_turn: int = 0,
+    trans_input: bool = False,
+    trans_x2: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the rows that all processes have of a matrix times `x2`, and those rows themselves, an
+    empty tensor without `gather_output`.
 
-    ValueError for another `world_size` than the group's, sizes that do not fit, and options that have no other value.
+    ValueError for another `world_size` than the group's, sizes that do not fit, and options that
+    have no other value.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 2.0]])
@@ -403,21 +456,38 @@ def all_gather_matmul(
     [[5.0]]
     """
     a, b, found = _factors(
-        "all_gather_matmul", input, x2, group, world_size, trans_x2, bias=(bias, None), gather_index=(gather_index, 0), comm_turn=(comm_turn, 0),
+        "all_gather_matmul",
+        input,
+        x2,
+        group,
+        world_size,
+        trans_x2,
+        bias=(bias, None),
+        gather_index=(gather_index, 0),
+        comm_turn=(comm_turn, 0),
         trans_input=(trans_input, False),
-    )  # fmt: skip
+    )
     whole = joined(found.transport.gather(a))
     kept = copied(whole) if gather_output else Tensor(np.zeros((0,), np.float32)).astype(a.dtype)
     return eager.apply(L.matmul, whole, b), kept
 
 
 def matmul_reduce_scatter(
-    input: Tensor, x2: Tensor, group: str, world_size: int, *, reduce_op: str = ReduceOp.SUM, bias: Any = None, comm_turn: int = 0,
-    trans_input: bool = False, trans_x2: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    x2: Tensor,
+    group: str,
+    world_size: int,
+    *,
+    reduce_op: str = ReduceOp.SUM,
+    bias: Any = None,
+    comm_turn: int = 0,
+    trans_input: bool = False,
+    trans_x2: bool = False,
+) -> Tensor:
     """This process's share of the rows of the sum over all processes of `input` times `x2`.
 
-    ValueError for another `world_size` than the group's, sizes that do not fit, and options that have no other value.
+    ValueError for another `world_size` than the group's, sizes that do not fit, and options that
+    have no other value.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 2.0]])
@@ -426,8 +496,16 @@ def matmul_reduce_scatter(
     """
     name = "matmul_reduce_scatter"
     a, b, found = _factors(
-        name, input, x2, group, world_size, trans_x2, reduce_op=(reduce_op, ReduceOp.SUM), bias=(bias, None), comm_turn=(comm_turn, 0),
+        name,
+        input,
+        x2,
+        group,
+        world_size,
+        trans_x2,
+        reduce_op=(reduce_op, ReduceOp.SUM),
+        bias=(bias, None),
+        comm_turn=(comm_turn, 0),
         trans_input=(trans_input, False),
-    )  # fmt: skip
+    )
     parts = split(name, eager.apply(L.matmul, a, b), None, found, "")
     return [found.transport.reduce(x, ReduceOp.SUM) for x in parts][found.rank]

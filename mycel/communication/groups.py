@@ -1,8 +1,10 @@
 """Which processes there are, which of them form a group, and what carries values between them.
 
-A `Group` is a name, the ranks of its members and a `Transport`, and every collective operation is composed of the few things that a transport does. There is one transport
-now, `Alone`, for a group of one process: what it reduces, gathers or exchanges is its own. Several processes need another transport, made where `_join` makes this
-one, and nothing else; until then a process that was started as one of several is told so at once, since its answers would be wrong.
+A `Group` is a name, the ranks of its members and a `Transport`, and every collective operation is
+composed of the few things that a transport does. There is one transport now, `Alone`, for a group
+of one process: what it reduces, gathers or exchanges is its own. Several processes need another
+transport, made where `_join` makes this one, and nothing else; until then a process that was
+started as one of several is told so at once, since its answers would be wrong.
 """
 
 from __future__ import annotations
@@ -18,10 +20,28 @@ from mycel.base.log import logger
 from mycel.core.tensor import Tensor
 
 __all__ = [
-    "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "Alone", "GlobalComm", "Group", "Transport", "create_group",
-    "destroy_group", "find_group", "get_comm_name", "get_group_rank_from_world_rank", "get_group_size", "get_local_rank", "get_local_rank_size",
-    "get_process_group_ranks", "get_rank", "get_world_rank_from_group_rank", "init", "member", "release",
-]  # fmt: skip
+    "HCCL_WORLD_COMM_GROUP",
+    "MCCL_WORLD_COMM_GROUP",
+    "NCCL_WORLD_COMM_GROUP",
+    "Alone",
+    "GlobalComm",
+    "Group",
+    "Transport",
+    "create_group",
+    "destroy_group",
+    "find_group",
+    "get_comm_name",
+    "get_group_rank_from_world_rank",
+    "get_group_size",
+    "get_local_rank",
+    "get_local_rank_size",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_rank_from_group_rank",
+    "init",
+    "member",
+    "release",
+]
 
 HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"
@@ -34,19 +54,19 @@ class Transport(Protocol):
     """Move values between the members of a group; ranks are those in the group."""
 
     def reduce(self, value: Tensor, operation: str) -> Tensor:
-        """The sum, product, largest, smallest or mean of all members' values."""
+        """Return the sum, product, largest, smallest or mean of all members' values."""
 
     def gather(self, value: Tensor) -> list[Tensor]:
-        """Every member's value, in the order of ranks."""
+        """Return every member's value, in the order of ranks."""
 
     def exchange(self, parts: Sequence[Tensor]) -> list[Tensor]:
-        """The part for this process of every member's parts."""
+        """Return the part for this process of every member's parts."""
 
     def broadcast(self, value: Tensor, source: int) -> Tensor:
-        """One member's value."""
+        """Return one member's value."""
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Copies of every member's object, made by pickling."""
+        """Return copies of every member's object, made by pickling."""
 
     def barrier(self) -> None:
         """Wait until all members are here."""
@@ -76,7 +96,9 @@ class Alone:
 
 @dataclass(frozen=True)
 class Group:
-    """Processes that work together: `ranks` are their ranks in the world, in the order of their ranks here."""
+    """Processes that work together: `ranks` are their ranks in the world, in the order of their
+    ranks here.
+    """
 
     name: str
     ranks: tuple[int, ...]
@@ -116,7 +138,8 @@ def check_alone(function: str) -> None:
         text = os.environ.get(variable, "").strip()
         if text and text != "1":
             raise RuntimeError(
-                f"{function}: {variable} is {text}, but one process is supported now; start the program once, and without {variable}"
+                f"{function}: {variable} is {text}, but one process is supported now; start the program once, and "
+                f"without {variable}"
             )
 
 
@@ -149,7 +172,8 @@ def member(function: str, parameter: str, rank: Any, group: Group) -> int:
 def init(backend_name: Optional[str] = None) -> None:
     """Begin communication; with one process there is nobody to talk to, which the log says.
 
-    ValueError for a backend other than "hccl", "nccl" and "mccl"; RuntimeError where the environment says that there are several processes.
+    ValueError for a backend other than "hccl", "nccl" and "mccl"; RuntimeError where the
+    environment says that there are several processes.
 
     >>> init()
     >>> get_rank(), get_group_size()

@@ -1,7 +1,8 @@
 """Tensors and Python objects from one process to another, and objects among all.
 
-A message to the process itself has no other end, and is an error, but in a batch, where what is sent and what is awaited stand side by side. Objects are pickled: what
-comes is a copy, and who sends it is to be trusted.
+A message to the process itself has no other end, and is an error, but in a batch, where what is
+sent and what is awaited stand side by side. Objects are pickled: what comes is a copy, and who
+sends it is to be trusted.
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from mycel.communication.steps import CommHandle, counted, tensor_of, write, wri
 from mycel.core.tensor import Tensor
 
 __all__ = [
-    "P2POp", "all_gather_object", "batch_isend_irecv", "broadcast_object_list", "gather_object", "irecv", "isend", "recv", "recv_object_list",
-    "scatter_object_list", "send", "send_object_list",
-]  # fmt: skip
+    "P2POp",
+    "all_gather_object",
+    "batch_isend_irecv",
+    "broadcast_object_list",
+    "gather_object",
+    "irecv",
+    "isend",
+    "recv",
+    "recv_object_list",
+    "scatter_object_list",
+    "send",
+    "send_object_list",
+]
 
 
 def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Group:
-    """ValueError: what is sent to, or awaited from, the process itself has no other end."""
+    """Raise ValueError: what is sent to, or awaited from, the process itself has no other end."""
     found = find_group(name, group)
     if member(name, parameter, rank, found) == found.rank:
         raise ValueError(
@@ -31,7 +42,9 @@ def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Gro
 
 
 def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> None:
-    """Send a tensor to the process `dst`. ValueError where that is this process or none; with one process it is always one of both.
+    """Send a tensor to the process `dst`.
+
+    ValueError where that is this process or none; with one process it is always one of both.
 
     >>> import mycel as ms
     >>> ms.ops.send(ms.Tensor([1.0]), 1)
@@ -44,14 +57,16 @@ def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0
 
 
 def isend(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> CommHandle:
-    """`send` that gives a handle."""
+    """Return `send` that gives a handle."""
     tensor_of("isend", "tensor", tensor)
     other_end("isend", "dst", dst, group)
     return CommHandle()
 
 
 def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
-    """Give `tensor` what the process `src` sent. ValueError where that is this process or none; with one process it is always one of both.
+    """Give `tensor` what the process `src` sent.
+
+    ValueError where that is this process or none; with one process it is always one of both.
 
     >>> import mycel as ms
     >>> ms.ops.recv(ms.Tensor([1.0]), 1)
@@ -65,14 +80,15 @@ def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0
 
 
 def irecv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
-    """`recv` that gives a handle."""
+    """Return `recv` that gives a handle."""
     tensor_of("irecv", "tensor", tensor)
     other_end("irecv", "src", src, group)
     return CommHandle()
 
 
 class P2POp:
-    """One `isend` or `irecv` of `batch_isend_irecv`: the function or its name, the tensor to send or to fill, and the other process, which may be this one.
+    """One `isend` or `irecv` of `batch_isend_irecv`: the function or its name, the tensor to send
+    or to fill, and the other process, which may be this one.
 
     TypeError for other types; NotImplementedError for a tag other than 0.
 
@@ -95,9 +111,11 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
-    """Send and receive several tensors at once: what is sent to a process comes there in the order in which it was sent. One handle for all.
+    """Send and receive several tensors at once: what is sent to a process comes there in the order
+    in which it was sent. One handle for all.
 
-    Tensors to fill are written. TypeError for other lists; ValueError where what is sent and what is awaited do not match.
+    Tensors to fill are written. TypeError for other lists; ValueError where what is sent and what
+    is awaited do not match.
 
     >>> import mycel as ms
     >>> x, y = ms.Tensor([5.0]), ms.Tensor([0.0])
@@ -123,7 +141,10 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
 
 
 def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) -> list[Tensor]:
-    """What a process gets that sends to itself, in order; ValueError unless as much is sent as is awaited."""
+    """Return what a process gets that sends to itself, in order.
+
+    Raises ValueError unless as much is sent as is awaited.
+    """
     if len(sent) != awaited:
         raise ValueError(
             f"{name}: {len(sent)} tensors are sent to this process and {awaited} awaited from it; both must be as many"
@@ -135,7 +156,9 @@ def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) ->
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Optional[str] = None) -> None:
-    """Fill a list with copies, by pickling, of every process's object. TypeError where the list has not one place for each.
+    """Fill a list with copies, by pickling, of every process's object.
+
+    TypeError where the list has not one place for each.
 
     >>> import mycel as ms
     >>> out = [None]
@@ -182,9 +205,13 @@ def gather_object(
 
 
 def scatter_object_list(
-    scatter_object_output_list: list[Any], scatter_object_input_list: Optional[list[Any]], src: int = 0, group: Optional[str] = None
-) -> None:  # fmt: skip
-    """Put into the first place of a list this process's element of the list that the process `src` has.
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: Optional[list[Any]],
+    src: int = 0,
+    group: Optional[str] = None,
+) -> None:
+    """Put into the first place of a list this process's element of the list that the process `src`
+    has.
 
     >>> import mycel as ms
     >>> out = [None]
@@ -209,7 +236,7 @@ def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = No
 
 
 def recv_object_list(object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None) -> int:
-    """`recv` of Python objects."""
+    """Return `recv` of Python objects."""
     arguments.instance("recv_object_list", "object_list", object_list, list)
     other_end("recv_object_list", "src", src, group)
     return 0

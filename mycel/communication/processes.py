@@ -1,4 +1,6 @@
-"""Groups of processes under the names of `mindspore.ops.communication`, which are PyTorch's: ranks are asked for by None or by a group's name."""
+"""Groups of processes under the names of `mindspore.ops.communication`, which are PyTorch's: ranks
+are asked for by None or by a group's name.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,24 @@ from mycel.communication.groups import GlobalComm, find_group
 from mycel.communication.store import TCPStore
 
 __all__ = [
-    "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size",
-    "init_process_group", "is_available", "is_initialized", "new_group",
-]  # fmt: skip
+    "destroy_process_group",
+    "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
+    "is_available",
+    "is_initialized",
+    "new_group",
+]
 
 _numbers = itertools.count(1)
 
 
 def is_available() -> bool:
-    """Whether there are functions for communication: True.
+    """Return whether there are functions for communication: True.
 
     >>> is_available()
     True
@@ -28,7 +39,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Whether `init_process_group` (or `mycel.communication.init`) was called.
+    """Return whether `init_process_group` (or `mycel.communication.init`) was called.
 
     >>> init_process_group()
     >>> is_initialized()
@@ -38,13 +49,23 @@ def is_initialized() -> bool:
 
 
 def init_process_group(
-    backend: str = "hccl", init_method: Optional[str] = None, timeout: Any = None, world_size: int = -1, rank: int = -1, store: Any = None,
-    group_name: str = "", pg_options: Any = None, device_id: Any = None,
-) -> None:  # fmt: skip
-    """Begin communication among `world_size` processes, of which one is supported now; `rank` is this one's.
+    backend: str = "hccl",
+    init_method: Optional[str] = None,
+    timeout: Any = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Begin communication among `world_size` processes, of which one is supported now.
 
-    With `init_method` or `store`, not both, size and rank must be given. ValueError for other sizes and ranks and for a backend other than "hccl", "nccl" and "mccl";
-    TypeError for a store that is no `TCPStore`.
+    `rank` is this one's.
+
+    With `init_method` or `store`, not both, size and rank must be given. ValueError for other sizes
+    and ranks and for a backend other than "hccl", "nccl" and "mccl"; TypeError for a store that is
+    no `TCPStore`.
 
     >>> init_process_group(world_size=1, rank=0)
     """
@@ -64,7 +85,9 @@ def init_process_group(
 
 
 def destroy_process_group(group: Optional[str] = None) -> None:
-    """Forget a group; all groups, and communication as a whole, for None or the world's. ValueError for a group that there is not.
+    """Forget a group; all groups, and communication as a whole, for None or the world's.
+
+    ValueError for a group that there is not.
 
     >>> destroy_process_group()
     >>> is_initialized()
@@ -77,12 +100,17 @@ def destroy_process_group(group: Optional[str] = None) -> None:
 
 
 def new_group(
-    ranks: Optional[list[int]] = None, timeout: Any = None, backend: Optional[str] = None, pg_options: Any = None,
-    use_local_synchronization: bool = False, group_desc: Optional[str] = None,
-) -> str:  # fmt: skip
+    ranks: Optional[list[int]] = None,
+    timeout: Any = None,
+    backend: Optional[str] = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: Optional[str] = None,
+) -> str:
     """Make a group of processes, of all for None: its name.
 
-    TypeError for ranks that are no list of different ints; ValueError for ranks that there are not, or another backend than "hccl", "nccl" and "mccl".
+    TypeError for ranks that are no list of different ints; ValueError for ranks that there are not,
+    or another backend than "hccl", "nccl" and "mccl".
 
     >>> get_world_size(new_group([0]))
     1
@@ -104,7 +132,7 @@ def new_group(
 
 
 def get_rank(group: Optional[str] = None) -> int:
-    """The rank of this process in a group: 0; -1 where there is no such group.
+    """Return the rank of this process in a group: 0; -1 where there is no such group.
 
     >>> get_rank()
     0
@@ -113,7 +141,7 @@ def get_rank(group: Optional[str] = None) -> int:
 
 
 def get_world_size(group: Optional[str] = None) -> int:
-    """The number of processes in a group: 1; -1 where there is no such group.
+    """Return the number of processes in a group: 1; -1 where there is no such group.
 
     >>> get_world_size()
     1
@@ -126,7 +154,7 @@ def _absent(group: Any) -> bool:
 
 
 def get_backend(group: Optional[str] = None) -> str:
-    """The name of what would carry values between the processes of a group.
+    """Return the name of what would carry values between the processes of a group.
 
     >>> get_backend() in ("hccl", "mccl", "nccl")
     True
@@ -136,7 +164,9 @@ def get_backend(group: Optional[str] = None) -> str:
 
 
 def get_global_rank(group: Optional[str], group_rank: int) -> int:
-    """The rank in the world of a member of a group; ValueError where there is no such member.
+    """Return the rank in the world of a member of a group.
+
+    Raises ValueError where there is no such member.
 
     >>> get_global_rank(None, 0)
     0
@@ -149,7 +179,7 @@ def get_global_rank(group: Optional[str], group_rank: int) -> int:
 
 
 def get_group_rank(group: Optional[str], global_rank: int) -> int:
-    """The rank in a group of a process of the world; ValueError where it is no member.
+    """Return the rank in a group of a process of the world; ValueError where it is no member.
 
     >>> get_group_rank(None, 0)
     0
@@ -158,7 +188,7 @@ def get_group_rank(group: Optional[str], global_rank: int) -> int:
 
 
 def get_process_group_ranks(group: Optional[str] = None) -> list[int]:
-    """The ranks in the world of a group's members: [0].
+    """Return the ranks in the world of a group's members: [0].
 
     >>> get_process_group_ranks()
     [0]

@@ -1,8 +1,11 @@
-"""A store of keys and values that processes share over a network: one of them serves it, in threads of its own, and all are clients.
+"""A store of keys and values that processes share over a network: one of them serves it, in threads
+of its own, and all are clients.
 
-A request is a frame of one letter and two strings of bytes, a reply one of one letter and one string; lengths are 32 bits, the highest byte first. The server answers each
-connection in a thread, under one lock, and holds back the answer to a request for a key that is not there until it is, or the client's time is up. Nothing
-is unpickled: what clients send are bytes and numbers in decimal digits.
+A request is a frame of one letter and two strings of bytes, a reply one of one letter and one
+string; lengths are 32 bits, the highest byte first. The server answers each connection in a thread,
+under one lock, and holds back the answer to a request for a key that is not there until it is, or
+the client's time is up. Nothing is unpickled: what clients send are bytes and numbers in decimal
+digits.
 """
 
 from __future__ import annotations
@@ -113,13 +116,16 @@ class _Server:
 
 
 class TCPStore:
-    """Keys and values that processes share: the one with `is_master` serves them at `host_name` and `port`, the others connect to it, and wait for it up to `timeout`.
+    """Keys and values that processes share: the one with `is_master` serves them at `host_name` and
+    `port`, the others connect to it, and wait for it up to `timeout`.
 
-    A server of a `world_size` waits until as many others have connected, unless `wait_for_workers` is False. With port 0 a free one is taken, which `port` says.
-    Keys have up to 4096 bytes, values less than 1 GiB. The server ends with `close`, with the ``with`` statement, or with the process. The other
-    options have no effect, as in MindSpore.
+    A server of a `world_size` waits until as many others have connected, unless `wait_for_workers`
+    is False. With port 0 a free one is taken, which `port` says. Keys have up to 4096 bytes, values
+    less than 1 GiB. The server ends with `close`, with the ``with`` statement, or with the process.
+    The other options have no effect, as in MindSpore.
 
-    TypeError for arguments of other types; ValueError for a port or size that cannot be; RuntimeError where the time is up or the port is in use.
+    TypeError for arguments of other types; ValueError for a port or size that cannot be;
+    RuntimeError where the time is up or the port is in use.
 
     >>> with TCPStore("127.0.0.1", 0, is_master=True) as store:
     ...     store.set("a", "1")
@@ -128,9 +134,17 @@ class TCPStore:
     """
 
     def __init__(
-        self, host_name: str, port: int, world_size: Optional[int] = None, is_master: bool = False, timeout: timedelta = timedelta(seconds=300),
-        wait_for_workers: bool = True, multi_tenant: bool = False, master_listen_fd: Optional[int] = None, use_libuv: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        host_name: str,
+        port: int,
+        world_size: Optional[int] = None,
+        is_master: bool = False,
+        timeout: timedelta = timedelta(seconds=300),
+        wait_for_workers: bool = True,
+        multi_tenant: bool = False,
+        master_listen_fd: Optional[int] = None,
+        use_libuv: bool = True,
+    ) -> None:
         arguments.text("TCPStore", "host_name", host_name)
         for name, value in (("port", port), *((("world_size", world_size),) if world_size is not None else ())):
             arguments.integer("TCPStore", name, value, numpy=False)
@@ -166,7 +180,8 @@ class TCPStore:
             found = server.clients
             self.close()
             raise RuntimeError(
-                f"TCPStore: {found} of {world_size} processes connected within {self.timeout.total_seconds()} s; start all of them, or pass "
+                f"TCPStore: {found} of {world_size} processes connected within {self.timeout.total_seconds()} s; start "
+                "all of them, or pass "
                 "wait_for_workers=False"
             )
 
@@ -178,7 +193,8 @@ class TCPStore:
             except OSError as error:
                 if time.monotonic() + 0.05 >= limit:
                     raise RuntimeError(
-                        f"TCPStore: no server at {self.host_name}:{self.port} within {self.timeout.total_seconds()} s: {error}; "
+                        f"TCPStore: no server at {self.host_name}:{self.port} within {self.timeout.total_seconds()} s: "
+                        f"{error}; "
                         "one process must be the master"
                     ) from error
                 time.sleep(0.05)
@@ -190,7 +206,8 @@ class TCPStore:
     def _ask(self, function: str, letter: bytes, key: bytes, value: bytes = b"") -> bytes:
         if len(key) > MOST_KEY or len(value) >= MOST_VALUE:
             raise ValueError(
-                f"TCPStore.{function}: a key has up to {MOST_KEY} bytes and a value less than {MOST_VALUE}, not {len(key)} and {len(value)}"
+                f"TCPStore.{function}: a key has up to {MOST_KEY} bytes and a value less than {MOST_VALUE}, not "
+                f"{len(key)} and {len(value)}"
             )
         with self._lock:
             try:
@@ -203,7 +220,8 @@ class TCPStore:
                 ) from error
         if status == b"t":
             raise RuntimeError(
-                f"TCPStore.{function}: {key.decode().split(chr(0))} was not set within {float(value)} s; set it, or wait longer"
+                f"TCPStore.{function}: {key.decode().split(chr(0))} was not set within {float(value)} s; set it, or "
+                "wait longer"
             )
         if status == b"v":
             raise RuntimeError(f"TCPStore.{function}: the value {reply!r} of {key.decode()!r} is not a whole number")
@@ -215,11 +233,17 @@ class TCPStore:
         self._ask("set", b"s", _key("set", key), value.encode() if isinstance(value, str) else value)
 
     def get(self, key: str) -> bytes:
-        """The value of a key, which is waited for. RuntimeError where the store's time for waiting is up."""
+        """Return the value of a key, which is waited for.
+
+        RuntimeError where the store's time for waiting is up.
+        """
         return self._ask("get", b"g", _key("get", key), repr(self.timeout.total_seconds()).encode())
 
     def add(self, key: str, amount: int) -> int:
-        """Add to the number that a key has, 0 at first: the sum. RuntimeError where the value is not a whole number."""
+        """Add to the number that a key has, 0 at first: the sum.
+
+        RuntimeError where the value is not a whole number.
+        """
         arguments.integer("TCPStore.add", "amount", amount, numpy=False)
         return int(self._ask("add", b"a", _key("add", key), str(amount).encode()))
 
@@ -228,15 +252,18 @@ class TCPStore:
         return self._ask("delete_key", b"d", _key("delete_key", key)) == b"1"
 
     def num_keys(self) -> int:
-        """How many keys there are."""
+        """Return how many keys there are."""
         return int(self._ask("num_keys", b"n", b""))
 
     def check(self, keys: list[str]) -> bool:
-        """Whether all of several keys are there."""
+        """Return whether all of several keys are there."""
         return self._ask("check", b"c", b"\0".join(_key("check", k) for k in keys)) == b"1" if keys else True
 
     def wait(self, keys: list[str], timeout: Optional[timedelta] = None) -> None:
-        """Wait until all of several keys are there. RuntimeError where `timeout`, or else the store's, is over."""
+        """Wait until all of several keys are there.
+
+        RuntimeError where `timeout`, or else the store's, is over.
+        """
         if keys:
             seconds = (self.timeout if timeout is None else timeout).total_seconds()
             self._ask("wait", b"w", b"\0".join(_key("wait", k) for k in keys), repr(seconds).encode())

@@ -1,8 +1,9 @@
 """MindSpore's import paths, answered by Mycel.
 
-After `install()` every ``import mindspore``, also of paths that only older releases had, gives Mycel's classes and functions: the
-same objects as under Mycel's own paths, so that `isinstance`, pickling and compiled code know no difference. Old spellings that are gone from
-today's interface (`c_transforms`, `nn.metrics`) live in this package alone.
+After `install()` every ``import mindspore``, also of paths that only older releases had, gives
+Mycel's classes and functions: the same objects as under Mycel's own paths, so that `isinstance`,
+pickling and compiled code know no difference. Old spellings that are gone from today's interface
+(`c_transforms`, `nn.metrics`) live in this package alone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _replaced: dict[str, ModuleType] = {}
 def install() -> None:
     """Answer imports of `mindspore` with Mycel from now on; again is the same as once.
 
-    Mycel takes precedence over an installed MindSpore, which the log says at the level "debug"; modules of it that were imported already are put
-    aside until `uninstall`. `mindspore.__version__` is the release whose interface is followed.
+    Mycel takes precedence over an installed MindSpore, which the log says at the level "debug";
+    modules of it that were imported already are put aside until `uninstall`.
+    `mindspore.__version__` is the release whose interface is followed.
 
     >>> from mycel import compat
     >>> compat.install()
@@ -62,7 +64,7 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether `import mindspore` gives Mycel."""
+    """Return whether `import mindspore` gives Mycel."""
     return _finder in sys.meta_path
 
 

@@ -1,4 +1,6 @@
-"""`mindspore.train.amp`: the levels of mixed precision as settings, and the steps that apply them, for libraries that build training steps of their own."""
+"""`mindspore.train.amp`: the levels of mixed precision as settings, and the steps that apply them,
+for libraries that build training steps of their own.
+"""
 
 from __future__ import annotations
 
@@ -29,5 +31,5 @@ def _do_keep_batchnorm_fp32(network: Cell) -> None:
 
 
 def _add_loss_network(network: Cell, loss_fn: Cell, cast_model_type: Any) -> Cell:
-    """A network with its loss, which is computed in float32 where the network is not."""
+    """Return a network with its loss, which is computed in float32 where the network is not."""
     return WideLoss(network, loss_fn) if cast_model_type is D.float16 else nn.WithLossCell(network, loss_fn)

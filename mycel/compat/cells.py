@@ -18,10 +18,12 @@ __all__ = ["RNNCellBase"]
 
 
 class RNNCellBase(Cell):
-    """The weights of one step of a recurrent network with `num_chunks` gates; a subclass defines `construct`.
+    """The weights of one step of a recurrent network with `num_chunks` gates; a subclass defines
+    `construct`.
 
-    `weight_ih` is (num_chunks * hidden_size, input_size), `weight_hh` (num_chunks * hidden_size, hidden_size), `bias_ih` and `bias_hh` (num_chunks * hidden_size,), or None
-    without `has_bias`. They start uniformly in ±1 / sqrt(hidden_size).
+    `weight_ih` is (num_chunks * hidden_size, input_size), `weight_hh` (num_chunks * hidden_size,
+    hidden_size), `bias_ih` and `bias_hh` (num_chunks * hidden_size,), or None without `has_bias`.
+    They start uniformly in ±1 / sqrt(hidden_size).
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class _VirtualDatasetCell(Cell):
         self._backbone = backbone
 
     def construct(self, *inputs: Any) -> Any:
-        """What the network gives."""
+        """Return what the network gives."""
         return self._backbone(*inputs)
 
 
@@ -61,5 +63,5 @@ _grad_overflow = ops.MultitypeFuncGraph("_grad_overflow")
 
 @_grad_overflow.register("Tensor")
 def _tensor_overflow(gradient: Tensor) -> Tensor:
-    """1 where an element is infinite or NaN, else 0, as float32 of shape (1,)."""
+    """Return 1 where an element is infinite or NaN, else 0, as float32 of shape (1,)."""
     return ops.reshape(ops.logical_not(ops.all(ops.isfinite(gradient))), (1,)).astype(D.float32)

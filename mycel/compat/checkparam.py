@@ -1,6 +1,8 @@
-"""`mindspore._checkparam`: the checks of arguments that libraries borrow from MindSpore, as functions and as the `Validator` of older releases.
+"""`mindspore._checkparam`: the checks of arguments that libraries borrow from MindSpore, as
+functions and as the `Validator` of older releases.
 
-A check gives the value back, or raises TypeError for a wrong type and ValueError for a wrong value, naming the operation, the argument and what it takes.
+A check gives the value back, or raises TypeError for a wrong type and ValueError for a wrong value,
+naming the operation, the argument and what it takes.
 """
 
 from __future__ import annotations
@@ -15,14 +17,55 @@ from typing import Any, Optional
 from mycel.base import dtype as D
 
 __all__ = [
-    "EQ", "GE", "GT", "IN", "INC_BOTH", "INC_LEFT", "INC_NEITHER", "INC_RIGHT", "LE", "LT", "NE", "NOT_IN", "Rel", "Validator",
-    "args_type_check", "check", "check_bool", "check_equal_int", "check_float", "check_float_range", "check_int", "check_int_range",
-    "check_is_float", "check_is_int", "check_is_number", "check_isinstance", "check_negative_float", "check_negative_int",
-    "check_non_negative_float", "check_non_negative_int", "check_non_negative_int_sequence", "check_non_positive_float",
-    "check_non_positive_int", "check_number", "check_number_range", "check_positive_float", "check_positive_float_sequence",
-    "check_positive_int", "check_positive_int_sequence", "check_string", "check_subclass", "check_tensor_dtype_valid", "check_type_name",
-    "check_types_same_and_valid", "check_value_type", "once", "triple", "twice",
-]  # fmt: skip
+    "EQ",
+    "GE",
+    "GT",
+    "IN",
+    "INC_BOTH",
+    "INC_LEFT",
+    "INC_NEITHER",
+    "INC_RIGHT",
+    "LE",
+    "LT",
+    "NE",
+    "NOT_IN",
+    "Rel",
+    "Validator",
+    "args_type_check",
+    "check",
+    "check_bool",
+    "check_equal_int",
+    "check_float",
+    "check_float_range",
+    "check_int",
+    "check_int_range",
+    "check_is_float",
+    "check_is_int",
+    "check_is_number",
+    "check_isinstance",
+    "check_negative_float",
+    "check_negative_int",
+    "check_non_negative_float",
+    "check_non_negative_int",
+    "check_non_negative_int_sequence",
+    "check_non_positive_float",
+    "check_non_positive_int",
+    "check_number",
+    "check_number_range",
+    "check_positive_float",
+    "check_positive_float_sequence",
+    "check_positive_int",
+    "check_positive_int_sequence",
+    "check_string",
+    "check_subclass",
+    "check_tensor_dtype_valid",
+    "check_type_name",
+    "check_types_same_and_valid",
+    "check_value_type",
+    "once",
+    "triple",
+    "twice",
+]
 
 
 class Rel(IntEnum):
@@ -45,9 +88,15 @@ class Rel(IntEnum):
 EQ, NE, LT, LE, GT, GE, INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH, IN, NOT_IN = Rel
 
 _COMPARED: dict[Rel, tuple[str, Callable[[Any, Any], bool]]] = {
-    EQ: ("=", operator.eq), NE: ("!=", operator.ne), LT: ("<", operator.lt), LE: ("<=", operator.le), GT: (">", operator.gt),
-    GE: (">=", operator.ge), IN: ("in", lambda x, y: x in y), NOT_IN: ("not in", lambda x, y: x not in y),
-}  # fmt: skip
+    EQ: ("=", operator.eq),
+    NE: ("!=", operator.ne),
+    LT: ("<", operator.lt),
+    LE: ("<=", operator.le),
+    GT: (">", operator.gt),
+    GE: (">=", operator.ge),
+    IN: ("in", lambda x, y: x in y),
+    NOT_IN: ("not in", lambda x, y: x not in y),
+}
 _INTERVAL: dict[Rel, tuple[str, str, Callable[[Any, Any], bool], Callable[[Any, Any], bool]]] = {
     INC_NEITHER: ("(", ")", operator.lt, operator.lt),
     INC_LEFT: ("[", ")", operator.le, operator.lt),
@@ -69,8 +118,10 @@ def _typed(value: Any, kinds: Any, text: str, arg_name: Optional[str], prim_name
 _NUMBERS: dict[Any, Any] = {int: int, float: (int, float)}
 
 
-def check_number(arg_value: Any, value: Any, rel: int, arg_type: type = int, arg_name: Any = None, prim_name: Any = None) -> Any:  # fmt: skip
-    """A number that stands in `rel` to `value`."""
+def check_number(
+    arg_value: Any, value: Any, rel: int, arg_type: type = int, arg_name: Any = None, prim_name: Any = None
+) -> Any:
+    """Return a number that stands in `rel` to `value`."""
     _typed(arg_value, _NUMBERS[arg_type], arg_type.__name__, arg_name, prim_name)
     sign, holds = _COMPARED[Rel(rel)]
     if not holds(arg_value, value):
@@ -88,9 +139,9 @@ def check_number_range(
     rel: int,
     value_type: type,
     arg_name: Any = None,
-    prim_name: Any = None,  # fmt: skip
+    prim_name: Any = None,
 ) -> Any:
-    """A number in an interval."""
+    """Return a number in an interval."""
     _typed(arg_value, _NUMBERS[value_type], value_type.__name__, arg_name, prim_name)
     left, right, above, below = _INTERVAL[Rel(rel)]
     if not (above(lower_limit, arg_value) and below(arg_value, upper_limit)):
@@ -101,12 +152,23 @@ def check_number_range(
     return arg_value
 
 
-def check(arg_name: str, arg_value: Any, value_name: str, value: Any, rel: int = EQ, prim_name: Any = None, excp_cls: type[Exception] = ValueError) -> Any:  # fmt: skip
-    """A value that stands in `rel` to another one, or to two limits."""
+def check(
+    arg_name: str,
+    arg_value: Any,
+    value_name: str,
+    value: Any,
+    rel: int = EQ,
+    prim_name: Any = None,
+    excp_cls: type[Exception] = ValueError,
+) -> Any:
+    """Return a value that stands in `rel` to another one, or to two limits."""
     kind = Rel(rel)
     if kind in _INTERVAL:
         left, right, above, below = _INTERVAL[kind]
-        holds, wanted = above(value[0], arg_value) and below(arg_value, value[1]), f"in range of {left}{value[0]}, {value[1]}{right}"  # fmt: skip
+        holds, wanted = (
+            above(value[0], arg_value) and below(arg_value, value[1]),
+            f"in range of {left}{value[0]}, {value[1]}{right}",
+        )
     else:
         sign, compare = _COMPARED[kind]
         holds, wanted = compare(arg_value, value), f"{sign} '{value_name}' {value}"
@@ -116,27 +178,31 @@ def check(arg_name: str, arg_value: Any, value_name: str, value: Any, rel: int =
 
 
 def check_int(arg_value: Any, value: int, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """A whole number that stands in `rel` to `value`."""
+    """Return a whole number that stands in `rel` to `value`."""
     return check_number(arg_value, value, rel, int, arg_name, prim_name)
 
 
 def check_float(arg_value: Any, value: float, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """A number that stands in `rel` to `value`."""
+    """Return a number that stands in `rel` to `value`."""
     return check_number(arg_value, value, rel, float, arg_name, prim_name)
 
 
 def check_equal_int(arg_value: Any, value: int, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """The whole number `value`."""
+    """Return the whole number `value`."""
     return check_int(arg_value, value, EQ, arg_name, prim_name)
 
 
-def check_int_range(arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:  # fmt: skip
-    """A whole number in an interval."""
+def check_int_range(
+    arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None, prim_name: Any = None
+) -> Any:
+    """Return a whole number in an interval."""
     return check_number_range(arg_value, lower_limit, upper_limit, rel, int, arg_name, prim_name)
 
 
-def check_float_range(arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:  # fmt: skip
-    """A number in an interval."""
+def check_float_range(
+    arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None, prim_name: Any = None
+) -> Any:
+    """Return a number in an interval."""
     return check_number_range(arg_value, lower_limit, upper_limit, rel, float, arg_name, prim_name)
 
 
@@ -176,29 +242,29 @@ check_positive_float_sequence = _each("check_positive_float_sequence", check_pos
 
 
 def check_bool(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """A truth value."""
+    """Return a truth value."""
     if not isinstance(arg_value, bool):
         raise TypeError(f"{_subject(arg_name, prim_name)} must be a bool, but got {type(arg_value).__name__}.")
     return arg_value
 
 
 def check_is_int(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """A whole number."""
+    """Return a whole number."""
     return _typed(arg_value, int, "int", arg_name, prim_name)
 
 
 def check_is_float(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """A float."""
+    """Return a float."""
     return _typed(arg_value, float, "float", arg_name, prim_name)
 
 
 def check_is_number(arg_value: Any, arg_type: type, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """A number of the type `arg_type`."""
+    """Return a number of the type `arg_type`."""
     return _typed(arg_value, arg_type, arg_type.__name__, arg_name, prim_name)
 
 
 def check_string(arg_value: Any, valid_values: Iterable[str], arg_name: Any = None, prim_name: Any = None) -> Any:
-    """One of several strings."""
+    """Return one of several strings."""
     valid = list(valid_values)
     if not isinstance(arg_value, str) or arg_value not in valid:
         raise ValueError(
@@ -208,7 +274,7 @@ def check_string(arg_value: Any, valid_values: Iterable[str], arg_name: Any = No
 
 
 def check_value_type(arg_name: Any, arg_value: Any, valid_types: Any, prim_name: Any = None) -> Any:
-    """A value of one of several types; a bool is no int."""
+    """Return a value of one of several types; a bool is no int."""
     kinds = tuple(valid_types) if isinstance(valid_types, Iterable) else (valid_types,)
     if not isinstance(arg_value, kinds) or (isinstance(arg_value, bool) and bool not in kinds and object not in kinds):
         names = ", ".join(f"'{k.__name__}'" for k in kinds)
@@ -221,7 +287,7 @@ def check_value_type(arg_name: Any, arg_value: Any, valid_types: Any, prim_name:
 
 
 def check_isinstance(arg_name: Any, arg_value: Any, classes: Any) -> Any:
-    """An object of one of several classes."""
+    """Return an object of one of several classes."""
     return check_value_type(arg_name, arg_value, classes)
 
 
@@ -230,7 +296,7 @@ def _dtype_of(value: Any) -> Any:
 
 
 def check_type_name(arg_name: Any, arg_type: Any, valid_types: Any, prim_name: Any) -> Any:
-    """One of several element types."""
+    """Return one of several element types."""
     kinds = tuple(valid_types) if isinstance(valid_types, Iterable) else (valid_types,)
     if _dtype_of(arg_type) not in kinds:
         names = ", ".join(str(k) for k in kinds)
@@ -239,7 +305,7 @@ def check_type_name(arg_name: Any, arg_type: Any, valid_types: Any, prim_name: A
 
 
 def check_tensor_dtype_valid(arg_name: Any, arg_type: Any, valid_dtypes: Any, prim_name: Any) -> Any:
-    """A tensor of one of several element types."""
+    """Return a tensor of one of several element types."""
     return check_type_name(arg_name, arg_type, valid_dtypes, prim_name)
 
 
@@ -251,24 +317,30 @@ def check_types_same_and_valid(args: dict[str, Any], valid_values: Any, prim_nam
         raise TypeError(f"For '{prim_name}', the types of {', '.join(args)} must be the same, but got {args}.")
 
 
-def check_subclass(arg_name: Any, type_: Any, template_types: Any, prim_name: Any, addition_error_info: Any = None) -> Any:  # fmt: skip
-    """A class below one of several, or an element type that is one of several."""
+def check_subclass(
+    arg_name: Any, type_: Any, template_types: Any, prim_name: Any, addition_error_info: Any = None
+) -> Any:
+    """Return a class below one of several, or an element type that is one of several."""
     wanted = tuple(template_types) if isinstance(template_types, Iterable) else (template_types,)
     found = any(
         issubclass(type_, w)
         if isinstance(type_, type) and isinstance(w, type)
-        else type_ == w or (isinstance(w, type) and isinstance(type_, w))  # fmt: skip
+        else type_ == w or (isinstance(w, type) and isinstance(type_, w))
         for w in wanted
     )
     if not found:
         raise TypeError(
-            f"{_subject(arg_name, prim_name)} should be a subclass of {wanted}, but got {type_}.{addition_error_info or ''}"
+            f"{_subject(arg_name, prim_name)} should be a subclass of {wanted}, but got "
+            f"{type_}.{addition_error_info or ''}"
         )
     return type_
 
 
 def args_type_check(*type_args: Any, **type_kwargs: Any) -> Callable[..., Any]:
-    """A decorator: the types that a function's arguments must have; None passes where the default is None."""
+    """Return a decorator: the types that a function's arguments must have.
+
+    None passes where the default is None.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(function)
@@ -288,17 +360,17 @@ def args_type_check(*type_args: Any, **type_kwargs: Any) -> Callable[..., Any]:
 
 
 def once(m: Any) -> tuple[Any, ...]:
-    """`m` as a tuple of one."""
+    """Return `m` as a tuple of one."""
     return m if isinstance(m, tuple) else (m,)
 
 
 def twice(m: Any) -> tuple[Any, ...]:
-    """`m` as a tuple of two."""
+    """Return `m` as a tuple of two."""
     return m if isinstance(m, tuple) else (m, m)
 
 
 def triple(m: Any) -> tuple[Any, ...]:
-    """`m` as a tuple of three."""
+    """Return `m` as a tuple of three."""
     return m if isinstance(m, tuple) else (m, m, m)
 
 

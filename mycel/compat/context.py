@@ -1,7 +1,9 @@
-"""`mindspore.context`: the settings of the process, and those of parallel training, which here runs on one device.
+"""`mindspore.context`: the settings of the process, and those of parallel training, which here runs
+on one device.
 
-Parallel settings are checked, remembered and given back, so that programs written for clusters run unchanged on one device; a mode that would
-distribute work says in the log that it does not. Counts of devices or stages that one device cannot have are errors.
+Parallel settings are checked, remembered and given back, so that programs written for clusters run
+unchanged on one device; a mode that would distribute work says in the log that it does not. Counts
+of devices or stages that one device cannot have are errors.
 """
 
 from __future__ import annotations
@@ -106,9 +108,12 @@ _algorithm = dict(_ALGORITHM)
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
-    """Remember settings of parallel training, such as ``parallel_mode=ParallelMode.AUTO_PARALLEL``; work runs on one device.
+    """Remember settings of parallel training, such as ``parallel_mode=ParallelMode.AUTO_PARALLEL``.
 
-    Raises ValueError for unknown names and values, and for counts that one device cannot have, TypeError for values of a wrong kind.
+    Work runs on one device.
+
+    Raises ValueError for unknown names and values, and for counts that one device cannot have,
+    TypeError for values of a wrong kind.
 
     >>> set_auto_parallel_context(parallel_mode=ParallelMode.AUTO_PARALLEL)
     >>> get_auto_parallel_context("parallel_mode")
@@ -133,7 +138,10 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
-    """The value of one setting of parallel training; ValueError for a name that does not exist."""
+    """Return the value of one setting of parallel training.
+
+    Raises ValueError for a name that does not exist.
+    """
     if attr_key in _DEFAULTS["pipeline_config"]:
         return _settings["pipeline_config"].get(attr_key, _DEFAULTS["pipeline_config"][attr_key])
     _check_name("get_auto_parallel_context", _DEFAULTS, attr_key)
@@ -153,7 +161,10 @@ def set_algo_parameters(**kwargs: Any) -> None:
 
 
 def get_algo_parameters(attr_key: str) -> Any:
-    """One parameter of the search for parallel strategies; ValueError for a name that does not exist."""
+    """Return one parameter of the search for parallel strategies.
+
+    Raises ValueError for a name that does not exist.
+    """
     _check_name("get_algo_parameters", _ALGORITHM, attr_key)
     return _algorithm[attr_key]
 

@@ -12,7 +12,7 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """What another library's `from_dlpack` takes. TypeError for what is no tensor.
+    """Return what another library's `from_dlpack` takes. TypeError for what is no tensor.
 
     >>> import mycel as ms
     >>> from_dlpack(to_dlpack(ms.Tensor([1.0, 2.0]))).tolist()

@@ -1,9 +1,11 @@
 """The finder that answers imports of `mindspore` and of every path below it.
 
-Each path is one module object, a *view*, that offers the very objects of Mycel's modules: classes and functions are the same under both
-names. A view is filled when it is imported and asks its sources for what appears later. Views of Mycel's modules lead to views: `mindspore.nn`
-is the same object however it is reached. A path or name that Mycel lacks is refused with the names that come close, also in
-``from mindspore.x import name``, which Python looks up as a submodule once the attribute is not there.
+Each path is one module object, a *view*, that offers the very objects of Mycel's modules: classes
+and functions are the same under both names. A view is filled when it is imported and asks its
+sources for what appears later. Views of Mycel's modules lead to views: `mindspore.nn` is the same
+object however it is reached. A path or name that Mycel lacks is refused with the names that come
+close, also in ``from mindspore.x import name``, which Python looks up as a submodule once the
+attribute is not there.
 """
 
 from __future__ import annotations
@@ -38,18 +40,22 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        """The spec of a view; None for paths of other packages. Raises ModuleNotFoundError for one that Mycel lacks."""
+        """Return the spec of a view; None for paths of other packages.
+
+        Raises ModuleNotFoundError for one that Mycel lacks.
+        """
         if fullname != ROOT and not fullname.startswith(ROOT + "."):
             return None
         found = _answers(fullname)
         if not found:
             parent, _, name = fullname.rpartition(".")
-            # Without a `name`, which would make Python replace the message by its own in `from parent import name`.
+            # Without a `name`, which would make Python replace the message by its own in `from
+            # parent import name`.
             raise ModuleNotFoundError(missing(parent, name))
         return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({', '.join(found)})", is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
-        """Python's own kind of module."""
+        """Return Python's own kind of module."""
         return None
 
     def exec_module(self, module: ModuleType) -> None:
@@ -77,7 +83,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _is_foreign_module(view: ModuleType, part: ModuleType, name: str) -> bool:
-    """Whether a public name of a source is a module that the view does not have below it, which `import *` must not bring."""
+    """Return whether a public name of a source is a module that the view does not have below it,
+    which `import *` must not bring.
+    """
     return isinstance(vars(part).get(name), ModuleType) and not _answers(f"{view.__name__}.{name}")
 
 
@@ -87,7 +95,7 @@ def _answers(fullname: str) -> list[str]:
 
 
 def _later(module: ModuleType, parts: list[ModuleType]) -> Any:
-    """The `__getattr__` of a view: names that its sources got since, and the views below it."""
+    """Return the `__getattr__` of a view: names that its sources got since, and the views below it."""
 
     def find(name: str) -> Any:
         if not name.startswith("__"):

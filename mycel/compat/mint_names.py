@@ -1,4 +1,5 @@
-"""Functions inside MindSpore whose names say that they are `mint`'s ("amax_ext") or give views ("narrow_view"): those of `mycel.mint`.
+"""Functions inside MindSpore whose names say that they are `mint`'s ("amax_ext") or give views
+("narrow_view"): those of `mycel.mint`.
 
 What shares memory with its operand in MindSpore does so here too.
 """

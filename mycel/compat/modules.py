@@ -1,6 +1,7 @@
 """The modules of MindSpore 2.10 that programs import from, by the package that they lie in.
 
-Names that MindSpore defines in such a module are looked for where its package's are: Mycel's own files are divided otherwise.
+Names that MindSpore defines in such a module are looked for where its package's are: Mycel's own
+files are divided otherwise.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ _MODULES: dict[str, str] = {
     "train.summary": "enums summary_record writer",
     "train.train_thor": "convert_utils dataset_helper model_thor",
     "ops.auto_generate": "gen_ops_def gen_ops_prim",
-}  # fmt: skip
+}
 _KNOWN = frozenset(f"{package}.{name}" for package, names in _MODULES.items() for name in names.split())
 
 
 def is_module(path: str) -> bool:
-    """Whether MindSpore 2.10 has a module of this path below its root.
+    """Return whether MindSpore 2.10 has a module of this path below its root.
 
     >>> is_module("nn.optim.adam"), is_module("nn.optim.adams")
     (True, False)

@@ -1,4 +1,6 @@
-"""`mindspore.ops.operations`: the operations on the overflow register of Ascend devices, which a CPU does not have."""
+"""`mindspore.ops.operations`: the operations on the overflow register of Ascend devices, which a
+CPU does not have.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,17 @@ __all__ = ["NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus"]
 
 
 class _Register(Primitive):
-    """An operation that may be made anywhere and runs on Ascend devices alone: here a call raises Unsupported."""
+    """An operation that may be made anywhere and runs on Ascend devices alone: here a call raises
+    Unsupported.
+    """
 
     def __init__(self) -> None:
         super().__init__(type(self).__name__)
 
     def __call__(self, *args: Any) -> Any:
         raise Unsupported(
-            f"{type(self).__name__} reads a register of Ascend devices; look for overflow in values with ops.isfinite or ops.FloatStatus"
+            f"{type(self).__name__} reads a register of Ascend devices; look for overflow in values with ops.isfinite "
+            "or ops.FloatStatus"
         )
 
 

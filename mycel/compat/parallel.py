@@ -1,4 +1,6 @@
-"""`mindspore.parallel._utils`: questions that libraries ask about parallel training, answered for one process with one device."""
+"""`mindspore.parallel._utils`: questions that libraries ask about parallel training, answered for
+one process with one device.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ __all__: list[str] = []
 
 
 def _get_parallel_mode() -> str:
-    """The mode that was set, which is remembered."""
+    """Return the mode that was set, which is remembered."""
     return get_auto_parallel_context("parallel_mode")
 
 
@@ -25,7 +27,9 @@ def _is_in_hybrid_parallel_mode() -> bool:
 
 
 def _is_sharding_propagation() -> bool:
-    return get_auto_parallel_context("search_mode") == "sharding_propagation" or get_auto_parallel_context("sharding_propagation")  # fmt: skip
+    return get_auto_parallel_context("search_mode") == "sharding_propagation" or get_auto_parallel_context(
+        "sharding_propagation"
+    )
 
 
 def _get_gradients_mean() -> bool:

@@ -1,8 +1,9 @@
 """Which modules answer for which MindSpore path.
 
-Every path is answered first by the Mycel module of the same name, if there is one, then by the modules listed here in order, so that a
-name is found where Mycel keeps it, and a module of MindSpore's (`modules`) at last as its package is. Paths that only older releases had are listed in full: any other
-path without a module of the same name does not exist.
+Every path is answered first by the Mycel module of the same name, if there is one, then by the
+modules listed here in order, so that a name is found where Mycel keeps it, and a module of
+MindSpore's (`modules`) at last as its package is. Paths that only older releases had are listed in
+full: any other path without a module of the same name does not exist.
 """
 
 from __future__ import annotations
@@ -124,7 +125,9 @@ ABSENT: dict[str, str] = {
 
 
 def is_absent(path: str) -> str | None:
-    """What to do instead of a part of MindSpore that Mycel lacks as a whole, for a path below `ROOT`; None for other paths."""
+    """Return what to do instead of a part of MindSpore that Mycel lacks as a whole, for a path
+    below `ROOT`; None for other paths.
+    """
     for name, advice in ABSENT.items():
         if (path == name or path.startswith(name + ".")) and not _exists(f"mycel.{path}"):
             return f"Mycel does not have {ROOT}.{name}; {advice}"
@@ -132,7 +135,9 @@ def is_absent(path: str) -> str | None:
 
 
 def sources(path: str) -> list[str]:
-    """The modules that answer for `path` below `ROOT` ("" for the root itself), in order; empty where there is no such path.
+    """Return the modules that answer for `path` below `ROOT` ("" for the root itself), in order.
+
+    Empty where there is no such path.
 
     >>> sources("common.dtype")[0], sources("no.such.path")
     ('mycel.dtype', [])

@@ -10,12 +10,15 @@ __all__ = ["hwc_to_chw", "is_numpy"]
 
 
 def is_numpy(img: Any) -> bool:
-    """Whether an image is a NumPy array."""
+    """Return whether an image is a NumPy array."""
     return isinstance(img, np.ndarray)
 
 
 def hwc_to_chw(img: Any) -> Any:
-    """[H, W, C] as [C, H, W]; an array of another number of dimensions as it is. TypeError for what is no array."""
+    """Return [H, W, C] as [C, H, W]; an array of another number of dimensions as it is.
+
+    TypeError for what is no array.
+    """
     if not is_numpy(img):
         raise TypeError(f"hwc_to_chw: img must be a NumPy array, not {type(img).__name__}")
     return img.transpose(2, 0, 1) if img.ndim == 3 else img

@@ -1,4 +1,6 @@
-"""Names that releases before 2.0 had, and the decorators of constructors that libraries import from inside MindSpore."""
+"""Names that releases before 2.0 had, and the decorators of constructors that libraries import from
+inside MindSpore.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,16 @@ def _given(constructor: Callable[..., Any], self: Any, args: tuple[Any, ...], kw
 
 
 def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of an optimizer as it is: every optimizer keeps its arguments in `init_params`, `init_learning_rate` and `init_args`."""
+    """Return the constructor of an optimizer as it is: every optimizer keeps its arguments in
+    `init_params`, `init_learning_rate` and `init_args`.
+    """
     return fn
 
 
 def cell_attr_register(fn: Optional[Callable[..., None]] = None, attrs: Any = None) -> Callable[..., Any]:
-    """Keep what a layer's constructor was given: the text in `cell_init_args`, and as attributes those that `attrs` names."""
+    """Keep what a layer's constructor was given: the text in `cell_init_args`, and as attributes
+    those that `attrs` names.
+    """
     if fn is None:
         return functools.partial(cell_attr_register, attrs=attrs)
     named = [attrs] if isinstance(attrs, str) else list(attrs or ())

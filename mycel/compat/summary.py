@@ -1,4 +1,6 @@
-"""`mindspore.train.summary.summary_record`: the values of summary operations, for programs that look into a network by them."""
+"""`mindspore.train.summary.summary_record`: the values of summary operations, for programs that
+look into a network by them.
+"""
 
 from __future__ import annotations
 
@@ -15,5 +17,7 @@ _latest = Collected()
 
 
 def _get_summary_tensor_data() -> dict[str, Tensor]:
-    """The latest value of each summary operation that ran since the last call, under its name and kind, such as "conv[:Tensor]"."""
+    """Return the latest value of each summary operation that ran since the last call, under its
+    name and kind, such as "conv[:Tensor]".
+    """
     return {f"{name}[:{_KINDS[plugin]}]": Tensor(np.asarray(value)) for plugin, name, value in _latest.take()}

@@ -1,6 +1,8 @@
-"""`mindspore.dataset.vision.py_transforms`: image transforms of the Python kind, whose arrays are [C, H, W] after `ToTensor`.
+"""`mindspore.dataset.vision.py_transforms`: image transforms of the Python kind, whose arrays are
+[C, H, W] after `ToTensor`.
 
-`Normalize` and `Cutout` therefore take the channels first; everything else is today's transform of the same name.
+`Normalize` and `Cutout` therefore take the channels first; everything else is today's transform of
+the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The arguments of a call of a compiled function: what they contribute to its key, and what the staged function sees of them."""
+"""The arguments of a call of a compiled function: what they contribute to its key, and what the
+staged function sees of them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _PLAIN = frozenset((int, str, bytes, bool, complex, type(None), type(...)))
 
 
 def identities(key: Any) -> Iterator[Same]:
-    """The objects in a key that are compared by identity."""
+    """Yield the objects in a key that are compared by identity."""
     if type(key) is tuple:
         for part in key:
             yield from identities(part)
@@ -33,7 +35,7 @@ def identities(key: Any) -> Iterator[Same]:
 
 
 def describe(value: Any, tensors: list[Any]) -> Any:
-    """What a value contributes to a key; its tensors are collected."""
+    """Return what a value contributes to a key; its tensors are collected."""
     kind = type(value)
     if kind is Tensor:
         tensors.append(value)

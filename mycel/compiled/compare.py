@@ -1,10 +1,12 @@
 """Finding the first operation at which eager and compiled execution disagree.
 
-A function is staged into its graph, and its result computed three ways on the same inputs: eagerly, by the compiled graph, and by the graph's operations one by
-one (`engines.one_by_one`). If the last two differ, the compiler is to blame: from a result that differs one goes back, each time to an operand
-whose value, computed by the compiled graph up to it, differs as well; where no operand does is the operation. If the operations one by one differ from the
-eager result, the graph is not what the program does: the operations of the eager run are noted with their values, and the first node of the
-graph is named whose value none of them gave. Tensors that the function changes are put back.
+A function is staged into its graph, and its result computed three ways on the same inputs: eagerly,
+by the compiled graph, and by the graph's operations one by one (`engines.one_by_one`). If the last
+two differ, the compiler is to blame: from a result that differs one goes back, each time to an
+operand whose value, computed by the compiled graph up to it, differs as well; where no operand does
+is the operation. If the operations one by one differ from the eager result, the graph is not what
+the program does: the operations of the eager run are noted with their values, and the first node of
+the graph is named whose value none of them gave. Tensors that the function changes are put back.
 """
 
 from __future__ import annotations
@@ -36,8 +38,10 @@ __all__ = ["Comparison", "compare_modes"]
 class Comparison:
     """What `compare_modes` found.
 
-    `agrees` says whether the results agree; `difference` is the largest relative difference between them. Otherwise `cause` is "compiler" or "staging", `operation` the name of the
-    first operation that differs, and `where` its place in the source (`file`, `line`, `column`), if it has one. `str` shows all of it.
+    `agrees` says whether the results agree; `difference` is the largest relative difference between
+    them. Otherwise `cause` is "compiler" or "staging", `operation` the name of the first operation
+    that differs, and `where` its place in the source (`file`, `line`, `column`), if it has one.
+    `str` shows all of it.
     """
 
     def __init__(
@@ -73,10 +77,13 @@ class Comparison:
 def compare_modes(
     fn: Callable[..., Any], *args: Any, rtol: float = 1e-4, atol: float = 1e-5, **kwargs: Any
 ) -> Comparison:
-    """Run a function or Cell eagerly and compiled, and find the first operation at which they disagree.
+    """Run a function or Cell eagerly and compiled, and find the first operation at which they
+    disagree.
 
-    Values agree where ``|eager - compiled| <= atol + rtol * |eager|``, and integers and booleans where they are equal. The function is called once, in PYNATIVE_MODE;
-    what it writes to parameters is taken back. Raises Unsupported for a function that is not one graph: compare the parts between its breaks.
+    Values agree where ``|eager - compiled| <= atol + rtol * |eager|``, and integers and booleans
+    where they are equal. The function is called once, in PYNATIVE_MODE; what it writes to
+    parameters is taken back. Raises Unsupported for a function that is not one graph: compare the
+    parts between its breaks.
 
     >>> import mycel as ms
     >>> ms.compare_modes(lambda x: ms.ops.sin(x) * 2, ms.Tensor([1.0, 2.0])).agrees
@@ -154,7 +161,7 @@ class _Comparing:
             config._context["mode"] = before
 
     def difference(self, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[float, bool]:
-        """The largest relative difference of two arrays, and whether it is too large."""
+        """Return the largest relative difference of two arrays, and whether it is too large."""
         if a.dtype.kind not in "fc":
             return float(not np.array_equal(a, b)), not np.array_equal(a, b)
         with np.errstate(all="ignore"):
@@ -167,14 +174,16 @@ class _Comparing:
         return worst, bool(wrong.any())
 
     def _values(self, graph: Graph) -> dict[Node, Any]:
-        """The value of every node, one operation after another."""
+        """Return the value of every node, one operation after another."""
         values: dict[Node, Any] = dict(zip(graph.inputs, self.inputs))
         for node in graph.nodes:
             values[node] = self.engine.run(node, [values[i] for i in node.inputs])
         return values
 
     def _prefix_differs(self, node: Node, values: dict[Node, Any]) -> float:
-        """How much the value of a node that the compiled graph up to it gives differs from its own; 0 where they agree."""
+        """Return how much the value of a node that the compiled graph up to it gives differs from
+        its own; 0 where they agree.
+        """
         if node.prim is None or node.prim is CONSTANT:
             return 0.0
         prefix = Graph(self.graph.inputs, several(outputs_of(node)), "prefix")
@@ -187,7 +196,9 @@ class _Comparing:
         return worst
 
     def _blame(self, node: Node, values: dict[Node, Any], size: float) -> Comparison:
-        """The operation at which the compiled graph first differs from its operations one by one."""
+        """Return the operation at which the compiled graph first differs from its operations one by
+        one.
+        """
         while True:
             for i in node.inputs:
                 found = self._prefix_differs(i, values)
@@ -203,7 +214,7 @@ class _Comparing:
         return Comparison(size, "compiler", node.op, node.where, detail)
 
     def _unmatched(self, values: dict[Node, Any], log: _Log, size: float) -> Comparison:
-        """The first operation of the graph whose value no operation of the eager run gave."""
+        """Return the first operation of the graph whose value no operation of the eager run gave."""
         for node in toposort(self.graph.outputs):
             if node.prim is None or node.prim is CONSTANT or (node.where is not None and node.where.gradient):
                 continue
@@ -213,7 +224,11 @@ class _Comparing:
             for v, kind in zip(several(values[node]), several(node.type)):
                 array = _array(v, kind)
                 if not any(k.shape == array.shape and not self.difference(k, array)[1] for k in known):
-                    detail = "the eager run computes something else: the program goes by what is different while it is compiled"
+                    detail = (
+                        "the eager run computes something else: the program goes by what is different while it "
+                        "is "
+                        "compiled"
+                    )
                     return Comparison(size, "staging", node.op, node.where, detail)
         detail = "each operation has its value in both; the results are put together in different ways"
         return Comparison(size, "staging", "the result", None, detail)

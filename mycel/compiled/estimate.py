@@ -18,9 +18,11 @@ __all__ = ["Estimate", "estimate"]
 class Estimate:
     """The memory of a compiled function's run, in bytes.
 
-    `total` is the peak: arguments, the parameters and other tensors that the function reads, results, constants, and the arena for what lies in between. Of that, `present` is there
-    already (parameters, and arguments that have data), and `needed` is what a run takes beside it. `available` is what the system, a container or
-    `max_device_memory` leaves now, None where nothing tells. `footprint` says what is alive at the peak, by the user's lines.
+    `total` is the peak: arguments, the parameters and other tensors that the function reads,
+    results, constants, and the arena for what lies in between. Of that, `present` is there already
+    (parameters, and arguments that have data), and `needed` is what a run takes beside it.
+    `available` is what the system, a container or `max_device_memory` leaves now, None where
+    nothing tells. `footprint` says what is alive at the peak, by the user's lines.
     """
 
     name: str
@@ -49,7 +51,8 @@ class Estimate:
         """Raise MemoryError, with what is alive at the peak, if a run does not fit."""
         if not self.fits:
             raise MemoryError(
-                f"{self.text}\n  work in smaller batches, put parts into mycel.recompute, or use a narrower type such as bfloat16"
+                f"{self.text}\n  work in smaller batches, put parts into mycel.recompute, or use a narrower type such "
+                "as bfloat16"
             )
 
     @property
@@ -58,7 +61,10 @@ class Estimate:
         verdict = "nothing tells what is available"
         if self.available is not None:
             verdict = f"{readable(self.available)} are available: " + ("it fits" if self.fits else "it does not fit")
-        head = f"{self.name} takes {readable(self.needed)} beside the {readable(self.present)} of its parameters and arguments; {verdict}"
+        head = (
+            f"{self.name} takes {readable(self.needed)} beside the {readable(self.present)} of its parameters and "
+            f"arguments; {verdict}"
+        )
         return head + "\n" + self.footprint.text()
 
     def __str__(self) -> str:
@@ -66,11 +72,14 @@ class Estimate:
 
 
 def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
-    """What a run of a function or Cell with arguments like these will take, without running it, generating its code, or taking memory for its arguments.
+    """Return what a run of a function or Cell with arguments like these will take, without running
+    it, generating its code, or taking memory for its arguments.
 
-    Arguments are as in a call. A tensor of which only the type is known is ``Tensor(shape=..., dtype=..., init=...)``, which takes no memory as long as nobody asks for its
-    elements. The function is staged and its program laid out for these sizes. `Estimate.fits` compares with what is available; `Estimate.check` raises where it does not fit.
-    Raises CompileError for a function that is not one graph, or in which data decide sizes: what those take is known only as they run.
+    Arguments are as in a call. A tensor of which only the type is known is ``Tensor(shape=...,
+    dtype=..., init=...)``, which takes no memory as long as nobody asks for its elements. The
+    function is staged and its program laid out for these sizes. `Estimate.fits` compares with what
+    is available; `Estimate.check` raises where it does not fit. Raises CompileError for a function
+    that is not one graph, or in which data decide sizes: what those take is known only as they run.
 
     >>> import mycel as ms
     >>> from mycel.common.initializer import Zero
@@ -90,11 +99,13 @@ def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
     if version is None:
         assert plan is not None
         raise CompileError(
-            f"estimate: {plan.refusal}\n  what it takes is known only as it runs: see mycel.runtime.max_memory_allocated()"
+            f"estimate: {plan.refusal}\n  what it takes is known only as it runs: see "
+            "mycel.runtime.max_memory_allocated()"
         )
     if version.is_open:
         raise CompileError(
-            f"estimate: data decide sizes in {compiled.__qualname__}: what it takes is known only as it runs; see mycel.runtime.max_memory_allocated()"
+            f"estimate: data decide sizes in {compiled.__qualname__}: what it takes is known only as it runs; see "
+            "mycel.runtime.max_memory_allocated()"
         )
     graph = specialize(version.graph, version.sizes) if version.sizes else version.graph
     found = engine().footprint(graph, version.aliases)

@@ -1,4 +1,6 @@
-"""What was compiled, from what, under which conditions, and where a function goes back to Python and why."""
+"""What was compiled, from what, under which conditions, and where a function goes back to Python
+and why.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,13 @@ __all__ = ["Explanation", "explain"]
 class Explanation:
     """An account of a compiled function; `text` (and `str`) shows it.
 
-    `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` the tensors from outside that they read, `writes` those that they
-    change; `guards` what has to be as it was for a graph to be used again. For kinds of arguments that cannot be one graph, `refusals` says why,
-    `segments` are the graphs of the last call, in order, and `breaks` the places between them where Python went on: the line, the
-    reason, and what to write instead. Without breaks all is compiled. `memory` says what is needed at the peak and what is alive then, `steps` what each kernel does
-    and why it stores what it stores; `costs` shows both.
+    `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` the
+    tensors from outside that they read, `writes` those that they change; `guards` what has to be as
+    it was for a graph to be used again. For kinds of arguments that cannot be one graph, `refusals`
+    says why, `segments` are the graphs of the last call, in order, and `breaks` the places between
+    them where Python went on: the line, the reason, and what to write instead. Without breaks all
+    is compiled. `memory` says what is needed at the peak and what is alive then, `steps` what each
+    kernel does and why it stores what it stores; `costs` shows both.
     """
 
     def __init__(self, name: str, versions: Any, plans: Any) -> None:
@@ -45,14 +49,18 @@ class Explanation:
 
     @property
     def host_steps(self) -> list[tuple[str, str, Any]]:
-        """The operations that have no native code and run in NumPy, each with the reason and the user's position."""
+        """The operations that have no native code and run in NumPy, each with the reason and the
+        user's position.
+        """
         if self._host_steps is None:
             found = [s for g in (*self.graphs, *self.segments) for s in engine().host_steps(g)]
             self._host_steps = [(node.op, why, node.where) for node, why in found]
         return self._host_steps
 
     def _static(self) -> list[tuple[Any, Any]]:
-        """The graphs and segments whose sizes are known, with what they write over their inputs."""
+        """Return the graphs and segments whose sizes are known, with what they write over their
+        inputs.
+        """
         found = [(specialize(g, sizes) if sizes else g, aliases) for g, sizes, aliases in self._programs]
         found += [(g, {}) for g in self.segments]
         return [(g, aliases) for g, aliases in found if g.outputs and not symbols_in(*inner_sizes(g))]
@@ -66,7 +74,9 @@ class Explanation:
 
     @property
     def steps(self) -> list[Account]:
-        """The steps of each graph or segment of known sizes: what was fused, the bytes moved and operations done, why values lie in memory, and how."""
+        """The steps of each graph or segment of known sizes: what was fused, the bytes moved and
+        operations done, why values lie in memory, and how.
+        """
         if self._accounts is None:
             self._accounts = [engine().account(g, aliases) for g, aliases in self._static()]
         return self._accounts
@@ -115,8 +125,9 @@ def _names(tensors: list[Any]) -> str:
 def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
     """Compile a function or Cell for arguments like these and give an account of it.
 
-    A function that is one graph is not run. One that goes back to Python on the way is called once, with everything that it does, as what comes after
-    a break depends on the values before it. Without arguments, an account of what has been compiled so far.
+    A function that is one graph is not run. One that goes back to Python on the way is called once,
+    with everything that it does, as what comes after a break depends on the values before it.
+    Without arguments, an account of what has been compiled so far.
 
     >>> import mycel as ms
     >>> account = ms.explain(lambda x: x * x.sum().item(), ms.Tensor([2.0, 3.0]))
@@ -137,7 +148,9 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
 
 
 def compiled_of(fn: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The compiled function that stands for a function, method or Cell, and the arguments that it is bound to."""
+    """Return the compiled function that stands for a function, method or Cell, and the arguments
+    that it is bound to.
+    """
     from mycel.cells.cell import Cell
     from mycel.compiled.jit import Jit
 

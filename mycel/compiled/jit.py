@@ -1,9 +1,12 @@
 """Compiled functions: the cache of graphs behind `jit`.
 
-A call is described by a key: the structure of its arguments, the types of the tensors in them and the values of everything else. For each
-key there are versions (`mycel.compiled.version`), newest first; the first whose guards hold runs. Nothing of this keeps an object of the program's alive: keys, guards and versions hold them
-weakly, and what was compiled for an argument is forgotten with it. Where a function cannot be one graph, the reason is logged
-once, kept for `explain`, and the function runs in compiled segments for this key (`frontend.segments`); with ``fullgraph=True`` it is an error instead.
+A call is described by a key: the structure of its arguments, the types of the tensors in them and
+the values of everything else. For each key there are versions (`mycel.compiled.version`), newest
+first; the first whose guards hold runs. Nothing of this keeps an object of the program's alive:
+keys, guards and versions hold them weakly, and what was compiled for an argument is forgotten with
+it. Where a function cannot be one graph, the reason is logged once, kept for `explain`, and the
+function runs in compiled segments for this key (`frontend.segments`); with ``fullgraph=True`` it is
+an error instead.
 """
 
 from __future__ import annotations
@@ -75,7 +78,8 @@ class Jit:
         self._warned = False
         self._watched: dict[int, Any] = {}
         self._gone: dict[Any, int] = {}
-        self._passing: set[Any] = set()  # keys of versions whose captured tensors nothing else keeps
+        # keys of versions whose captured tensors nothing else keeps
+        self._passing: set[Any] = set()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -115,7 +119,9 @@ class Jit:
         return version.record(context, tensors)
 
     def _by_value(self, key: Any, reason: str) -> LivePlan:
-        """The plan for calls inside an eager gradient that needs derivatives of the program's own, which are no graph."""
+        """Return the plan for calls inside an eager gradient that needs derivatives of the
+        program's own, which are no graph.
+        """
         key = (key, "recorded")
         if key not in self.lives:
             self._run_live(key, Fallback(self.__qualname__, reason, ""))
@@ -152,15 +158,20 @@ class Jit:
         return version.record(stage, tensors)
 
     def _overlap(self, key: Any) -> LivePlan:
-        """The plan for calls whose arguments are tensors that the function also uses from outside and changes."""
+        """Return the plan for calls whose arguments are tensors that the function also uses from
+        outside and changes.
+        """
         key = (key, "overlap")
         if key not in self.lives:
-            reason = "an argument is also a tensor that the function uses from outside, and one of them is written; pass a copy"
+            reason = (
+                "an argument is also a tensor that the function uses from outside, and one of them is written; "
+                "pass a copy"
+            )
             self._run_live(key, Fallback(self.__qualname__, reason, ""))
         return self.lives[key]
 
     def _version(self, key: Any, args: Any, kwargs: Any, quiet: bool = False) -> Optional[Version]:
-        """A version for these arguments; None where they run in segments."""
+        """Return a version for these arguments; None where they run in segments."""
         with self._lock:
             if key in self.lives:
                 return None
@@ -176,7 +187,8 @@ class Jit:
                 self._passing.add(key)
             if len(versions) + gone >= _MANY:
                 reason = (
-                    f"what it reads from outside has changed more than {_MANY} times, and each change needs a new compilation; "
+                    f"what it reads from outside has changed more than {_MANY} times, and each change needs a new "
+                    "compilation; "
                     "pass what changes as a tensor argument"
                 )
                 self._run_live(key, Fallback(self.__qualname__, reason, ""), quiet)
@@ -202,8 +214,12 @@ class Jit:
             count = sum(v.symbolic is None for found in alike for v in found)
             if count > _MANY and not self._warned:
                 self._warned = True
-                logger.warning("%s has been compiled %d times; arguments that are Python numbers are constants, pass what changes as tensors",
-                               self.__qualname__, count)  # fmt: skip
+                logger.warning(
+                    "%s has been compiled %d times; arguments that are Python numbers are constants, pass what changes "
+                    "as tensors",
+                    self.__qualname__,
+                    count,
+                )
             return version
 
     def _settled(self, key: Any, version: Version) -> Version:
@@ -286,7 +302,7 @@ class Jit:
         return version
 
     def look(self, args: Any, kwargs: Any) -> tuple[Optional[Version], Optional[LivePlan]]:
-        """The version for these arguments, or how they are run in segments."""
+        """Return the version for these arguments, or how they are run in segments."""
         key = self._key(args, kwargs, [])
         version = self._version(key, args, kwargs)
         if version is None:
@@ -371,11 +387,14 @@ def jit(
 ) -> Any:
     """Compile a function, method or Cell into one graph when it is called.
 
-    Works as a decorator with and without arguments. Tensors in the arguments (also inside containers) are inputs of the graph, everything else is a
-    constant, for each value of which the function is compiled anew. With `fullgraph` a construct that cannot be compiled raises
-    CompileError; otherwise the reason is logged and the function runs in compiled segments with Python in between, as `explain` shows. `capture_mode` may be "ast", "bytecode" or "trace", which mean
-    the same here; with `dynamic` 1 all sizes of tensors are symbols from the first call on, else those that differ between calls are from the second;
-    `jit_level` "O0", "O1" or "O2" and `backend` "", "ms_backend" or "GE" are accepted likewise. Raises ValueError for other values.
+    Works as a decorator with and without arguments. Tensors in the arguments (also inside
+    containers) are inputs of the graph, everything else is a constant, for each value of which the
+    function is compiled anew. With `fullgraph` a construct that cannot be compiled raises
+    CompileError; otherwise the reason is logged and the function runs in compiled segments with
+    Python in between, as `explain` shows. `capture_mode` may be "ast", "bytecode" or "trace", which
+    mean the same here; with `dynamic` 1 all sizes of tensors are symbols from the first call on,
+    else those that differ between calls are from the second; `jit_level` "O0", "O1" or "O2" and
+    `backend` "", "ms_backend" or "GE" are accepted likewise. Raises ValueError for other values.
 
     >>> import mycel as ms
     >>> @ms.jit

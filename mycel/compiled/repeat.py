@@ -1,10 +1,13 @@
 """Running a compiled function on many batches in one call.
 
-`Repeater(function)` takes batches, each the arguments of a call, and gives what the calls would give one after the other. Where neighbours
-are tensors of the same types, and the function is one graph for them that only computes, they are rounds of one loop of the engine's (`Engine.repetition`):
-guards are compared once, written parameters stay where they are, and no Python runs in between. Whatever else a call does (other types, a gradient being recorded,
-effects on Python's objects, prints, sizes that data decide, segments) is done by ordinary calls, one by one; the reason is logged once.
-A round runs the program that a call runs, so there is no difference in any bit.
+`Repeater(function)` takes batches, each the arguments of a call, and gives what the calls would
+give one after the other. Where neighbours are tensors of the same types, and the function is one
+graph for them that only computes, they are rounds of one loop of the engine's
+(`Engine.repetition`): guards are compared once, written parameters stay where they are, and no
+Python runs in between. Whatever else a call does (other types, a gradient being recorded, effects
+on Python's objects, prints, sizes that data decide, segments) is done by ordinary calls, one by
+one; the reason is logged once. A round runs the program that a call runs, so there is no difference
+in any bit.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ __all__ = ["Repeater", "Results", "held"]
 
 
 class Results:
-    """What each of some calls gave, made into Python objects when asked for: `results[k]`, `len`, iteration."""
+    """What each of some calls gave, made into Python objects when asked for: `results[k]`, `len`,
+    iteration.
+    """
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, Callable[[int], Any]]] = []
@@ -71,7 +76,7 @@ class _Loop:
 
     @classmethod
     def of(cls, version: Version, entry: Entry) -> Optional[_Loop]:
-        """The loop of a version's entry; None where that runs no program alone."""
+        """Return the loop of a version's entry; None where that runs no program alone."""
         moving = len(version.graph.inputs) - len(version.tensors)
         carried = {place: moving + i for i, place in version.writes if place not in version.aliases}
         found = engine().repetition(entry, carried)
@@ -82,7 +87,9 @@ class _Loop:
         self.outside = frozenset(id(root_of(t)) for t in version.tensors)
 
     def _restore(self, version: Version) -> Callable[[int, Any], None]:
-        """Puts a state that is carried from round to round back into its tensor, where a round fails."""
+        """Return puts a state that is carried from round to round back into its tensor, where a
+        round fails.
+        """
 
         def put(i: int, buffer: Any) -> None:
             t = version.tensors[i - self.moving]
@@ -148,7 +155,9 @@ class Repeater:
         self._loops: WeakKeyDictionary[Version, _Loop] = WeakKeyDictionary()
 
     def __call__(self, batches: Sequence[Sequence[Any]], keep: bool = False) -> Results:
-        """Call the function on each batch; with `keep` the results of all calls are kept, else of all but the last only where they are small."""
+        """Call the function on each batch; with `keep` the results of all calls are kept, else of
+        all but the last only where they are small.
+        """
         results = Results()
         start = 0
         while start < len(batches):
@@ -168,7 +177,10 @@ class Repeater:
         return results
 
     def _loop(self, group: Sequence[Sequence[Tensor]], keep: bool) -> Optional[tuple[int, Callable[[int], Any]]]:
-        """Run a group of batches of equal types natively; None where they have to be called one by one."""
+        """Run a group of batches of equal types natively.
+
+        None where they have to be called one by one.
+        """
         if (eager.active and eager.local.context is not None) or config.jit_is_off:
             return None
         version = self._version(group[0])
@@ -211,7 +223,7 @@ class Repeater:
 
 
 def refusal(version: Version, keep: bool) -> str:
-    """Why a version cannot be a round of a native loop; empty if it can."""
+    """Return why a version cannot be a round of a native loop; empty if it can."""
     if not version.result_types:
         return "it computes nothing with tensors"
     if version.is_open:
@@ -230,7 +242,9 @@ def refusal(version: Version, keep: bool) -> str:
 
 
 def held(outputs: Any) -> Any:
-    """Outputs whose values stay what they are now, whatever is written to the tensors that they are."""
+    """Return outputs whose values stay what they are now, whatever is written to the tensors that
+    they are.
+    """
 
     def hold(value: Any) -> Any:
         if not isinstance(value, Tensor) or value._buf is None:
@@ -246,7 +260,7 @@ def _constant(value: Any) -> Callable[[int], Any]:
 
 
 def _plain(batch: Sequence[Any]) -> bool:
-    """Whether a batch consists of tensors with values that are no views."""
+    """Return whether a batch consists of tensors with values that are no views."""
     for t in batch:
         if type(t) is not Tensor or t._buf is None or t._view is not None or "_gradient_hooks" in t.__dict__:
             return False

@@ -1,6 +1,8 @@
-"""One compiled graph of a function, for one key: what it holds for, what it runs on, and what it does to Python's objects after each run.
+"""One compiled graph of a function, for one key: what it holds for, what it runs on, and what it
+does to Python's objects after each run.
 
-A version takes the call's tensors and the captured ones, puts written values back, and builds the result in the form that the function returned.
+A version takes the call's tensors and the captured ones, puts written values back, and builds the
+result in the form that the function returned.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ __all__ = ["Version"]
 
 
 class _Change:
-    """A change to an object from outside, which is made again after each call as long as there is the object."""
+    """A change to an object from outside, which is made again after each call as long as there is
+    the object.
+    """
 
     def __init__(self, effect: Effect, get: Callable[[], Any]) -> None:
         self.effect, self.get, self.text = copy.copy(effect), get, str(effect)
@@ -56,7 +60,9 @@ class _Change:
 
 
 class Version:
-    """One compiled graph with its guards, captured tensors, written tensors and the form of its result."""
+    """One compiled graph with its guards, captured tensors, written tensors and the form of its
+    result.
+    """
 
     def __init__(self, stage: Stage, arguments: Arguments, result: Any, name: str) -> None:
         self.guards = stage.guards
@@ -113,16 +119,21 @@ class Version:
         return [get() for get in self.ways]
 
     def settle(self, keep: bool) -> None:
-        """Keep those captured tensors alive that nobody else has, such as values of a recording, and with `keep` all of them.
+        """Keep those captured tensors alive that nobody else has, such as values of a recording,
+        and with `keep` all of them.
 
-        The others stay until the first run is over, as what staging left behind may have them for a while.
+        The others stay until the first run is over, as what staging left behind may have them for a
+        while.
         """
         for i, t in enumerate(self.kept or ()):
             if keep or sys.getrefcount(t) <= _OURS:
                 self.ways[i] = partial(_same, t)
 
     def _sources(self, stage: Stage, captures: list[Capture]) -> list[tuple[int, Callable[[], Any], str]]:
-        """The captured tensors that are read anew from an attribute on each call; attributes of others are guarded."""
+        """Return the captured tensors that are read anew from an attribute on each call.
+
+        Attributes of others are guarded.
+        """
         captured = {id(c.tensor): i for i, c in enumerate(captures)}
         found = []
         for number, (target, name, t) in stage.sources.items():
@@ -148,7 +159,7 @@ class Version:
         return [by_node[n] for n in needed]
 
     def holds(self) -> bool:
-        """Whether this version still says what the function does."""
+        """Return whether this version still says what the function does."""
         ways = self.ways
         for i, get, name in self.sources:
             owner = get()
@@ -169,12 +180,14 @@ class Version:
         return self.guards.hold()
 
     def is_over(self) -> bool:
-        """Whether something that this was compiled for is gone."""
+        """Return whether something that this was compiled for is gone."""
         dynamic = {i for i, _, _ in self.sources}
         return any(get() is None for i, get in enumerate(self.ways) if i not in dynamic) or self.guards.is_over()
 
     def overlaps(self, tensors: list[Any]) -> bool:
-        """Whether an argument shares its elements with another or a captured tensor, so that writes to one would have to be seen in the other."""
+        """Return whether an argument shares its elements with another or a captured tensor, so that
+        writes to one would have to be seen in the other.
+        """
         known: dict[int, Any] = {id(root_of(t)): None for t in self.tensors}
         return any(known.setdefault(id(root_of(t)), t) is not t for t in tensors)
 
@@ -233,7 +246,7 @@ class Version:
         return self.build(out, tensors)
 
     def compile(self) -> Callable[..., Any]:
-        """The native program of the graph."""
+        """Return the native program of the graph."""
         from mycel.engines.select import compile_graph
 
         _with_program.add(self)
@@ -270,7 +283,7 @@ config.listeners.append(_on_settings)
 
 
 def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
-    """The outputs, each a node of its own and none of them an input."""
+    """Return the outputs, each a node of its own and none of them an input."""
     seen = set(inputs)
     result = []
     for node in outputs:
@@ -282,7 +295,9 @@ def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
 
 
 def _with_counts(stage: Stage, graph: Graph) -> Graph:
-    """The graph with further results: positions that it does not use, except that the number of them is a size in it."""
+    """Return the graph with further results: positions that it does not use, except that the number
+    of them is a size in it.
+    """
     counted = {
         name: node
         for node in stage.literals.values()

@@ -1,7 +1,9 @@
 """Vectorised functions: `vmap` turns a function of one example into a function of a batch of them.
 
-A call stages the function once, for one example, and vectorises its graph (`frontend.mapped`, `transforms.vmap`). Inside a function that is being staged, the
-result is part of its graph; outside, the call is compiled as a whole, so that it runs, and is differentiated, as one graph in every mode.
+A call stages the function once, for one example, and vectorises its graph (`frontend.mapped`,
+`transforms.vmap`). Inside a function that is being staged, the result is part of its graph;
+outside, the call is compiled as a whole, so that it runs, and is differentiated, as one graph in
+every mode.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 
 class _Leaf:
-    """A tensor among the arguments that is mapped: the words for it, the axis, and what stands for one example of it."""
+    """A tensor among the arguments that is mapped: the words for it, the axis, and what stands for
+    one example of it.
+    """
 
     __slots__ = ("name", "tensor", "axis", "example")
 
@@ -119,12 +123,15 @@ class _Vmap:
         if not isinstance(axes, (tuple, list)):
             return [axes] * len(args)
         if len(axes) != len(args):
-            raise VmapError(f"vmap: in_axes {axes!r} has {_count(axes, 'entry', 'entries')} for {_count(args, 'positional argument')}; "
-                            "give one for each, or a single int for all")  # fmt: skip
+            raise VmapError(
+                f"vmap: in_axes {axes!r} has {_count(axes, 'entry', 'entries')} for "
+                f"{_count(args, 'positional argument')}; "
+                "give one for each, or a single int for all"
+            )
         return axes
 
     def _argument(self, position: int, value: Any, axes: Any, mapped: list[_Leaf]) -> tuple[list[Any], Any]:
-        """An argument as leaves, with a `_Leaf` for what is mapped, and its structure."""
+        """Return an argument as leaves, with a `_Leaf` for what is mapped, and its structure."""
         name = f"argument {position}{_named(self.cells[0] if self.cells else self.fn, position)}"
         leaves, structure = flatten(value)
         found: list[Any] = []
@@ -133,13 +140,16 @@ class _Vmap:
                 found.append(leaf)
                 continue
             if not isinstance(leaf, Tensor):
-                raise VmapError(f"vmap: {name} holds a {type(leaf).__name__}{_shown(leaf)}, which has no axis {axis}; "
-                                "pass a Tensor, or give it None in in_axes")  # fmt: skip
+                raise VmapError(
+                    f"vmap: {name} holds a {type(leaf).__name__}{_shown(leaf)}, which has no axis {axis}; "
+                    "pass a Tensor, or give it None in in_axes"
+                )
             rank = leaf._type.rank
             if not -rank <= axis < rank:
                 bounds = f"use a value in [{-rank}, {rank})" if rank else "a scalar has no axes: give it None"
                 raise VmapError(
-                    f"vmap: in_axes names axis {axis} of {name}, a tensor of shape {leaf.shape}, which is out of range; {bounds}"
+                    f"vmap: in_axes names axis {axis} of {name}, a tensor of shape {leaf.shape}, which is out of "
+                    f"range; {bounds}"
                 )
             mapped.append(_Leaf(name, leaf, axis % rank))
             found.append(mapped[-1])
@@ -151,7 +161,8 @@ class _Vmap:
             sizes.append(len(self.cells))
         if not sizes:
             raise VmapError(
-                "vmap: no argument is mapped, so that the number of examples is not known; pass a tensor with an axis in in_axes"
+                "vmap: no argument is mapped, so that the number of examples is not known; pass a tensor with an axis "
+                "in in_axes"
             )
         for i, size in enumerate(sizes):
             if size != sizes[0]:
@@ -188,13 +199,17 @@ class _Vmap:
         if axis is None:
             if place is not None:
                 raise VmapError(
-                    f"vmap: out_axes is None for output {number}, which differs between examples; give it an axis, such as 0"
+                    f"vmap: out_axes is None for output {number}, which differs between examples; give it an axis, "
+                    "such as 0"
                 )
             return _staged(stage, node)
         rank = node.type.rank + (place is None)
         if not -rank <= axis < rank:
-            raise VmapError(f"vmap: out_axes names axis {axis} of output {number}, which has {_count(range(rank), 'dimension')} with the mapped one; "
-                            f"use a value in [{-rank}, {rank})")  # fmt: skip
+            raise VmapError(
+                f"vmap: out_axes names axis {axis} of output {number}, which has {_count(range(rank), 'dimension')} "
+                "with the mapped one; "
+                f"use a value in [{-rank}, {rank})"
+            )
         return _staged(stage, _moved(value, level.size, axis % rank))
 
 
@@ -204,7 +219,7 @@ def _staged(stage: Stage, node: Node) -> Tensor:
 
 
 def _moved(value: Mapped, size: DimLike, axis: int) -> Node:
-    """A value with its batch along an axis, repeated if it has none."""
+    """Return a value with its batch along an axis, repeated if it has none."""
     node, place = value
     if place is None:
         node, place = S.broadcast_to(node, (size, *node.shape)), 0
@@ -212,11 +227,16 @@ def _moved(value: Mapped, size: DimLike, axis: int) -> Node:
 
 
 def _of_all(stage: Stage, tensor: Tensor, value: Mapped) -> Tensor:
-    """A tensor of an output's structure, such as the positions of a sparse tensor's values: one for all examples."""
+    """Return a tensor of an output's structure, such as the positions of a sparse tensor's values:
+    one for all examples.
+    """
     node, place = value
     if place is not None:
-        raise VmapError("vmap: the function returns a sparse tensor whose positions differ between examples; return its parts instead, or "
-                        "its to_dense()")  # fmt: skip
+        raise VmapError(
+            "vmap: the function returns a sparse tensor whose positions differ between examples; return its parts "
+            "instead, or "
+            "its to_dense()"
+        )
     return tensor if tensor._buf is not None else _staged(stage, node)
 
 
@@ -225,17 +245,19 @@ def _example(value: Any) -> Any:
 
 
 def _output(stage: Stage, value: Any, axis: Axis) -> Optional[Tensor]:
-    """An output as a tensor; None for None."""
+    """Return an output as a tensor; None for None."""
     if value is None or isinstance(value, Tensor):
         return value
     if isinstance(value, _NUMBERS):
         return stage.created(as_tensor(value))
-    raise VmapError(f"vmap: the function returns a {type(value).__name__}{_shown(value)}; its outputs must be tensors or numbers, "
-                    "in tuples, lists or dictionaries")  # fmt: skip
+    raise VmapError(
+        f"vmap: the function returns a {type(value).__name__}{_shown(value)}; its outputs must be tensors or numbers, "
+        "in tuples, lists or dictionaries"
+    )
 
 
 def _rebuilt(stage: Stage, structure: Any, leaves: Sequence[Any]) -> Any:
-    """A value of a structure, whose containers belong to the program."""
+    """Return a value of a structure, whose containers belong to the program."""
     made = unflatten(structure, leaves)
     stack = [made]
     while stack:
@@ -255,7 +277,7 @@ def _rebuilt(stage: Stage, structure: Any, leaves: Sequence[Any]) -> Any:
 
 
 def _check_axes(name: str, axes: Any) -> list[Axis]:
-    """All axes in nested containers; VmapError for what is neither an int nor None."""
+    """Return all axes in nested containers; VmapError for what is neither an int nor None."""
     if axes is None or isinstance(axes, (int, np.integer)) and not isinstance(axes, bool):
         return [None if axes is None else int(axes)]
     if isinstance(axes, (tuple, list)):
@@ -266,7 +288,10 @@ def _check_axes(name: str, axes: Any) -> list[Axis]:
 
 
 def _spread(word: str, axes: Any, value: Any, name: str) -> list[Axis]:
-    """The axis of each leaf of a value; an axis for a container is that of all that it holds."""
+    """Return the axis of each leaf of a value.
+
+    An axis for a container is that of all that it holds.
+    """
     if axes is None or isinstance(axes, (int, np.integer)):
         return [None if axes is None else int(axes)] * len(flatten(value)[0])
     if isinstance(axes, dict):
@@ -289,7 +314,7 @@ def _shown(value: Any) -> str:
 
 
 def _named(fn: Any, position: int) -> str:
-    """The name of a parameter, in brackets, where it is known."""
+    """Return the name of a parameter, in brackets, where it is known."""
     names: Sequence[str] = ()
     if isinstance(fn, Closure):
         names = fn._code.positional
@@ -306,7 +331,7 @@ def _named(fn: Any, position: int) -> str:
 
 
 def _cells(fn: Any) -> list[Any]:
-    """The members of a list of Cells; nothing for a function."""
+    """Return the members of a list of Cells; nothing for a function."""
     if isinstance(fn, (list, tuple)):
         found = list(fn)
         if not found or not all(isinstance(c, Cell) for c in found):
@@ -321,12 +346,13 @@ def _cells(fn: Any) -> list[Any]:
 
 
 def _check_alike(stage: Stage, first: Any, cell: Any) -> None:
-    """VmapError where two Cells differ in more than the values of their parameters."""
+    """Raise VmapError where two Cells differ in more than the values of their parameters."""
     for (path, a), (other, b) in zip(first.cells_and_names(), cell.cells_and_names()):
         stage.guards.native_cell(b)
         if path != other or type(a) is not type(b) or a.training is not b.training:
             raise VmapError(
-                f"vmap: the cells must have one structure, but {path or 'one'} is a {_word(a)} and {other or 'another'} a {_word(b)}"
+                f"vmap: the cells must have one structure, but {path or 'one'} is a {_word(a)} and "
+                f"{other or 'another'} a {_word(b)}"
             )
     kinds = [[(n, p._type) for n, p in c.parameters_and_names()] for c in (first, cell)]
     if kinds[0] != kinds[1]:
@@ -343,19 +369,24 @@ def _word(cell: Any) -> str:
 
 
 def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """The function that applies `fn` to every example of a batch at once.
+    """Return the function that applies `fn` to every example of a batch at once.
 
-    `in_axes` says along which axis the examples of the positional arguments lie: one int for all, or a tuple or list with an entry for each argument: an
-    int (negative counts from the end), None for what is the same for all examples, or nested tuples, lists and dicts where arguments are. Mapped axes
-    have one size. Keyword arguments and tensors from outside are the same for all examples. `out_axes` says in the same way where the
-    examples lie in the outputs; None is for an output that is the same for all. Numbers that `fn` returns become tensors.
+    `in_axes` says along which axis the examples of the positional arguments lie: one int for all,
+    or a tuple or list with an entry for each argument: an int (negative counts from the end), None
+    for what is the same for all examples, or nested tuples, lists and dicts where arguments are.
+    Mapped axes have one size. Keyword arguments and tensors from outside are the same for all
+    examples. `out_axes` says in the same way where the examples lie in the outputs; None is for an
+    output that is the same for all. Numbers that `fn` returns become tensors.
 
-    `fn` is written for one example, with all of Python: conditions and loops decide for each example. Each example draws random numbers of its own. A tensor from
-    outside can be written only with a value that is the same for all examples. With a list of Cells of one structure (such as an nn.CellList), example i
-    goes through cell i. It nests, and mixes with `grad` and `jit` in any order.
+    `fn` is written for one example, with all of Python: conditions and loops decide for each
+    example. Each example draws random numbers of its own. A tensor from outside can be written only
+    with a value that is the same for all examples. With a list of Cells of one structure (such as
+    an nn.CellList), example i goes through cell i. It nests, and mixes with `grad` and `jit` in any
+    order.
 
-    Raises VmapError (a RuntimeError) where axes and arguments do not fit, sizes differ, `fn` returns something that is no tensor or
-    asks for the value of a tensor that differs between examples. Follows `mindspore.vmap`, which draws the same random numbers for all examples.
+    Raises VmapError (a RuntimeError) where axes and arguments do not fit, sizes differ, `fn`
+    returns something that is no tensor or asks for the value of a tensor that differs between
+    examples. Follows `mindspore.vmap`, which draws the same random numbers for all examples.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -368,7 +399,8 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """
     if type(fn) is not types.FunctionType:
         return _Vmap(fn, in_axes, out_axes)
-    # The same function vectorised again, as in a training loop, is not compiled again. Wrappers copy attributes, so the function itself is compared.
+    # The same function vectorised again, as in a training loop, is not compiled again. Wrappers
+    # copy attributes, so the function itself is compared.
     known = fn.__dict__.setdefault("_vectorised", {})
     key = (id(fn), repr((in_axes, out_axes)))
     if key not in known or known[key].fn is not fn:

@@ -19,7 +19,10 @@ _EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
-    """An array as MindSpore shows it: floats in scientific notation, aligned; no empty lines; dots for what is left out."""
+    """Return an array as MindSpore shows it: floats in scientific notation, aligned.
+
+    No empty lines; dots for what is left out.
+    """
     digits = 4 if array.dtype.itemsize == 2 else 8
     show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
     form: Any = {"float_kind": show} if array.dtype.kind == "f" else None
@@ -28,12 +31,14 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 
 
 def shape_of(shape: Any) -> tuple[Any, ...]:
-    """A shape as a tuple."""
+    """Return a shape as a tuple."""
     return (shape,) if shape is None or isinstance(shape, (int, Dim, Symbol)) else tuple(shape)
 
 
 def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
-    """Data in any accepted form as a new C-contiguous array, in native byte order, of an element type that tensors can hold; `plain` takes tensors out of sequences."""
+    """Return data in any accepted form as a new C-contiguous array, in native byte order, of an
+    element type that tensors can hold; `plain` takes tensors out of sequences.
+    """
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
     elif isinstance(data, (bool, int, float, complex)):
@@ -45,7 +50,8 @@ def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) ->
             array = np.array(plain(data))
         except ValueError:
             raise ValueError(
-                f"Tensor: the nested sequence is ragged, its parts differ in length or depth: {_shortened(data)}; pad them to one length"
+                f"Tensor: the nested sequence is ragged, its parts differ in length or depth: {_shortened(data)}; pad "
+                "them to one length"
             ) from None
         if wanted is None and array.dtype == np.float64:
             wanted = D.float32
@@ -53,7 +59,8 @@ def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) ->
         array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
     else:
         raise TypeError(
-            f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__} ({_shortened(data)})"
+            f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__} "
+            f"({_shortened(data)})"
         )
     kind = array.dtype
     if kind.kind == "O" and all(isinstance(v, (int, np.integer)) for v in array.flat):

@@ -1,15 +1,19 @@
 """What may be asked of the context in force in a thread, written down by role.
 
-A context decides what it means to apply an operation while it is in force (`mycel.core.eager.use_context`). Every context is a `Context`; what it does beside
-running operations it says by deriving from further roles:
+A context decides what it means to apply an operation while it is in force
+(`mycel.core.eager.use_context`). Every context is a `Context`; what it does beside running
+operations it says by deriving from further roles:
 
 * `Differentiating`: it takes derivatives of what it ran (recordings, and functions being staged);
 * `Recording`: its operations have run already when it hears of them (recordings);
-* `Staging`: its operations have no value yet, so that it is asked for values, nodes and numbers (functions being staged, and tracings of library functions);
-* `Following`: it interprets code, follows library functions, defers effects and guards what was read (functions being staged).
+* `Staging`: its operations have no value yet, so that it is asked for values, nodes and numbers
+  (functions being staged, and tracings of library functions);
+* `Following`: it interprets code, follows library functions, defers effects and guards what was
+  read (functions being staged).
 
-A context is asked for a role by `differentiating`, `recording`, `staging` and `following`. Where operations may as well run at once the answer is None; where nothing else can be
-done the context raises an error that says what it does instead (`Context.refusal`).
+A context is asked for a role by `differentiating`, `recording`, `staging` and `following`. Where
+operations may as well run at once the answer is None; where nothing else can be done the context
+raises an error that says what it does instead (`Context.refusal`).
 """
 
 from __future__ import annotations
@@ -74,13 +78,16 @@ class Context(ABC):
         return None
 
     def refusal(self, what: str) -> Exception:
-        """The error for what this context does not do."""
+        """Return the error for what this context does not do."""
         does = [c.__dict__["does"] for c in reversed(type(self).__mro__) if "does" in c.__dict__]
         return Unsupported(f"{what}: the context in force, a {type(self).__name__}, {' and '.join(does)}, and no more")
 
 
 class Differentiating(Context):
-    """A context that takes derivatives of what it ran; `depth` counts those that are being taken."""
+    """A context that takes derivatives of what it ran.
+
+    `depth` counts those that are being taken.
+    """
 
     does = "takes derivatives"
     depth: int
@@ -91,39 +98,60 @@ class Differentiating(Context):
 
     @abstractmethod
     def node_of(self, t: Tensor) -> Optional[Node]:
-        """The node that computes a tensor; None where it depends on nothing that is differentiated by."""
+        """Return the node that computes a tensor.
+
+        None where it depends on nothing that is differentiated by.
+        """
 
     @abstractmethod
     def mark(self, t: Tensor) -> Tensor:
-        """A new tensor with the value of `t` whose gradient can be asked for."""
+        """Return a new tensor with the value of `t` whose gradient can be asked for."""
 
     @abstractmethod
     def marked_weights(self, weights: Tensors) -> AbstractContextManager[list[Node]]:
-        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
+        """Mark parameters in place for a block; their nodes.
+
+        What the block writes to them stays.
+        """
 
     @abstractmethod
     def pullback(self, outputs: Tensors, cotangents: Tensors, wrt: Sequence[Node]) -> Optionals:
-        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
+        """Return the gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`.
+
+        None where there is no dependence.
+        """
 
     @abstractmethod
     def pushforward(self, outputs: Tensors, wrt: Sequence[Node], tangents: Tensors) -> tuple[Tensors, Optionals]:
-        """`outputs`, and how they move when the nodes `wrt` move by `tangents`; None where one does not depend on them."""
+        """Return `outputs`, and how they move when the nodes `wrt` move by `tangents`.
+
+        None where one does not depend on them.
+        """
 
     @abstractmethod
     def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
-        """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
+        """Return the Jacobians of an output by the nodes `wrt`, of shape (output's, node's).
+
+        None where there is no dependence.
+        """
 
     @abstractmethod
     def columns(self, outputs: Tensors, by: Node) -> Optionals:
-        """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
+        """Return the Jacobians of outputs by one node, of shape (output's, node's).
+
+        None where there is no dependence.
+        """
 
     @abstractmethod
     def attach(self, values: Tensors, operands: Tensors, rule: Rule) -> Tensors:
-        """`values` with a derivative by `operands` that the program gives."""
+        """Return `values` with a derivative by `operands` that the program gives."""
 
     @abstractmethod
     def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
-        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
+        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it.
+
+        Whether it was.
+        """
 
     @abstractmethod
     def recompute(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,11 +173,16 @@ class Recording(Differentiating):
 
     @abstractmethod
     def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
-        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked input."""
+        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked
+        input.
+        """
 
 
 class Staging(Context):
-    """A context whose operations have no value yet; `numbers` are the tensors, by identity, that stand for Python numbers."""
+    """A context whose operations have no value yet.
+
+    `numbers` are the tensors, by identity, that stand for Python numbers.
+    """
 
     does = "makes nodes of operations"
     is_staging = True
@@ -171,22 +204,24 @@ class Staging(Context):
 
     @abstractmethod
     def node_of(self, t: Tensor) -> Node:
-        """The node of a tensor's present value."""
+        """Return the node of a tensor's present value."""
 
     @abstractmethod
     def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """The array of a tensor; NeedsValue, of `what` needs it, where there is none."""
+        """Return the array of a tensor; NeedsValue, of `what` needs it, where there is none."""
 
     @abstractmethod
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
-        """A number or array as a constant."""
+        """Return a number or array as a constant."""
 
     @abstractmethod
     def created(self, value: V) -> V:
         """Note that the program made an object here; the object."""
 
     def is_number(self, value: Any) -> bool:
-        """Whether a value is a Python number, or a tensor that stands for one because a tensor decided which."""
+        """Return whether a value is a Python number, or a tensor that stands for one because a
+        tensor decided which.
+        """
         return type(value) in (bool, int, float, complex) or id(value) in self.numbers
 
     def track(self, t: Tensor) -> None:
@@ -199,11 +234,13 @@ class Staging(Context):
         """Prepare for random numbers being drawn from a generator's state."""
 
     def has_positions(self) -> bool:
-        """Whether `positions` can be had here."""
+        """Return whether `positions` can be had here."""
         return False
 
     def positions(self, mask: Tensor, least: int) -> Tensor:
-        """The positions at which a mask without a value holds, as many as a new symbol says, of at least `least`."""
+        """Return the positions at which a mask without a value holds, as many as a new symbol says,
+        of at least `least`.
+        """
         raise self.refusal("the positions at which a mask holds")
 
 
@@ -219,7 +256,9 @@ class Following(Staging):
 
     @abstractmethod
     def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call a function of the library's by interpreting it as if the user had written it, so that tensors may decide in it."""
+        """Call a function of the library's by interpreting it as if the user had written it, so
+        that tensors may decide in it.
+        """
 
     @abstractmethod
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -227,7 +266,9 @@ class Following(Staging):
 
     @abstractmethod
     def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Call a function after each run of the compiled code, with the values that the arguments have now."""
+        """Call a function after each run of the compiled code, with the values that the arguments
+        have now.
+        """
 
     @abstractmethod
     def guard_attribute(self, target: Any, name: str, value: Any) -> None:
@@ -235,4 +276,4 @@ class Following(Staging):
 
     @abstractmethod
     def is_fresh(self, value: Any) -> bool:
-        """Whether an object was created while staging."""
+        """Return whether an object was created while staging."""

@@ -1,8 +1,10 @@
 """Applying primitives to tensors: at once, recorded for a gradient, or staged into a graph.
 
-`apply` is the one door. With no context it runs the primitive on a kernel found by (primitive, types, parameters). A context
-(`mycel.core.context`) is in force while a gradient is being recorded or a function staged; it decides what an application means. `active` counts the
-contexts of all threads, so that the common case costs one comparison. `local` holds this thread's context, also by the roles that operations ask for.
+`apply` is the one door. With no context it runs the primitive on a kernel found by (primitive,
+types, parameters). A context (`mycel.core.context`) is in force while a gradient is being recorded
+or a function staged; it decides what an application means. `active` counts the contexts of all
+threads, so that the common case costs one comparison. `local` holds this thread's context, also by
+the roles that operations ask for.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ _lock = locks.lock()
 
 
 def current_context() -> Optional[Context]:
-    """The context in force in this thread, if any."""
+    """Return the context in force in this thread, if any."""
     return local.context
 
 
@@ -112,7 +114,7 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
 
 
 def _recalled(key: Any, primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:
-    """The kernel of an operation that is not among the recent ones."""
+    """Return the kernel of an operation that is not among the recent ones."""
     since = _entries.since
     entry = _entries.recall(key, partial(_build, primitive, types, params))
     if not params and len(types) == 2 and type(entry[1]) is TensorType:
@@ -130,7 +132,9 @@ def _out_of_memory(primitive: Primitive, types: tuple[Any, ...], params: dict[st
 
 
 def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entry]:
-    """The kernels of a binary primitive by its operands' types: what operators look in first."""
+    """Return the kernels of a binary primitive by its operands' types: what operators look in
+    first.
+    """
     return _pairs.setdefault(primitive, {})
 
 
@@ -144,7 +148,10 @@ def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any])
 
 
 def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
-    """Apply a primitive to tensors in the context in force; one of several outputs gives a tuple of tensors."""
+    """Apply a primitive to tensors in the context in force.
+
+    One of several outputs gives a tuple of tensors.
+    """
     if active:
         context = local.context
         if context is not None:

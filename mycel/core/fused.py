@@ -1,11 +1,14 @@
 """Functions of tensors that eager execution runs as one program.
 
-A function marked `fused` is composed of primitives. Called eagerly it is traced once for each combination of element types, shapes and other arguments, and
-from then on one compiled graph answers. While a gradient is recorded that graph is one node, which keeps what its derivative needs
-(`transforms.residuals`). Everywhere else (staged, under a precision of its own, where values are checked) the function itself runs.
+A function marked `fused` is composed of primitives. Called eagerly it is traced once for each
+combination of element types, shapes and other arguments, and from then on one compiled graph
+answers. While a gradient is recorded that graph is one node, which keeps what its derivative needs
+(`transforms.residuals`). Everywhere else (staged, under a precision of its own, where values are
+checked) the function itself runs.
 
-So do calls that tracing refuses: whatever the function does beside applying primitives to its arguments and to numbers (asking for a value, writing,
-making views, giving back an argument) or any error, which then is raised as it always was.
+So do calls that tracing refuses: whatever the function does beside applying primitives to its
+arguments and to numbers (asking for a value, writing, making views, giving back an argument) or any
+error, which then is raised as it always was.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ __all__ = ["entry_of", "fused", "graph_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
-VARIETY = 16  # calls that differ in numbers alone: what changes from call to call is not compiled again and again
+# calls that differ in numbers alone: what changes from call to call is not compiled again and again
+VARIETY = 16
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
 _loops = Remembered[str, Graph]("loops of functions", SOME)
@@ -46,7 +50,9 @@ _varieties = Remembered[Any, int]("calls that differ in numbers", MANY)
 
 
 class _Calls(Remembered[Any, Any]):
-    """Calls by function, types and other arguments: a `_Call`, or False for what is not one program."""
+    """Calls by function, types and other arguments: a `_Call`, or False for what is not one
+    program.
+    """
 
     __slots__ = ()
 
@@ -63,7 +69,10 @@ class _Refused(Exception):
 
 
 class _Tracing(Staging):
-    """Applications become nodes of one graph; whatever else a function asks for ends the tracing."""
+    """Applications become nodes of one graph.
+
+    Whatever else a function asks for ends the tracing.
+    """
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         if primitive.effect:
@@ -105,7 +114,9 @@ class _Tracing(Staging):
 
 
 class _Call:
-    """A traced call: its graph, the program that runs it and the types of the results (one, or several with the kind of their sequence)."""
+    """A traced call: its graph, the program that runs it and the types of the results (one, or
+    several with the kind of their sequence).
+    """
 
     __slots__ = ("graph", "run", "result", "kind", "kept")
 
@@ -141,7 +152,7 @@ class _Call:
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Union[_Call, Literal[False]]:
-    """The call as one graph; False where it is not that."""
+    """Return the call as one graph; False where it is not that."""
     inputs: list[Node] = []
 
     def stand_in(value: Any) -> Any:
@@ -170,9 +181,11 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
 
 
 def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
-    """A function of tensors of these types, which gives a tuple of tensors, as a graph: the body of a loop.
+    """Return a function of tensors of these types, which gives a tuple of tensors, as a graph: the
+    body of a loop.
 
-    Outside of staging, graphs of the same structure are one object, by which the loop's program is found at the next call.
+    Outside of staging, graphs of the same structure are one object, by which the loop's program is
+    found at the next call.
     """
     inputs = [input_node(t) for t in types]
     around, context = eager.current_context(), _Tracing()
@@ -208,10 +221,12 @@ def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
 
 
 def fused(function: F) -> F:
-    """`function`, run as one program where it is called eagerly."""
+    """Return `function`, run as one program where it is called eagerly."""
 
     def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
-        """False where a call is not to be traced: values are checked, or it is one of many that differ in numbers."""
+        """Return False where a call is not to be traced: values are checked, or it is one of many
+        that differ in numbers.
+        """
         if config._context["check_nan"] is not False:
             return False
         kinds = tuple([None if type(k) in _NUMBERS else k for k in key])

@@ -1,8 +1,11 @@
-"""Functions of the user's that see or change gradients on their way back: hooks of tensors and Cells, and a Cell's own `bprop`.
+"""Functions of the user's that see or change gradients on their way back: hooks of tensors and
+Cells, and a Cell's own `bprop`.
 
-A hook of a tensor that was computed is attached where it was computed (`attach` of the context in force); one of a tensor that is differentiated by is called
-when its gradient is complete (`hooked`), which is also what happens to hooks of parameters. A Cell's backward hooks are attached to its outputs (where the
-gradient comes in) and to its inputs (where it leaves); its `bprop` takes the place of the derivative between the two.
+A hook of a tensor that was computed is attached where it was computed (`attach` of the context in
+force); one of a tensor that is differentiated by is called when its gradient is complete
+(`hooked`), which is also what happens to hooks of parameters. A Cell's backward hooks are attached
+to its outputs (where the gradient comes in) and to its inputs (where it leaves); its `bprop` takes
+the place of the derivative between the two.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ __all__ = [
 class TensorHooks:
     """The hooks of one tensor, in the order in which they were registered.
 
-    `rules` are those that are attached to what computed the tensor, and `base` the node at which the next one will be. `by_number` has the hook and the rule of each handle.
+    `rules` are those that are attached to what computed the tensor, and `base` the node at which
+    the next one will be. `by_number` has the hook and the rule of each handle.
     """
 
     __slots__ = ("hooks", "base", "rules", "by_number", "__weakref__")
@@ -64,13 +68,13 @@ class TensorHooks:
             self.hooks = tuple(hooks)
 
     def apply(self, gradient: Tensor) -> Tensor:
-        """The gradient after all hooks."""
+        """Return the gradient after all hooks."""
         for hook in self.hooks:
             gradient = _applied(hook, gradient)
         return gradient
 
     def chain(self) -> Rule:
-        """One rule of all that are attached."""
+        """Return one rule of all that are attached."""
         rules = list(self.rules)
 
         def function(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -131,7 +135,7 @@ def _checked(what: str, found: Any, like: Tensor) -> Tensor:
 
 
 def zeros_of(kind: TensorType) -> Tensor:
-    """Zeros of a type."""
+    """Return zeros of a type."""
     number = scalar(0, kind.dtype)
     return number if not kind.shape else eager.apply(BROADCAST_TO, number, shape=kind.shape)
 
@@ -140,10 +144,13 @@ def zeros_of(kind: TensorType) -> Tensor:
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> TensorHookHandle:
-    """Call ``hook(gradient)`` when the gradient by this tensor is known; what it returns, unless None, goes on in its place.
+    """Call ``hook(gradient)`` when the gradient by this tensor is known.
 
-    Returns a handle whose `remove()` unregisters the hook. The hook must keep the gradient's shape and type. A tensor that a function computes is
-    hooked inside that function; an argument of it, or a parameter, also before.
+    What it returns, unless None, goes on in its place.
+
+    Returns a handle whose `remove()` unregisters the hook. The hook must keep the gradient's shape
+    and type. A tensor that a function computes is hooked inside that function; an argument of it,
+    or a parameter, also before.
 
     >>> import mycel as ms
     >>> def f(x):
@@ -172,7 +179,9 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> T
 
 
 def remove_hook(handle_id: int) -> None:
-    """Unregister the hook whose handle has this `id`; nothing happens where there is none any more. TypeError for what is no number.
+    """Unregister the hook whose handle has this `id`; nothing happens where there is none any more.
+
+    TypeError for what is no number.
 
     >>> import mycel as ms
     >>> x = ms.Tensor(2.0)
@@ -187,7 +196,7 @@ def remove_hook(handle_id: int) -> None:
 
 
 def hooks(self: Tensor) -> list[Callable[..., Any]]:
-    """The registered hooks, in order."""
+    """Return the registered hooks, in order."""
     table = self.__dict__.get("_gradient_hooks")
     return [] if table is None else list(table.hooks)
 
@@ -197,7 +206,9 @@ setattr(Tensor, "hooks", hooks)  # noqa: B010
 
 
 def hooked(context: Differentiating, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient by a marked tensor after the hooks of the tensor that was marked, and after its own."""
+    """Return the gradient by a marked tensor after the hooks of the tensor that was marked, and
+    after its own.
+    """
     staging = context.staging
     if staging is not None:
         # One guard for all tensors: compiled gradients are made anew when one more has hooks.
@@ -218,7 +229,10 @@ def hooked(context: Differentiating, marked: Tensor, source: Tensor, gradient: T
 
 
 def hooks_key(tensors: Sequence[Tensor]) -> Any:
-    """What the hooks of arguments contribute to the key of a call; None where there are none."""
+    """Return what the hooks of arguments contribute to the key of a call.
+
+    None where there are none.
+    """
     found = [t.__dict__.get("_gradient_hooks") for t in tensors] if _tables else ()
     return tuple([None if table is None else table.hooks for table in found]) if any(found) else None
 
@@ -233,7 +247,9 @@ def carry_hooks(source: Tensor, target: Tensor) -> None:
 
 
 def attach(values: Any, operands: Sequence[Tensor], rule: Rule) -> Any:
-    """`values` (nested containers) with a derivative by `operands` that `rule` gives, which takes and gives flat lists of tensors."""
+    """Return `values` (nested containers) with a derivative by `operands` that `rule` gives, which
+    takes and gives flat lists of tensors.
+    """
     context = eager.current_context()
     leaves, structure = flatten(values)
     tensors = [v for v in leaves if isinstance(v, Tensor)]
@@ -248,7 +264,9 @@ def _smooth(value: Any) -> bool:
 
 
 def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tuple[Any, ...], call: Any) -> Any:
-    """Call a Cell's computation with hooks that see its gradients: `before` those of its outputs, `after` also those of its inputs."""
+    """Call a Cell's computation with hooks that see its gradients: `before` those of its outputs,
+    `after` also those of its inputs.
+    """
     leaves, structure = flatten(args)
     inputs = [v for v in leaves if _smooth(v)]
     seen: list[Any] = []
@@ -275,7 +293,10 @@ def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tup
     watched = False
     if after and inputs:
         rule = Rule(leaving, is_hook=True)
-        rule.refusal = "a backward hook of a Cell sees the gradients of its inputs and of its outputs; call the Cell outside of conditions and loops that tensors decide"
+        rule.refusal = (
+            "a backward hook of a Cell sees the gradients of its inputs and of its outputs; call the Cell "
+            "outside of conditions and loops that tensors decide"
+        )
         made = attach(inputs, inputs, rule)
         watched = any(a is not b for a, b in zip(made, inputs))
         replaced = iter(made)
@@ -286,14 +307,19 @@ def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tup
         return output
     rule = Rule(arriving, is_hook=True)
     if after:
-        rule.refusal = "a backward hook of a Cell sees the gradients of its inputs and of its outputs; call the Cell outside of conditions and loops that tensors decide"
+        rule.refusal = (
+            "a backward hook of a Cell sees the gradients of its inputs and of its outputs; call the Cell "
+            "outside of conditions and loops that tensors decide"
+        )
     made = iter(attach(results, results, rule))
     found, form = flatten(output)
     return unflatten(form, [next(made) if _smooth(v) else v for v in found])
 
 
 def replaced_gradients(what: str, hook: Any, found: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The gradients that a hook of several returned, or those that it got where it returned None."""
+    """Return the gradients that a hook of several returned, or those that it got where it returned
+    None.
+    """
     if found is None:
         return gradients
     values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
@@ -306,7 +332,10 @@ def replaced_gradients(what: str, hook: Any, found: Any, gradients: tuple[Any, .
 
 
 def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments of a Cell that defines bprop, in order; TypeError for those that can only be given by name."""
+    """Return the arguments of a Cell that defines bprop, in order.
+
+    Raises TypeError for those that can only be given by name.
+    """
     bound = inspect.signature(cell.construct).bind(*args, **kwargs)
     if bound.kwargs:
         names = ", ".join(bound.kwargs)
@@ -317,7 +346,9 @@ def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
 
 
 def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> Any:
-    """A Cell's output, whose derivative by the arguments is what ``bprop(*args, output, gradient)`` returns."""
+    """Return a Cell's output, whose derivative by the arguments is what ``bprop(*args, output,
+    gradient)`` returns.
+    """
     inputs = [flatten(a) for a in args]
     operands = [v for leaves, _ in inputs for v in leaves if _smooth(v)]
     weights = list(cell.get_parameters())
@@ -339,7 +370,9 @@ def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> A
 
 
 def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> list[Optional[Tensor]]:
-    """What bprop returned as one gradient, or None, for each tensor of the arguments and each parameter."""
+    """Return what bprop returned as one gradient, or None, for each tensor of the arguments and
+    each parameter.
+    """
     name = f"{type(cell).__name__}.bprop"
     grads = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     by_weight: Any = {}

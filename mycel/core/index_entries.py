@@ -1,6 +1,7 @@
 """An index as entries, one for each axis of a tensor: what each does to its axis, by NumPy's rules.
 
-Ints, slices, None and "..." are *basic*; tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for its k vectors of positions.
+Ints, slices, None and "..." are *basic*; tensors, arrays, sequences of ints and masks are
+*advanced*: a mask of k axes stands for its k vectors of positions.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ Entry = Any
 class Axes:
     """What the entries of an index do to the axes of a tensor, in order.
 
-    `steps` holds one record for each axis of the tensor, ("slice", start, stop, step), ("at", position) or ("advanced", tensor),
-    and ("new",) for each new axis.
+    `steps` holds one record for each axis of the tensor, ("slice", start, stop, step), ("at",
+    position) or ("advanced", tensor), and ("new",) for each new axis.
     """
 
     def __init__(self, shape: tuple[DimLike, ...], index: Any) -> None:
@@ -62,7 +63,8 @@ class Mask:
     def positions(self, shape: tuple[DimLike, ...], axis: int) -> list[Tensor]:
         if tuple(self.value.shape) != tuple(shape):
             raise IndexError(
-                f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at axis {axis}"
+                f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at "
+                f"axis {axis}"
             )
         if isinstance(self.value, Tensor):
             return positions_in(self.value)
@@ -70,7 +72,9 @@ class Mask:
 
 
 def expanded(index: Any, rank: int) -> list[Entry]:
-    """The entries with one for each axis: "..." and missing ones filled in with full slices, arrays as tensors, masks marked."""
+    """Return the entries with one for each axis: "..." and missing ones filled in with full slices,
+    arrays as tensors, masks marked.
+    """
     entries = [entry_of(e) for e in (index if isinstance(index, tuple) else (index,))]
     used = sum(e.rank if isinstance(e, Mask) else 0 if e is None or e is Ellipsis else 1 for e in entries)
     dots = [i for i, e in enumerate(entries) if e is Ellipsis]
@@ -112,7 +116,8 @@ def entry_of(entry: Any) -> Entry:
         raise
     except TypeError:
         raise IndexError(
-            f"an index must be an int, a slice, None, '...', an integer or boolean tensor, or a sequence of ints, not {type(entry).__name__}"
+            "an index must be an int, a slice, None, '...', an integer or boolean tensor, or a sequence of ints, not "
+            f"{type(entry).__name__}"
         ) from None
 
 
@@ -147,7 +152,9 @@ def inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
 
 
 def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
-    """Start, stop and step inside the axis; for a negative step those of the same elements from below."""
+    """Start, stop and step inside the axis; for a negative step those of the same elements from
+    below.
+    """
     for bound in (entry.start, entry.stop, entry.step):
         if not (bound is None or isinstance(bound, Dim) or hasattr(bound, "__index__")):
             raise TypeError(f"the bounds of a slice are ints or None, not {type(bound).__name__}")
@@ -181,7 +188,9 @@ def _clamped(bound: DimLike, size: DimLike) -> DimLike:
 
 
 def limited(index: Tensor) -> Tensor:
-    """An index whose numbers are those of int64: the largest of uint64 would become negative ones, which count from the end."""
+    """Return an index whose numbers are those of int64: the largest of uint64 would become negative
+    ones, which count from the end.
+    """
     if index.dtype is not D.uint64:
         return index
     return apply(E.minimum, index, as_tensor(2**63 - 1, D.uint64))

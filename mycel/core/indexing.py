@@ -1,14 +1,16 @@
 """Indexing: `tensor[index]` and `tensor[index] = value` with NumPy's rules.
 
-An index is read as entries, one for each axis. Ints, slices, None and "..." are *basic*: they become one strided slice with positive steps, a
-reversal of the axes that run backwards, and a reshape. Tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for its
-k vectors of positions, all advanced entries broadcast together, and their shape takes their place, or comes first where they are
-separated. Their values need not be known. A scalar integer tensor is a
-position that may be unknown too: it becomes the start of a block.
+An index is read as entries, one for each axis. Ints, slices, None and "..." are *basic*: they
+become one strided slice with positive steps, a reversal of the axes that run backwards, and a
+reshape. Tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for
+its k vectors of positions, all advanced entries broadcast together, and their shape takes their
+place, or comes first where they are separated. Their values need not be known. A scalar integer
+tensor is a position that may be unknown too: it becomes the start of a block.
 
-Writing into a large tensor whose memory nobody else sees costs what is written. Otherwise it replaces a block (basic indices), chooses between a block spread out by its strides and what was there, or scatters to the positions
-of all axes (advanced ones); the tensor takes the new value. Known positions out of range raise IndexError,
-unknown ones read 0 and write nothing.
+Writing into a large tensor whose memory nobody else sees costs what is written. Otherwise it
+replaces a block (basic indices), chooses between a block spread out by its strides and what was
+there, or scatters to the positions of all axes (advanced ones); the tensor takes the new value.
+Known positions out of range raise IndexError, unknown ones read 0 and write nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ apply = eager.apply
 
 
 def get(tensor: Tensor, index: Any) -> Tensor:
-    """`tensor[index]`: a new tensor. IndexError for an index that does not fit.
+    """Return `tensor[index]`: a new tensor. IndexError for an index that does not fit.
 
     >>> import mycel as ms
     >>> ms.Tensor([[1, 2], [3, 4]])[:, -1].tolist()
@@ -66,7 +68,9 @@ def _taken(tensor: Tensor, index: Tensor) -> Tensor:
 
 
 def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
-    """Scalar tensors as starts of a block where no other entry is advanced, else None: they are advanced like the rest."""
+    """Return scalar tensors as starts of a block where no other entry is advanced, else None: they
+    are advanced like the rest.
+    """
     entries = expanded(index, tensor.ndim)
     if any(isinstance(e, (Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries):
         return None
@@ -75,7 +79,9 @@ def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
 
 
 def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLike]]:
-    """Where the block that scalar tensors name starts, negative ones counted from the end, and its sizes."""
+    """Return where the block that scalar tensors name starts, negative ones counted from the end,
+    and its sizes.
+    """
     starts: list[Tensor] = []
     sizes: list[DimLike] = []
     for axis, (entry, size) in enumerate(zip(entries, x.shape)):
@@ -101,7 +107,9 @@ def _check_known(x: Tensor, entries: Sequence[Any]) -> None:
 
 
 def _block_step(x: Tensor, entries: Sequence[Any]) -> views.Step:
-    """The step to the block at scalar tensors, whose axes stay with size 1, whole along the other axes."""
+    """Return the step to the block at scalar tensors, whose axes stay with size 1, whole along the
+    other axes.
+    """
     _check_known(x, entries)
     starts, sizes = _starts(x, entries)
     return B.dynamic_slice, {"sizes": tuple(sizes)}, tuple(starts)
@@ -114,7 +122,9 @@ def _reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
 def _slice_steps(
     shape: tuple[DimLike, ...], steps: Sequence[tuple[Any, ...]]
 ) -> tuple[list[views.Step], list[DimLike]]:
-    """What leads to the elements that basic entries select, the axes of ints kept with size 1 and advanced ones whole; and their sizes."""
+    """Return what leads to the elements that basic entries select, the axes of ints kept with size
+    1 and advanced ones whole; and their sizes.
+    """
     starts: list[DimLike] = []
     stops: list[DimLike] = []
     strides: list[int] = []
@@ -142,7 +152,10 @@ def _slice_steps(
 
 
 def _sliced(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
-    """The elements that basic entries select, with the axes of ints kept as size 1; advanced axes stay whole."""
+    """Return the elements that basic entries select, with the axes of ints kept as size 1.
+
+    Advanced axes stay whole.
+    """
     return views.derived(x, _slice_steps(x.shape, steps)[0])
 
 
@@ -163,12 +176,12 @@ def _basic(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
 
 
 def _position(value: DimLike) -> Tensor:
-    """A known position as a tensor."""
+    """Return a known position as a tensor."""
     return as_tensor(value, D.int64) if isinstance(value, Dim) else scalar(value, D.int64)
 
 
 def _as_advanced(steps: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Beside advanced entries ints are advanced too."""
+    """Return beside advanced entries ints are advanced too."""
     return [("advanced", _position(s[1])) if s[0] == "at" else s for s in steps]
 
 
@@ -195,7 +208,7 @@ def _advanced(x: Tensor, axes: Axes) -> Tensor:
 
 
 def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, ...]]:
-    """Index tensors of one type and shape."""
+    """Return index tensors of one type and shape."""
     try:
         shape = broadcast_shapes(*[t.shape for t in indices])
     except ShapeError:
@@ -213,7 +226,7 @@ def _stacked(indices: Sequence[Tensor], shape: tuple[DimLike, ...]) -> Tensor:
 
 
 def _moved(x: Tensor, at: int, count: int, to: int) -> Tensor:
-    """The block of `count` axes that starts at `at` moved so that it starts at `to`."""
+    """Return the block of `count` axes that starts at `at` moved so that it starts at `to`."""
     block = list(range(at, at + count))
     rest = [i for i in range(x.ndim) if i not in block]
     order = (*rest[:to], *block, *rest[to:])
@@ -221,14 +234,16 @@ def _moved(x: Tensor, at: int, count: int, to: int) -> Tensor:
 
 
 def _front(steps: Sequence[tuple[Any, ...]]) -> int:
-    """Before how many basic axes of the result the advanced block stands: all of those before it, or none where it is separated."""
+    """Before how many basic axes of the result the advanced block stands: all of those before it,
+    or none where it is separated.
+    """
     marks = [s[0] == "advanced" for s in steps]
     first, last = marks.index(True), len(marks) - 1 - marks[::-1].index(True)
     return first if all(marks[first : last + 1]) else 0
 
 
 def _placed(x: Tensor, steps: Sequence[tuple[Any, ...]], shape: tuple[DimLike, ...], kept: Sequence[DimLike]) -> Tensor:
-    """A result (advanced block, kept axes) with its new axes and the block in its place."""
+    """Return a result (advanced block, kept axes) with its new axes and the block in its place."""
     sizes = iter(kept)
     basic = [1 if s[0] == "new" else next(sizes) for s in steps if s[0] != "advanced"]
     x = _reshaped(x, (*shape, *basic))
@@ -236,7 +251,8 @@ def _placed(x: Tensor, steps: Sequence[tuple[Any, ...]], shape: tuple[DimLike, .
 
 
 def put(tensor: Tensor, index: Any, value: Any) -> None:
-    """`tensor[index] = value`: the tensor takes a value with `value`, broadcast and converted, at the selected places.
+    """`tensor[index] = value`: the tensor takes a value with `value`, broadcast and converted, at
+    the selected places.
 
     IndexError for an index that does not fit, ValueError for a value that does not.
 
@@ -269,7 +285,9 @@ _ALONE = 3  # the tensor, a variable and an argument
 
 
 def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
-    """Write into the very memory of a tensor that nobody else sees; False where somebody may, or where the index is not NumPy's as it is.
+    """Write into the very memory of a tensor that nobody else sees.
+
+    False where somebody may, or where the index is not NumPy's as it is.
 
     Then a new value of the whole tensor is made, which also gives the errors.
     """
@@ -292,7 +310,9 @@ def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
 
 
 def _as_numpy(entry: Any) -> Any:
-    """An entry of an index for NumPy; NotImplemented for what it would read otherwise, or not at all."""
+    """Return an entry of an index for NumPy; NotImplemented for what it would read otherwise, or
+    not at all.
+    """
     kind = type(entry)
     if kind is int or entry is None or entry is Ellipsis:
         return entry
@@ -310,7 +330,9 @@ _writers = Remembered[Any, Any]("writers of blocks", SOME)
 
 
 def _block(x: Tensor, index: Any) -> Any:
-    """Where the block starts that basic entries select, with the sizes of its axes and of the value for it; False where it is not one with steps of 1."""
+    """Return where the block starts that basic entries select, with the sizes of its axes and of
+    the value for it; False where it is not one with steps of 1.
+    """
     shape, whole, backwards, firsts, strides = _selected(Axes(x.shape, index).steps)
     if backwards or set(strides) - {1} or 0 in whole or tuple(whole) == x.shape:
         return False
@@ -320,7 +342,9 @@ def _block(x: Tensor, index: Any) -> Any:
 
 
 def _writer(shape: tuple[Any, ...], whole: tuple[Any, ...]) -> Any:
-    """What replaces a block of a tensor, of sizes `whole`, by a value that is broadcast to `shape`."""
+    """Return what replaces a block of a tensor, of sizes `whole`, by a value that is broadcast to
+    `shape`.
+    """
 
     @fused
     def with_block(x: Tensor, value: Tensor, *starts: Tensor) -> Tensor:
@@ -344,7 +368,9 @@ def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
 
 
 def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
-    """The mask that is the whole index, if it is one of the leading shape: it can be written through without its value."""
+    """Return the mask that is the whole index, if it is one of the leading shape: it can be written
+    through without its value.
+    """
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
     entry = None if isinstance(index, tuple) else entry_of(index)
@@ -354,7 +380,7 @@ def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
 
 
 def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
-    """The value broadcast to the selection; leading axes of size 1 too many are dropped."""
+    """Return the value broadcast to the selection; leading axes of size 1 too many are dropped."""
     while value.ndim > len(shape) and isinstance(value.shape[0], int) and value.shape[0] == 1:
         value = _reshaped(value, value.shape[1:])
     if value.shape == shape:
@@ -368,7 +394,9 @@ def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
 
 
 def _selected(steps: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """What basic entries select: the shape of a value for it, its sizes along all axes, the axes that run backwards, where each starts, and strides."""
+    """Return what basic entries select: the shape of a value for it, its sizes along all axes, the
+    axes that run backwards, where each starts, and strides.
+    """
     shape: list[DimLike] = []
     whole: list[DimLike] = []
     backwards: list[int] = []
@@ -391,7 +419,7 @@ def _selected(steps: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -> Tensor:
-    """Basic indices: one block, or with steps other than 1 positions along each axis."""
+    """Return basic indices: one block, or with steps other than 1 positions along each axis."""
     shape, whole, backwards, firsts, strides = _selected(steps)
     value = _reshaped(_fitted(value, tuple(shape)), tuple(whole))
     if backwards:
@@ -400,7 +428,9 @@ def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -
 
 
 def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
-    """Scalar tensors beside basic entries: the block that they name is read, written and put back."""
+    """Return scalar tensors beside basic entries: the block that they name is read, written and put
+    back.
+    """
     own = [e for e in entries if e is not None]
     block = views.derived(x, (_block_step(x, own),))
     steps = Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
@@ -409,7 +439,9 @@ def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
 
 
 def _scattered(x: Tensor, axes: Axes, value: Tensor) -> Tensor:
-    """Advanced indices: every axis's positions, sliced ones included, name the places to scatter to."""
+    """Return advanced indices: every axis's positions, sliced ones included, name the places to
+    scatter to.
+    """
     steps = _as_advanced(axes.steps)
     own = [s for s in steps if s[0] != "new"]
     indexed = [i for i, s in enumerate(own) if s[0] == "advanced"]
@@ -445,7 +477,7 @@ def _count(step: tuple[Any, ...]) -> DimLike:
 def _with_slices(
     indices: Sequence[Tensor], shape: tuple[DimLike, ...], slices: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Tensor], tuple[DimLike, ...]]:
-    """Positions along sliced axes as further indices; all of the joint shape."""
+    """Return positions along sliced axes as further indices; all of the joint shape."""
     sizes = tuple(_count(s) for s in slices)
     whole = (*shape, *sizes)
     result = [apply(S.BROADCAST_TO, _reshaped(t, (*shape, *(1,) * len(sizes))), shape=whole) for t in indices]

@@ -1,7 +1,9 @@
-"""The operators of two operands: kernels found by the operands' types, and common types where those differ.
+"""The operators of two operands: kernels found by the operands' types, and common types where those
+differ.
 
-Operators convert operands to a common type (`mycel.dtype.promote`); a Python or NumPy number, or a sequence of Python numbers, takes the tensor's
-type where that can hold its kind. In products and quotients a tensor of no dimensions does so too. ``x += y`` makes a new tensor, as ``x + y`` does.
+Operators convert operands to a common type (`mycel.dtype.promote`); a Python or NumPy number, or a
+sequence of Python numbers, takes the tensor's type where that can hold its kind. In products and
+quotients a tensor of no dimensions does so too. ``x += y`` makes a new tensor, as ``x + y`` does.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def number_dtype(value: Any, dtype: DType) -> DType:
-    """The type in which a Python number meets a tensor of type `dtype`."""
+    """Return the type in which a Python number meets a tensor of type `dtype`."""
     if isinstance(value, bool):
         return dtype
     if isinstance(value, int):
@@ -38,7 +40,10 @@ def number_dtype(value: Any, dtype: DType) -> DType:
 
 
 def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
-    """Two operands, at least one a tensor, as tensors of a common type; None where one is no operand."""
+    """Return two operands, at least one a tensor, as tensors of a common type.
+
+    None where one is no operand.
+    """
     if precision.active:
         x, y = precision.met(x), precision.met(y)
     if isinstance(x, Tensor):
@@ -61,7 +66,9 @@ def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
 
 
 def beyond(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Operands to compare where one is an integer that the other's type does not hold: all of its values are on one side, as of an infinity."""
+    """Return operands to compare where one is an integer that the other's type does not hold: all
+    of its values are on one side, as of an infinity.
+    """
     parts = [v if isinstance(v, Tensor) else float("inf") if v > 0 else float("-inf") for v in (x, y)]
     a, b = (cast(v, D.float32) if isinstance(v, Tensor) else scalar(v, D.float32) for v in parts)
     return a, b
@@ -72,7 +79,9 @@ _EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
 
 
 def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
-    """The common type where one of two tensors stands for a Python number in a compiled function; None where none or both do."""
+    """Return the common type where one of two tensors stands for a Python number in a compiled
+    function; None where none or both do.
+    """
     staging = eager.local.staging
     if staging is None or x._type.shape and y._type.shape or not staging.numbers:
         return None
@@ -84,7 +93,10 @@ def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
 
 
 def _operand(value: Any, beside: Tensor) -> Any:
-    """What is neither a tensor nor a plain number as one or the other; None where it is no operand."""
+    """Return what is neither a tensor nor a plain number as one or the other.
+
+    None where it is no operand.
+    """
     if isinstance(value, np.generic):
         return value.item() if value.dtype.kind in "biufcV" else None
     if isinstance(value, (list, tuple)):
@@ -101,7 +113,9 @@ _KINDS = {bool: "b", int: "iu", float: "fV", complex: "c"}
 
 
 def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
-    """The operands of a product: a tensor of no dimensions takes the type of one with dimensions and of the same kind."""
+    """Return the operands of a product: a tensor of no dimensions takes the type of one with
+    dimensions and of the same kind.
+    """
     if isinstance(x, Tensor) and isinstance(y, Tensor) and x._type.dtype is not y._type.dtype:
         a, b = x._type, y._type
         if a.dtype.kind == b.dtype.kind or (a.dtype.is_integer and b.dtype.is_integer):
@@ -113,7 +127,7 @@ def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optional[Tensor]:
-    """The result where a gradient is being recorded and the kernel is known; None where not."""
+    """Return the result where a gradient is being recorded and the kernel is known; None where not."""
     recording = eager.local.recording
     if recording is None or precision.active:
         return None
@@ -180,7 +194,9 @@ def _install(
 
 
 def _exactly(x: Any, y: Any) -> tuple[Any, Any]:
-    """The operands of a quotient: as those of a product, and with integers no type holds both as floats."""
+    """Return the operands of a quotient: as those of a product, and with integers no type holds
+    both as floats.
+    """
     x, y = _yielding(x, y)
     if type(y) is int and x._type.dtype.is_integer:
         return x, float(y)

@@ -26,7 +26,9 @@ _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 class _Initializers:
-    """Declares a tensor by an initializer's name or object; `mycel.common.initializer` puts its own here."""
+    """Declares a tensor by an initializer's name or object; `mycel.common.initializer` puts its own
+    here.
+    """
 
     make: Callable[..., Tensor]
 
@@ -37,8 +39,9 @@ initializers = _Initializers()
 class Parameter(Tensor):
     """A named tensor that a Cell owns and an optimizer updates.
 
-    `default_input` is a tensor (also one declared by an initializer), an array, a number or a sequence; plain integers become int32 and floats
-    float32. `requires_grad` says whether gradients by `trainable_params` include it. Without `name` it is called ``Parameter#`` and a number until
+    `default_input` is a tensor (also one declared by an initializer), an array, a number or a
+    sequence; plain integers become int32 and floats float32. `requires_grad` says whether gradients
+    by `trainable_params` include it. Without `name` it is called ``Parameter#`` and a number until
     a cell that it is assigned to names it. Raises TypeError for other data.
 
     >>> import mycel as ms
@@ -121,7 +124,10 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self._type.shape))
-        return f"Parameter (name={self.name}, shape=({shape}{',' if len(self._type.shape) == 1 else ''}), dtype={self._type.dtype}, requires_grad={self.requires_grad})"
+        return (
+            f"Parameter (name={self.name}, shape=({shape}{',' if len(self._type.shape) == 1 else ''}), "
+            f"dtype={self._type.dtype}, requires_grad={self.requires_grad})"
+        )
 
     __str__ = __repr__
 
@@ -143,7 +149,9 @@ class Parameter(Tensor):
         return self
 
     def clone(self, init: Any = "same") -> Parameter:
-        """A new parameter of the same type and attributes, with the same values, or with those of an initializer."""
+        """Return a new parameter of the same type and attributes, with the same values, or with
+        those of an initializer.
+        """
         if isinstance(init, str) and init == "same":
             value: Any = Tensor(self)
         else:
@@ -155,8 +163,8 @@ class Parameter(Tensor):
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Take a copy of new values, converted to the parameter's type.
 
-        Raises ValueError for another shape unless `slice_shape`, and TypeError for values of a kind that the type does not hold (floats in an integer
-        parameter, complex numbers in a real one).
+        Raises ValueError for another shape unless `slice_shape`, and TypeError for values of a kind
+        that the type does not hold (floats in an integer parameter, complex numbers in a real one).
         """
         if isinstance(data, (bool, int, float)):
             data = Tensor(data)
@@ -164,18 +172,21 @@ class Parameter(Tensor):
             data = Tensor(data)
         elif not isinstance(data, Tensor):
             raise TypeError(
-                f"set_data: parameter {self.name!r} takes a tensor, an array or a number, not {type(data).__name__} ({data!r})"
+                f"set_data: parameter {self.name!r} takes a tensor, an array or a number, not {type(data).__name__} "
+                f"({data!r})"
             )
         if data.has_init:
             data.init_data()
         if data.shape != self.shape and not slice_shape:
             raise ValueError(
-                f"set_data: parameter {self.name!r} has shape {self.shape}, the new value {data.shape}; reshape it, or pass slice_shape=True"
+                f"set_data: parameter {self.name!r} has shape {self.shape}, the new value {data.shape}; reshape it, or "
+                "pass slice_shape=True"
             )
         if data.dtype is not self.dtype:
             if _RANK[data.dtype.kind] > _RANK[self.dtype.kind]:
                 raise TypeError(
-                    f"set_data: parameter {self.name!r} has type {self.dtype.name}, which does not hold values of type {data.dtype.name}; "
+                    f"set_data: parameter {self.name!r} has type {self.dtype.name}, which does not hold values of type "
+                    f"{data.dtype.name}; "
                     f"cast them with .astype({self.dtype!r}), or change the parameter with set_dtype"
                 )
             data = data.astype(self.dtype)
@@ -188,8 +199,9 @@ class Parameter(Tensor):
     def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
         """Draw values that an initializer is still to draw; the parameter itself.
 
-        A `layout` says which part a device has of a parameter divided among several: the one device has all of it. TypeError for a layout that is no tuple, ValueError for one of
-        less than six entries.
+        A `layout` says which part a device has of a parameter divided among several: the one device
+        has all of it. TypeError for a layout that is no tuple, ValueError for one of less than six
+        entries.
         """
         if layout is not None:
             arguments.instance("init_data", "layout", layout, tuple)
@@ -201,7 +213,7 @@ class Parameter(Tensor):
         return self
 
     def register_hook(self, hook_fn: Callable[[Tensor], Optional[Tensor]]) -> Any:
-        """`Tensor.register_hook`."""
+        """Return `Tensor.register_hook`."""
         return super().register_hook(hook_fn)
 
     def set_dtype(self, dtype: Any) -> Parameter:
@@ -220,7 +232,9 @@ _BUFFER: Any = Tensor.__dict__["_buf"]
 
 
 class _Declared(Parameter):
-    """A parameter whose values its initializer draws when they are first read; then, and when it is given others, it is a `Parameter` as all are."""
+    """A parameter whose values its initializer draws when they are first read; then, and when it is
+    given others, it is a `Parameter` as all are.
+    """
 
     __slots__ = ()
 
@@ -247,15 +261,19 @@ class _Declared(Parameter):
 
 
 def put_aside(parameter: Parameter) -> None:
-    """Let a parameter without a buffer, but with something in ``init`` that fills one, be filled when it is first read."""
+    """Let a parameter without a buffer, but with something in ``init`` that fills one, be filled
+    when it is first read.
+    """
     parameter.__class__ = _Declared
 
 
 @contextmanager
 def no_init_parameters() -> Iterator[None]:
-    """Parameters made within, by this thread, are only declared: their initializers draw values when those are first needed, unless a checkpoint gave others before.
+    """Parameters made within, by this thread, are only declared: their initializers draw values
+    when those are first needed, unless a checkpoint gave others before.
 
-    `Cell.init_parameters_data` draws those that are left. Parameters made of tensors and arrays have their values at once.
+    `Cell.init_parameters_data` draws those that are left. Parameters made of tensors and arrays
+    have their values at once.
 
     >>> import mycel as ms
     >>> with ms.nn.no_init_parameters():
@@ -296,7 +314,9 @@ class ParameterTuple(tuple[Parameter, ...]):
         return super().__new__(cls, members)
 
     def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
-        """New parameters named ``prefix.name``, with the same values or those of an initializer."""
+        """Return new parameters named ``prefix.name``, with the same values or those of an
+        initializer.
+        """
         arguments.text("ParameterTuple.clone", "the prefix", prefix, empty=False, error=ValueError)
         made = []
         for p in self:

@@ -1,11 +1,14 @@
 """The precision that a Cell computes in, in force while its `construct` runs.
 
-A Cell with a `Precision` takes its floating inputs in `dtype`, sees its parameters in `dtype` wherever they enter an operation (they stay what
-they are, so gradients come back in their own type), and gives its floating outputs in `output`. `operations` are done in `narrow`: their
-floating inputs are rounded to it, and what they give returns to the type that it would have had, so that nothing around them sees another type.
+A Cell with a `Precision` takes its floating inputs in `dtype`, sees its parameters in `dtype`
+wherever they enter an operation (they stay what they are, so gradients come back in their own
+type), and gives its floating outputs in `output`. `operations` are done in `narrow`: their floating
+inputs are rounded to it, and what they give returns to the type that it would have had, so that
+nothing around them sees another type.
 
-A precision holds for the operations of one `construct`, not for the Cells that it calls: each of those has its own. A function compiled
-on its own that is called in between knows nothing of it either, so that what is compiled serves every caller.
+A precision holds for the operations of one `construct`, not for the Cells that it calls: each of
+those has its own. A function compiled on its own that is called in between knows nothing of it
+either, so that what is compiled serves every caller.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ def in_force(precision: Optional[Precision]) -> Iterator[None]:
         active += 1
     _local.precision, _local.context = precision, eager.local.context
     try:
-        # Operators look here only where `eager.active` says that an application may mean more than running a kernel.
+        # Operators look here only where `eager.active` says that an application may mean more than
+        # running a kernel.
         with eager.use_context(eager.local.context):
             yield
     finally:
@@ -67,7 +71,7 @@ def in_force(precision: Optional[Precision]) -> Iterator[None]:
 
 
 def _here() -> Optional[Precision]:
-    """The precision in force; none in what is being compiled on its own."""
+    """Return the precision in force; none in what is being compiled on its own."""
     staging = eager.local.staging
     if staging is not None and staging is not _local.context:
         return None
@@ -75,7 +79,7 @@ def _here() -> Optional[Precision]:
 
 
 def met(x: Any) -> Any:
-    """An operand as the precision in force sees it: parameters in its type."""
+    """Return an operand as the precision in force sees it: parameters in its type."""
     precision = _here()
     if precision is None or precision.dtype is None or not isinstance(x, Parameter) or not x.dtype.is_floating:
         return x
@@ -83,7 +87,9 @@ def met(x: Any) -> Any:
 
 
 def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any) -> Any:
-    """`function` of some inputs, done in the narrow type where one of the operation's `names` is listed."""
+    """Return `function` of some inputs, done in the narrow type where one of the operation's
+    `names` is listed.
+    """
     precision = _here()
     if precision is None or precision.narrow is None or precision.operations.isdisjoint(names):
         return function(*inputs)
@@ -97,7 +103,7 @@ def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any)
 
 
 def converted(value: Any, dtype: DType) -> Any:
-    """`value`, a tensor or a structure of them, with floating tensors in another type."""
+    """Return `value`, a tensor or a structure of them, with floating tensors in another type."""
     if _is_floating(value):
         return cast(value, dtype)
     return map_leaves(lambda v: cast(v, dtype) if _is_floating(v) else v, value)

@@ -1,12 +1,15 @@
 """Recording eager operations for a gradient.
 
-While a `Recorder` is in force operations still run at once; those that depend on a marked input also become nodes, each remembered with
-the tensor that it produced. `pullback` and `pushforward` differentiate the recorded nodes with the rules of every graph; recorded values that the rules use
-become inputs of the derivative's graph, which is compiled once for each structure. Inside another recording, or where another function is being staged, the
-derivative's own operations are applied one by one in that context, so that derivatives nest to any order; so they are where the program has derivatives of
-its own among the operations (`attach`), which are called with values.
+While a `Recorder` is in force operations still run at once; those that depend on a marked input
+also become nodes, each remembered with the tensor that it produced. `pullback` and `pushforward`
+differentiate the recorded nodes with the rules of every graph; recorded values that the rules use
+become inputs of the derivative's graph, which is compiled once for each structure. Inside another
+recording, or where another function is being staged, the derivative's own operations are applied
+one by one in that context, so that derivatives nest to any order; so they are where the program has
+derivatives of its own among the operations (`attach`), which are called with values.
 
-A call of a compiled function is one node; it gives back, besides the results, what its derivative will use (`transforms.residuals`).
+A call of a compiled function is one node; it gives back, besides the results, what its derivative
+will use (`transforms.residuals`).
 """
 
 from __future__ import annotations
@@ -46,7 +49,10 @@ _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.C
 
 
 class Recorded(Node):
-    """A node with the value that it computed, on the recording `tape`; one of several values has a tuple of buffers."""
+    """A node with the value that it computed, on the recording `tape`.
+
+    One of several values has a tuple of buffers.
+    """
 
     __slots__ = ("buffer", "tape")
 
@@ -64,7 +70,7 @@ class Recorded(Node):
             tape.region.append(self)
 
     def items(self) -> tuple[Recorded, ...]:
-        """A node for each of several values."""
+        """Return a node for each of several values."""
         buffers = self.buffer or (None,) * len(self.type)
         pairs = enumerate(zip(self.type, buffers))
         return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
@@ -73,7 +79,8 @@ class Recorded(Node):
 class Recorder(Recording):
     """One recording; `depth` counts the gradients that are being taken on it.
 
-    Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed while recording.
+    Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed
+    while recording.
     """
 
     def __init__(self) -> None:
@@ -84,11 +91,11 @@ class Recorder(Recording):
         self.differentiated: list[Node] = []
 
     def holds(self, node: object) -> TypeGuard[Recorded]:
-        """Whether a node has its value on this recording."""
+        """Return whether a node has its value on this recording."""
         return type(node) is Recorded and node.tape is self
 
     def node_of(self, t: Tensor) -> Optional[Node]:
-        """The node that computes `t` on this recording, if it depends on a marked input."""
+        """Return the node that computes `t` on this recording, if it depends on a marked input."""
         node = t._node
         return node if type(node) is Recorded and node.tape is self else None
 
@@ -114,7 +121,9 @@ class Recorder(Recording):
             result._node = Recorded(primitive, nodes, params, result._type, result._buf, self)
 
     def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
-        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked input."""
+        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked
+        input.
+        """
         a, b = x._node, y._node
         if type(a) is not Recorded or a.tape is not self:
             if type(b) is not Recorded or b.tape is not self:
@@ -142,7 +151,7 @@ class Recorder(Recording):
     def enter_call(
         self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
     ) -> list[Tensor]:
-        """The results of a `kept_call` that has run."""
+        """Return the results of a `kept_call` that has run."""
         whole = Recorded(kept_call, self._nodes(inputs), params, types, values, self)
         made = []
         for i in range(params["count"]):
@@ -165,7 +174,9 @@ class Recorder(Recording):
         return results[: known.count]
 
     def _opened(self, inputs: Sequence[Tensor], graph: Graph) -> Sequence[Tensor]:
-        """Call a graph node by node, as it holds derivatives of the program's own that are called with values."""
+        """Call a graph node by node, as it holds derivatives of the program's own that are called
+        with values.
+        """
         known: dict[Node, Any] = dict(zip(graph.inputs, inputs))
         for node in graph.nodes:
             given = [known[i] for i in node.inputs]
@@ -180,7 +191,7 @@ class Recorder(Recording):
         return [known[o] for o in graph.outputs]
 
     def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
-        """`values` with a derivative by `operands` that the program gives."""
+        """Return `values` with a derivative by `operands` that the program gives."""
         if all(self.node_of(t) is None for t in operands):
             return values
         leaves = tuple([Recorded(None, (), _LEAF, v._type, v._buf, self) for v in values])
@@ -218,7 +229,10 @@ class Recorder(Recording):
         return out
 
     def attach_hook(self, t: Tensor, rule: Rule, table: Any) -> bool:
-        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
+        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it.
+
+        Whether it was.
+        """
         node: Any = table.base if self.holds(table.base) else self.node_of(t)
         if node is not None and node.params is BRIDGE:
             node = node.inputs[0]
@@ -239,7 +253,9 @@ class Recorder(Recording):
         self.written.clear()
 
     def finish(self) -> None:
-        """Free the recording: what results and written tensors hold of it would keep every value alive."""
+        """Free the recording: what results and written tensors hold of it would keep every value
+        alive.
+        """
         self.release()
         self.is_finished = True
         for node in self.differentiated:
@@ -254,7 +270,7 @@ class Recorder(Recording):
         return Recorded(identity, (before,), _MARK, t._type, t._buf, self)
 
     def mark(self, t: Tensor) -> Tensor:
-        """A new tensor with the value of `t` whose gradient can be asked for."""
+        """Return a new tensor with the value of `t` whose gradient can be asked for."""
         if t._buf is None:
             t._need_value("differentiation")
         made = make(t._type, t._buf)
@@ -263,7 +279,10 @@ class Recorder(Recording):
 
     @contextmanager
     def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
-        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
+        """Mark parameters in place for a block; their nodes.
+
+        What the block writes to them stays.
+        """
         before = [w._node for w in weights]
         nodes: list[Node] = []
         for w in weights:
@@ -281,7 +300,10 @@ class Recorder(Recording):
     # Derivatives.
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
-        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
+        """Return the gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`.
+
+        None where there is no dependence.
+        """
         kept = [(node, c) for o, c in zip(outputs, cotangents) if (node := self.node_of(o)) is not None]
         if not kept:
             return [None] * len(wrt)
@@ -290,7 +312,10 @@ class Recorder(Recording):
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
     ) -> tuple[Sequence[Tensor], Optionals]:
-        """`outputs`, and how they move when the nodes `wrt` move by `tangents`; None where one does not depend on them."""
+        """Return `outputs`, and how they move when the nodes `wrt` move by `tangents`.
+
+        None where one does not depend on them.
+        """
         kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
         result: Optionals = [None] * len(outputs)
         if kept:
@@ -300,14 +325,20 @@ class Recorder(Recording):
         return outputs, result
 
     def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
-        """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
+        """Return the Jacobians of an output by the nodes `wrt`, of shape (output's, node's).
+
+        None where there is no dependence.
+        """
         root = self.node_of(output)
         if root is None:
             return [None] * len(wrt)
         return self._derive("rows", [root], (), wrt)
 
     def columns(self, outputs: Sequence[Tensor], by: Node) -> Optionals:
-        """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
+        """Return the Jacobians of outputs by one node, of shape (output's, node's).
+
+        None where there is no dependence.
+        """
         kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
         result: Optionals = [None] * len(outputs)
         if kept:
@@ -324,10 +355,13 @@ class Recorder(Recording):
         now = eager.current_context()
         if self.is_finished:
             raise RuntimeError(
-                "a function that vjp or linearize gave is called after the gradient inside which it was made has ended; call it inside"
+                "a function that vjp or linearize gave is called after the gradient inside which it was made has "
+                "ended; call it inside"
             )
         if now is not self and now is not None:
-            return Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
+            return Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(
+                kind, roots, given, wrt
+            )
         if now is self and self.depth > 1:
             return Replay(self, self.emit, True).run(kind, roots, given, wrt)
         if any([n.prim is custom or _is_symbolic(n) for n in order]):
@@ -336,7 +370,9 @@ class Recorder(Recording):
         return self._compiled(kind, order, roots, given, wrt)
 
     def _one_by_one(self, kind: str, roots: Sequence[Node], wrt: Sequence[Node]) -> Optionals:
-        """A Jacobian from one unit vector after another, as the program's own derivatives are called with values."""
+        """Return a Jacobian from one unit vector after another, as the program's own derivatives
+        are called with values.
+        """
         direction = roots[0].type if kind == "rows" else wrt[0].type
 
         def along(unit: np.ndarray[Any, Any]) -> Optionals:
@@ -404,7 +440,7 @@ _MARK: dict[str, Any] = {}
 
 
 def _is_symbolic(node: Node) -> bool:
-    """Whether a node calls a graph with symbolic sizes, which is compiled by itself."""
+    """Return whether a node calls a graph with symbolic sizes, which is compiled by itself."""
     if node.prim is not kept_call:
         return False
     link = node.params["link"]
@@ -432,7 +468,10 @@ class _Not:
 
 
 def _stand_ins(own: Sequence[Any], inside: set[Any]) -> tuple[dict[Node, Node], list[Node]]:
-    """Graph inputs for what a region takes from outside, and these nodes; leaves of one value are one."""
+    """Return graph inputs for what a region takes from outside, and these nodes.
+
+    Leaves of one value are one.
+    """
     stand_in: dict[Node, Node] = {}
     operands: list[Node] = []
     by_buffer: dict[int, Node] = {}
@@ -448,7 +487,7 @@ def _stand_ins(own: Sequence[Any], inside: set[Any]) -> tuple[dict[Node, Node], 
 
 
 def _plain(outputs: Sequence[Node], stand_in: dict[Node, Node]) -> list[Node]:
-    """Recorded nodes as a graph's, without their values."""
+    """Return recorded nodes as a graph's, without their values."""
     image = dict(stand_in)
     for node in toposort(outputs, stop=stand_in):
         if node in image:
@@ -464,7 +503,7 @@ _regions = Remembered[str, Graph]("recomputed regions", SOME)
 
 
 def _interned(graph: Graph) -> Graph:
-    """The known graph of this structure, so that what was compiled for it is found."""
+    """Return the known graph of this structure, so that what was compiled for it is found."""
     return _regions.enter(structural_hash(graph), graph)
 
 

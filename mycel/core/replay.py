@@ -1,6 +1,7 @@
 """Derivatives of a recording whose operations are applied one by one.
 
-So it is done in another context, in the recording itself, whose derivative may be differentiated again, and where the program has derivatives of its own among the operations
+So it is done in another context, in the recording itself, whose derivative may be differentiated
+again, and where the program has derivatives of its own among the operations
 (`Differentiating.attach`), which are called with values.
 """
 
@@ -41,14 +42,16 @@ def nodes_of(
 
 
 class Replay:
-    """A derivative whose operations are applied one by one by `emit`; in its own recording, where recorded values are `linked` to their nodes."""
+    """A derivative whose operations are applied one by one by `emit`; in its own recording, where
+    recorded values are `linked` to their nodes.
+    """
 
     def __init__(self, recorder: Recorder, emit: Callable[..., Any], linked: bool) -> None:
         self.recorder, self.emit, self.linked = recorder, emit, linked
         self.known: dict[Node, Any] = {}
 
     def __contains__(self, node: object) -> bool:
-        """Whether a node has a value, so that nothing behind it is needed."""
+        """Return whether a node has a value, so that nothing behind it is needed."""
         return node in self.known or (self.recorder.holds(node) and node.buffer is not None)
 
     def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
@@ -57,14 +60,14 @@ class Replay:
         return [None if n is None else self.value(n) for n in derived]
 
     def node(self, t: Tensor) -> Node:
-        """A node that has the value of a tensor."""
+        """Return a node that has the value of a tensor."""
         node = self.recorder.node_of(t) if self.linked else None
         node = input_node(t._type) if node is None else node
         self.known[node] = t
         return node
 
     def value(self, root: Node) -> Tensor:
-        """The value of a node, after applying what it needs."""
+        """Return the value of a node, after applying what it needs."""
         known = self.known
         for node in toposort([root], stop=self):
             if node in known:
@@ -88,7 +91,7 @@ class Replay:
         return value
 
     def _pull(self, node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
-        """What the program's own derivative gives."""
+        """Return what the program's own derivative gives."""
         if node.prim is not custom or node.params["backward"] is not None:
             return None
         count, rule = node.params["count"], node.params["rule"]
@@ -126,7 +129,7 @@ class Replay:
         return [None if d is None else next(moved) for d in dummies]
 
     def _linked(self, node: Recorded) -> Tensor:
-        """A tensor of a node of one value that is recorded."""
+        """Return a tensor of a node of one value that is recorded."""
         value = make(node.type, node.buffer)
         value._node = node
         return value
@@ -137,7 +140,9 @@ class Replay:
 
 
 def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, count: int) -> Optionals:
-    """Jacobians from what `along` gives for each unit vector of a type, as rows or as columns."""
+    """Return jacobians from what `along` gives for each unit vector of a type, as rows or as
+    columns.
+    """
     size = math.prod(direction.shape)
     parts = [along(unit.reshape(direction.shape)) for unit in np.eye(size, dtype=direction.dtype.numpy)]
     result: Optionals = []

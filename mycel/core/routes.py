@@ -1,8 +1,11 @@
-"""Views made again: the steps and the program of a view, remembered for each tensor type and each set of other arguments.
+"""Views made again: the steps and the program of a view, remembered for each tensor type and each
+set of other arguments.
 
-What a function such as `transpose` does to a tensor depends on its type and on the function's other arguments, and where a reshape may have to move elements on
-the steps by which the tensor is a view itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the view, and one program that
-computes its value from that of the tensor (none where the memory is shared; a recording takes the steps one by one). Everything else the function does itself.
+What a function such as `transpose` does to a tensor depends on its type and on the function's other
+arguments, and where a reshape may have to move elements on the steps by which the tensor is a view
+itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the view,
+and one program that computes its value from that of the tensor (none where the memory is shared; a
+recording takes the steps one by one). Everything else the function does itself.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ _recent = _table.recent
 
 
 class Route:
-    """How a view is made from a tensor of one type: steps, its type, and a program from buffer to buffer; None where it shares the buffer."""
+    """How a view is made from a tensor of one type: steps, its type, and a program from buffer to
+    buffer; None where it shares the buffer.
+    """
 
     __slots__ = ("steps", "type", "run")
 
@@ -51,7 +56,10 @@ class Route:
 
 
 def follow(base: Tensor, route: Route) -> Tensor:
-    """The view of `base` at the end of a route, in plain eager execution; ValueError where `base` has no value yet."""
+    """Return the view of `base` at the end of a route, in plain eager execution.
+
+    Raises ValueError where `base` has no value yet.
+    """
     buffer = base._buf
     if route.run is not None:
         buffer = route.run(buffer)
@@ -75,12 +83,15 @@ def follow(base: Tensor, route: Route) -> Tensor:
 
 
 def _again(base: Tensor, route: Route) -> Tensor:
-    """The view of `base` at the end of a route, in the recording in force."""
+    """Return the view of `base` at the end of a route, in the recording in force."""
     return attach(derived(base, route.steps), base, route.steps, route)
 
 
 def _route(base: Tensor, made: Any) -> Optional[Route]:
-    """How `made` was reached from `base`; None where it is not a view of it by known steps."""
+    """Return how `made` was reached from `base`.
+
+    None where it is not a view of it by known steps.
+    """
     if type(made) is not Tensor or type(made._view) is not View or made._view.root is not root_of(base) or made is base:
         return None
     before = len(base._view.steps) if type(base._view) is View else 0
@@ -91,7 +102,7 @@ def _route(base: Tensor, made: Any) -> Optional[Route]:
 
 
 def _routes(base: Tensor, made: Any) -> Any:
-    """How what a call made of `base` is made again."""
+    """Return how what a call made of `base` is made again."""
     if type(made) in (tuple, list) and made:
         routes = [_route(base, m) for m in made]
         return False if any(r is None for r in routes) else (type(made), routes)
@@ -99,7 +110,9 @@ def _routes(base: Tensor, made: Any) -> Any:
 
 
 def viewing(function: F) -> F:
-    """`function` of a tensor and other arguments, whose views are made again by their routes."""
+    """Return `function` of a tensor and other arguments, whose views are made again by their
+    routes.
+    """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -149,7 +162,7 @@ def viewing(function: F) -> F:
 
 
 def basic_key(index: Any) -> Any:
-    """An index of ints, slices of ints, None and "..." as a key; None for any other."""
+    """Return an index of ints, slices of ints, None and "..." as a key; None for any other."""
     if type(index) is slice:
         index = (index,)
     elif type(index) is not tuple:
@@ -170,7 +183,7 @@ def basic_key(index: Any) -> Any:
 
 
 def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Tensor]:
-    """`get` of a tensor and an index, whose views are made again by their routes."""
+    """Return `get` of a tensor and an index, whose views are made again by their routes."""
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
         reach = follow

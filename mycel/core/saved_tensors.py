@@ -1,11 +1,14 @@
 """Hooks that say how values are kept from the forward to the backward pass: `saved_tensors_hooks`.
 
-An operation under hooks is recorded as a `custom` node whose rule is the derivative of that one operation (`_Plan`), and which keeps nothing but what ``pack`` made of the values that
-the derivative uses. So its results are recorded without their values; a tensor's own node is a *bridge*, an identity that has the value for operations recorded
-outside of the hooks, and which those under hooks step over. While a function is staged the rule is staged with the operation, and ``pack`` is part of the forward graph, ``unpack`` of the
-backward one.
+An operation under hooks is recorded as a `custom` node whose rule is the derivative of that one
+operation (`_Plan`), and which keeps nothing but what ``pack`` made of the values that the
+derivative uses. So its results are recorded without their values; a tensor's own node is a
+*bridge*, an identity that has the value for operations recorded outside of the hooks, and which
+those under hooks step over. While a function is staged the rule is staged with the operation, and
+``pack`` is part of the forward graph, ``unpack`` of the backward one.
 
-In force is what a thread entered last; while a hook runs there is none. A recorder changes its class with that, so that recording without hooks does not ask.
+In force is what a thread entered last; while a hook runs there is none. A recorder changes its
+class with that, so that recording without hooks does not ask.
 """
 
 from __future__ import annotations
@@ -42,13 +45,19 @@ _local = _Local()
 
 
 class saved_tensors_hooks:
-    """Within this context ``pack_hook(tensor)`` says what is kept of each value that the backward pass needs, and ``unpack_hook(kept)`` gives the value back when it gets there.
+    """Within this context ``pack_hook(tensor)`` says what is kept of each value that the backward
+    pass needs, and ``unpack_hook(kept)`` gives the value back when it gets there.
 
-    `pack_hook` may return anything: an array, a file's name, a compressed copy. It is called at the operation that needs the value, once for each such use, with a tensor of its own;
-    `unpack_hook` each time that the derivative of the operation is taken, and must give a tensor of the same shape and type. Numbers are kept as they are. Only operations that are being differentiated call
-    hooks, the innermost context's, and what hooks compute is not differentiated. A region of `recompute` keeps its inputs only. In compiled functions both hooks are
-    compiled with the operations, and must return what a compiled function can hold; what loops and conditions keep they do not see. Raises TypeError for hooks that cannot be called and for
-    values that are no tensors or of another type, ValueError for another shape, RuntimeError where `pack_hook` writes into its argument.
+    `pack_hook` may return anything: an array, a file's name, a compressed copy. It is called at the
+    operation that needs the value, once for each such use, with a tensor of its own; `unpack_hook`
+    each time that the derivative of the operation is taken, and must give a tensor of the same
+    shape and type. Numbers are kept as they are. Only operations that are being differentiated call
+    hooks, the innermost context's, and what hooks compute is not differentiated. A region of
+    `recompute` keeps its inputs only. In compiled functions both hooks are compiled with the
+    operations, and must return what a compiled function can hold; what loops and conditions keep
+    they do not see. Raises TypeError for hooks that cannot be called and for values that are no
+    tensors or of another type, ValueError for another shape, RuntimeError where `pack_hook` writes
+    into its argument.
 
     >>> import mycel as ms
     >>> def loss(x):
@@ -85,7 +94,7 @@ class saved_tensors_hooks:
 def register_saved_tensors_hooks(
     pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: the function runs within `saved_tensors_hooks`, compiled or not.
+    """Return a decorator: the function runs within `saved_tensors_hooks`, compiled or not.
 
     >>> import mycel as ms
     >>> @ms.register_saved_tensors_hooks(lambda t: t + 1, lambda t: t - 1)
@@ -137,7 +146,9 @@ def _suspended() -> Iterator[None]:
 
 
 class _Plan:
-    """The derivative of one operation: `gradients` by the active operands, from the values `used`, operands (False, i) or results (True, i), and the cotangents `seeds`."""
+    """The derivative of one operation: `gradients` by the active operands, from the values `used`,
+    operands (False, i) or results (True, i), and the cotangents `seeds`.
+    """
 
     def __init__(
         self, primitive: Primitive, types: Sequence[Any], params: dict[str, Any], active: Sequence[int], visible: int
@@ -165,11 +176,11 @@ class _Plan:
     used: dict[Node, tuple[bool, int]]
 
     def places(self) -> list[tuple[bool, int]]:
-        """The values that are used, each once."""
+        """Return the values that are used, each once."""
         return sorted(set(self.used.values()))
 
     def apply(self, values: dict[tuple[bool, int], Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
-        """The gradients, operation by operation in the context in force."""
+        """Return the gradients, operation by operation in the context in force."""
         known: dict[Node, Any] = {node: values[place] for node, place in self.used.items()}
         known.update(zip(self.seeds, cotangents))
         for node in self.order:
@@ -275,7 +286,7 @@ class _Saving(Recorder):
 
 
 def _before(node: Any) -> Any:
-    """The node without a value behind a bridge."""
+    """Return the node without a value behind a bridge."""
     return node.inputs[0] if node.params is BRIDGE else node
 
 
@@ -302,7 +313,8 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
             found[place] = value = make(kind, value._buf)
             of_result, i = place
             if linked:
-                # What a call keeps beyond its results is needed here by no second derivative: see `_Saving._save`.
+                # What a call keeps beyond its results is needed here by no second derivative: see
+                # `_Saving._save`.
                 node = operands.get(i) if not of_result else values[i]._node if i < len(values) else None
                 if node is not None:
                     value._node = Recorded(identity, (node,), BRIDGE, kind, value._buf, recorder)
@@ -317,7 +329,9 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
 def staged(
     stage: Following, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any
 ) -> Any:
-    """What an operation of a function that is being staged under hooks gives: the same, with a derivative by what the hooks keep."""
+    """Return what an operation of a function that is being staged under hooks gives: the same, with
+    a derivative by what the hooks keep.
+    """
     if primitive in (custom, kept_call) or any(isinstance(p, Graph) for p in params.values()):
         return result
     results = result if isinstance(result, tuple) else (result,)

@@ -1,7 +1,7 @@
 """Positions that data decide: where a boolean tensor holds.
 
-Eagerly they are found at once. While a function is staged they are a tensor whose size is a new symbol, bound when the program runs; a mask
-whose values are known while staging is used as it is.
+Eagerly they are found at once. While a function is staged they are a tensor whose size is a new
+symbol, bound when the program runs; a mask whose values are known while staging is used as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ __all__ = ["flat_positions", "is_open", "positions_in"]
 
 
 def _known(mask: Tensor) -> Optional[Any]:
-    """The array of a mask; None where its values are not known but positions in it can be had. NeedsValue where neither is so."""
+    """Return the array of a mask.
+
+    None where its values are not known but positions in it can be had. NeedsValue where neither is
+    so.
+    """
     staging = eager.local.staging if eager.active else None
     if staging is None:
         return mask.asnumpy()
@@ -33,12 +37,15 @@ def _known(mask: Tensor) -> Optional[Any]:
 
 
 def is_open(value: Tensor) -> bool:
-    """Whether a tensor's values are not known here, though positions in it can be had."""
+    """Return whether a tensor's values are not known here, though positions in it can be had."""
     return _known(value) is None
 
 
 def flat_positions(mask: Tensor, least: int = 0) -> Tensor:
-    """The int64 positions, in row-major order, at which a mask holds; there are at least `least`."""
+    """Return the int64 positions, in row-major order, at which a mask holds.
+
+    There are at least `least`.
+    """
     array = _known(mask)
     if array is not None:
         return Tensor(np.flatnonzero(array).astype(np.int64))

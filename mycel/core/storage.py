@@ -1,7 +1,9 @@
-"""The bytes behind tensors, and tensors that share them with others: storages, DLPack, buffers, and tensors that change places.
+"""The bytes behind tensors, and tensors that share them with others: storages, DLPack, buffers, and
+tensors that change places.
 
-The elements of a tensor lie in row-major order from the first byte of its storage on, views included. DLPack (https://dmlc.github.io/dlpack) hands memory from one
-library to another without copying it.
+The elements of a tensor lie in row-major order from the first byte of its storage on, views
+included. DLPack (https://dmlc.github.io/dlpack) hands memory from one library to another without
+copying it.
 """
 
 from __future__ import annotations
@@ -44,19 +46,19 @@ class UntypedStorage:
         return self._tensor._value("a storage").reshape(-1).view(np.uint8)
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return int(self._array().ctypes.data)
 
     def element_size(self) -> int:
-        """1: elements are bytes."""
+        """Return 1: elements are bytes."""
         return 1
 
     def nbytes(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return int(self._tensor.nbytes)
 
     def size(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return self.nbytes()
 
     def __len__(self) -> int:
@@ -67,12 +69,15 @@ class UntypedStorage:
         return False
 
     def tolist(self) -> list[int]:
-        """The bytes as numbers."""
+        """Return the bytes as numbers."""
         numbers: list[int] = self._array().tolist()
         return numbers
 
     def copy_(self, src: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Take the bytes of another storage of this size into the tensor; ValueError for another size."""
+        """Take the bytes of another storage of this size into the tensor.
+
+        Raises ValueError for another size.
+        """
         if src.nbytes() != self.nbytes():
             raise ValueError(f"UntypedStorage.copy_: {src.nbytes()} bytes do not fit into {self.nbytes()}")
         new = src._array().copy().view(self._tensor.dtype.numpy).reshape(self._tensor.shape)
@@ -102,12 +107,15 @@ class _Writable:
         self.__array_interface__ = {**known, "data": (known["data"][0], False)}
 
 
-# Whether NumPy hears that memory is not to be written. Before DLPack 1.0, and by bare capsules, nothing is said of it.
+# Whether NumPy hears that memory is not to be written. Before DLPack 1.0, and by bare capsules,
+# nothing is said of it.
 _TELLS = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of a tensor's memory, to be used up once. TypeError for what is no tensor, and for types that NumPy does not export.
+    """Return a DLPack capsule of a tensor's memory, to be used up once.
+
+    TypeError for what is no tensor, and for types that NumPy does not export.
 
     >>> import mycel as ms
     >>> from_dlpack(to_dlpack(ms.Tensor([1, 2]))).asnumpy()
@@ -120,7 +128,9 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 def from_dlpack(dlpack: Any) -> Tensor:
-    """A tensor of the memory in a DLPack capsule, or of an object with ``__dlpack__``; copied where it is not contiguous or not writable.
+    """Return a tensor of the memory in a DLPack capsule, or of an object with ``__dlpack__``.
+
+    Copied where it is not contiguous or not writable.
 
     >>> import numpy as np
     >>> a = np.zeros(2)
@@ -143,9 +153,11 @@ def from_dlpack(dlpack: Any) -> Tensor:
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:
-    """A vector of what lies in a buffer (bytes, bytearray, memoryview, array): `count` elements (-1 for all) from byte `offset` on.
+    """Return a vector of what lies in a buffer (bytes, bytearray, memoryview, array): `count`
+    elements (-1 for all) from byte `offset` on.
 
-    It shares the memory of a buffer that can be written. ValueError where the buffer is too short, or its size is no multiple of the type's.
+    It shares the memory of a buffer that can be written. ValueError where the buffer is too short,
+    or its size is no multiple of the type's.
 
     >>> import mycel as ms
     >>> ms.frombuffer(b"abcdefgh", dtype=ms.int16, count=2, offset=2).asnumpy()
@@ -176,7 +188,9 @@ def _shared(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Let two tensors (or two parameters) change places: values, types and attributes. TypeError for others, RuntimeError for views, and while something is compiled or recorded.
+    """Let two tensors (or two parameters) change places: values, types and attributes.
+
+    TypeError for others, RuntimeError for views, and while something is compiled or recorded.
 
     >>> import mycel as ms
     >>> a, b = ms.Tensor(1), ms.Tensor([2.0, 3.0])

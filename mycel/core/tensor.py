@@ -1,8 +1,9 @@
 """Tensors: a type, a buffer, and, while something records or stages, the node that computes them.
 
-A tensor with a buffer has a value. One that a staged function works with has only a node; asking it for its value raises
-`NeedsValue`, which the front end turns into a fallback or an error. Methods that compute are the functions of `mycel.ops`, attached there;
-operators of two operands are those of `mycel.core.operators`.
+A tensor with a buffer has a value. One that a staged function works with has only a node; asking it
+for its value raises `NeedsValue`, which the front end turns into a fallback or an error. Methods
+that compute are the functions of `mycel.ops`, attached there; operators of two operands are those
+of `mycel.core.operators`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
 
 
 def _zeros(kind: TensorType) -> Any:
-    """A buffer of zeros."""
+    """Return a buffer of zeros."""
     made = buffers.empty(int(kind.nbytes))
     buffers.to_array(made, kind).fill(0)
     return made
@@ -46,10 +47,12 @@ else:
 class Tensor(TensorMethods):
     """An n-dimensional array of one element type.
 
-    `input_data` is a number, a nested sequence, a NumPy array or a tensor; floats in sequences and Python floats become float32, integers int64 and
-    complex numbers complex128 unless `dtype` says otherwise; arrays keep their type. The values are copied. With `shape` and `init` (an
-    initializer) and no data the values are drawn when first needed (`init_data`).
-    Raises TypeError for data that is not numeric, ValueError for ragged sequences and OverflowError for integers beyond 64 bits.
+    `input_data` is a number, a nested sequence, a NumPy array or a tensor; floats in sequences and
+    Python floats become float32, integers int64 and complex numbers complex128 unless `dtype` says
+    otherwise; arrays keep their type. The values are copied. With `shape` and `init` (an
+    initializer) and no data the values are drawn when first needed (`init_data`). Raises TypeError
+    for data that is not numeric, ValueError for ragged sequences and OverflowError for integers
+    beyond 64 bits.
 
     >>> import mycel as ms
     >>> ms.Tensor([[1.0, 2.0], [3.0, 4.0]]).sum()
@@ -61,7 +64,8 @@ class Tensor(TensorMethods):
     _type: TensorType
     _buf: Any
     _node: Optional[Node]
-    _view: Any = None  # how a view is made from its root, and the views of a root: see mycel.core.views
+    # how a view is made from its root, and the views of a root: see mycel.core.views
+    _view: Any = None
     _views: Any = None
     __array_priority__ = 100
     __hash__ = object.__hash__
@@ -160,9 +164,11 @@ class Tensor(TensorMethods):
         return buffers.to_array(self._buf, self._type)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """The values as a NumPy array that shares the tensor's memory: what is written into the array the tensor sees.
+        """Return the values as a NumPy array that shares the tensor's memory: what is written into
+        the array the tensor sees.
 
-        Tensors that are views of this one, or whose view it is, need not see that, reshaped ones excepted.
+        Tensors that are views of this one, or whose view it is, need not see that, reshaped ones
+        excepted.
 
         Whether the array sees what the tensor is given later is left open; copy it to keep values.
 
@@ -173,7 +179,7 @@ class Tensor(TensorMethods):
         return self._value("asnumpy()")
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The same as `asnumpy`."""
+        """Return the same as `asnumpy`."""
         return self._value("numpy()")
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
@@ -191,7 +197,7 @@ class Tensor(TensorMethods):
         return (1, 0)
 
     def item(self, index: Any = None) -> Any:
-        """The Python number in a tensor of one element (or at a flat or tuple `index`)."""
+        """Return the Python number in a tensor of one element (or at a flat or tuple `index`)."""
         if index is not None:
             places = index if isinstance(index, tuple) else (index,)
             if not all(isinstance(i, (int, np.integer)) for i in places):
@@ -203,11 +209,14 @@ class Tensor(TensorMethods):
         return self._number("item()", "item(): a tensor of shape {shape} has {size} elements; give an index")
 
     def tolist(self) -> Any:
-        """The values as nested lists of Python numbers."""
+        """Return the values as nested lists of Python numbers."""
         return self._value("tolist()").tolist()
 
     def __bool__(self) -> bool:
-        refusal = "the truth of a tensor of shape {shape} is ambiguous: it does not have only one element; use .any() or .all()"
+        refusal = (
+            "the truth of a tensor of shape {shape} is ambiguous: it does not have only one element; use .any() "
+            "or .all()"
+        )
         return bool(self._number("the truth of a tensor", refusal))
 
     def __float__(self) -> float:
@@ -236,7 +245,10 @@ class Tensor(TensorMethods):
         return self._number(what, "{what} takes a tensor of one element, not of shape {shape}")
 
     def _number(self, what: str, refusal: str) -> Any:
-        """The one element as a Python number; ValueError with a text of `refusal` where there is not one."""
+        """Return the one element as a Python number.
+
+        ValueError with a text of `refusal` where there is not one.
+        """
         staging = eager.local.staging if eager.active else None
         if staging is not None:
             array = staging.need_value(self, what)
@@ -288,7 +300,7 @@ class Tensor(TensorMethods):
         return repr(self) if array is None else str(array)
 
     def _shown(self) -> Optional[np.ndarray[Any, Any]]:
-        """The values where there are some, or can be had."""
+        """Return the values where there are some, or can be had."""
         staging = eager.local.staging if eager.active else None
         if staging is not None:
             if staging.may_decide and (self._node is not None or self._buf is not None) or asked_by_program():
@@ -376,12 +388,13 @@ class Tensor(TensorMethods):
 
     @staticmethod
     def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-        """A tensor that shares the memory of a contiguous NumPy array."""
+        """Return a tensor that shares the memory of a contiguous NumPy array."""
         if not isinstance(array, np.ndarray):
             raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
         return make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
 
-    # Operators; those of two operands are installed by `mycel.core.operators`, and the methods that compute by `mycel.ops`.
+    # Operators; those of two operands are installed by `mycel.core.operators`, and the methods that
+    # compute by `mycel.ops`.
 
     if TYPE_CHECKING:
 
@@ -473,7 +486,9 @@ class Tensor(TensorMethods):
 
 
 def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:
-    """Data in any accepted form as a new C-contiguous array, in native byte order, of an element type that tensors can hold."""
+    """Return data in any accepted form as a new C-contiguous array, in native byte order, of an
+    element type that tensors can hold.
+    """
     return array_of(data, wanted, _without_tensors)
 
 
@@ -491,7 +506,7 @@ _new = object.__new__
 
 
 def make(type: TensorType, buffer: Any) -> Tensor:
-    """A tensor around a buffer."""
+    """Return a tensor around a buffer."""
     made = _new(Tensor)
     made._type = type
     made._buf = buffer
@@ -500,7 +515,7 @@ def make(type: TensorType, buffer: Any) -> Tensor:
 
 
 def make_staged(node: Node) -> Tensor:
-    """A tensor without a value: the result of a node in a graph being built."""
+    """Return a tensor without a value: the result of a node in a graph being built."""
     made = _new(Tensor)
     made._type = node.type
     made._buf = None
@@ -533,7 +548,7 @@ def tensor(
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """A tensor that shares the memory of a contiguous NumPy array.
+    """Return a tensor that shares the memory of a contiguous NumPy array.
 
     >>> import numpy as np
     >>> import mycel as ms
@@ -547,7 +562,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a tensor.
+    """Return whether `obj` is a tensor.
 
     >>> import mycel as ms
     >>> ms.is_tensor(1.0)
@@ -561,7 +576,9 @@ SCALARS = _numbers.recent
 
 
 def scalar(value: Any, dtype: DType) -> Tensor:
-    """A tensor of no dimensions holding a Python number; the same object for the same number."""
+    """Return a tensor of no dimensions holding a Python number; the same object for the same
+    number.
+    """
     staging = eager.local.staging if eager.active else None
     if staging is not None:
         _check_fits(value, dtype)
@@ -581,12 +598,13 @@ def _check_fits(value: Any, dtype: DType) -> None:
         limits = np.iinfo(dtype.numpy)
         if not limits.min <= value <= limits.max:
             raise OverflowError(
-                f"{value} does not fit {dtype.name}, the type of the tensor that it meets; cast the tensor to a wider type first"
+                f"{value} does not fit {dtype.name}, the type of the tensor that it meets; cast the tensor to a wider "
+                "type first"
             )
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """`value` as a tensor, itself where it is one of that type."""
+    """Return `value` as a tensor, itself where it is one of that type."""
     if isinstance(value, Tensor):
         return value if dtype is None or value._type.dtype is D.from_any(dtype) else cast(value, D.from_any(dtype))
     if isinstance(value, Dim):
@@ -597,5 +615,5 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
-    """`x` in another element type; itself where it has that type."""
+    """Return `x` in another element type; itself where it has that type."""
     return x if x._type.dtype is dtype else eager.apply(E.cast, x, dtype=dtype)

@@ -1,7 +1,9 @@
-"""What tensors have for MindSpore's programs besides computing: where their elements lie and come from, files that they are put aside in, and marks.
+"""What tensors have for MindSpore's programs besides computing: where their elements lie and come
+from, files that they are put aside in, and marks.
 
-A tensor put aside in a file, like one that an initializer is still to draw, has no buffer but something that fills one (``init``), which is called when its value is first
-asked for. `set_` makes a tensor a view of another (`mycel.core.views`), so that writes into either show in both.
+A tensor put aside in a file, like one that an initializer is still to draw, has no buffer but
+something that fills one (``init``), which is called when its value is first asked for. `set_` makes
+a tensor a view of another (`mycel.core.views`), so that writes into either show in both.
 """
 
 from __future__ import annotations
@@ -45,11 +47,14 @@ def _set(
     size: Optional[Sequence[int]] = None,
     stride: Optional[Sequence[int]] = None,
 ) -> Tensor:
-    """Let the tensor show the elements of another one, or of a storage: writes into either are seen in both. The tensor itself.
+    """Let the tensor show the elements of another one, or of a storage: writes into either are seen
+    in both. The tensor itself.
 
-    With `size` it has that shape, from element `storage_offset` of the source on; `stride` counts elements and must be that of the shape in row-major order, or of a transposition of
-    it. Without `source` it has no elements. Raises TypeError for other sources, RuntimeError for another element type and for elements that the source has not, Unsupported for
-    other strides and inside compiled or differentiated functions.
+    With `size` it has that shape, from element `storage_offset` of the source on; `stride` counts
+    elements and must be that of the shape in row-major order, or of a transposition of it. Without
+    `source` it has no elements. Raises TypeError for other sources, RuntimeError for another
+    element type and for elements that the source has not, Unsupported for other strides and inside
+    compiled or differentiated functions.
 
     >>> import mycel as ms
     >>> x, y = ms.ops.zeros((2, 2)), ms.Tensor([1.0])
@@ -97,7 +102,9 @@ def _whole(word: str, values: Any) -> tuple[int, ...]:
 
 
 def _order_of(shape: tuple[int, ...], stride: Optional[Sequence[int]]) -> tuple[int, ...]:
-    """The axes from the one whose elements lie farthest apart to the nearest; Unsupported for strides that leave elements out or repeat them."""
+    """Return the axes from the one whose elements lie farthest apart to the nearest; Unsupported
+    for strides that leave elements out or repeat them.
+    """
     if stride is None:
         return tuple(range(len(shape)))
     steps = tuple(map(int, stride))
@@ -108,7 +115,8 @@ def _order_of(shape: tuple[int, ...], stride: Optional[Sequence[int]]) -> tuple[
     for axis in reversed(order):
         if shape[axis] != 1 and steps[axis] != expected:
             raise Unsupported(
-                f"set_: stride {steps} of size {shape} leaves elements out or repeats them, which is not supported; index or broadcast the result instead"
+                f"set_: stride {steps} of size {shape} leaves elements out or repeats them, which is not supported; "
+                "index or broadcast the result instead"
             )
         expected *= shape[axis]
     return order
@@ -127,7 +135,9 @@ def _become(self: Tensor, made: Tensor) -> Tensor:
 
 
 def _assign_value_cpp(self: Tensor, value: Tensor) -> Tensor:
-    """Take over a copy of another tensor's value together with its shape and type; the tensor itself. TypeError for what is no tensor.
+    """Take over a copy of another tensor's value together with its shape and type.
+
+    The tensor itself. TypeError for what is no tensor.
 
     >>> import mycel as ms
     >>> ms.Tensor([1.0, 2.0]).assign_value_cpp(ms.Tensor(3)).shape
@@ -141,7 +151,9 @@ def _assign_value_cpp(self: Tensor, value: Tensor) -> Tensor:
 
 
 def _set_dtype(self: Tensor, dtype: Any) -> Any:
-    """Convert the values to another element type in place; the type. Views of the tensor become tensors of their own.
+    """Convert the values to another element type in place; the type.
+
+    Views of the tensor become tensors of their own.
 
     >>> import mycel as ms
     >>> ms.Tensor([1.5]).set_dtype(ms.int32)
@@ -153,7 +165,7 @@ def _set_dtype(self: Tensor, dtype: Any) -> Any:
 
 
 def _to(self: Tensor, device: Optional[str] = None, non_blocking: bool = False) -> Tensor:
-    """The tensor itself, which is on the CPU. ValueError for other devices."""
+    """Return the tensor itself, which is on the CPU. ValueError for other devices."""
     if not isinstance(device, str) or device.upper().split(":")[0] != "CPU":
         raise ValueError(f"to_: device {device!r} is not available in this build; use 'CPU'")
     return self
@@ -180,9 +192,12 @@ class _FromFile:
 
 
 def _offload(self: Tensor, file_path: str) -> bool:
-    """Put the values aside in a file, as plain bytes, and free their memory; they are read again when next asked for. Whether that was done.
+    """Put the values aside in a file, as plain bytes, and free their memory.
 
-    A view, or a tensor that has views, shares its memory: it stays as it is, and the result is False. TypeError for a path that is no string.
+    They are read again when next asked for. Whether that was done.
+
+    A view, or a tensor that has views, shares its memory: it stays as it is, and the result is
+    False. TypeError for a path that is no string.
 
     >>> import mycel as ms, tempfile, os
     >>> x = ms.Tensor([1.0, 2.0])
@@ -204,7 +219,9 @@ def _offload(self: Tensor, file_path: str) -> bool:
 
 
 def _delete(self: Tensor, non_blocking: bool = False) -> Tensor:
-    """Free the memory of the values, which cannot be asked for any more; the tensor itself, which has its shape and type and takes other values.
+    """Free the memory of the values, which cannot be asked for any more.
+
+    The tensor itself, which has its shape and type and takes other values.
 
     Views of it become tensors of their own. RuntimeError for a view.
 
@@ -232,7 +249,7 @@ def _without_memory(self: Tensor) -> None:
 
 
 def _init(self: Tensor) -> Any:
-    """The initializer that is still to draw the values, if any."""
+    """Return the initializer that is still to draw the values, if any."""
     return self.__dict__.get("init")
 
 
@@ -243,7 +260,9 @@ def _set_init(self: Tensor, value: Any) -> None:
 
 
 def _init_flag(self: Tensor) -> bool:
-    """A mark that programs set on tensors whose values were drawn; nothing here depends on it."""
+    """Return a mark that programs set on tensors whose values were drawn; nothing here depends on
+    it.
+    """
     return bool(self.__dict__.get("_init_flag", False))
 
 
@@ -254,7 +273,7 @@ def _set_init_flag(self: Tensor, flag: bool) -> None:
 
 
 def _virtual_flag(self: Tensor) -> bool:
-    """A mark that programs set on tensors that stand for others; nothing here depends on it."""
+    """Return a mark that programs set on tensors that stand for others; nothing here depends on it."""
     return bool(self.__dict__.get("_virtual_flag", False))
 
 
@@ -264,13 +283,16 @@ def _set_virtual_flag(self: Tensor, flag: bool) -> None:
 
 
 def _parent(self: Tensor) -> Optional[Tensor]:
-    """The tensor whose elements a view shows, which is no view itself; None for a tensor with elements of its own."""
+    """Return the tensor whose elements a view shows, which is no view itself; None for a tensor
+    with elements of its own.
+    """
     root = views.root_of(self)
     return None if root is self else root
 
 
 def _symbolic_shape(self: Tensor) -> Any:
-    """The shape that a tensor was declared with, each `Symbol` as a dictionary of what it says beyond its defaults; None where it has none.
+    """Return the shape that a tensor was declared with, each `Symbol` as a dictionary of what it
+    says beyond its defaults; None where it has none.
 
     >>> import mycel as ms
     >>> ms.Tensor(shape=[ms.Symbol(max=4, divisor=2), 3], dtype=ms.float32).symbolic_shape
@@ -295,18 +317,31 @@ def _wait_pipeline(self: Tensor) -> None:
 
 def _attach() -> None:
     methods = {
-        "set_": _set, "assign_value_cpp": _assign_value_cpp, "to_": _to, "offload": _offload, "delete_": _delete,
-        "set_init_flag": _set_init_flag, "wait_pipeline": _wait_pipeline,
-    }  # fmt: skip
+        "set_": _set,
+        "assign_value_cpp": _assign_value_cpp,
+        "to_": _to,
+        "offload": _offload,
+        "delete_": _delete,
+        "set_init_flag": _set_init_flag,
+        "wait_pipeline": _wait_pipeline,
+    }
     for name, method in methods.items():
         method.__name__, method.__qualname__ = name, f"Tensor.{name}"
         setattr(Tensor, name, method)
     _set_dtype.__name__, _set_dtype.__qualname__ = "set_dtype", "Tensor.set_dtype"
     values: dict[str, Any] = {
-        "set_dtype": _set_dtype, "remove_hook": staticmethod(remove_hook), "init": property(_init, _set_init), "init_flag": property(_init_flag, _set_init_flag),
-        "virtual_flag": property(_virtual_flag, _set_virtual_flag), "parent_tensor_": property(_parent), "symbolic_shape": property(_symbolic_shape), "delta_seed": 0,
-        "param_info": property(lambda self: None, doc="What a parameter is besides its values; None for a tensor that is none."),
-    }  # fmt: skip
+        "set_dtype": _set_dtype,
+        "remove_hook": staticmethod(remove_hook),
+        "init": property(_init, _set_init),
+        "init_flag": property(_init_flag, _set_init_flag),
+        "virtual_flag": property(_virtual_flag, _set_virtual_flag),
+        "parent_tensor_": property(_parent),
+        "symbolic_shape": property(_symbolic_shape),
+        "delta_seed": 0,
+        "param_info": property(
+            lambda self: None, doc="What a parameter is besides its values; None for a tensor that is none."
+        ),
+    }
     for name, value in values.items():
         setattr(Tensor, name, value)
 

@@ -1,6 +1,7 @@
 """What tensors get from the public libraries.
 
-The libraries attach these methods to `Tensor` when they are imported; the stub beside this file names them all, with their signatures, for editors and type checkers.
+The libraries attach these methods to `Tensor` when they are imported; the stub beside this file
+names them all, with their signatures, for editors and type checkers.
 """
 
 from __future__ import annotations

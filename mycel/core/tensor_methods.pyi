@@ -32,34 +32,34 @@ class TensorMethods:
         """The inverse hyperbolic cosine of each element."""
 
     def add(self, other: Any, *, alpha: Any = ...) -> Tensor:
-        """``self + alpha * other``. See `mycel.ops.add`."""
+        """Return ``self + alpha * other``. See `mycel.ops.add`."""
 
     def add_(self, other: Any) -> Tensor:
         """The tensor itself, after writing the result of `add` into it."""
 
     def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``."""
+        """Return ``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``."""
 
     def addcdiv(self, tensor1: Any, tensor2: Any, value: Any = ...) -> Tensor:
-        """``input + value * tensor1 / tensor2``."""
+        """Return ``input + value * tensor1 / tensor2``."""
 
     def addcmul(self, tensor1: Any, tensor2: Any, value: Any = ...) -> Tensor:
-        """``input + value * tensor1 * tensor2``."""
+        """Return ``input + value * tensor1 * tensor2``."""
 
     def addmm(self, mat1: Any, mat2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """``beta * input + alpha * (mat1 @ mat2)``."""
+        """Return ``beta * input + alpha * (mat1 @ mat2)``."""
 
     def addmm_(self, mat1: Any, mat2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """The tensor itself, after writing the result of `addmm` into it."""
 
     def addmv(self, mat: Any, vec: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """``beta * input + alpha * (mat @ vec)``."""
+        """Return ``beta * input + alpha * (mat @ vec)``."""
 
     def addr(self, vec1: Any, vec2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """``beta * x + alpha * outer(vec1, vec2)``."""
+        """Return ``beta * x + alpha * outer(vec1, vec2)``."""
 
     def adjoint(self) -> Tensor:
-        """The last two axes exchanged, and complex numbers conjugated."""
+        """Return the last two axes exchanged, and complex numbers conjugated."""
 
     def all(
         self,
@@ -79,7 +79,7 @@ class TensorMethods:
         atol: builtins.float = ...,
         equal_nan: builtins.bool = ...,
     ) -> builtins.bool:
-        """Whether all elements are close (`mycel.ops.isclose`). It needs the values."""
+        """Return whether all elements are close (`mycel.ops.isclose`). It needs the values."""
 
     def amax(
         self,
@@ -89,8 +89,8 @@ class TensorMethods:
         initial: Any = ...,
         where: Any = ...,
     ) -> Tensor:
-        """The largest element over `axis` (None: all axes), and of `initial`; only of those
-        where `where` holds. NaN wins."""
+        """Return the largest element over `axis` (None: all axes), and of `initial`; only of
+        those where `where` holds. NaN wins."""
 
     def amin(
         self,
@@ -100,8 +100,8 @@ class TensorMethods:
         initial: Any = ...,
         where: Any = ...,
     ) -> Tensor:
-        """The smallest element over `axis` (None: all axes), and of `initial`; only of those
-        where `where` holds. NaN wins."""
+        """Return the smallest element over `axis` (None: all axes), and of `initial`; only of
+        those where `where` holds. NaN wins."""
 
     def aminmax(
         self,
@@ -109,11 +109,11 @@ class TensorMethods:
         axis: Optional[builtins.int] = ...,
         keepdims: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """The smallest and the largest element over `axis` (None: all axes)."""
+        """Return the smallest and the largest element over `axis` (None: all axes)."""
 
     def angle(self) -> Tensor:
-        """The angle of each element in radians: of a complex number in (-pi, pi]; 0 or pi for a
-        real one, NaN for NaN."""
+        """Return the angle of each element in radians: of a complex number in (-pi, pi]; 0 or pi
+        for a real one, NaN for NaN."""
 
     def any(
         self,
@@ -127,7 +127,7 @@ class TensorMethods:
         """See `mycel.ops.any`."""
 
     def approximate_equal(self, other: Any, tolerance: builtins.float = ...) -> Tensor:
-        """Whether ``|x - y| < tolerance``."""
+        """Return whether ``|x - y| < tolerance``."""
 
     def arccos(self) -> Tensor:
         """The arc cosine of each element."""
@@ -161,7 +161,7 @@ class TensorMethods:
         """See `mycel.ops.argmax`."""
 
     def argmax_with_value(self, axis: builtins.int = ..., keep_dims: builtins.bool = ...) -> Any:
-        """The largest element along an axis, and its position."""
+        """Return the largest element along an axis, and its position."""
 
     def argmin(
         self,
@@ -174,7 +174,7 @@ class TensorMethods:
         """See `mycel.ops.argmin`."""
 
     def argmin_with_value(self, axis: builtins.int = ..., keep_dims: builtins.bool = ...) -> Any:
-        """The smallest element along an axis, and its position."""
+        """Return the smallest element along an axis, and its position."""
 
     def argsort(
         self,
@@ -187,7 +187,7 @@ class TensorMethods:
         """See `mycel.ops.argsort`; sorting is stable in any case."""
 
     def argwhere(self) -> Tensor:
-        """The int64 positions of the elements that are not 0, one row each."""
+        """Return the int64 positions of the elements that are not 0, one row each."""
 
     def asin(self) -> Tensor:
         """The arc sine of each element."""
@@ -196,16 +196,14 @@ class TensorMethods:
         """The inverse hyperbolic sine of each element."""
 
     def assign_value(self, value: Any) -> Tensor:
-        """The tensor itself, after taking the values, the shape and the type of another; of a
-        tensor with views and of a parameter only those that fit."""
+        """Return the tensor itself, after taking the values, the shape and the type of another;
+        of a tensor with views and of a parameter only those that fit."""
 
     def assign_value_cpp(self, value: Tensor) -> Tensor:
-        """Take over a copy of another tensor's value together with its shape and type; the
-        tensor itself. TypeError for what is no tensor."""
+        """Take over a copy of another tensor's value together with its shape and type."""
 
     def astype(self, dtype: Any, copy: builtins.bool = ...) -> Tensor:
-        """The same values in another element type; `float` is float64, as in NumPy. TypeError
-        for what is no type."""
+        """Return the same values in another element type; `float` is float64, as in NumPy."""
 
     def atan(self) -> Tensor:
         """The arc tangent of each element."""
@@ -217,10 +215,12 @@ class TensorMethods:
         """The inverse hyperbolic tangent of each element."""
 
     def baddbmm(self, batch1: Any, batch2: Any, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two matrices."""
+        """Return ``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two
+        matrices."""
 
     def bernoulli(self, *, generator: Any = ...) -> Tensor:
-        """1 with the probability that each element names and else 0, in the tensor's type."""
+        """Return 1 with the probability that each element names and else 0, in the tensor's
+        type."""
 
     def bernoulli_(self, p: Any = ..., *, generator: Any = ...) -> Tensor:
         """The tensor itself, after writing random numbers into it; from `generator` or the
@@ -230,8 +230,8 @@ class TensorMethods:
         """The same values as bfloat16."""
 
     def bincount(self, weights: Any = ..., minlength: builtins.int = ...) -> Tensor:
-        """How often each number 0, 1, ... occurs (float32), or the sum of the weights with it.
-        It needs the largest value."""
+        """Return how often each number 0, 1, ... occurs (float32), or the sum of the weights
+        with it."""
 
     def bitwise_and(self, other: Any) -> Tensor:
         """The bits that are set in both."""
@@ -240,7 +240,7 @@ class TensorMethods:
         """The bits moved up by as many places."""
 
     def bitwise_not(self) -> Tensor:
-        """All bits inverted; logical not for booleans. TypeError for other types."""
+        """Return all bits inverted; logical not for booleans. TypeError for other types."""
 
     def bitwise_or(self, other: Any) -> Tensor:
         """The bits that are set in either."""
@@ -252,55 +252,54 @@ class TensorMethods:
         """The bits that are set in exactly one."""
 
     def bmm(self, mat2: Any) -> Tensor:
-        """The products of two equally long stacks of matrices, over the last two axes;
-        ValueError where the stacks differ."""
+        """Return the products of two equally long stacks of matrices, over the last two axes."""
 
     def bool(self) -> Any:
         """The same values as bool."""
 
     def broadcast_to(self, *shape: Any) -> Tensor:
-        """Repeated to a shape, given as one sequence or as sizes. See `mycel.ops.broadcast_to`."""
+        """Return repeated to a shape, given as one sequence or as sizes."""
 
     def byte(self) -> Any:
         """The same values as uint8."""
 
     def cauchy(self, median: builtins.float = ..., sigma: builtins.float = ...) -> Tensor:
-        """Numbers of the Cauchy distribution of a median and a scale, in the tensor's shape and
-        type (float32 for integers); `sigma` is positive."""
+        """Return numbers of the Cauchy distribution of a median and a scale, in the tensor's
+        shape and type (float32 for integers); `sigma` is positive."""
 
     def ceil(self) -> Tensor:
         """The smallest whole number not below each element."""
 
     def cholesky(self, upper: builtins.bool = ...) -> Tensor:
-        """The Cholesky factor of Hermitian positive definite matrices: lower triangular L with L
-        L^H = A, or with `upper` U with U^H U = A."""
+        """Return the Cholesky factor of Hermitian positive definite matrices: lower triangular L
+        with L L^H = A, or with `upper` U with U^H U = A."""
 
     def cholesky_inverse(self, upper: builtins.bool = ...) -> Tensor:
-        """The inverse of A, where `input_x` is its Cholesky factor, lower triangular or `upper`."""
+        """Return the inverse of A, where `input_x` is its Cholesky factor, lower triangular or
+        `upper`."""
 
     def cholesky_solve(self, input2: Any, upper: builtins.bool = ...) -> Tensor:
-        """The solution x of A x = `input`, where `input2` is the Cholesky factor of A, lower
-        triangular or `upper`."""
+        """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A,
+        lower triangular or `upper`."""
 
     def choose(self, choices: Any, mode: str = ...) -> Tensor:
-        """At each place the element of the choice that the tensor's integer there names. `mode`
-        is "clip", "wrap" or "raise"."""
+        """At each place the element of the choice that the tensor's integer there names."""
 
     def chunk(self, chunks: builtins.int, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """At most `chunks` parts along an axis, all of one size but the last."""
 
     def clamp(self, min: Any = ..., max: Any = ...) -> Tensor:
-        """Each element limited from below and above by numbers or tensors, which broadcast;
-        `max` wins where they cross."""
+        """Return each element limited from below and above by numbers or tensors, which
+        broadcast; `max` wins where they cross."""
 
     def clamp_(self, min: Any = ..., max: Any = ...) -> Tensor:
         """The tensor itself, after writing the result of `clamp` into it."""
 
     def clip(self, min: Any = ..., max: Any = ...) -> Tensor:
-        """The same as `clamp`."""
+        """Return the same as `clamp`."""
 
     def clone(self) -> Tensor:
-        """A tensor of its own with the same values."""
+        """Return a tensor of its own with the same values."""
 
     def col2im(
         self,
@@ -310,11 +309,11 @@ class TensorMethods:
         padding_value: Any,
         stride: Any,
     ) -> Tensor:
-        """Columns (N, C, KH KW, positions) added up into images (N, C, H, W) of `output_size`,
-        as `fold` does."""
+        """Return columns (N, C, KH KW, positions) added up into images (N, C, H, W) of
+        `output_size`, as `fold` does."""
 
     def conj(self) -> Tensor:
-        """The complex conjugate of each element; real tensors are given as they are."""
+        """Return the complex conjugate of each element; real tensors are given as they are."""
 
     @property
     def const_arg(self) -> Any:
@@ -325,18 +324,17 @@ class TensorMethods:
 
     @staticmethod
     def convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:
-        """The tensor of a shape and type whose bytes these are. ValueError where their number
-        does not fit."""
+        """Return the tensor of a shape and type whose bytes these are."""
 
     def copy(self) -> Tensor:
-        """A tensor of its own with the same values."""
+        """Return a tensor of its own with the same values."""
 
     def copy_(self, src: Any, non_blocking: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the values of `src`, broadcast and converted, into
-        it."""
+        """Return the tensor itself, after writing the values of `src`, broadcast and converted,
+        into it."""
 
     def copysign(self, other: Any) -> Tensor:
-        """The size of x with the sign of the other operand."""
+        """Return the size of x with the sign of the other operand."""
 
     def cos(self) -> Tensor:
         """The cosine of each element in radians."""
@@ -361,61 +359,60 @@ class TensorMethods:
         fweights: Any = ...,
         aweights: Any = ...,
     ) -> Tensor:
-        """The covariances of variables (rows) over observations (columns), divided by the number
-        less `correction`."""
+        """Return the covariances of variables (rows) over observations (columns), divided by the
+        number less `correction`."""
 
     def cross(self, other: Any, dim: Optional[builtins.int] = ...) -> Tensor:
-        """The vector product along an axis of size 3 (the first such axis unless `dim` names
-        one); the others broadcast."""
+        """Return the vector product along an axis of size 3 (the first such axis unless `dim`
+        names one); the others broadcast."""
 
     def cummax(self, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """The largest element so far along an axis, and its int64 position (the latest of
+        """Return the largest element so far along an axis, and its int64 position (the latest of
         equals)."""
 
     def cummin(self, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """The smallest element so far along an axis, and its int32 position (the latest of
-        equals); int64 where int32 has no numbers for all positions."""
+        """Return the smallest element so far along an axis, and its int32 position (the latest
+        of equals); int64 where int32 has no numbers for all positions."""
 
     def cumprod(self, dim: builtins.int, dtype: Any = ...) -> Tensor:
-        """The running products along an axis, in `dtype`, or the type of `input`; of integers in
-        int64."""
+        """Return the running products along an axis, in `dtype`, or the type of `input`; of
+        integers in int64."""
 
     def cumsum(self, axis: Any = ..., dtype: Any = ..., *, dim: Any = ...) -> Tensor:
-        """See `mycel.ops.cumsum`; without an axis of the flattened tensor. Booleans and 8- and
-        16-bit integers are summed in int32."""
+        """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
 
     @property
     def data(self) -> Any:
         """The tensor itself."""
 
     def data_ptr(self) -> builtins.int:
-        """The address of the first element."""
+        """Return the address of the first element."""
 
     def data_sync(self, need_wait: builtins.bool = ...) -> None:
         """Nothing: values are where they are computed."""
 
     def deg2rad(self) -> Tensor:
-        """Degrees as radians."""
+        """Return degrees as radians."""
 
     def delete_(self, non_blocking: builtins.bool = ...) -> Tensor:
-        """Free the memory of the values, which cannot be asked for any more; the tensor itself,
-        which has its shape and type and takes other values."""
+        """Free the memory of the values, which cannot be asked for any more."""
 
     delta_seed: builtins.int
 
     def det(self) -> Tensor:
-        """Determinants of square matrices. The derivative is that of matrices with an inverse."""
+        """Return determinants of square matrices. The derivative is that of matrices with an
+        inverse."""
 
     @property
     def device(self) -> Any:
         """Where the tensor lies: 'CPU'."""
 
     def diag(self) -> Tensor:
-        """A tensor of twice the dimensions with the elements of `input` on its diagonal: for a
-        vector, a matrix."""
+        """Return a tensor of twice the dimensions with the elements of `input` on its diagonal:
+        for a vector, a matrix."""
 
     def diagflat(self, offset: builtins.int = ...) -> Tensor:
-        """The matrix with all elements of the input on the diagonal `offset`."""
+        """Return the matrix with all elements of the input on the diagonal `offset`."""
 
     def diagonal(
         self,
@@ -423,7 +420,7 @@ class TensorMethods:
         axis1: builtins.int = ...,
         axis2: builtins.int = ...,
     ) -> Tensor:
-        """A diagonal of the matrices over the axes `dim1` and `dim2`, as a new last axis."""
+        """Return a diagonal of the matrices over the axes `dim1` and `dim2`, as a new last axis."""
 
     def diagonal_scatter(
         self,
@@ -432,8 +429,7 @@ class TensorMethods:
         dim1: builtins.int = ...,
         dim2: builtins.int = ...,
     ) -> Tensor:
-        """The input with `src` on the diagonal `offset` of the matrices over two axes; `src` has
-        the shape of `diagonal`'s result."""
+        """Return the input with `src` on the diagonal `offset` of the matrices over two axes."""
 
     def diff(
         self,
@@ -442,43 +438,42 @@ class TensorMethods:
         prepend: Any = ...,
         append: Any = ...,
     ) -> Tensor:
-        """The n-th differences of neighbours along an axis, with `prepend` and `append` joined
-        on first."""
+        """Return the n-th differences of neighbours along an axis, with `prepend` and `append`
+        joined on first."""
 
     def digamma(self) -> Tensor:
         """The derivative of `lgamma` at each element."""
 
     def dim(self) -> builtins.int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
 
     def div(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
-        """The quotient; float32 for integers. `rounding_mode` "floor" rounds down and "trunc"
-        towards 0, in the operands' type."""
+        """Return the quotient; float32 for integers."""
 
     def div_(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
         """The tensor itself, after writing the result of `div` into it."""
 
     def divide(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
-        """The same as `div`."""
+        """Return the same as `div`."""
 
     def dot(self, other: Any) -> Tensor:
-        """The sum of products over the last axis of `input` and the second last (or only) of
-        `other`."""
+        """Return the sum of products over the last axis of `input` and the second last (or only)
+        of `other`."""
 
     def double(self) -> Any:
         """The same values as float64."""
 
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """`tensor_split` along axis 2."""
+        """Return `tensor_split` along axis 2."""
 
     def eigvals(self) -> Tensor:
-        """The complex eigenvalues of square matrices, in no particular order."""
+        """Return the complex eigenvalues of square matrices, in no particular order."""
 
     def eq(self, other: Any) -> Tensor:
         """Whether two elements are equal."""
 
     def equal(self, other: Any) -> Tensor:
-        """Whether elements are equal. See `mycel.ops.equal`."""
+        """Return whether elements are equal. See `mycel.ops.equal`."""
 
     def erf(self) -> Tensor:
         """The error function of each element."""
@@ -502,13 +497,13 @@ class TensorMethods:
         """The tensor itself, after writing the result of `exp` into it."""
 
     def expand(self, *shape: Any) -> Tensor:
-        """Repeated to a shape, given as one sequence or as sizes. See `mycel.ops.broadcast_to`."""
+        """Return repeated to a shape, given as one sequence or as sizes."""
 
     def expand_as(self, other: Tensor) -> Tensor:
-        """`input` broadcast to the shape of `other`."""
+        """Return `input` broadcast to the shape of `other`."""
 
     def expand_dims(self, axis: builtins.int) -> Tensor:
-        """A new axis of size 1 at `axis`."""
+        """Return a new axis of size 1 at `axis`."""
 
     def expm1(self) -> Tensor:
         """e raised to each element, less 1, exact near 0."""
@@ -518,20 +513,19 @@ class TensorMethods:
         default one."""
 
     def fill(self, value: Any) -> Tensor:
-        """`value` in the shape and type of `x`."""
+        """Return `value` in the shape and type of `x`."""
 
     def fill_(self, value: Any) -> Tensor:
-        """The tensor itself, after writing one value everywhere."""
+        """Return the tensor itself, after writing one value everywhere."""
 
     def fill_diagonal(self, fill_value: builtins.float, wrap: builtins.bool = ...) -> Tensor:
-        """A new tensor with one value at the places all of whose positions are equal; a tensor
-        of more than two dimensions has equal sizes."""
+        """Return a new tensor with one value at the places all of whose positions are equal."""
 
     def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = ...) -> Tensor:
         """The tensor itself, after writing the result of `fill_diagonal` into it."""
 
     def fills(self, value: Any) -> Tensor:
-        """`value` in the shape and type of `x`."""
+        """Return `value` in the shape and type of `x`."""
 
     def flatten(
         self,
@@ -540,23 +534,22 @@ class TensorMethods:
         start_dim: builtins.int = ...,
         end_dim: builtins.int = ...,
     ) -> Tensor:
-        """The axes from `start_dim` (0) to `end_dim` joined into one. Both may be given
-        positionally instead of `order`."""
+        """Return the axes from `start_dim` (0) to `end_dim` joined into one."""
 
     def flip(self, dims: Any) -> Tensor:
-        """The axes `dims` in the opposite direction."""
+        """Return the axes `dims` in the opposite direction."""
 
     def fliplr(self) -> Tensor:
-        """Axis 1 in the opposite direction."""
+        """Return axis 1 in the opposite direction."""
 
     def flipud(self) -> Tensor:
-        """Axis 0 in the opposite direction."""
+        """Return axis 0 in the opposite direction."""
 
     def float(self) -> Any:
         """The same values as float32."""
 
     def float_power(self, other: Any) -> Tensor:
-        """The first operand raised to the second in float64."""
+        """Return the first operand raised to the second in float64."""
 
     def floor(self) -> Tensor:
         """The largest whole number not above each element."""
@@ -574,10 +567,10 @@ class TensorMethods:
         """Nothing: there is no cache of parameters."""
 
     def fmax(self, other: Any) -> Tensor:
-        """The larger of two elements; a number rather than NaN."""
+        """Return the larger of two elements; a number rather than NaN."""
 
     def fmin(self, other: Any) -> Tensor:
-        """The smaller of two elements; a number rather than NaN."""
+        """Return the smaller of two elements; a number rather than NaN."""
 
     def fmod(self, other: Any) -> Tensor:
         """The remainder of the division, with the sign of the dividend."""
@@ -593,41 +586,41 @@ class TensorMethods:
         """See `mycel.ops.fold`."""
 
     def frac(self) -> Tensor:
-        """Each element less its whole part."""
+        """Return each element less its whole part."""
 
     @staticmethod
     def from_dlpack(dlpack: Any) -> Tensor:
-        """A tensor of the memory in a DLPack capsule, or of an object with ``__dlpack__``;
-        copied where it is not contiguous or not writable."""
+        """Return a tensor of the memory in a DLPack capsule, or of an object with
+        ``__dlpack__``."""
 
     def gather(self, *args: Any, **named: Any) -> Tensor:
-        """``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or ``gather(dim,
-        index)`` as `mycel.ops.gather_elements`."""
+        """Return ``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or
+        ``gather(dim, index)`` as `mycel.ops.gather_elements`."""
 
     def gather_elements(self, dim: builtins.int, index: Any) -> Tensor:
-        """Each element at the place of `index` with the position along `dim` replaced by the
-        index there."""
+        """Return each element at the place of `index` with the position along `dim` replaced by
+        the index there."""
 
     def gather_nd(self, indices: Any) -> Tensor:
-        """``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of indices names a
-        place in the first k axes."""
+        """Return ``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of indices
+        names a place in the first k axes."""
 
     def gcd(self, other: Any) -> Tensor:
-        """The greatest common divisor of integers, by Euclid's algorithm with as many steps as
-        the type can need."""
+        """Return the greatest common divisor of integers, by Euclid's algorithm with as many
+        steps as the type can need."""
 
     def ge(self, other: Any) -> Tensor:
         """Whether the first element is not smaller."""
 
     def geqrf(self) -> tuple[Tensor, Tensor]:
-        """LAPACK's form of a QR decomposition: R above, the reflections' vectors below the
-        diagonal, and their factors tau."""
+        """Return LAPACK's form of a QR decomposition: R above, the reflections' vectors below
+        the diagonal, and their factors tau."""
 
     def ger(self, vec2: Any) -> Tensor:
-        """The same as `outer`."""
+        """Return the same as `outer`."""
 
     def get_bytes(self) -> bytes:
-        """A copy of the tensor's bytes, in row-major order."""
+        """Return a copy of the tensor's bytes, in row-major order."""
 
     def greater(self, other: Any) -> Tensor:
         """Whether the first element is larger."""
@@ -642,10 +635,10 @@ class TensorMethods:
         """The same values as float16."""
 
     def hardshrink(self, lambd: builtins.float = ...) -> Tensor:
-        """x where |x| > lambd, else 0."""
+        """Return x where |x| > lambd, else 0."""
 
     def heaviside(self, values: Any) -> Tensor:
-        """0 for negative elements, 1 for positive ones, `values` at 0."""
+        """Return 0 for negative elements, 1 for positive ones, `values` at 0."""
 
     def histc(
         self,
@@ -653,40 +646,39 @@ class TensorMethods:
         min: builtins.float = ...,
         max: builtins.float = ...,
     ) -> Tensor:
-        """How many elements fall into each of `bins` equal intervals of [min, max] (of the
-        elements' own range where both are 0)."""
+        """Return how many elements fall into each of `bins` equal intervals of [min, max] (of
+        the elements' own range where both are 0)."""
 
     def hooks(self) -> list[Callable[..., Any]]:
-        """The registered hooks, in order."""
+        """Return the registered hooks, in order."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """`tensor_split` along axis 1; along axis 0 for vectors."""
+        """Return `tensor_split` along axis 1; along axis 0 for vectors."""
 
     def hypot(self, other: Any) -> Tensor:
-        """sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0."""
+        """Return sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0."""
 
     def i0(self) -> Tensor:
         """The modified Bessel function of the first kind, order 0."""
 
     def igamma(self, other: Any) -> Tensor:
-        """The regularized lower incomplete gamma function P(input, other). Abramowitz and
-        Stegun, 6.5.1."""
+        """Return the regularized lower incomplete gamma function P(input, other)."""
 
     def igammac(self, other: Any) -> Tensor:
-        """The regularized upper incomplete gamma function, 1 - `igamma`, exact where it is
-        small."""
+        """Return the regularized upper incomplete gamma function, 1 - `igamma`, exact where it
+        is small."""
 
     def imag(self) -> Tensor:
-        """The imaginary part of each element: complex64 gives float32, complex128 float64; zeros
-        for real tensors."""
+        """Return the imaginary part of each element: complex64 gives float32, complex128
+        float64; zeros for real tensors."""
 
     def index(self, indices: Any) -> Tensor:
-        """The elements at the places that index tensors or masks, one for each leading axis,
-        name; None takes a whole axis."""
+        """Return the elements at the places that index tensors or masks, one for each leading
+        axis, name; None takes a whole axis."""
 
     def index_add(self, *args: Any, alpha: Any = ..., **named: Any) -> Tensor:
-        """``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y, axis)``: a
-        new tensor. See `mycel.ops.index_add`."""
+        """Return ``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y,
+        axis)``: a new tensor. See `mycel.ops.index_add`."""
 
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: Any = ...) -> Tensor:
         """The tensor itself, after writing the result of `index_add` into it."""
@@ -695,24 +687,24 @@ class TensorMethods:
         """The tensor itself, after writing the result of `index_copy` into it."""
 
     def index_fill(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
-        """`x` with `value` at the positions that indices name along an axis."""
+        """Return `x` with `value` at the positions that indices name along an axis."""
 
     def index_fill_(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
         """The tensor itself, after writing the result of `index_fill` into it."""
 
     def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = ...) -> Tensor:
-        """A new tensor with values written (with `accumulate` added) at the places that index
-        tensors, one for each leading axis, name."""
+        """Return a new tensor with values written (with `accumulate` added) at the places that
+        index tensors, one for each leading axis, name."""
 
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = ...) -> Tensor:
         """The tensor itself, after writing the result of `index_put` into it."""
 
     def index_select(self, axis: builtins.int, index: Any) -> Tensor:
-        """The parts along an axis that a vector of indices names."""
+        """Return the parts along an axis that a vector of indices names."""
 
     @property
     def init(self) -> Any:
-        """The initializer that is still to draw the values, if any."""
+        """Return the initializer that is still to draw the values, if any."""
 
     @init.setter
     def init(self, value: Any) -> None: ...
@@ -723,41 +715,41 @@ class TensorMethods:
 
     @property
     def init_flag(self) -> builtins.bool:
-        """A mark that programs set on tensors whose values were drawn; nothing here depends on
-        it."""
+        """Return a mark that programs set on tensors whose values were drawn; nothing here
+        depends on it."""
 
     @init_flag.setter
     def init_flag(self, value: Any) -> None: ...
 
     def inner(self, other: Any) -> Tensor:
-        """The sum of products over the last axes of both."""
+        """Return the sum of products over the last axes of both."""
 
     def inplace_update(self, v: Any, indices: Any) -> Tensor:
-        """`x` with the rows (axis 0) that `indices` name replaced by those of `v`."""
+        """Return `x` with the rows (axis 0) that `indices` name replaced by those of `v`."""
 
     def int(self) -> Any:
         """The same values as int32."""
 
     def inv(self) -> Tensor:
-        """1 / x of each element x; float32 for integers."""
+        """Return 1 / x of each element x; float32 for integers."""
 
     def inverse(self) -> Tensor:
-        """The inverses of square matrices; singular ones give infinities or NaN."""
+        """Return the inverses of square matrices; singular ones give infinities or NaN."""
 
     def invert(self) -> Tensor:
-        """All bits inverted; the same as `bitwise_not`."""
+        """Return all bits inverted; the same as `bitwise_not`."""
 
     def is_complex(self) -> builtins.bool:
-        """Whether the element type is complex."""
+        """Return whether the element type is complex."""
 
     def is_contiguous(self) -> builtins.bool:
         """True: elements always lie in row-major order."""
 
     def is_floating_point(self) -> builtins.bool:
-        """Whether the element type is floating."""
+        """Return whether the element type is floating."""
 
     def is_init(self) -> builtins.bool:
-        """Whether the tensor was drawn by an initializer and has its values."""
+        """Return whether the tensor was drawn by an initializer and has its values."""
 
     @property
     def is_meta(self) -> Any:
@@ -770,7 +762,7 @@ class TensorMethods:
         """False: no other process has this memory."""
 
     def is_signed(self) -> builtins.bool:
-        """Whether the element type has a sign."""
+        """Return whether the element type has a sign."""
 
     def isclose(
         self,
@@ -779,7 +771,7 @@ class TensorMethods:
         atol: builtins.float = ...,
         equal_nan: builtins.bool = ...,
     ) -> Tensor:
-        """Whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN."""
+        """Return whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN."""
 
     def isfinite(self) -> Tensor:
         """Whether each element is neither infinite nor NaN."""
@@ -791,20 +783,21 @@ class TensorMethods:
         """Whether each element is NaN."""
 
     def isneginf(self) -> Tensor:
-        """Whether each element is -inf."""
+        """Return whether each element is -inf."""
 
     def isposinf(self) -> Tensor:
-        """Whether each element is +inf."""
+        """Return whether each element is +inf."""
 
     def isreal(self) -> Tensor:
-        """Whether the imaginary part of each element is 0; that of real numbers is."""
+        """Return whether the imaginary part of each element is 0; that of real numbers is."""
 
     def itemset(self, *args: Any) -> Tensor:
-        """A new tensor with one element set: ``itemset(value)``, ``itemset(index, value)`` with
-        a flat index, or ``itemset(i, j, value)``."""
+        """Return a new tensor with one element set: ``itemset(value)``, ``itemset(index,
+        value)`` with a flat index, or ``itemset(i, j, value)``."""
 
     def kron(self, other: Any) -> Tensor:
-        """The Kronecker product: every element of `input` times all of `other`, in blocks."""
+        """Return the Kronecker product: every element of `input` times all of `other`, in
+        blocks."""
 
     def kthvalue(
         self,
@@ -812,20 +805,20 @@ class TensorMethods:
         dim: builtins.int = ...,
         keepdim: builtins.bool = ...,
     ) -> Any:
-        """The k-th smallest values along `dim`, k counting from 1, and their positions (int64),
-        as ``(values, indices)``."""
+        """Return the k-th smallest values along `dim`, k counting from 1, and their positions
+        (int64), as ``(values, indices)``."""
 
     def lcm(self, other: Any) -> Tensor:
-        """The least common multiple of integers."""
+        """Return the least common multiple of integers."""
 
     def ldexp(self, other: Any) -> Tensor:
-        """x * 2**y."""
+        """Return x * 2**y."""
 
     def le(self, other: Any) -> Tensor:
         """Whether the first element is not larger."""
 
     def lerp(self, end: Any, weight: Any) -> Tensor:
-        """``input + weight * (end - input)``."""
+        """Return ``input + weight * (end - input)``."""
 
     def less(self, other: Any) -> Tensor:
         """Whether the first element is smaller."""
@@ -852,30 +845,31 @@ class TensorMethods:
         """The tensor itself, after writing the result of `log` into it."""
 
     def log_matrix_determinant(self) -> tuple[Tensor, Tensor]:
-        """The sign and the logarithm of the magnitude of determinants: `slogdet`."""
+        """Return the sign and the logarithm of the magnitude of determinants: `slogdet`."""
 
     def log_normal(self, mean: builtins.float = ..., std: builtins.float = ...) -> Tensor:
-        """exp(x) with x normal of a mean and a standard deviation, in the tensor's shape and
-        type (float32 for integers); `std` is positive."""
+        """Return exp(x) with x normal of a mean and a standard deviation, in the tensor's shape
+        and type (float32 for integers); `std` is positive."""
 
     def logaddexp(self, other: Any) -> Tensor:
-        """log(exp(x) + exp(y)) without overflow."""
+        """Return log(exp(x) + exp(y)) without overflow."""
 
     def logaddexp2(self, other: Any) -> Tensor:
-        """log2(2**x + 2**y) without overflow."""
+        """Return log2(2**x + 2**y) without overflow."""
 
     def logcumsumexp(self, axis: builtins.int) -> Tensor:
-        """The logarithms of the running sums of exponentials along an axis, with the largest
-        element taken out."""
+        """Return the logarithms of the running sums of exponentials along an axis, with the
+        largest element taken out."""
 
     def logdet(self) -> Tensor:
-        """The logarithm of determinants: NaN where a real one is negative, -inf where it is 0."""
+        """Return the logarithm of determinants: NaN where a real one is negative, -inf where it
+        is 0."""
 
     def logical_and(self, other: Any) -> Tensor:
         """Whether both elements are true."""
 
     def logical_not(self) -> Tensor:
-        """Whether each element is false (0 for numbers)."""
+        """Return whether each element is false (0 for numbers)."""
 
     def logical_or(self, other: Any) -> Tensor:
         """Whether either element is true."""
@@ -884,7 +878,7 @@ class TensorMethods:
         """Whether exactly one element is true."""
 
     def logit(self, eps: Optional[builtins.float] = ...) -> Tensor:
-        """log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given."""
+        """Return log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given."""
 
     def logsumexp(
         self,
@@ -901,14 +895,14 @@ class TensorMethods:
         """The same values as int64."""
 
     def lstsq(self, A: Any) -> Tensor:
-        """The x that makes ||`input` x - `A`|| least; of several, where there are more columns
-        than rows, the shortest."""
+        """Return the x that makes ||`input` x - `A`|| least; of several, where there are more
+        columns than rows, the shortest."""
 
     def lt(self, other: Any) -> Tensor:
         """Whether the first element is smaller."""
 
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
-        """The solution x of A x = `b`, where `LU_data` holds both triangles of A's LU
+        """Return the solution x of A x = `b`, where `LU_data` holds both triangles of A's LU
         decomposition and `LU_pivots` its row exchanges, counted from 1."""
 
     @property
@@ -920,30 +914,29 @@ class TensorMethods:
         """The last two axes exchanged."""
 
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
-        """`input_x` with `value` where the mask holds, in its own type; the mask broadcasts."""
+        """Return `input_x` with `value` where the mask holds, in its own type; the mask
+        broadcasts."""
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """The tensor itself, after writing the result of `masked_fill` into it."""
 
     def masked_scatter(self, mask: Any, source: Any) -> Tensor:
-        """`input` with the elements of `source`, in order, where the mask holds; the mask
-        broadcasts to it. It needs the mask's value."""
+        """Return `input` with the elements of `source`, in order, where the mask holds."""
 
     def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
         """The tensor itself, after writing the result of `masked_scatter` into it."""
 
     def masked_select(self, mask: Any) -> Tensor:
-        """The elements where the mask holds, in order; both broadcast."""
+        """Return the elements where the mask holds, in order; both broadcast."""
 
     def matmul(self, other: Any) -> Tensor:
-        """The matrix product over the last two axes; the axes before broadcast."""
+        """Return the matrix product over the last two axes; the axes before broadcast."""
 
     def matrix_determinant(self) -> Tensor:
-        """Determinants of square matrices: `det`."""
+        """Return determinants of square matrices: `det`."""
 
     def matrix_power(self, n: builtins.int) -> Tensor:
-        """`input @ input @ ...` n times by repeated squaring; the identity for 0. ValueError for
-        matrices that are not square or n < 0."""
+        """Return `input @ input @ ...` n times by repeated squaring; the identity for 0."""
 
     def max(
         self,
@@ -972,7 +965,7 @@ class TensorMethods:
         keepdims: Any = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """The mean over an axis, several, or all. See `mycel.ops.mean`."""
+        """Return the mean over an axis, several, or all. See `mycel.ops.mean`."""
 
     def median(
         self,
@@ -1002,20 +995,19 @@ class TensorMethods:
         """The smaller of two elements; NaN if either is."""
 
     def mm(self, mat2: Any) -> Tensor:
-        """The product of two matrices; ValueError for other ranks."""
+        """Return the product of two matrices; ValueError for other ranks."""
 
     def move_to(self, to: str, blocking: builtins.bool = ...) -> Tensor:
-        """A copy on the device named: "CPU". ValueError for others."""
+        """Return a copy on the device named: "CPU". ValueError for others."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
-        """Axes moved to new places; the others keep their order. ValueError where the two lists
-        differ in length or repeat an axis."""
+        """Return axes moved to new places; the others keep their order."""
 
     def movedim(self, source: Any, destination: Any) -> Tensor:
-        """The same as `moveaxis`."""
+        """Return the same as `moveaxis`."""
 
     def msort(self) -> Tensor:
-        """The elements sorted along axis 0."""
+        """Return the elements sorted along axis 0."""
 
     def mul(self, other: Any) -> Tensor:
         """The product of two tensors, element by element."""
@@ -1035,8 +1027,8 @@ class TensorMethods:
         """The product of two tensors, element by element."""
 
     def mvlgamma(self, p: builtins.int) -> Tensor:
-        """The logarithm of the multivariate gamma function of dimension `p`: p(p - 1)/4 log pi +
-        the sum over j < p of lgamma(x - j/2)."""
+        """Return the logarithm of the multivariate gamma function of dimension `p`: p(p - 1)/4
+        log pi + the sum over j < p of lgamma(x - j/2)."""
 
     def nan_to_num(
         self,
@@ -1044,8 +1036,8 @@ class TensorMethods:
         posinf: Optional[builtins.float] = ...,
         neginf: Optional[builtins.float] = ...,
     ) -> Tensor:
-        """NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest and
-        smallest of the type)."""
+        """Return NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest
+        and smallest of the type)."""
 
     def nanmean(
         self,
@@ -1054,14 +1046,14 @@ class TensorMethods:
         *,
         dtype: Any = ...,
     ) -> Tensor:
-        """`mean` of the elements that are not NaN; NaN where there are none."""
+        """Return `mean` of the elements that are not NaN; NaN where there are none."""
 
     def nanmedian(
         self,
         axis: builtins.int = ...,
         keepdims: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """The lower median of the elements along an axis that are not NaN, and its int64
+        """Return the lower median of the elements along an axis that are not NaN, and its int64
         position."""
 
     def nanquantile(
@@ -1070,7 +1062,7 @@ class TensorMethods:
         axis: Optional[builtins.int] = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """`quantile` of the elements that are not NaN."""
+        """Return `quantile` of the elements that are not NaN."""
 
     def nansum(
         self,
@@ -1084,10 +1076,10 @@ class TensorMethods:
         """See `mycel.ops.nansum`."""
 
     def narrow(self, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
-        """`length` elements along an axis from `start`."""
+        """Return `length` elements along an axis from `start`."""
 
     def ndimension(self) -> builtins.int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
 
     def ne(self, other: Any) -> Tensor:
         """Whether two elements differ."""
@@ -1099,13 +1091,13 @@ class TensorMethods:
         """Each element with its sign reversed."""
 
     def nelement(self) -> Any:
-        """The number of elements."""
+        """Return the number of elements."""
 
     def new_empty(self, *size: Any, dtype: Any = ...) -> Tensor:
         """`mycel.ops.empty` in the type of the tensor unless `dtype` is given."""
 
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ...) -> Tensor:
-        """`mycel.ops.full` in the type of the tensor unless `dtype` is given."""
+        """Return `mycel.ops.full` in the type of the tensor unless `dtype` is given."""
 
     def new_ones(self, *size: Any, dtype: Any = ...) -> Tensor:
         """`mycel.ops.ones` in the type of the tensor unless `dtype` is given."""
@@ -1114,12 +1106,11 @@ class TensorMethods:
         """`mycel.ops.zeros` in the type of the tensor unless `dtype` is given."""
 
     def nextafter(self, other: Any) -> Tensor:
-        """The next floating-point number from each element of `input` towards `other`. The
-        derivative is 0."""
+        """Return the next floating-point number from each element of `input` towards `other`."""
 
     def nonzero(self, *, as_tuple: builtins.bool = ...) -> Any:
-        """The int64 positions of the elements that are not 0, one row each; with `as_tuple` one
-        vector for each axis."""
+        """Return the int64 positions of the elements that are not 0, one row each; with
+        `as_tuple` one vector for each axis."""
 
     def norm(
         self,
@@ -1139,18 +1130,17 @@ class TensorMethods:
         """Whether two elements differ."""
 
     def numel(self) -> Any:
-        """The number of elements."""
+        """Return the number of elements."""
 
     def offload(self, file_path: str) -> builtins.bool:
-        """Put the values aside in a file, as plain bytes, and free their memory; they are read
-        again when next asked for. Whether that was done."""
+        """Put the values aside in a file, as plain bytes, and free their memory."""
 
     def offload_file_path(self) -> str:
-        """The empty string: values are in memory."""
+        """Return the empty string: values are in memory."""
 
     def orgqr(self, input2: Any) -> Tensor:
-        """The first columns of the product of the reflections that `geqrf` gives, `input` with
-        their vectors and `input2` their factors."""
+        """Return the first columns of the product of the reflections that `geqrf` gives, `input`
+        with their vectors and `input2` their factors."""
 
     def ormqr(
         self,
@@ -1159,12 +1149,11 @@ class TensorMethods:
         left: builtins.bool = ...,
         transpose: builtins.bool = ...,
     ) -> Tensor:
-        """`input3` multiplied by the product of the reflections of `mycel.ops.geqrf`, which this
-        tensor and `input2` are."""
+        """Return `input3` multiplied by the product of the reflections of `mycel.ops.geqrf`,
+        which this tensor and `input2` are."""
 
     def outer(self, vec2: Any) -> Tensor:
-        """The products of every element of one vector with every element of another; ValueError
-        for other ranks."""
+        """Return the products of every element of one vector with every element of another."""
 
     @property
     def param_info(self) -> Any:
@@ -1172,18 +1161,17 @@ class TensorMethods:
 
     @property
     def parent_tensor_(self) -> Optional[Tensor]:
-        """The tensor whose elements a view shows, which is no view itself; None for a tensor
-        with elements of its own."""
+        """Return the tensor whose elements a view shows, which is no view itself; None for a
+        tensor with elements of its own."""
 
     def permute(self, *axis: Any) -> Tensor:
-        """The axes in another order, given as one sequence or as numbers. See
-        `mycel.ops.permute`."""
+        """Return the axes in another order, given as one sequence or as numbers."""
 
     def pin_memory(self) -> Tensor:
-        """RuntimeError: there is no device that memory could be pinned for."""
+        """Raise RuntimeError: there is no device that memory could be pinned for."""
 
     def positive(self) -> Tensor:
-        """The argument itself."""
+        """Return the argument itself."""
 
     def pow(self, exponent: Any) -> Tensor:
         """The first operand raised to the second."""
@@ -1201,17 +1189,16 @@ class TensorMethods:
         keepdim: Any = ...,
         keepdims: Any = ...,
     ) -> Tensor:
-        """The product over an axis, several, or all. See `mycel.ops.prod`."""
+        """Return the product over an axis, several, or all. See `mycel.ops.prod`."""
 
     def ptp(self, axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor:
-        """The largest less the smallest element over an axis, several, or all."""
+        """Return the largest less the smallest element over an axis, several, or all."""
 
     def put_(self, index: Any, source: Any, accumulate: builtins.bool = ...) -> Tensor:
         """The tensor itself, after writing the result of `put` into it."""
 
     def qr(self, some: builtins.bool = ...) -> Any:
-        """Orthonormal columns Q and upper triangular R with Q R the matrix; Q is square unless
-        `some`. See `mycel.ops.qr`."""
+        """Return orthonormal columns Q and upper triangular R with Q R the matrix."""
 
     def quantile(
         self,
@@ -1219,11 +1206,11 @@ class TensorMethods:
         axis: Optional[builtins.int] = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """The q-quantiles along an axis (of all elements without one), between neighbours by
-        linear interpolation; NaN where there is one."""
+        """Return the q-quantiles along an axis (of all elements without one), between neighbours
+        by linear interpolation; NaN where there is one."""
 
     def rad2deg(self) -> Tensor:
-        """Radians as degrees."""
+        """Return radians as degrees."""
 
     def random_(
         self,
@@ -1244,22 +1231,19 @@ class TensorMethods:
         """See `mycel.ops.random_categorical`."""
 
     def ravel(self) -> Tensor:
-        """All elements along one axis, in row-major order."""
+        """Return all elements along one axis, in row-major order."""
 
     def real(self) -> Tensor:
-        """The real part of each element: complex64 gives float32, complex128 float64; real
-        tensors are given as they are."""
+        """Return the real part of each element: complex64 gives float32, complex128 float64."""
 
     def reciprocal(self) -> Tensor:
-        """1 / x of each element x; float32 for integers."""
+        """Return 1 / x of each element x; float32 for integers."""
 
     def register_hook(self, hook: Callable[[Tensor], Optional[Tensor]]) -> TensorHookHandle:
-        """Call ``hook(gradient)`` when the gradient by this tensor is known; what it returns,
-        unless None, goes on in its place."""
+        """Call ``hook(gradient)`` when the gradient by this tensor is known."""
 
     def relu(self, inplace: builtins.bool = ...) -> Tensor:
-        """max(x, 0) of each element x; the derivative at 0 is 0. With `inplace` the argument
-        itself takes the values."""
+        """Return max(x, 0) of each element x; the derivative at 0 is 0."""
 
     def relu_(self, inplace: builtins.bool = ...) -> Tensor:
         """The tensor itself, after writing the result of `relu` into it."""
@@ -1273,35 +1257,33 @@ class TensorMethods:
     @staticmethod
     def remove_hook(handle_id: builtins.int) -> None:
         """Unregister the hook whose handle has this `id`; nothing happens where there is none
-        any more. TypeError for what is no number."""
+        any more."""
 
     def renorm(self, p: Any, axis: builtins.int, maxnorm: builtins.float) -> Tensor:
-        """The parts along an axis whose `p`-norm is above `maxnorm` scaled down to it."""
+        """Return the parts along an axis whose `p`-norm is above `maxnorm` scaled down to it."""
 
     def repeat(self, *repeats: Any) -> Tensor:
-        """Repeated as a whole: as `tile`, with at least one number for each axis."""
+        """Return repeated as a whole: as `tile`, with at least one number for each axis."""
 
     def repeat_interleave(self, repeats: Any, axis: Optional[builtins.int] = ...) -> Tensor:
-        """Each element along an axis `repeats` times in a row; without `axis` of the flattened
-        tensor."""
+        """Return each element along an axis `repeats` times in a row; without `axis` of the
+        flattened tensor."""
 
     def requires_grad_(self, requires_grad: builtins.bool = ...) -> Tensor:
-        """Set whether a parameter is trained; the tensor itself. For other tensors, which
-        functions say what is differentiated, it has no effect."""
+        """Set whether a parameter is trained; the tensor itself."""
 
     def reshape(self, *shape: Any) -> Tensor:
-        """The same elements under another shape, given as one sequence or as sizes. See
-        `mycel.ops.reshape`."""
+        """Return the same elements under another shape, given as one sequence or as sizes."""
 
     def reshape_as(self, other: Tensor) -> Tensor:
-        """The same elements under the shape of another tensor."""
+        """Return the same elements under the shape of another tensor."""
 
     def resize(self, *new_shape: Any) -> Tensor:
-        """The elements in order under another shape, cut off or followed by zeros where the
-        number differs."""
+        """Return the elements in order under another shape, cut off or followed by zeros where
+        the number differs."""
 
     def reverse(self, axis: Any) -> Tensor:
-        """The axes `axis` in the opposite direction."""
+        """Return the axes `axis` in the opposite direction."""
 
     def reverse_sequence(
         self,
@@ -1309,33 +1291,33 @@ class TensorMethods:
         seq_dim: builtins.int = ...,
         batch_dim: builtins.int = ...,
     ) -> Tensor:
-        """The first elements along an axis in reverse order, as many as `seq_lengths` says. See
-        `mycel.ops.reverse_sequence`."""
+        """Return the first elements along an axis in reverse order, as many as `seq_lengths`
+        says."""
 
     def roll(self, shifts: Any, dims: Any = ...) -> Tensor:
-        """The elements moved on by `shifts` places along the axes `dims`, around the end; of the
-        flattened tensor without `dims`."""
+        """Return the elements moved on by `shifts` places along the axes `dims`, around the end;
+        of the flattened tensor without `dims`."""
 
     def rot90(self, k: builtins.int, dims: Any) -> Tensor:
-        """A quarter turn, k times, in the plane of two axes, from the first towards the second."""
+        """Return a quarter turn, k times, in the plane of two axes, from the first towards the
+        second."""
 
     def round(self, *, decimals: builtins.int = ...) -> Tensor:
-        """The nearest number with `decimals` decimals, ties to even; negative `decimals` round
-        to tens. Integers stay."""
+        """Return the nearest number with `decimals` decimals, ties to even."""
 
     def rsqrt(self) -> Tensor:
         """1 / sqrt(x) of each element x."""
 
     def scatter(self, axis: builtins.int, index: Any, src: Any) -> Tensor:
-        """A new tensor with each element of `src` at its own place with the position along an
-        axis replaced by the index there."""
+        """Return a new tensor with each element of `src` at its own place with the position
+        along an axis replaced by the index there."""
 
     def scatter_(self, axis: builtins.int, index: Any, src: Any) -> Tensor:
         """The tensor itself, after writing the result of `scatter` into it."""
 
     def scatter_add(self, *args: Any, **named: Any) -> Tensor:
-        """``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim,
-        index, src)`` along one axis."""
+        """Return ``scatter_add(indices, updates)`` as `tensor_scatter_add`, or
+        ``scatter_add(dim, index, src)`` along one axis."""
 
     def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
         """The tensor itself, after writing the result of `scatter_add` into it."""
@@ -1361,15 +1343,14 @@ class TensorMethods:
         name in its first axes."""
 
     def searchsorted(self, v: Any, side: str = ..., sorter: Any = ...) -> Tensor:
-        """Where values would be put into the tensor, which is sorted. See
-        `mycel.ops.searchsorted`."""
+        """Return where values would be put into the tensor, which is sorted."""
 
     def select(self, *args: Any, **named: Any) -> Tensor:
-        """``select(dim, index)``: the part at one position along an axis; ``select(condition,
-        y)``: as `where`."""
+        """Return ``select(dim, index)``: the part at one position along an axis;
+        ``select(condition, y)``: as `where`."""
 
     def select_scatter(self, src: Any, axis: builtins.int, index: builtins.int) -> Tensor:
-        """`input` with the part at one position along an axis replaced by `src`."""
+        """Return `input` with the part at one position along an axis replaced by `src`."""
 
     def set_(
         self,
@@ -1382,18 +1363,16 @@ class TensorMethods:
         are seen in both. The tensor itself."""
 
     def set_const_arg(self, const_arg: builtins.bool = ...) -> Tensor:
-        """Mark the tensor as a constant argument; the tensor itself. Compiled functions treat it
-        as any other."""
+        """Mark the tensor as a constant argument; the tensor itself."""
 
     def set_dtype(self, dtype: Any) -> Any:
-        """Convert the values to another element type in place; the type. Views of the tensor
-        become tensors of their own."""
+        """Convert the values to another element type in place; the type."""
 
     def set_init_flag(self, flag: builtins.bool) -> None:
         """Set `init_flag`. TypeError for other than True and False."""
 
     def sgn(self) -> Tensor:
-        """-1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers."""
+        """Return -1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers."""
 
     def short(self) -> Any:
         """The same values as int16."""
@@ -1411,13 +1390,13 @@ class TensorMethods:
         """The tensor itself, after writing the result of `sign` into it."""
 
     def signbit(self) -> Tensor:
-        """Whether the sign is negative; also that of -0."""
+        """Return whether the sign is negative; also that of -0."""
 
     def sin(self) -> Tensor:
         """The sine of each element in radians."""
 
     def sinc(self) -> Tensor:
-        """sin(pi x) / (pi x), and 1 at 0."""
+        """Return sin(pi x) / (pi x), and 1 at 0."""
 
     def sinh(self) -> Tensor:
         """The hyperbolic sine of each element."""
@@ -1430,14 +1409,14 @@ class TensorMethods:
         end: Optional[builtins.int] = ...,
         step: builtins.int = ...,
     ) -> Tensor:
-        """`input` with ``start:end:step`` along an axis replaced by `src`."""
+        """Return `input` with ``start:end:step`` along an axis replaced by `src`."""
 
     def slogdet(self) -> tuple[Tensor, Tensor]:
-        """The sign (or the direction, for complex matrices) and the logarithm of the magnitude
-        of determinants."""
+        """Return the sign (or the direction, for complex matrices) and the logarithm of the
+        magnitude of determinants."""
 
     def soft_shrink(self, lambd: builtins.float = ...) -> Tensor:
-        """The same as `softshrink`."""
+        """Return the same as `softshrink`."""
 
     def softmax(self, axis: builtins.int = ..., dtype: Any = ..., *, dim: Any = ...) -> Tensor:
         """See `mycel.ops.softmax`."""
@@ -1457,14 +1436,14 @@ class TensorMethods:
         split_size_or_sections: Union[builtins.int, Sequence[builtins.int]],
         axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
-        """Parts of one size along an axis (the last may be smaller), or of the sizes listed,
-        which must add up."""
+        """Return parts of one size along an axis (the last may be smaller), or of the sizes
+        listed, which must add up."""
 
     def sqrt(self) -> Tensor:
         """The square root of each element; NaN below 0."""
 
     def square(self) -> Tensor:
-        """Each element times itself."""
+        """Return each element times itself."""
 
     def squeeze(self, axis: Any = ..., *, dim: Any = ...) -> Tensor:
         """Without axes of size 1. See `mycel.ops.squeeze`."""
@@ -1483,22 +1462,22 @@ class TensorMethods:
         """See `mycel.ops.std`; `correction` is another name of `ddof`."""
 
     def storage(self) -> UntypedStorage:
-        """The bytes of the tensor."""
+        """Return the bytes of the tensor."""
 
     def storage_offset(self) -> builtins.int:
-        """0: the first element is the first of its storage."""
+        """Return 0: the first element is the first of its storage."""
 
     def stride(self, dim: Optional[builtins.int] = ...) -> Any:
-        """Elements from one to the next along each dimension, or along one."""
+        """Return elements from one to the next along each dimension, or along one."""
 
     def sub(self, other: Any, *, alpha: Any = ...) -> Tensor:
-        """``self - alpha * other``. See `mycel.ops.sub`."""
+        """Return ``self - alpha * other``. See `mycel.ops.sub`."""
 
     def sub_(self, other: Any) -> Tensor:
         """The tensor itself, after writing the result of `sub` into it."""
 
     def subtract(self, other: Any, *, alpha: Any = ...) -> Tensor:
-        """``input - alpha * other``."""
+        """Return ``input - alpha * other``."""
 
     def sum(
         self,
@@ -1510,33 +1489,31 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor:
-        """The sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
+        """Return the sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
 
     def sum_to_size(self, *size: Any) -> Tensor:
-        """Summed so that it has a shape that broadcasts to its own."""
+        """Return summed so that it has a shape that broadcasts to its own."""
 
     def svd(self, full_matrices: builtins.bool = ..., compute_uv: builtins.bool = ...) -> Any:
-        """Singular values s in descending order, U and V with A = U diag(s) V^H; without
+        """Return singular values s in descending order, U and V with A = U diag(s) V^H; without
         `compute_uv` s alone."""
 
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-        """Two axes exchanged."""
+        """Return two axes exchanged."""
 
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """The same as `swapaxes`."""
+        """Return the same as `swapaxes`."""
 
     @property
     def symbolic_shape(self) -> Any:
-        """The shape that a tensor was declared with, each `Symbol` as a dictionary of what it
-        says beyond its defaults; None where it has none."""
+        """Return the shape that a tensor was declared with, each `Symbol` as a dictionary of
+        what it says beyond its defaults; None where it has none."""
 
     def t(self) -> Tensor:
-        """A matrix transposed; vectors and scalars as they are. ValueError for more than two
-        dimensions."""
+        """Return a matrix transposed; vectors and scalars as they are."""
 
     def take(self, indices: Any, axis: Optional[builtins.int] = ..., mode: str = ...) -> Tensor:
-        """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip"
-        limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of range."""
+        """Return the elements (of the flattened tensor, or along an axis) at positions."""
 
     def tan(self) -> Tensor:
         """The tangent of each element in radians."""
@@ -1556,7 +1533,7 @@ class TensorMethods:
         cuts at the positions listed."""
 
     def tile(self, *given: Any, reps: Any = ..., dims: Any = ...) -> Tensor:
-        """Repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
+        """Return repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
 
     def to(
         self,
@@ -1566,24 +1543,23 @@ class TensorMethods:
         non_blocking: builtins.bool = ...,
         copy: builtins.bool = ...,
     ) -> Tensor:
-        """The same values in another element type, given as a type or by a tensor that has it.
-        The device must be the CPU."""
+        """Return the same values in another element type, given as a type or by a tensor that
+        has it."""
 
     def to_(self, device: Optional[str] = ..., non_blocking: builtins.bool = ...) -> Tensor:
-        """The tensor itself, which is on the CPU. ValueError for other devices."""
+        """Return the tensor itself, which is on the CPU. ValueError for other devices."""
 
     def to_coo(self) -> COOTensor:
-        """What is not 0 in a matrix by coordinates (int32), in row-major order. How much that is
-        is decided by data."""
+        """Return what is not 0 in a matrix by coordinates (int32), in row-major order."""
 
     def to_csr(self) -> CSRTensor:
-        """What is not 0 in a matrix by rows (int32). How much that is is decided by data."""
+        """Return what is not 0 in a matrix by rows (int32). How much that is is decided by data."""
 
     def to_dlpack(self) -> Any:
         """See `mycel.to_dlpack`."""
 
     def top_k(self, k: builtins.int, sorted: builtins.bool = ...) -> tuple[Tensor, Tensor]:
-        """The k largest elements along the last axis in order, and their int32 positions."""
+        """Return the k largest elements along the last axis in order, and their int32 positions."""
 
     def topk(
         self,
@@ -1592,8 +1568,8 @@ class TensorMethods:
         largest: builtins.bool = ...,
         sorted: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """The k largest (or smallest) elements along an axis (the last one) in order, and their
-        int32 positions."""
+        """Return the k largest (or smallest) elements along an axis (the last one) in order, and
+        their int32 positions."""
 
     def trace(
         self,
@@ -1602,11 +1578,11 @@ class TensorMethods:
         axis2: builtins.int = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """The sum of a diagonal of the matrices over two axes, in `dtype`; of integers but
-        uint64 in int64, of booleans whether any holds."""
+        """Return the sum of a diagonal of the matrices over two axes, in `dtype`; of integers
+        but uint64 in int64, of booleans whether any holds."""
 
     def transpose(self, *axes: Any) -> Tensor:
-        """The axes in another order."""
+        """Return the axes in another order."""
 
     def triangular_solve(
         self,
@@ -1615,31 +1591,31 @@ class TensorMethods:
         transpose: builtins.bool = ...,
         unitriangular: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """The solution x of the triangular system A x = this tensor, or of A^T x with
+        """Return the solution x of the triangular system A x = this tensor, or of A^T x with
         `transpose`, and A."""
 
     def tril(self, diagonal: builtins.int = ...) -> Tensor:
-        """The elements of matrices on and below a diagonal (0 the main one, above it positive);
-        zeros elsewhere."""
+        """Return the elements of matrices on and below a diagonal (0 the main one, above it
+        positive); zeros elsewhere."""
 
     def triu(self, diagonal: builtins.int = ...) -> Tensor:
-        """The elements of matrices on and above a diagonal (0 the main one, above it positive);
-        zeros elsewhere."""
+        """Return the elements of matrices on and above a diagonal (0 the main one, above it
+        positive); zeros elsewhere."""
 
     def true_divide(self, divisor: Any) -> Tensor:
-        """The quotient; float32 for integers."""
+        """Return the quotient; float32 for integers."""
 
     def trunc(self) -> Tensor:
         """Each element without its fraction."""
 
     def type(self, dtype: Any = ...) -> Any:
-        """The name of the element type, or the same values in another."""
+        """Return the name of the element type, or the same values in another."""
 
     def type_as(self, other: Tensor) -> Tensor:
-        """`input` in the element type of `other`."""
+        """Return `input` in the element type of `other`."""
 
     def unbind(self, dim: builtins.int = ...) -> tuple[Tensor, ...]:
-        """The same as `unstack`."""
+        """Return the same as `unstack`."""
 
     def unfold(
         self,
@@ -1656,8 +1632,8 @@ class TensorMethods:
         to: builtins.float = ...,
         generator: Any = ...,
     ) -> Tensor:
-        """New numbers spread evenly over [from_, to), in the tensor's shape and type; ValueError
-        where `from_` is larger than `to`."""
+        """Return new numbers spread evenly over [from_, to), in the tensor's shape and type;
+        ValueError where `from_` is larger than `to`."""
 
     def uniform_(self, from_: Any = ..., to: Any = ..., *, generator: Any = ...) -> Tensor:
         """The tensor itself, after writing random numbers into it; from `generator` or the
@@ -1670,8 +1646,8 @@ class TensorMethods:
         return_counts: builtins.bool = ...,
         dim: Optional[builtins.int] = ...,
     ) -> Any:
-        """The distinct elements (or parts along `dim`) in increasing order; also positions and
-        counts (int64)."""
+        """Return the distinct elements (or parts along `dim`) in increasing order; also
+        positions and counts (int64)."""
 
     def unique_consecutive(
         self,
@@ -1679,11 +1655,11 @@ class TensorMethods:
         return_counts: builtins.bool = ...,
         dim: Optional[builtins.int] = ...,
     ) -> Any:
-        """The elements (or parts along `dim`) without those equal to the one before; also
+        """Return the elements (or parts along `dim`) without those equal to the one before; also
         positions and counts (int64)."""
 
     def unique_with_pad(self, pad_num: Any) -> tuple[Tensor, Tensor]:
-        """The distinct elements of a vector in the order in which they come, followed by
+        """Return the distinct elements of a vector in the order in which they come, followed by
         `pad_num` up to its length, and each element's position among them."""
 
     def unsorted_segment_max(self, segment_ids: Any, num_segments: Any) -> Tensor:
@@ -1702,13 +1678,13 @@ class TensorMethods:
         one, and negative numbers belong nowhere."""
 
     def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """A new axis of size 1 at `dim`."""
+        """Return a new axis of size 1 at `dim`."""
 
     def untyped_storage(self) -> UntypedStorage:
-        """The bytes of the tensor."""
+        """Return the bytes of the tensor."""
 
     def value(self) -> Tensor:
-        """The tensor itself; of a parameter its values, as a tensor that shares them."""
+        """Return the tensor itself; of a parameter its values, as a tensor that shares them."""
 
     def var(
         self,
@@ -1724,33 +1700,35 @@ class TensorMethods:
         """See `mycel.ops.var`; `correction` is another name of `ddof`."""
 
     def view(self, *shape: Any) -> Tensor:
-        """The same elements under another shape; given a data type, the same bytes in that type."""
+        """Return the same elements under another shape; given a data type, the same bytes in
+        that type."""
 
     def view_as(self, other: Tensor) -> Tensor:
-        """`input` under the shape of `other`."""
+        """Return `input` under the shape of `other`."""
 
     @property
     def virtual_flag(self) -> builtins.bool:
-        """A mark that programs set on tensors that stand for others; nothing here depends on it."""
+        """Return a mark that programs set on tensors that stand for others; nothing here depends
+        on it."""
 
     @virtual_flag.setter
     def virtual_flag(self, value: Any) -> None: ...
 
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """`tensor_split` along axis 0."""
+        """Return `tensor_split` along axis 0."""
 
     def wait_pipeline(self) -> None:
         """Wait for operations under way, of which there are none: they are done when they
         return."""
 
     def where(self, condition: Any, y: Any) -> Tensor:
-        """The tensor where the condition holds, else `y`."""
+        """Return the tensor where the condition holds, else `y`."""
 
     def xdivy(self, y: Any) -> Tensor:
-        """x / y, and 0 where x is 0 unless y is NaN."""
+        """Return x / y, and 0 where x is 0 unless y is NaN."""
 
     def xlogy(self, other: Any) -> Tensor:
-        """x * log(y), and 0 where x is 0 unless y is NaN."""
+        """Return x * log(y), and 0 where x is 0 unless y is NaN."""
 
     def zero_(self) -> Tensor:
-        """The tensor itself, after writing zeros everywhere."""
+        """Return the tensor itself, after writing zeros everywhere."""

@@ -1,13 +1,15 @@
 """Views: tensors that share their elements with another, their root.
 
-A view is a recipe: a root that is no view itself, and steps (slices, reversals, orders of axes, shapes, repetitions, diagonals, blocks at a
-position that is data) that lead from it to the view. A view has its value like any tensor, computed when it is made. A write in place to any
-tensor of a family becomes a new value of the root: the steps are walked backwards, each putting the written value into what it read. Then the values of
-the other views that are still in use are dropped, and computed again when they are next asked for. So reading costs nothing, and what is recorded
-or staged are plain operations, which any gradient goes through.
+A view is a recipe: a root that is no view itself, and steps (slices, reversals, orders of axes,
+shapes, repetitions, diagonals, blocks at a position that is data) that lead from it to the view. A
+view has its value like any tensor, computed when it is made. A write in place to any tensor of a
+family becomes a new value of the root: the steps are walked backwards, each putting the written
+value into what it read. Then the values of the other views that are still in use are dropped, and
+computed again when they are next asked for. So reading costs nothing, and what is recorded or
+staged are plain operations, which any gradient goes through.
 
-A root knows its views by weak references. A reshaped root shares its very memory. A reshape is a view where the elements of a strided array
-would not have to move, by NumPy's rule, and else a copy.
+A root knows its views by weak references. A reshaped root shares its very memory. A reshape is a
+view where the elements of a strided array would not have to move, by NumPy's rule, and else a copy.
 """
 
 from __future__ import annotations
@@ -54,7 +56,10 @@ _lock = locks.lock()
 
 
 class View:
-    """How a tensor is made from its root; `key`, where there is one, stands for the steps (`mycel.core.routes`)."""
+    """How a tensor is made from its root.
+
+    `key`, where there is one, stands for the steps (`mycel.core.routes`).
+    """
 
     __slots__ = ("root", "steps", "key")
 
@@ -81,7 +86,8 @@ class View:
 class Family(list[ref[Tensor]]):
     """Weak references to the views of a root; dead ones are removed when it has doubled.
 
-    Members are added without the lock: each change is one operation on the list, and trimming replaces only what was there when it began.
+    Members are added without the lock: each change is one operation on the list, and trimming
+    replaces only what was there when it began.
     """
 
     __slots__ = ("limit",)
@@ -110,7 +116,7 @@ class Family(list[ref[Tensor]]):
 
 
 def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...], key: Any = None) -> Tensor:
-    """`made`, which `steps` (for which `key` stands) computed from `base`, as a view of it."""
+    """Return `made`, which `steps` (for which `key` stands) computed from `base`, as a view of it."""
     view = base._view
     if type(view) is View:
         key = None if key is None or view.key is None else (view.key, key)
@@ -127,7 +133,7 @@ def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...], key: Any = None)
 
 
 def family_of(root: Tensor) -> Family:
-    """The views of a root."""
+    """Return the views of a root."""
     family: Optional[Family] = root._views
     if family is None:
         with _lock:
@@ -138,24 +144,26 @@ def family_of(root: Tensor) -> Family:
 
 
 def through(base: Tensor, *steps: Step) -> Tensor:
-    """The view of `base` that steps lead to."""
+    """Return the view of `base` that steps lead to."""
     return attach(derived(base, steps), base, steps)
 
 
 def whole(base: Tensor) -> Tensor:
-    """All of a tensor as a view of it: what is given of a parameter where its values are meant."""
+    """Return all of a tensor as a view of it: what is given of a parameter where its values are
+    meant.
+    """
     return through(base, (E.identity, {}, ()))
 
 
 def root_of(t: Tensor) -> Tensor:
-    """The tensor whose elements `t` shows: itself where it is no view."""
+    """Return the tensor whose elements `t` shows: itself where it is no view."""
     while type(t._view) is View:
         t = t._view.root
     return t
 
 
 def derived(base: Tensor, steps: Sequence[Step]) -> Tensor:
-    """The value to which steps lead, in the context in force."""
+    """Return the value to which steps lead, in the context in force."""
     for kind, params, operands in steps:
         base = _diagonal(base) if kind is DIAGONAL else _applied(kind, params, operands, base)
     return base
@@ -185,7 +193,9 @@ def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], ba
 
 
 def diagonal_steps(kind: TensorType) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters of the reshape and the slice that give the diagonal of the last two axes."""
+    """Return the parameters of the reshape and the slice that give the diagonal of the last two
+    axes.
+    """
     outer, n = kind.shape[:-2], kind.shape[-1]
     rank = len(outer)
     shape = (*outer, n * n)
@@ -237,7 +247,7 @@ def release(root: Tensor) -> None:
 
 
 def put(base: Tensor, steps: Sequence[Step], value: Tensor) -> Tensor:
-    """A new value of `base` in which the elements that steps lead to are those of `value`."""
+    """Return a new value of `base` in which the elements that steps lead to are those of `value`."""
     if not steps:
         return value
     before = [base]
@@ -252,7 +262,7 @@ def put(base: Tensor, steps: Sequence[Step], value: Tensor) -> Tensor:
 
 
 def _types(base: Tensor, steps: Sequence[Step]) -> list[tuple[DimLike, ...]]:
-    """The shape that each step takes."""
+    """Return the shape that each step takes."""
     shapes = [base.shape]
     kind = base._type
     for primitive, params, operands in steps[:-1]:
@@ -285,7 +295,8 @@ def _put_slice(
 def _put_broadcast(base: Any, before: Any, value: Tensor, operands: Any, *, shape: Any) -> Tensor:
     if product(before) != product(shape):
         raise ValueError(
-            f"a write into a view that repeats elements, of shape {tuple(shape)} over {tuple(before)}, would give an element several values; "
+            f"a write into a view that repeats elements, of shape {tuple(shape)} over {tuple(before)}, would give an "
+            "element several values; "
             "write into a copy() of it, or into the tensor behind it"
         )
     return _reshape(value, before)
@@ -317,7 +328,7 @@ _READING = frozenset((S.SLICE, B.dynamic_slice, DIAGONAL))  # steps that leave e
 
 
 def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], value: Tensor) -> Tensor:
-    """`x` with `value` at the positions ``first, first + stride, ...`` of each axis."""
+    """Return `x` with `value` at the positions ``first, first + stride, ...`` of each axis."""
     whole = value.shape
     if any(isinstance(d, int) and d == 0 for d in whole):
         return eager.apply(E.identity, x)
@@ -339,7 +350,9 @@ def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], valu
 
 
 def reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
-    """`x` under another shape: a view, or a copy where a strided array would have to move its elements."""
+    """Return `x` under another shape: a view, or a copy where a strided array would have to move
+    its elements.
+    """
     if x.shape == shape:
         return x
     step: Step = (S.RESHAPE, {"shape": shape}, ())
@@ -349,19 +362,19 @@ def reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
 
 
 def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    """Axis i of the result is axis order[i] of `x`."""
+    """Return axis i of the result is axis order[i] of `x`."""
     if order == tuple(range(x.ndim)):
         return x
     return attach(eager.apply(S.TRANSPOSE, x, permutation=order), x, ((S.TRANSPOSE, {"permutation": order}, ()),))
 
 
 def broadcast(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
-    """`x` repeated to `shape`."""
+    """Return `x` repeated to `shape`."""
     return x if x.shape == shape else through(x, (S.BROADCAST_TO, {"shape": shape}, ()))
 
 
 def slice_step(shape: tuple[DimLike, ...], axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Optional[Step]:
-    """The step to ``[start:stop:step]`` along one axis; None where that is all of it."""
+    """Return the step to ``[start:stop:step]`` along one axis; None where that is all of it."""
     if step == 1 and isinstance(start, int) and start == 0 and stop == shape[axis]:
         return None
     starts: list[DimLike] = [0] * len(shape)
@@ -371,13 +384,15 @@ def slice_step(shape: tuple[DimLike, ...], axis: int, start: DimLike, stop: DimL
 
 
 def take_slice(x: Tensor, axis: int, start: DimLike, stop: DimLike) -> Tensor:
-    """``x[start:stop]`` along one axis."""
+    """Return ``x[start:stop]`` along one axis."""
     step = slice_step(x.shape, axis, start, stop)
     return x if step is None else through(x, step)
 
 
 def _keeps_places(view: View, shape: tuple[DimLike, ...]) -> bool:
-    """Whether a strided array laid out as a view could be given another shape without moving elements; no where sizes leave it open."""
+    """Return whether a strided array laid out as a view could be given another shape without moving
+    elements; no where sizes leave it open.
+    """
     if all(s[0] in SHARING for s in view.steps):
         return True
     try:
@@ -395,7 +410,7 @@ def _row_major(shape: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
 
 
 def _layout(kind: Any, params: Any, sizes: Any, strides: Any) -> tuple[Any, Any]:
-    """The sizes and strides behind a step."""
+    """Return the sizes and strides behind a step."""
     if kind is S.RESHAPE:
         found = _regrouped(sizes, strides, params["shape"])
         assert found is not None, "a reshape that moves elements is not part of a view"
@@ -421,7 +436,9 @@ def _layout(kind: Any, params: Any, sizes: Any, strides: Any) -> tuple[Any, Any]
 
 
 def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, ...]]:
-    """The strides of a strided array under another shape, None where there are none: axes join where one continues the next."""
+    """Return the strides of a strided array under another shape, None where there are none: axes
+    join where one continues the next.
+    """
     if any(d == 0 for d in sizes):
         return _row_major(shape)
     old = [(d, t) for d, t in zip(sizes, strides) if d != 1]
@@ -438,7 +455,8 @@ def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, 
         have, want = old[at][0], shape[i]
         first_old, first_new = at, i
         while have != want:
-            # Shapes of another number of elements come to the end of one of them; the operation itself says so.
+            # Shapes of another number of elements come to the end of one of them; the operation
+            # itself says so.
             if have < want:
                 at += 1
                 if at == len(old):

@@ -133,7 +133,7 @@ class Dataset(Node):
         pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Batch rows of similar length together.
+        """Return batch rows of similar length together.
 
         * `column_names`: the columns that determine the length of a row.
         * `bucket_boundaries`: increasing lengths. Bucket i takes the lengths in [boundary i - 1,

@@ -1,1 +1,3 @@
-"""Programs that show the framework at work on a fresh machine: `mycel train lenet5` runs the one in this package."""
+"""Programs that show the framework at work on a fresh machine: `mycel train lenet5` runs the one in
+this package.
+"""

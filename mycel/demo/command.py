@@ -1,8 +1,9 @@
 """`mycel train lenet5`: data, training with a progress bar, accuracy, checkpoint and picture.
 
-The run stops between two steps when interrupted, so the checkpoint that it then writes is exact. Before the first step is
-through there is nothing to keep and an interrupt takes effect at once; so does a second one. A process that was started with
-interrupts ignored, as shells do in the background, goes on ignoring them.
+The run stops between two steps when interrupted, so the checkpoint that it then writes is exact.
+Before the first step is through there is nothing to keep and an interrupt takes effect at once; so
+does a second one. A process that was started with interrupts ignored, as shells do in the
+background, goes on ignoring them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ INTERRUPTED, USAGE = 130, 2
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line said; None is what was left to the demonstration, or to the checkpoint that is resumed."""
+    """What the command line said.
+
+    None is what was left to the demonstration, or to the checkpoint that is resumed.
+    """
 
     mode: str = "graph"
     data: Path | None = None
@@ -51,7 +55,10 @@ class _Refused(ValueError):
 
 
 def run(options: Options, console: Console) -> int:
-    """Train as `options` say and report to `console`; gives the exit status: 0, 2 for a wrong option, 130 when interrupted."""
+    """Train as `options` say and report to `console`.
+
+    Gives the exit status: 0, 2 for a wrong option, 130 when interrupted.
+    """
     try:
         data = bundled() if options.data is None else mnist(options.data)
         ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
@@ -122,7 +129,9 @@ def _make_folder(folder: Path) -> None:
 
 
 def _train(training: Training, checkpoint: Path, console: Console) -> bool:
-    """Take the remaining steps, a checkpoint after each epoch; False when interrupted, with the checkpoint written."""
+    """Take the remaining steps, a checkpoint after each epoch; False when interrupted, with the
+    checkpoint written.
+    """
     plan = training.plan
     live = console.is_terminal
     bar = Progress(
@@ -199,7 +208,9 @@ def _report(training: Training, out: Path, checkpoint: Path, console: Console) -
 
 @contextmanager
 def _interrupts(deferred: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into an answer to ask for, while `deferred()` holds; else it interrupts as always."""
+    """Turn the first Ctrl-C into an answer to ask for, while `deferred()` holds; else it interrupts
+    as always.
+    """
     seen = False
 
     def note(number: int, frame: FrameType | None) -> None:

@@ -39,21 +39,24 @@ class DigitData:
     held_out_labels: NDArray[np.int32]
 
     def fingerprint(self) -> int:
-        """CRC-32 of the training images and labels: tells whether a checkpoint was trained on these."""
+        """Return CRC-32 of the training images and labels: tells whether a checkpoint was trained
+        on these.
+        """
         return zlib.crc32(self.train_labels.tobytes(), zlib.crc32(self.train_images.tobytes()))
 
 
 def bundled() -> DigitData:
-    """The digits in the package, four fifths to learn from and one fifth held out."""
+    """Return the digits in the package, four fifths to learn from and one fifth held out."""
     images, labels = digits.load_digits(size=SIZE)
     return _split("bundled digits", images[..., 0], labels)
 
 
 def mnist(folder: Path) -> DigitData:
-    """MNIST from `train-images...` and `train-labels...` (plain or .gz) in `folder`.
+    """Return MNIST from `train-images...` and `train-labels...` (plain or .gz) in `folder`.
 
-    The held-out images are those of `t10k-images...` where present, else a fifth of the training images, as many of each digit.
-    Raises DataError if the folder or a file is missing, damaged, or not of digits.
+    The held-out images are those of `t10k-images...` where present, else a fifth of the training
+    images, as many of each digit. Raises DataError if the folder or a file is missing, damaged, or
+    not of digits.
     """
     if not folder.is_dir():
         raise DataError(f"no such folder: {folder} (--data takes the folder of the MNIST IDX files)")

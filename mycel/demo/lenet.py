@@ -1,12 +1,14 @@
 """LeNet-5 and its training: stochastic gradient descent with momentum, resumable to the bit.
 
-Everything random is a function of the plan and the step alone: the initial weights come from the seed, the order of an epoch from
-(seed, epoch), and the shifts of a batch from (seed, epoch, batch). A checkpoint therefore holds the parameters, the optimizer's
-state, the plan, and the losses so far, whose count is the position; a run that goes on from it takes the very steps that the
-uninterrupted run would have taken.
+Everything random is a function of the plan and the step alone: the initial weights come from the
+seed, the order of an epoch from (seed, epoch), and the shifts of a batch from (seed, epoch, batch).
+A checkpoint therefore holds the parameters, the optimizer's state, the plan, and the losses so far,
+whose count is the position; a run that goes on from it takes the very steps that the uninterrupted
+run would have taken.
 
-The network is LeNet-5 as taught with rectifiers and max pooling (LeCun et al., "Gradient-based learning applied to document
-recognition", 1998); the learning rate falls along half a cosine (Loshchilov and Hutter, "SGDR", 2017).
+The network is LeNet-5 as taught with rectifiers and max pooling (LeCun et al., "Gradient-based
+learning applied to document recognition", 1998); the learning rate falls along half a cosine
+(Loshchilov and Hutter, "SGDR", 2017).
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ class CheckpointError(ValueError):
 
 
 class LeNet5(nn.Cell):
-    """LeNet-5 for images float32 [N, 1, 32, 32]; gives the logits of the ten digits, float32 [N, 10]."""
+    """LeNet-5 for images float32 [N, 1, 32, 32].
+
+    Gives the logits of the ten digits, float32 [N, 10].
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +91,7 @@ class Plan:
         return self.epochs * self.steps_per_epoch
 
     def learning_rates(self) -> list[float]:
-        """The learning rate of every step.
+        """Return the learning rate of every step.
 
         >>> rates = Plan(samples=64, fingerprint=0, epochs=2, batch_size=32, seed=1).learning_rates()
         >>> [round(rate, 4) for rate in rates]
@@ -96,7 +101,9 @@ class Plan:
 
 
 class Training:
-    """A run of `plan` over `data`: `advance` until `finished`, `save` at any step, `evaluate` at any step."""
+    """A run of `plan` over `data`: `advance` until `finished`, `save` at any step, `evaluate` at
+    any step.
+    """
 
     def __init__(self, plan: Plan, data: DigitData) -> None:
         self.plan = plan
@@ -113,7 +120,10 @@ class Training:
 
     @classmethod
     def resume(cls, path: Path, data: DigitData) -> Training:
-        """The run that `save` wrote to `path`, at the step where it was. Raises CheckpointError."""
+        """Return the run that `save` wrote to `path`, at the step where it was.
+
+        Raises CheckpointError.
+        """
         if not path.is_file():
             raise CheckpointError(f"no such checkpoint: {path}")
         try:
@@ -161,13 +171,18 @@ class Training:
         return loss
 
     def save(self, path: Path) -> None:
-        """Write the checkpoint to `path`, which holds the previous whole one until the new one is whole."""
+        """Write the checkpoint to `path`, which holds the previous whole one until the new one is
+        whole.
+        """
         extra: dict[str, Any] = {_PLAN + name: value for name, value in asdict(self.plan).items()}
         extra[_LOSSES] = ms.Tensor(np.array(self.losses, np.float32))
         ms.save_checkpoint(self._step, str(path), append_dict=extra)
 
     def evaluate(self, progress: Callable[[int], None] = lambda done: None) -> NDArray[np.int64]:
-        """Predicted digits of the held-out images, int64 [N]; `progress` is told how many are done."""
+        """Return predicted digits of the held-out images, int64 [N].
+
+        `progress` is told how many are done.
+        """
         self.network.set_train(False)
         images, size = self.data.held_out_images, 100
         predictions = []

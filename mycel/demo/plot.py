@@ -1,4 +1,6 @@
-"""The picture of a run: the loss of every step, and held-out digits with what the network took them for."""
+"""The picture of a run: the loss of every step, and held-out digits with what the network took them
+for.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _RIGHT, _WRONG = "#2a7f3f", "#c62828"
 
 
 def available() -> bool:
-    """Whether matplotlib can be imported."""
+    """Return whether matplotlib can be imported."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -33,7 +35,9 @@ def draw(
     labels: NDArray[np.int32],
     predictions: NDArray[np.int64],
 ) -> None:
-    """Write the picture as PNG to `path`: wrong digits come first in the grid, framed red with what was right."""
+    """Write the picture as PNG to `path`: wrong digits come first in the grid, framed red with what
+    was right.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -72,7 +76,9 @@ def draw(
 
 
 def _smoothed(losses: Sequence[float], keep: float = 0.95) -> list[float]:
-    """Exponential moving average, corrected for its start as in Kingma and Ba, "Adam", 2015, section 3."""
+    """Return exponential moving average, corrected for its start as in Kingma and Ba, "Adam", 2015,
+    section 3.
+    """
     average, out = 0.0, []
     for count, loss in enumerate(losses, 1):
         average = keep * average + (1 - keep) * loss

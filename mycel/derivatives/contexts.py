@@ -18,9 +18,18 @@ from mycel.ir.graph import Node
 from mycel.prims.shape import BROADCAST_TO
 
 __all__ = [
-    "Marked", "Transformed", "filled_like", "mark_arguments", "marked_node", "or_zeros", "positions_of",
-    "recording", "split_aux", "tensor_leaf", "weights_of",
-]  # fmt: skip
+    "Marked",
+    "Transformed",
+    "filled_like",
+    "mark_arguments",
+    "marked_node",
+    "or_zeros",
+    "positions_of",
+    "recording",
+    "split_aux",
+    "tensor_leaf",
+    "weights_of",
+]
 
 
 @contextmanager
@@ -91,7 +100,8 @@ def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
         tensor = as_tensor(float(value))
     else:
         raise TypeError(
-            f"{name}: argument {position} holds a {type(value).__name__} ({value!r:.60}); gradients are taken by tensors and numbers: "
+            f"{name}: argument {position} holds a {type(value).__name__} ({value!r:.60}); gradients are taken by "
+            "tensors and numbers: "
             "leave it out of grad_position"
         )
     if not tensor.dtype.is_differentiable:
@@ -103,7 +113,7 @@ def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
 
 
 def marked_node(context: Differentiating, t: Tensor) -> Node:
-    """The node of a tensor that is marked."""
+    """Return the node of a tensor that is marked."""
     node = context.node_of(t)
     assert node is not None
     return node
@@ -148,7 +158,8 @@ def weights_of(name: str, weights: Any) -> tuple[list[Parameter], bool]:
         return [weights], True
     if isinstance(weights, (Tensor, str)) or not isinstance(weights, Iterable):
         raise TypeError(
-            f"{name}: weights must be a Parameter or a list of them, such as net.trainable_params(), not {type(weights).__name__}"
+            f"{name}: weights must be a Parameter or a list of them, such as net.trainable_params(), not "
+            f"{type(weights).__name__}"
         )
     found = list(weights)
     for w in found:

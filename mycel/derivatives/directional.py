@@ -1,4 +1,6 @@
-"""Derivatives along directions: push-forwards (`jvp`, `linearize`), pull-backs as functions (`vjp`), and higher ones along curves (`jet`, `derivative`)."""
+"""Derivatives along directions: push-forwards (`jvp`, `linearize`), pull-backs as functions
+(`vjp`), and higher ones along curves (`jet`, `derivative`).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def _arguments(name: str, inputs: Any) -> tuple[Any, ...]:
 
 
 def _tangents(name: str, marked: Sequence[Marked], v: Any) -> list[Tensor]:
-    """A tangent for each tensor of the inputs, of its type."""
+    """Return a tangent for each tensor of the inputs, of its type."""
     given = tuple(v) if isinstance(v, (tuple, list)) else (v,)
     if len(given) != len(marked):
         raise ValueError(f"{name}: {len(given)} tangents are given for {len(marked)} inputs; give one for each")
@@ -86,7 +88,10 @@ def _jvp(fn: Any, has_aux: bool, name: str, inputs: tuple[Any, ...], v: Any) -> 
 
 
 def _once(function: Any, *args: Any) -> Any:
-    """Call a function of this module; compiled as a whole, for each function that it is given, where plain Python in GRAPH_MODE asks."""
+    """Call a function of this module.
+
+    Compiled as a whole, for each function that it is given, where plain Python in GRAPH_MODE asks.
+    """
     return _compiled(function)(*args) if _is_compiling() else function(*args)
 
 
@@ -102,11 +107,14 @@ def _compiled(function: Any) -> Any:
 
 
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> Any:
-    """The outputs of `fn` at `inputs` and its Jacobian times the vector `v`, by forward mode.
+    """Return the outputs of `fn` at `inputs` and its Jacobian times the vector `v`, by forward
+    mode.
 
-    `inputs` and `v` are tensors, or tuples or lists of as many as `fn` takes; each of `v` has the shape of its input. Returns (outputs, product), and with
-    `has_aux`, where only the first output is differentiated, the others as a third. Compiled, nothing is kept for a way back: what a loop
-    needs does not grow with its rounds. TypeError and ValueError for inputs and vectors that do not fit.
+    `inputs` and `v` are tensors, or tuples or lists of as many as `fn` takes; each of `v` has the
+    shape of its input. Returns (outputs, product), and with `has_aux`, where only the first output
+    is differentiated, the others as a third. Compiled, nothing is kept for a way back: what a loop
+    needs does not grow with its rounds. TypeError and ValueError for inputs and vectors that do not
+    fit.
 
     >>> import mycel as ms
     >>> out, product = ms.jvp(lambda x: x * x, ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 10.0]))
@@ -121,7 +129,9 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
 
 
 class _Taken:
-    """What a derivative was recorded for: the context, the nodes to go back or forward to, and the outputs with their structure."""
+    """What a derivative was recorded for: the context, the nodes to go back or forward to, and the
+    outputs with their structure.
+    """
 
     def __init__(self, context: Differentiating, outputs: Sequence[Tensor], structure: Any) -> None:
         self.context, self.outputs, self.structure = context, list(outputs), structure
@@ -193,7 +203,7 @@ class _Pushforward(_Taken):
 
 
 def _target(fn: Any) -> Any:
-    """The function to record: compiled as a whole where plain Python in GRAPH_MODE asks."""
+    """Return the function to record: compiled as a whole where plain Python in GRAPH_MODE asks."""
     if not _is_compiling() or getattr(type(fn), "is_compiled_function", False):
         return fn
     return functools.partial(_compiled(_called), fn)
@@ -204,11 +214,14 @@ def _called(fn: Any, *args: Any) -> Any:
 
 
 def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
-    """The outputs of `fn` and the function that gives the product of a vector and its Jacobian, by reverse mode.
+    """Return the outputs of `fn` and the function that gives the product of a vector and its
+    Jacobian, by reverse mode.
 
-    Returns (outputs, function), and with `has_aux`, where only the first output is differentiated, the other outputs as a third. The function takes a
-    cotangent for each output, of its shape, and gives a tuple of gradients, one for each input; with `weights` (a Parameter or a list of them) a pair of that and
-    the gradients of the weights. It may be called many times. TypeError and ValueError for inputs and cotangents that do not fit.
+    Returns (outputs, function), and with `has_aux`, where only the first output is differentiated,
+    the other outputs as a third. The function takes a cotangent for each output, of its shape, and
+    gives a tuple of gradients, one for each input; with `weights` (a Parameter or a list of them) a
+    pair of that and the gradients of the weights. It may be called many times. TypeError and
+    ValueError for inputs and cotangents that do not fit.
 
     >>> import mycel as ms
     >>> out, pull = ms.vjp(lambda x, y: x * y, ms.Tensor(3.0), ms.Tensor(4.0))
@@ -232,7 +245,9 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
 
 
 def _own(context: Differentiating, out: Any) -> Any:
-    """Outputs for the caller; of a recording of their own without it, which they would keep alive."""
+    """Return outputs for the caller; of a recording of their own without it, which they would keep
+    alive.
+    """
     if context is eager.current_context():
         return out
     plain = lambda t: make(t._type, t._buf) if type(t) is Tensor and context.node_of(t) is not None else t
@@ -240,9 +255,11 @@ def _own(context: Differentiating, out: Any) -> Any:
 
 
 def linearize(fn: Callable[..., Any], inputs: Any) -> Any:
-    """The outputs of `fn` at `inputs` and the function that gives its Jacobian times a vector, for many vectors at one point.
+    """Return the outputs of `fn` at `inputs` and the function that gives its Jacobian times a
+    vector, for many vectors at one point.
 
-    `inputs` are a tensor, or a tuple or list of as many as `fn` takes; the function takes as many tangents, or a tuple of them.
+    `inputs` are a tensor, or a tuple or list of as many as `fn` takes; the function takes as many
+    tangents, or a tuple of them.
 
     >>> import mycel as ms
     >>> out, push = ms.ops.linearize(lambda x: x * x, ms.Tensor(3.0))
@@ -264,7 +281,9 @@ def linearize(fn: Callable[..., Any], inputs: Any) -> Any:
 
 
 def _jet(fn: Any, order: int, primals: tuple[Any, ...], series: tuple[Any, ...]) -> list[Any]:
-    """The outputs of `fn` along a curve through its inputs, and their derivatives by the curve's parameter."""
+    """Return the outputs of `fn` along a curve through its inputs, and their derivatives by the
+    curve's parameter.
+    """
 
     def along(t: Tensor) -> Any:
         points = [_curve(p, s, t, order) for p, s in zip(primals, series)]
@@ -276,7 +295,7 @@ def _jet(fn: Any, order: int, primals: tuple[Any, ...], series: tuple[Any, ...])
 
 
 def _derivatives(fn: Any, at: Tensor, order: int) -> list[Any]:
-    """`fn` at a point of its parameter and its first derivatives."""
+    """Return `fn` at a point of its parameter and its first derivatives."""
     if order == 0:
         with recording():
             return [fn(at)]
@@ -290,7 +309,7 @@ def _derivatives(fn: Any, at: Tensor, order: int) -> list[Any]:
 
 
 def _curve(primal: Tensor, series: Tensor, t: Tensor, order: int) -> Tensor:
-    """primal + sum of series[k] * t**(k + 1) / (k + 1)!"""
+    """Return primal + sum of series[k] * t**(k + 1) / (k + 1)!"""
     point, power = primal, t
     for k in range(order):
         row = eager.apply(I.take, series, as_tensor(k), axis=0)
@@ -301,10 +320,12 @@ def _curve(primal: Tensor, series: Tensor, t: Tensor, order: int) -> Tensor:
 
 
 def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
-    """The outputs of `fn` and their first derivatives along a curve through `primals`, whose derivatives are `series`.
+    """Return the outputs of `fn` and their first derivatives along a curve through `primals`, whose
+    derivatives are `series`.
 
-    `primals` is a tensor or a tuple of them, `series` one for each, with its derivatives of first to n-th order along a new first axis. Returns the outputs and
-    their derivatives in the same form (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 13).
+    `primals` is a tensor or a tuple of them, `series` one for each, with its derivatives of first
+    to n-th order along a new first axis. Returns the outputs and their derivatives in the same form
+    (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 13).
 
     >>> import mycel as ms
     >>> out, series = ms.ops.jet(lambda x: x * x * x, ms.Tensor([2.0]), ms.Tensor([[1.0], [0.0], [0.0]]))
@@ -338,7 +359,8 @@ def _stack(values: Sequence[Tensor]) -> Tensor:
 
 
 def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, Any]:
-    """The outputs of `fn` and their derivative of an order along all inputs at once: of ``fn(primals + t)`` by t at 0.
+    """Return the outputs of `fn` and their derivative of an order along all inputs at once: of
+    ``fn(primals + t)`` by t at 0.
 
     >>> import mycel as ms
     >>> out, third = ms.ops.derivative(lambda x: x * x * x, ms.Tensor([2.0]), 3)

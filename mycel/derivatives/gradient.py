@@ -1,4 +1,6 @@
-"""Gradients of functions and Cells, as functions: `grad`, `value_and_grad` and what belongs to them."""
+"""Gradients of functions and Cells, as functions: `grad`, `value_and_grad` and what belongs to
+them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ Positions = Union[None, int, tuple[int, ...]]
 
 
 class _Gradient(Transformed):
-    """The gradient function of `fn`; calling it gives the gradients, with the value in front where asked for."""
+    """The gradient function of `fn`.
+
+    Calling it gives the gradients, with the value in front where asked for.
+    """
 
     def __init__(
         self,
@@ -84,7 +89,9 @@ class _Gradient(Transformed):
         return (out, grads) if self.with_value else (grads, out[1:]) if self.has_aux else grads
 
     def _key(self, position: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Where the argument of a position is: its number, or its name where it was given by name."""
+        """Return where the argument of a position is: its number, or its name where it was given by
+        name.
+        """
         if position < len(args):
             return position
         if kwargs:
@@ -132,7 +139,10 @@ class _Gradient(Transformed):
 
 
 def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Tensor]:
-    """A cotangent for each output, of its type; ValueError where number or shapes differ, TypeError for what is no tensor."""
+    """Return a cotangent for each output, of its type.
+
+    Raises ValueError where number or shapes differ, TypeError for what is no tensor.
+    """
     found = flatten(given)[0]
     if len(found) != len(outputs):
         raise ValueError(f"{name}: {len(found)} cotangents are given for {len(outputs)} outputs; give one for each")
@@ -158,12 +168,14 @@ def grad(
     return_ids: bool = False,
     sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """The function that computes the gradient of `fn`.
+    """Return the function that computes the gradient of `fn`.
 
-    `grad_position` names the positional arguments to differentiate by (an int, a tuple, or None), `weights` parameters to differentiate by as
-    well. With `has_aux` only the first output is differentiated and the others are returned beside the gradients. Outputs that
-    are not scalars are summed, or weighted by the last positional argument with `sens_param`. With `return_ids` each gradient comes with its position or
-    parameter name. Gradients nest to any order. TypeError for arguments that are not of a floating type, ValueError for positions that are not there.
+    `grad_position` names the positional arguments to differentiate by (an int, a tuple, or None),
+    `weights` parameters to differentiate by as well. With `has_aux` only the first output is
+    differentiated and the others are returned beside the gradients. Outputs that are not scalars
+    are summed, or weighted by the last positional argument with `sens_param`. With `return_ids`
+    each gradient comes with its position or parameter name. Gradients nest to any order. TypeError
+    for arguments that are not of a floating type, ValueError for positions that are not there.
 
     >>> import mycel as ms
     >>> ms.grad(lambda x: x * x * x)(ms.Tensor(2.0))
@@ -180,7 +192,9 @@ def value_and_grad(
     return_ids: bool = False,
     sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """The function that computes the outputs of `fn` and its gradient; the arguments are those of `grad`.
+    """Return the function that computes the outputs of `fn` and its gradient.
+
+    The arguments are those of `grad`.
 
     >>> import mycel as ms
     >>> value, slope = ms.value_and_grad(lambda x: x * x)(ms.Tensor(3.0))
@@ -191,7 +205,9 @@ def value_and_grad(
 
 
 def get_grad(gradients: Any, identifier: Any) -> Tensor:
-    """Pick one gradient, by position or parameter, from what `grad(..., return_ids=True)` returned; ValueError if it is not there.
+    """Pick one gradient, by position or parameter, from what `grad(..., return_ids=True)` returned.
+
+    Raises ValueError if it is not there.
 
     >>> import mycel as ms
     >>> g = ms.grad(lambda x, y: x * y, (0, 1), return_ids=True)(ms.Tensor(2.0), ms.Tensor(3.0))
@@ -225,7 +241,7 @@ def _search(part: Any, wanted: Any) -> Optional[Tensor]:
 
 
 def stop_gradient(value: Tensor) -> Tensor:
-    """`value` as a constant for differentiation.
+    """Return `value` as a constant for differentiation.
 
     >>> import mycel as ms
     >>> float(ms.grad(lambda x: x * ms.ops.stop_gradient(x))(ms.Tensor(3.0)))

@@ -1,4 +1,7 @@
-"""Jacobians, by columns (`jacfwd`, forward mode) and by rows (`jacrev`, reverse mode); one of the other gives Hessians."""
+"""Jacobians, by columns (`jacfwd`, forward mode) and by rows (`jacrev`, reverse mode).
+
+One of the other gives Hessians.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ class _Jacobian(Transformed):
     def _table(
         self, context: Differentiating, outputs: Sequence[Tensor], inputs: Sequence[Marked]
     ) -> list[list[Tensor]]:
-        """The Jacobian of each output by each tensor of the inputs."""
+        """Return the Jacobian of each output by each tensor of the inputs."""
         nodes = [n for m in inputs for n in m.nodes]
         tensors = [t for m in inputs for t in m.tensors]
         table: list[list[Optional[Tensor]]]
@@ -84,11 +87,13 @@ class _Jacobian(Transformed):
 
 
 def jacfwd(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that computes the Jacobian of `fn` by forward mode, column by column at once: for few inputs and many outputs.
+    """Return the function that computes the Jacobian of `fn` by forward mode, column by column at
+    once: for few inputs and many outputs.
 
-    For an output of shape s and an input of shape t it has shape s + t. Several positions give a tuple for each output, several outputs their structure
-    with Jacobians in it. With `has_aux` only the first output is differentiated and the others are returned beside. TypeError for
-    arguments that are not of a floating type, ValueError for positions that are not there.
+    For an output of shape s and an input of shape t it has shape s + t. Several positions give a
+    tuple for each output, several outputs their structure with Jacobians in it. With `has_aux` only
+    the first output is differentiated and the others are returned beside. TypeError for arguments
+    that are not of a floating type, ValueError for positions that are not there.
 
     >>> import mycel as ms
     >>> ms.jacfwd(lambda x: x * x)(ms.Tensor([1.0, 2.0]))
@@ -100,9 +105,11 @@ def jacfwd(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
 
 
 def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that computes the Jacobian of `fn` by reverse mode, row by row at once: for many inputs and few outputs.
+    """Return the function that computes the Jacobian of `fn` by reverse mode, row by row at once:
+    for many inputs and few outputs.
 
-    Arguments, results and errors are those of `jacfwd`. ``jacfwd(jacrev(fn))`` is the Hessian of a scalar function.
+    Arguments, results and errors are those of `jacfwd`. ``jacfwd(jacrev(fn))`` is the Hessian of a
+    scalar function.
 
     >>> import mycel as ms
     >>> ms.jacfwd(ms.jacrev(lambda x: (x * x * x).sum()))(ms.Tensor([1.0, 2.0]))

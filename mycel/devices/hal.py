@@ -1,4 +1,6 @@
-"""MindSpore's older names: which devices there are, streams, and the figures of `mycel.runtime`, with the device that they are asked of, which is the processor."""
+"""MindSpore's older names: which devices there are, streams, and the figures of `mycel.runtime`,
+with the device that they are asked of, which is the processor.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def _check(name: str, device_target: Optional[str]) -> None:
 
 
 def memory_allocated(device_target: Optional[str] = None) -> int:
-    """`mycel.runtime.memory_allocated`.
+    """Return `mycel.runtime.memory_allocated`.
 
     >>> memory_allocated() == runtime.memory_allocated()
     True
@@ -58,31 +60,31 @@ def memory_allocated(device_target: Optional[str] = None) -> int:
 
 
 def memory_reserved(device_target: Optional[str] = None) -> int:
-    """`mycel.runtime.memory_reserved`."""
+    """Return `mycel.runtime.memory_reserved`."""
     _check("memory_reserved", device_target)
     return runtime.memory_reserved()
 
 
 def max_memory_allocated(device_target: Optional[str] = None) -> int:
-    """`mycel.runtime.max_memory_allocated`."""
+    """Return `mycel.runtime.max_memory_allocated`."""
     _check("max_memory_allocated", device_target)
     return runtime.max_memory_allocated()
 
 
 def max_memory_reserved(device_target: Optional[str] = None) -> int:
-    """`mycel.runtime.max_memory_reserved`."""
+    """Return `mycel.runtime.max_memory_reserved`."""
     _check("max_memory_reserved", device_target)
     return runtime.max_memory_reserved()
 
 
 def memory_stats(device_target: Optional[str] = None) -> dict[str, Any]:
-    """`mycel.runtime.memory_stats`."""
+    """Return `mycel.runtime.memory_stats`."""
     _check("memory_stats", device_target)
     return runtime.memory_stats()
 
 
 def memory_summary(device_target: Optional[str] = None) -> str:
-    """`mycel.runtime.memory_summary`."""
+    """Return `mycel.runtime.memory_summary`."""
     _check("memory_summary", device_target)
     return runtime.memory_summary()
 
@@ -114,7 +116,7 @@ _TARGETS = ("CPU", "GPU", "Ascend")
 
 
 def _target(name: str, device_target: Optional[str]) -> bool:
-    """Whether the device is the one there is; ValueError for what is no device."""
+    """Return whether the device is the one there is; ValueError for what is no device."""
     if device_target is not None and device_target not in _TARGETS:
         raise ValueError(f"{name}: device_target must be 'CPU', 'GPU' or 'Ascend', not {device_target!r}")
     return device_target in (None, "CPU")
@@ -127,7 +129,7 @@ def _numbered(name: str, device_id: int, device_target: Optional[str]) -> None:
 
 
 def is_available(device_target: Optional[str]) -> bool:
-    """Whether programs can run on a device: on the CPU.
+    """Return whether programs can run on a device: on the CPU.
 
     >>> is_available("CPU"), is_available("GPU")
     (True, False)
@@ -136,7 +138,7 @@ def is_available(device_target: Optional[str]) -> bool:
 
 
 def is_initialized(device_target: str) -> bool:
-    """Whether the device was set up: the CPU always is.
+    """Return whether the device was set up: the CPU always is.
 
     >>> is_initialized("CPU")
     True
@@ -145,7 +147,7 @@ def is_initialized(device_target: str) -> bool:
 
 
 def device_count(device_target: Optional[str] = None) -> int:
-    """How many devices of a kind there are: one CPU, however many cores it has.
+    """Return how many devices of a kind there are: one CPU, however many cores it has.
 
     >>> device_count(), device_count("GPU")
     (1, 0)
@@ -154,7 +156,9 @@ def device_count(device_target: Optional[str] = None) -> int:
 
 
 def get_device_name(device_id: int, device_target: Optional[str] = None) -> str:
-    """The name of a device: that of the CPU is "CPU"; `mycel info` says which processor it is. ValueError for devices that are not there.
+    """Return the name of a device: that of the CPU is "CPU".
+
+    `mycel info` says which processor it is. ValueError for devices that are not there.
 
     >>> get_device_name(0)
     'CPU'
@@ -164,17 +168,26 @@ def get_device_name(device_id: int, device_target: Optional[str] = None) -> str:
 
 
 def get_device_capability(device_id: int, device_target: Optional[str] = None) -> None:
-    """The capability of a GPU; a CPU has none, so None. ValueError for devices that are not there."""
+    """The capability of a GPU; a CPU has none, so None.
+
+    ValueError for devices that are not there.
+    """
     _numbered("get_device_capability", device_id, device_target)
 
 
 def get_device_properties(device_id: int, device_target: Optional[str] = None) -> None:
-    """The properties of a GPU or NPU; a CPU has none, so None. ValueError for devices that are not there."""
+    """The properties of a GPU or NPU; a CPU has none, so None.
+
+    ValueError for devices that are not there.
+    """
     _numbered("get_device_properties", device_id, device_target)
 
 
 def get_arch_list(device_target: Optional[str] = None) -> None:
-    """The architectures of GPUs that a build is for; None, as it is for the CPU. ValueError for devices that are not there."""
+    """The architectures of GPUs that a build is for; None, as it is for the CPU.
+
+    ValueError for devices that are not there.
+    """
     _check("get_arch_list", device_target)
 
 

@@ -1,6 +1,8 @@
-"""The machine that a program runs on, as MindSpore's programs ask for it and set it up: one device, which is the processor.
+"""The machine that a program runs on, as MindSpore's programs ask for it and set it up: one device,
+which is the processor.
 
-What has no meaning there is accepted where a program that runs elsewhere calls it, does nothing, and says so in its description.
+What has no meaning there is accepted where a program that runs elsewhere calls it, does nothing,
+and says so in its description.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class DeviceInfo(NamedTuple):
 
 
 def set_device(device_target: str, device_id: Optional[int] = None) -> None:
-    """Choose the device: "CPU", number 0. RuntimeError for "GPU" and "Ascend", which this build has not, ValueError for others.
+    """Choose the device: "CPU", number 0.
+
+    RuntimeError for "GPU" and "Ascend", which this build has not, ValueError for others.
 
     >>> set_device("CPU")
     """
@@ -51,7 +55,9 @@ def set_device(device_target: str, device_id: Optional[int] = None) -> None:
 
 
 class DeviceCtx:
-    """Choose the device for a block: "CPU", number 0. ValueError and RuntimeError for others, as `set_device` raises them.
+    """Choose the device for a block: "CPU", number 0.
+
+    ValueError and RuntimeError for others, as `set_device` raises them.
 
     >>> import mycel as ms
     >>> with ms.DeviceCtx("CPU"):
@@ -70,7 +76,7 @@ class DeviceCtx:
 
 
 def get_current_device() -> DeviceInfo:
-    """The device and its number.
+    """Return the device and its number.
 
     >>> get_current_device()
     DeviceInfo(device_target='CPU', device_id=0)
@@ -79,7 +85,9 @@ def get_current_device() -> DeviceInfo:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Ask for results that are the same from run to run, which they are in any case. TypeError for other than True and False.
+    """Ask for results that are the same from run to run, which they are in any case.
+
+    TypeError for other than True and False.
 
     >>> set_deterministic(True)
     >>> config.get_context("deterministic")
@@ -98,7 +106,11 @@ def synchronize() -> None:
 
 
 def dispatch_threads_num(threads_num: int) -> None:
-    """Set how many threads hand out operations. It has no effect, as operations of a graph run in order, each on all threads. ValueError for other than positive integers."""
+    """Set how many threads hand out operations.
+
+    It has no effect, as operations of a graph run in order, each on all threads. ValueError for
+    other than positive integers.
+    """
     arguments.integer("dispatch_threads_num", "threads_num", threads_num, 1, numpy=False, error=ValueError)
 
 
@@ -117,10 +129,12 @@ def set_cpu_affinity(
     module_to_cpu_dict: Optional[dict[str, Any]] = None,
     bind_file: Optional[str] = None,
 ) -> None:
-    """Bind the threads of this process, and those that they start, to processors: a list of ranges such as ["0-3", "8"]; without it to those allowed at present.
+    """Bind the threads of this process, and those that they start, to processors: a list of ranges
+    such as ["0-3", "8"]; without it to those allowed at present.
 
-    ``set_cpu_affinity(False)`` allows again what was allowed before. Raises TypeError and ValueError for other lists and processors that are not allowed,
-    Unsupported for `module_to_cpu_dict` and `bind_file` and on systems other than Linux.
+    ``set_cpu_affinity(False)`` allows again what was allowed before. Raises TypeError and
+    ValueError for other lists and processors that are not allowed, Unsupported for
+    `module_to_cpu_dict` and `bind_file` and on systems other than Linux.
 
     >>> set_cpu_affinity(True)
     >>> set_cpu_affinity(False)
@@ -128,7 +142,8 @@ def set_cpu_affinity(
     arguments.flag("set_cpu_affinity", "enable_affinity", enable_affinity)
     if module_to_cpu_dict or bind_file is not None:
         raise Unsupported(
-            "set_cpu_affinity: module_to_cpu_dict and bind_file are not supported; bind all threads by affinity_cpu_list"
+            "set_cpu_affinity: module_to_cpu_dict and bind_file are not supported; bind all threads by "
+            "affinity_cpu_list"
         )
     if not hasattr(os, "sched_setaffinity"):
         raise Unsupported("set_cpu_affinity: threads can be bound on Linux only")
@@ -165,7 +180,10 @@ def _bind(processors: Iterable[int]) -> None:
 
 
 def run_check() -> None:
-    """Multiply matrices on the device and say whether the result is right. RuntimeError where it is not."""
+    """Multiply matrices on the device and say whether the result is right.
+
+    RuntimeError where it is not.
+    """
     import mycel
     from mycel.core.tensor import Tensor
     from mycel.ops import matmul

@@ -1,10 +1,14 @@
-"""The memory behind tensors and compiled functions: how much is in use, how much was at most, and a limit; and what is remembered of earlier work.
+"""The memory behind tensors and compiled functions: how much is in use, how much was at most, and a
+limit; and what is remembered of earlier work.
 
-All memory comes from one allocator. *Allocated* is what tensors and the arenas of compiled functions have asked for; a compiled function keeps a small arena for its next
-run. *Reserved* is what the allocator holds from the system: blocks are made in sizes of four to a power of two, and freed ones wait to be used again. Arrays that
-tensors share with NumPy are NumPy's, and what the dense library and Python take for themselves is theirs.
+All memory comes from one allocator. *Allocated* is what tensors and the arenas of compiled
+functions have asked for; a compiled function keeps a small arena for its next run. *Reserved* is
+what the allocator holds from the system: blocks are made in sizes of four to a power of two, and
+freed ones wait to be used again. Arrays that tensors share with NumPy are NumPy's, and what the
+dense library and Python take for themselves is theirs.
 
-What was compiled, found or read once is remembered in tables, each of which has a bound and forgets what was unused for longest: `caches` shows them, `forget` empties them.
+What was compiled, found or read once is remembered in tables, each of which has a bound and forgets
+what was unused for longest: `caches` shows them, `forget` empties them.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ __all__ = [
 
 
 def memory_allocated() -> int:
-    """The bytes that tensors and compiled functions have at present.
+    """Return the bytes that tensors and compiled functions have at present.
 
     >>> import mycel as ms
     >>> before = ms.runtime.memory_allocated()
@@ -64,7 +68,7 @@ def memory_allocated() -> int:
 
 
 def memory_reserved() -> int:
-    """The bytes that the allocator holds from the system, in use or waiting to be.
+    """Return the bytes that the allocator holds from the system, in use or waiting to be.
 
     >>> memory_reserved() >= memory_allocated()
     True
@@ -73,7 +77,8 @@ def memory_reserved() -> int:
 
 
 def max_memory_allocated() -> int:
-    """The most bytes that were allocated at one time, since the start or the last `reset_max_memory_allocated`.
+    """Return the most bytes that were allocated at one time, since the start or the last
+    `reset_max_memory_allocated`.
 
     >>> max_memory_allocated() >= memory_allocated()
     True
@@ -82,7 +87,8 @@ def max_memory_allocated() -> int:
 
 
 def max_memory_reserved() -> int:
-    """The most bytes that were reserved at one time, since the start or the last `reset_max_memory_reserved`.
+    """Return the most bytes that were reserved at one time, since the start or the last
+    `reset_max_memory_reserved`.
 
     >>> max_memory_reserved() >= memory_reserved()
     True
@@ -112,7 +118,8 @@ def reset_peak_memory_stats() -> None:
 
 
 def empty_cache() -> None:
-    """Give back to the system what waits for new tensors, and the arenas of compiled functions, which take new ones when they run again.
+    """Give back to the system what waits for new tensors, and the arenas of compiled functions,
+    which take new ones when they run again.
 
     >>> empty_cache()
     """
@@ -121,10 +128,12 @@ def empty_cache() -> None:
 
 
 def caches() -> dict[str, tuple[int, int]]:
-    """The tables of what is remembered, by name: how many entries each has, and how many it may have.
+    """Return the tables of what is remembered, by name: how many entries each has, and how many it
+    may have.
 
-    They speed up what is done again: operations by types and parameters, views, derivatives, kernels, and so on. Tables that are made for one graph each, such
-    as its programs by sizes, are counted together. Those of libraries that are not loaded yet are missing.
+    They speed up what is done again: operations by types and parameters, views, derivatives,
+    kernels, and so on. Tables that are made for one graph each, such as its programs by sizes, are
+    counted together. Those of libraries that are not loaded yet are missing.
 
     >>> import mycel as ms
     >>> _ = ms.Tensor([1.0, 2.0]) + ms.Tensor([3.0, 4.0])
@@ -136,9 +145,12 @@ def caches() -> dict[str, tuple[int, int]]:
 
 
 def forget() -> None:
-    """Empty all tables that `caches` shows, for memory or to begin anew; what is needed again is found or compiled again, or read from the folder of compiled programs.
+    """Empty all tables that `caches` shows, for memory or to begin anew.
 
-    What a program holds itself goes on as it is: tensors, and compiled functions with their programs. The code of kernels stays in memory.
+    What is needed again is found or compiled again, or read from the folder of compiled programs.
+
+    What a program holds itself goes on as it is: tensors, and compiled functions with their
+    programs. The code of kernels stays in memory.
 
     >>> forget()
     >>> caches()["operations"][0]
@@ -148,7 +160,7 @@ def forget() -> None:
 
 
 def memory_stats() -> dict[str, Any]:
-    """All figures, by MindSpore's names, in bytes.
+    """Return all figures, by MindSpore's names, in bytes.
 
     >>> sorted(memory_stats())[:3]
     ['common_mem_pool_stats', 'max_allocated_memory', 'max_reserved_memory']
@@ -167,7 +179,7 @@ def memory_stats() -> dict[str, Any]:
 
 
 def memory_summary() -> str:
-    """The figures as a table.
+    """Return the figures as a table.
 
     >>> print(memory_summary().splitlines()[0])
     memory                      now        most
@@ -191,9 +203,11 @@ def set_memory(
     optimize_level: str = "O0",
     huge_page_reserve_size: str = "0GB",
 ) -> None:
-    """Limit what tensors and compiled functions may take from the system to `max_size`, such as "4GB"; more is a MemoryError.
+    """Limit what tensors and compiled functions may take from the system to `max_size`, such as
+    "4GB"; more is a MemoryError.
 
-    Memory is taken as it is needed and always planned by liveness: the other arguments are checked and have no effect. Raises ValueError for a size that is none.
+    Memory is taken as it is needed and always planned by liveness: the other arguments are checked
+    and have no effect. Raises ValueError for a size that is none.
 
     >>> import mycel as ms
     >>> ms.runtime.set_memory(max_size="1024GB")

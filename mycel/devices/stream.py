@@ -1,7 +1,9 @@
 """Streams of work and events in them, as programs for accelerators use them.
 
-The CPU computes an operation when it is called, in the order of the program, and is done with it when it returns. So a stream is a name under which a part of the program says that it runs, whatever is waited for
-has happened, and an event is a moment: the time between two is what the work in between took.
+The CPU computes an operation when it is called, in the order of the program, and is done with it
+when it returns. So a stream is a name under which a part of the program says that it runs, whatever
+is waited for has happened, and an event is a moment: the time between two is what the work in
+between took.
 """
 
 from __future__ import annotations
@@ -15,15 +17,24 @@ from mycel.base import arguments
 from mycel.base.log import logger
 
 __all__ = [
-    "Event", "Stream", "StreamCtx", "communication_stream", "current_stream", "default_stream", "set_cur_stream", "set_kernel_launch_capture",
+    "Event",
+    "Stream",
+    "StreamCtx",
+    "communication_stream",
+    "current_stream",
+    "default_stream",
+    "set_cur_stream",
+    "set_kernel_launch_capture",
     "set_kernel_launch_group",
-]  # fmt: skip
+]
 
 _numbers = itertools.count()
 
 
 class Stream:
-    """A sequence of operations; those of all streams run in the order in which they are called. `priority` changes nothing. TypeError for a `priority` that is no int.
+    """A sequence of operations; those of all streams run in the order in which they are called.
+
+    `priority` changes nothing. TypeError for a `priority` that is no int.
 
     >>> import mycel as ms
     >>> s = ms.runtime.Stream()
@@ -49,7 +60,7 @@ class Stream:
         return self._number
 
     def stream_id(self) -> int:
-        """The number of the stream."""
+        """Return the number of the stream."""
         return self._number
 
     def query(self) -> bool:
@@ -70,7 +81,10 @@ class Stream:
         arguments.instance("wait_event", "event", event, Event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let later work wait for that of another stream, which is done. TypeError for what is none."""
+        """Let later work wait for that of another stream, which is done.
+
+        TypeError for what is none.
+        """
         arguments.instance("wait_stream", "stream", stream, Stream)
 
     def __eq__(self, other: object) -> bool:
@@ -84,7 +98,10 @@ class Stream:
 
 
 class Event:
-    """A moment between operations. With `enable_timing` it keeps the time; `blocking` changes nothing, as there is nothing to wait for. TypeError for other than True and False.
+    """A moment between operations.
+
+    With `enable_timing` it keeps the time; `blocking` changes nothing, as there is nothing to wait
+    for. TypeError for other than True and False.
 
     >>> import mycel as ms
     >>> start, end = ms.runtime.Event(enable_timing=True), ms.runtime.Event(enable_timing=True)
@@ -108,7 +125,10 @@ class Event:
         self._time = time.perf_counter_ns()
 
     def wait(self, stream: Optional[Stream] = None) -> None:
-        """Let later work wait for the event, which has happened. TypeError for a `stream` that is none."""
+        """Let later work wait for the event, which has happened.
+
+        TypeError for a `stream` that is none.
+        """
         if stream is not None:
             arguments.instance("wait", "stream", stream, Stream)
 
@@ -120,7 +140,10 @@ class Event:
         return True
 
     def elapsed_time(self, end_event: Event) -> float:
-        """The milliseconds from this event to another. TypeError for what is none, RuntimeError where one was not recorded or keeps no time."""
+        """Return the milliseconds from this event to another.
+
+        TypeError for what is none, RuntimeError where one was not recorded or keeps no time.
+        """
         arguments.instance("elapsed_time", "end_event", end_event, Event)
         for event in (self, end_event):
             if not event.enable_timing:
@@ -141,7 +164,7 @@ _local = _Local()
 
 
 def current_stream() -> Stream:
-    """The stream that this thread's work is in.
+    """Return the stream that this thread's work is in.
 
     >>> current_stream() == default_stream()
     True
@@ -150,12 +173,12 @@ def current_stream() -> Stream:
 
 
 def default_stream() -> Stream:
-    """The stream that work is in where no other was chosen."""
+    """Return the stream that work is in where no other was chosen."""
     return _default
 
 
 def communication_stream() -> Stream:
-    """The stream of what processes send each other."""
+    """Return the stream of what processes send each other."""
     return _communication
 
 
@@ -192,7 +215,10 @@ def _without_effect(name: str, why: str) -> None:
 
 
 def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> None:
-    """Ask for operations to be handed to a device by several threads. It has no effect: a compiled program runs in one native loop. TypeError and ValueError for other than positive integers.
+    """Ask for operations to be handed to a device by several threads.
+
+    It has no effect: a compiled program runs in one native loop. TypeError and ValueError for other
+    than positive integers.
 
     >>> set_kernel_launch_group(thread_num=2, kernel_group_num=8)
     """
@@ -208,7 +234,10 @@ def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> N
 
 
 def set_kernel_launch_capture(enable_capture_graph: bool, op_capture_skip: Optional[list[str]] = None) -> None:
-    """Ask for the launches of operations to be kept and repeated. It has no effect: a compiled program is such a table of steps already. TypeError for arguments of other types.
+    """Ask for the launches of operations to be kept and repeated.
+
+    It has no effect: a compiled program is such a table of steps already. TypeError for arguments
+    of other types.
 
     >>> set_kernel_launch_capture(True, ["matmul"])
     """

@@ -1,13 +1,18 @@
 """What an engine is: the questions that the rest of Mycel asks of it, and which one answers.
 
-An engine turns graphs into programs, and answers for them: what they cost, what memory they take, what ran when, how the machine is used. Whoever needs one of these asks the
-engine in force (`current`) and gets the field's terms back: functions from buffers to buffers, the records of `engines.reports`, the traces of `engines.tracing`. So nothing
-outside of `engines` knows what a program is made of, and another engine is one more class.
+An engine turns graphs into programs, and answers for them: what they cost, what memory they take,
+what ran when, how the machine is used. Whoever needs one of these asks the engine in force
+(`current`) and gets the field's terms back: functions from buffers to buffers, the records of
+`engines.reports`, the traces of `engines.tracing`. So nothing outside of `engines` knows what a
+program is made of, and another engine is one more class.
 
-A *buffer* is the memory behind one value. It belongs to the engine, which alone looks into it; what all engines of the host's memory share is `engines.buffers`. An *entry* is
-a function from the buffers of a graph's inputs to the buffer of its output, or to the tuple of them where there are several.
+A *buffer* is the memory behind one value. It belongs to the engine, which alone looks into it; what
+all engines of the host's memory share is `engines.buffers`. An *entry* is a function from the
+buffers of a graph's inputs to the buffer of its output, or to the tuple of them where there are
+several.
 
-Engines register in `engines.select`, which also chooses; this module knows none of them, so that whatever an engine is made of may ask for the one in force.
+Engines register in `engines.select`, which also chooses; this module knows none of them, so that
+whatever an engine is made of may ask for the one in force.
 """
 
 from __future__ import annotations
@@ -41,8 +46,9 @@ Entry = Callable[..., Any]
 
 
 class MemoryAccount(NamedTuple):
-    """What an allocator keeps account of, in bytes: what buffers and programs have now and had at most, what it holds from the system now and held at most,
-    and the limit that the program was given; `blocks` counts those that it holds, waiting ones included.
+    """What an allocator keeps account of, in bytes: what buffers and programs have now and had at
+    most, what it holds from the system now and held at most, and the limit that the program was
+    given; `blocks` counts those that it holds, waiting ones included.
     """
 
     allocated: int = 0
@@ -54,11 +60,13 @@ class MemoryAccount(NamedTuple):
 
 
 class Sized(ABC):
-    """The programs of a graph whose sizes may be symbols, one for each tuple of actual sizes that is asked for."""
+    """The programs of a graph whose sizes may be symbols, one for each tuple of actual sizes that
+    is asked for.
+    """
 
     @abstractmethod
     def entry(self, sizes: Mapping[str, int]) -> Entry:
-        """The entry for actual sizes of all symbols, by name."""
+        """Return the entry for actual sizes of all symbols, by name."""
 
 
 class Rounds(ABC):
@@ -68,22 +76,25 @@ class Rounds(ABC):
 
     @abstractmethod
     def row(self, k: int) -> tuple[Any, ...]:
-        """The buffers of the results of round `k`, of the last one for -1; of what is aliased, carried or not kept those after the last round."""
+        """Return the buffers of the results of round `k`, of the last one for -1; of what is
+        aliased, carried or not kept those after the last round.
+        """
 
     @abstractmethod
     def keeps(self, j: int) -> bool:
-        """Whether result `j` was kept for each round."""
+        """Return whether result `j` was kept for each round."""
 
     @abstractmethod
     def at(self, j: int, k: int) -> Any:
-        """The buffer of result `j` of round `k`, which was kept."""
+        """Return the buffer of result `j` of round `k`, which was kept."""
 
 
 class Repetition(ABC):
     """A program to be run for many rounds in one call.
 
-    A result is one of three kinds: *aliased* (written into its input's memory), *carried* (the input of the next round; the first round's input is not written over), or one
-    of its own for each round.
+    A result is one of three kinds: *aliased* (written into its input's memory), *carried* (the
+    input of the next round; the first round's input is not written over), or one of its own for
+    each round.
     """
 
     # The bytes of all rounds' own results up to which they are kept without being asked for.
@@ -97,10 +108,13 @@ class Repetition(ABC):
         keep: bool = False,
         restore: Optional[Callable[[int, Any], None]] = None,
     ) -> Rounds:
-        """Run one round for each of `rounds`, which has the buffers of the first inputs; `stay` are those of the others.
+        """Run one round for each of `rounds`, which has the buffers of the first inputs.
 
-        The results of all rounds are kept where they are small, and with `keep` whatever they take. Raises what a call raises; before that, `restore` gets each carried
-        input, by number, with a buffer of what it was when the round that failed began.
+        `stay` are those of the others.
+
+        The results of all rounds are kept where they are small, and with `keep` whatever they take.
+        Raises what a call raises; before that, `restore` gets each carried input, by number, with a
+        buffer of what it was when the round that failed began.
         """
 
 
@@ -114,40 +128,59 @@ class Engine(ABC):
 
     @abstractmethod
     def claims(self, node: Node) -> bool:
-        """Whether a node is computed as it stands; what is not claimed is opened through its primitive's `expand`."""
+        """Return whether a node is computed as it stands.
+
+        What is not claimed is opened through its primitive's `expand`.
+        """
 
     @abstractmethod
     def prepared(self, graph: Graph) -> Graph:
-        """The graph as it is run: opened to what the engine claims, and optimised."""
+        """Return the graph as it is run: opened to what the engine claims, and optimised."""
 
     @abstractmethod
     def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
-        """The entry of a graph of static types; `aliases` says which outputs are written into which inputs' memory."""
+        """Return the entry of a graph of static types.
+
+        `aliases` says which outputs are written into which inputs' memory.
+        """
 
     @abstractmethod
     def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
-        """The programs of a graph with symbolic sizes."""
+        """Return the programs of a graph with symbolic sizes."""
 
     @abstractmethod
     def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
-        """The program of an entry, to be run for many rounds; `carried` says which results become which inputs of the next one. None where the entry runs no program of this engine alone."""
+        """Return the program of an entry, to be run for many rounds.
+
+        `carried` says which results become which inputs of the next one. None where the entry runs
+        no program of this engine alone.
+        """
 
     # Reports.
 
     @abstractmethod
     def host_steps(self, graph: Graph) -> list[tuple[Node, str]]:
-        """The nodes that a graph's program leaves to the reference engine, with the reasons; the graph's sizes may be symbols."""
+        """Return the nodes that a graph's program leaves to the reference engine, with the reasons.
+
+        The graph's sizes may be symbols.
+        """
 
     @abstractmethod
     def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
-        """What the program of a graph of static types does, step by step, without running it."""
+        """Return what the program of a graph of static types does, step by step, without running
+        it.
+        """
 
     @abstractmethod
     def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
-        """What memory the program of a graph of static types needs, without making or running it."""
+        """Return what memory the program of a graph of static types needs, without making or
+        running it.
+        """
 
     def cost(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Cost:
-        """The bytes that the program of a graph of static types moves, and its floating-point operations."""
+        """Return the bytes that the program of a graph of static types moves, and its
+        floating-point operations.
+        """
         return self.account(graph, aliases).total
 
     @abstractmethod
@@ -156,14 +189,15 @@ class Engine(ABC):
     ) -> AbstractContextManager[Trace]:
         """Take a trace of all threads while a block runs; RuntimeError where one is being taken.
 
-        `room` bounds the records (by default, to some millions); `before_run` is called before each run of a program, by the thread that is about to run it.
+        `room` bounds the records (by default, to some millions); `before_run` is called before each
+        run of a program, by the thread that is about to run it.
         """
 
     # Memory.
 
     @abstractmethod
     def memory(self) -> MemoryAccount:
-        """The allocator's account."""
+        """Return the allocator's account."""
 
     @abstractmethod
     def reset_peak(self, *, allocated: bool = False, reserved: bool = False) -> None:
@@ -179,26 +213,30 @@ class Engine(ABC):
 
     @abstractmethod
     def available_memory(self) -> Optional[int]:
-        """The bytes that buffers could take now; None where nothing tells."""
+        """Return the bytes that buffers could take now; None where nothing tells."""
 
     @abstractmethod
     def room_left(self) -> str:
-        """What is available, of what, for messages; "" where nothing tells."""
+        """Return what is available, of what, for messages; "" where nothing tells."""
 
     @abstractmethod
     def need(self, what: str, nbytes: int) -> None:
-        """MemoryError if something needs more bytes at once than are available."""
+        """Raise MemoryError if something needs more bytes at once than are available."""
 
     # The machine.
 
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What tells apart the machines and libraries for which what is measured or made by this engine holds."""
+        """What tells apart the machines and libraries for which what is measured or made by this
+        engine holds.
+        """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The facts that `mycel info` shows: "uses", the libraries and their versions, and whatever else is the engine's own."""
+        """Return the facts that `mycel info` shows: "uses", the libraries and their versions, and
+        whatever else is the engine's own.
+        """
 
     def check_environment(self) -> None:
         """Raise ValueError where the environment asks for what this machine cannot do."""
@@ -215,15 +253,18 @@ class Engine(ABC):
 
     @abstractmethod
     def default_threads(self) -> int:
-        """The number of threads where none is chosen."""
+        """Return the number of threads where none is chosen."""
 
     @abstractmethod
     def sharing(self, count: int) -> Optional[Callable[[], Any]]:
-        """A function that shares out nothing among `count` threads and waits for them; None where there is no pool of threads."""
+        """Return a function that shares out nothing among `count` threads and waits for them.
+
+        None where there is no pool of threads.
+        """
 
     @abstractmethod
     def known_code(self) -> KnownCode:
-        """A profile hook that tells of frames whose code is not known yet."""
+        """Return a profile hook that tells of frames whose code is not known yet."""
 
 
 _engines: dict[str, Engine] = {}
@@ -236,12 +277,14 @@ def register(engine: Engine) -> None:
 
 
 def known() -> Mapping[str, Engine]:
-    """The engines by name."""
+    """Return the engines by name."""
     return _engines
 
 
 def choose(name: str) -> Engine:
-    """Put an engine in force, before anything is compiled: programs are kept, and none runs in another engine. ValueError for a name that no engine has."""
+    """Put an engine in force, before anything is compiled: programs are kept, and none runs in
+    another engine. ValueError for a name that no engine has.
+    """
     if name not in _engines:
         raise ValueError(f"there is no engine {name!r}; there are {', '.join(_engines)}")
     _chosen[:] = [_engines[name]]
@@ -249,5 +292,5 @@ def choose(name: str) -> Engine:
 
 
 def current() -> Engine:
-    """The engine in force."""
+    """Return the engine in force."""
     return _chosen[0]

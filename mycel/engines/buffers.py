@@ -1,6 +1,8 @@
-"""Buffers: the memory behind tensors, as capsules of the native runtime, whose allocator all engines of the host's memory share.
+"""Buffers: the memory behind tensors, as capsules of the native runtime, whose allocator all
+engines of the host's memory share.
 
-A buffer made from a NumPy array can share its memory; an array made from a buffer always does, and keeps it alive.
+A buffer made from a NumPy array can share its memory; an array made from a buffer always does, and
+keeps it alive.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ __all__ = [
 
 
 def empty(nbytes: int) -> Any:
-    """A new buffer of at least `nbytes`, its contents undefined."""
+    """Return a new buffer of at least `nbytes`, its contents undefined."""
     try:
         return runtime().new_buffer(nbytes)
     except MemoryError:
@@ -43,7 +45,7 @@ def empty(nbytes: int) -> Any:
 
 
 def address(buffer: Any) -> int:
-    """Where the buffer's memory starts."""
+    """Return where the buffer's memory starts."""
     found: int = runtime().data_address(buffer)
     return found
 
@@ -52,13 +54,13 @@ _NUMBERS = {D.float32: 0, D.float64: 1, D.int32: 2, D.int64: 3, D.bool_: 4}
 
 
 def number(buffer: Any, type: TensorType) -> Any:
-    """The first element as a Python number."""
+    """Return the first element as a Python number."""
     kind = _NUMBERS.get(type.dtype)
     return to_array(buffer, type).item(0) if kind is None else runtime().number(buffer, kind)
 
 
 def from_array(array: np.ndarray[Any, Any]) -> Any:
-    """A new buffer with a copy of an array's contents."""
+    """Return a new buffer with a copy of an array's contents."""
     array = np.ascontiguousarray(array)
     buffer = empty(array.nbytes)
     if array.nbytes:
@@ -67,14 +69,14 @@ def from_array(array: np.ndarray[Any, Any]) -> Any:
 
 
 def share(array: np.ndarray[Any, Any]) -> Any:
-    """A buffer that shares the memory of a writable C-contiguous array; a copy of any other."""
+    """Return a buffer that shares the memory of a writable C-contiguous array; a copy of any other."""
     if array.flags.c_contiguous and array.flags.writeable and array.nbytes:
         return runtime().wrap(array, array.__array_interface__["data"][0])
     return from_array(array)
 
 
 def is_own(buffer: Any) -> bool:
-    """Whether a buffer's memory is the library's, not that of an array from outside."""
+    """Return whether a buffer's memory is the library's, not that of an array from outside."""
     return not _context_of(buffer)
 
 
@@ -92,7 +94,7 @@ class _Memory:
 
 
 def to_array(buffer: Any, type: TensorType) -> np.ndarray[Any, Any]:
-    """The buffer's memory as a writable NumPy array of a static type."""
+    """Return the buffer's memory as a writable NumPy array of a static type."""
     kind = type.dtype.numpy
     plain = kind.str if kind.isbuiltin == 1 else f"<u{kind.itemsize}"
     interface = {"version": 3, "shape": type.shape, "typestr": plain, "data": (address(buffer), False)}
@@ -101,7 +103,7 @@ def to_array(buffer: Any, type: TensorType) -> np.ndarray[Any, Any]:
 
 
 def copy(buffer: Any, type: TensorType) -> Any:
-    """A new buffer with the same contents."""
+    """Return a new buffer with the same contents."""
     nbytes = int(type.nbytes)
     made = empty(nbytes)
     if nbytes:
@@ -115,7 +117,7 @@ _ACCOUNT = [MEMORY.index(name) for name in MemoryAccount._fields]
 
 
 def account() -> MemoryAccount:
-    """What the allocator has given out and holds."""
+    """Return what the allocator has given out and holds."""
     words = runtime().account
     return MemoryAccount(*[words[k] for k in _ACCOUNT])
 

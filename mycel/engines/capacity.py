@@ -1,8 +1,12 @@
-"""How much of the host's memory there is and could be taken now; what a program needs is compared with it before it is tried.
+"""How much of the host's memory there is and could be taken now.
 
-Systems promise memory that they do not have and end the process when it is touched, without a word. So the allocator refuses what all of the machine's memory would not hold
-(`machine_memory`: what is built in and can be swapped, or the container's share), and a program that needs more than that is an error before its first run. Where
-it needs more than is available at the moment (`available_memory`), the log says so, with what to look at.
+What a program needs is compared with it before it is tried.
+
+Systems promise memory that they do not have and end the process when it is touched, without a word.
+So the allocator refuses what all of the machine's memory would not hold (`machine_memory`: what is
+built in and can be swapped, or the container's share), and a program that needs more than that is
+an error before its first run. Where it needs more than is available at the moment
+(`available_memory`), the log says so, with what to look at.
 """
 
 from __future__ import annotations
@@ -23,7 +27,10 @@ WORTH_ASKING = 64 << 20
 
 
 def check_needs(graph: Graph, nbytes: int, sizes: Optional[Mapping[str, int]] = None) -> None:
-    """MemoryError if a program takes more bytes beside its inputs than the machine has; a warning in the log if it takes more than are available."""
+    """Raise MemoryError if a program takes more bytes beside its inputs than the machine has.
+
+    A warning in the log if it takes more than are available.
+    """
     if nbytes < WORTH_ASKING:
         return
     whole = machine_memory()
@@ -32,13 +39,18 @@ def check_needs(graph: Graph, nbytes: int, sizes: Optional[Mapping[str, int]] = 
     left = available_memory()
     if left is not None and nbytes > left:
         logger.warning(
-            "%s takes %s beside its inputs, but %s are available: the system may end the process; mycel.estimate says what is alive at the peak",
-            graph.name, readable(nbytes), readable(left),
-        )  # fmt: skip
+            "%s takes %s beside its inputs, but %s are available: the system may end the process; mycel.estimate says "
+            "what is alive at the peak",
+            graph.name,
+            readable(nbytes),
+            readable(left),
+        )
 
 
 def need(what: str, nbytes: int) -> None:
-    """MemoryError if something needs more bytes at once, outside of the allocator, than are available."""
+    """Raise MemoryError if something needs more bytes at once, outside of the allocator, than are
+    available.
+    """
     if nbytes < WORTH_ASKING:
         return
     left = available_memory()
@@ -47,7 +59,8 @@ def need(what: str, nbytes: int) -> None:
 
 
 def available_memory() -> Optional[int]:
-    """The bytes that could be taken now: what the system has left, or the limits of the container, of the process or of `max_device_memory` leave; None where nothing tells.
+    """Return the bytes that could be taken now: what the system has left, or the limits of the
+    container, of the process or of `max_device_memory` leave; None where nothing tells.
 
     >>> available_memory() is None or available_memory() > 0
     True
@@ -56,7 +69,7 @@ def available_memory() -> Optional[int]:
 
 
 def room_left() -> str:
-    """What is available, of what, for messages; "" where nothing tells.
+    """Return what is available, of what, for messages; "" where nothing tells.
 
     >>> "available" in room_left() or room_left() == ""
     True
@@ -66,7 +79,7 @@ def room_left() -> str:
 
 
 def _rooms() -> Iterator[tuple[int, str]]:
-    """The bytes that each bound leaves, and what it is."""
+    """Yield the bytes that each bound leaves, and what it is."""
     account = buffers.account()
     if account.limit < UNLIMITED:
         yield account.limit - account.allocated, f"the {readable(account.limit)} of max_device_memory"

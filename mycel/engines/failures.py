@@ -1,4 +1,6 @@
-"""What an error says that arises while compiled code runs: the operation, the types, the user's line and a mend."""
+"""What an error says that arises while compiled code runs: the operation, the types, the user's
+line and a mend.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,23 @@ def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
 
 
 def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool) -> IndexRangeError:
-    """The error for an index that compiled code found out of range, with the user's line where it is known."""
+    """Return the error for an index that compiled code found out of range, with the user's line
+    where it is known.
+    """
     return IndexRangeError(_at_line(node, str(out_of_range("", index, axis, size, "wrap" if wraps else "front"))))
 
 
 def name_index_error(error: IndexRangeError, node: Node) -> None:
-    """Let the error for an index that a primitive's reference found out of range name what the user's code calls, with its line where that is known."""
+    """Let the error for an index that a primitive's reference found out of range name what the
+    user's code calls, with its line where that is known.
+    """
     error.args = (_at_line(node, str(error)),)
 
 
 def _at_line(node: Node, text: str) -> str:
-    """What is wrong with an index, "NAME: TEXT", under the name in the user's code and with its line."""
+    """Return what is wrong with an index, "NAME: TEXT", under the name in the user's code and with
+    its line.
+    """
     where = node.where
     name = (where and spelled(where)) or operation_called() or node.op
     lines = [f"{name}:{text.partition(':')[2]}"]
@@ -49,7 +57,8 @@ def _at_line(node: Node, text: str) -> str:
 
 
 def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Mapping[str, int]] = None) -> MemoryError:
-    """The error for a graph whose values did not fit into memory: what it needs, the largest of its values, and what there is.
+    """Return the error for a graph whose values did not fit into memory: what it needs, the largest
+    of its values, and what there is.
 
     `needed` are the bytes of a run where they are known, `sizes` those of the graph's symbols.
     """
@@ -74,12 +83,12 @@ def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Ma
 
 
 def no_memory(what: str, nbytes: int) -> MemoryError:
-    """The error for something that needs so many bytes, and does not get them."""
+    """Return the error for something that needs so many bytes, and does not get them."""
     return MemoryError(f"{what} needs {readable(nbytes)}, more memory than the system gives{_there_is()}")
 
 
 def told(error: MemoryError, what: str) -> MemoryError:
-    """The error itself, where it has no message with one that says what ran out of memory."""
+    """Return the error itself, where it has no message with one that says what ran out of memory."""
     if not error.args or not str(error):
         error.args = (f"{what} needs more memory than the system gives{_there_is()}",)
     return error
@@ -102,7 +111,7 @@ def _bytes_of(kind: Any, sizes: Optional[Mapping[str, int]]) -> int:
 
 
 def readable(size: float) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes for people."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.4g} {unit}"

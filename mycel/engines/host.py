@@ -1,4 +1,6 @@
-"""What engines have in common whose buffers lie in the host's memory: one allocator (`buffers`), and the machine's memory (`capacity`)."""
+"""What engines have in common whose buffers lie in the host's memory: one allocator (`buffers`),
+and the machine's memory (`capacity`).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""A profile hook that tells of frames whose code is not known yet: how staging notices what native code calls.
+"""A profile hook that tells of frames whose code is not known yet: how staging notices what native
+code calls.
 
-This one is Python's own and serves every engine; an engine that generates code may give one that costs less (`Engine.known_code`).
+This one is Python's own and serves every engine; an engine that generates code may give one that
+costs less (`Engine.known_code`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class KnownCode:
         self.codes[id(code)] = code
 
     def watch(self, callback: Callable[[types.FrameType, str, Any], Any]) -> None:
-        """Call ``callback(frame, "call", None)`` for every frame of this thread that begins with code that is not known, until `sys.setprofile`."""
+        """Call ``callback(frame, "call", None)`` for every frame of this thread that begins with
+        code that is not known, until `sys.setprofile`.
+        """
         codes = self.codes
 
         def hook(frame: types.FrameType, event: str, argument: Any) -> None:

@@ -1,14 +1,18 @@
 """Finding the operation that gives the first NaN or infinity.
 
-With ``set_context(check_nan=True)`` every program that the engines compile is *checked*: after a run its results are looked at, two passes over the memory
-without a copy. Only where one is not finite the same graph is run again on the same inputs, operation by operation, and for every value is noted whether
-it holds a NaN or an infinity. An *origin* is an operation that gives one of these where its operands have none of the kind; constants that are
-infinite, as masks are, count as operands. From the results that are not finite one goes back through values that are not; the first
-origin met in the order of execution is reported, forward ones before those of a derivative. Where it is a branch or a loop, its graph is
-searched in turn, for a loop in the first round whose state is not finite.
+With ``set_context(check_nan=True)`` every program that the engines compile is *checked*: after a
+run its results are looked at, two passes over the memory without a copy. Only where one is not
+finite the same graph is run again on the same inputs, operation by operation, and for every value
+is noted whether it holds a NaN or an infinity. An *origin* is an operation that gives one of these
+where its operands have none of the kind; constants that are infinite, as masks are, count as
+operands. From the results that are not finite one goes back through values that are not; the first
+origin met in the order of execution is reported, forward ones before those of a derivative. Where
+it is a branch or a loop, its graph is searched in turn, for a loop in the first round whose state
+is not finite.
 
-Checked programs never write over their inputs, so the error leaves every tensor as it was. An operation that runs by itself is a graph of one node. If it
-is a part of a function of the library, that function's own result decides: ``xlogy(0, 0)`` computes log(0) inside and gives 0.
+Checked programs never write over their inputs, so the error leaves every tensor as it was. An
+operation that runs by itself is a graph of one node. If it is a part of a function of the library,
+that function's own result decides: ``xlogy(0, 0)`` computes log(0) inside and gives 0.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ _GENERAL = "look at its operands; large values can be scaled or clipped, small d
 
 
 def is_on() -> bool:
-    """Whether programs are checked."""
+    """Return whether programs are checked."""
     return config._context["check_nan"] is not False
 
 
@@ -54,12 +58,14 @@ def _wanted() -> int:
 
 
 def place_now() -> Optional[Where]:
-    """Where the user's code is, while programs are checked: what nodes of eager operations remember."""
+    """Return where the user's code is, while programs are checked: what nodes of eager operations
+    remember.
+    """
     return (current_where() or caller(2)) if is_on() else None
 
 
 def kinds_of(array: np.ndarray[Any, Any]) -> int:
-    """Which kinds an array holds: NAN, INFINITE, both or 0."""
+    """Return which kinds an array holds: NAN, INFINITE, both or 0."""
     if array.size == 0 or array.dtype.kind not in "fcV":
         return 0
     if array.dtype.kind == "V":
@@ -77,9 +83,11 @@ def _state(buffer: Any, type: Any) -> int:
 
 
 def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[..., Any]:
-    """A program of a graph that raises NonFiniteError where it gives the first NaN or infinity.
+    """Return a program of a graph that raises NonFiniteError where it gives the first NaN or
+    infinity.
 
-    `alone` says that the graph is one operation that runs by itself, at the place where the user's code then is.
+    `alone` says that the graph is one operation that runs by itself, at the place where the user's
+    code then is.
     """
     # What a call keeps for its derivative is no result.
     kinds = graph.output_types[: _results_of(graph.outputs)]
@@ -96,7 +104,7 @@ def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[...,
 
 
 def _results_of(outputs: Sequence[Node]) -> Optional[int]:
-    """How many outputs of a call that runs by itself are results; None for all."""
+    """Return how many outputs of a call that runs by itself are results; None for all."""
     first = outputs[0] if outputs else None
     if first is not None and first.prim is GET_ITEM and first.inputs[0].prim is kept_call:
         return int(first.inputs[0].params["count"])
@@ -107,7 +115,7 @@ _programs = Remembered[Any, Callable[..., Any]]("checked programs", SOME)
 
 
 def program_of(structure: str, graph: Graph) -> Callable[..., Any]:
-    """The checked program of a graph, kept by its structure and the places of its nodes."""
+    """Return the checked program of a graph, kept by its structure and the places of its nodes."""
     key = (structure, tuple([n.where for n in graph.nodes]), _wanted())
     return _programs.recall(key, lambda: checked(graph, current().compile(graph), False))
 
@@ -119,7 +127,9 @@ def examine(graph: Graph, given: Sequence[Any], values: Sequence[Any]) -> None:
 
 
 class _Origin(NamedTuple):
-    """An operation that gives the first values that are not finite, with what it was given and gave, and the rounds of loops around it."""
+    """An operation that gives the first values that are not finite, with what it was given and
+    gave, and the rounds of loops around it.
+    """
 
     node: Node
     given: tuple[Any, ...]
@@ -138,7 +148,9 @@ class _Search(OneByOne):
     def origins(
         self, graph: Graph, given: Sequence[Any], rounds: Any = (), count: Optional[int] = None
     ) -> list[_Origin]:
-        """The origins of what is not finite in the first `count` results of a graph (None: in all), in the order of execution."""
+        """Return the origins of what is not finite in the first `count` results of a graph (None:
+        in all), in the order of execution.
+        """
         values: dict[Node, Any] = {}
         states: dict[Node, int] = {}
         for node, value in zip(graph.inputs, given):
@@ -174,7 +186,10 @@ class _Search(OneByOne):
         return [self.inside(found[n]) for n in graph.nodes if n in found and n in reached]
 
     def inside(self, origin: _Origin) -> _Origin:
-        """The origin inside the graph of a branch, a loop or a call; itself where it is none of these, or nothing is found there."""
+        """Return the origin inside the graph of a branch, a loop or a call.
+
+        Itself where it is none of these, or nothing is found there.
+        """
         node, given, rounds = origin.node, origin.given, origin.rounds
         count = node.params.get("count")
         graph: Any = node.params.get("graph")
@@ -200,7 +215,9 @@ class _Search(OneByOne):
         return _first(found) if found else origin
 
     def round_of(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
-        """What a loop's body is given in the first round after which its state holds something new that is not finite, and its number from 1."""
+        """Return what a loop's body is given in the first round after which its state holds
+        something new that is not finite, and its number from 1.
+        """
         carried = node.params["carried"]
         state, fixed = tuple(given[:carried]), tuple(given[carried:])
         kinds = node.type[:carried]
@@ -217,7 +234,9 @@ class _Search(OneByOne):
             state, number = after, number + 1
 
     def round_back(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
-        """What the derivative of a loop's body is given in the round, from the last one backwards, that first gives something new that is not finite."""
+        """Return what the derivative of a loop's body is given in the round, from the last one
+        backwards, that first gives something new that is not finite.
+        """
         p = node.params
         carried, size = p["carried"], len(p["body"].inputs)
         state, fixed, cts = tuple(given[:carried]), tuple(given[carried:size]), tuple(given[size:])
@@ -246,7 +265,7 @@ def _union(states: Any) -> int:
 
 
 def _backwards(roots: Sequence[Node], states: dict[Node, int]) -> set[Node]:
-    """The nodes that are not finite, from `roots` back through such nodes."""
+    """Return the nodes that are not finite, from `roots` back through such nodes."""
     reached: set[Node] = set()
     stack = list(roots)
     while stack:
@@ -258,7 +277,9 @@ def _backwards(roots: Sequence[Node], states: dict[Node, int]) -> set[Node]:
 
 
 def _first(found: Sequence[_Origin]) -> _Origin:
-    """The origin that ran first: in the program's own operations before their derivatives, and in one file by its lines."""
+    """Return the origin that ran first: in the program's own operations before their derivatives,
+    and in one file by its lines.
+    """
     forward = [o for o in found if o.node.where is None or not o.node.where.gradient]
     if not forward:
         return found[0]
@@ -277,7 +298,8 @@ def _report(graph: Graph, given: Sequence[Any], alone: bool) -> None:
                 _warn_of_inputs(graph, given)
             return
         raise NonFiniteError(
-            f"{graph.name} gives a NaN or an infinity as a whole, and none where its operations run one by one; values are at the edge of "
+            f"{graph.name} gives a NaN or an infinity as a whole, and none where its operations run one by one; values "
+            "are at the edge of "
             "their type's range: scale them, or use a wider type"
         )
     origin = _first(found)
@@ -332,7 +354,7 @@ def _counts(values: Sequence[Any], kinds: Sequence[Any]) -> tuple[int, int, int]
 
 
 def _shown(value: Any, type: Any) -> str:
-    """The type of an operand, with the range of its values."""
+    """Return the type of an operand, with the range of its values."""
     if not isinstance(type, TensorType) or type.size == 0 or type.dtype.kind not in "iuf":
         return str(type)
     array = buffers.to_array(value, type)
@@ -352,7 +374,13 @@ def _warn_of_inputs(graph: Graph, given: Sequence[Any]) -> None:
         if kinds and (graph.name, name) not in _warned:
             _warned.add((graph.name, name))
             what = "a NaN" if kinds & NAN else "an infinity"
-            logger.warning("check_nan: %s %s of %s already holds %s; what follows from it is no error", name, node.type, graph.name, what)  # fmt: skip
+            logger.warning(
+                "check_nan: %s %s of %s already holds %s; what follows from it is no error",
+                name,
+                node.type,
+                graph.name,
+                what,
+            )
 
 
 # Operations inside functions of the library.
@@ -377,7 +405,9 @@ _pending = threading.local()
 
 
 def _raise_from_library(error: NonFiniteError) -> None:
-    """Raise an error where the function of the library that the user's code called gives its result, if that is not finite."""
+    """Raise an error where the function of the library that the user's code called gives its
+    result, if that is not finite.
+    """
     if getattr(_pending, "error", None) is not None:
         return
     outermost: Optional[types.FrameType] = None
@@ -401,7 +431,7 @@ def _raise_from_library(error: NonFiniteError) -> None:
 
 
 def _holds(value: Any) -> bool:
-    """Whether a result of a function holds what is looked for."""
+    """Return whether a result of a function holds what is looked for."""
     if isinstance(value, (tuple, list)):
         return any(_holds(v) for v in value)
     buffer = getattr(value, "_buf", None)

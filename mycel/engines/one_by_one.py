@@ -1,4 +1,6 @@
-"""Running a graph operation by operation, each as a program of its own: what eager execution would do with the same nodes."""
+"""Running a graph operation by operation, each as a program of its own: what eager execution would
+do with the same nodes.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,21 @@ __all__ = ["OneByOne", "several"]
 
 
 def several(values: Any) -> tuple[Any, ...]:
-    """What a program gives, as a tuple."""
+    """Return what a program gives, as a tuple."""
     return values if type(values) is tuple else (values,)
 
 
 class OneByOne:
-    """Runs nodes and graphs on buffers; programs are kept as long as it lives, and are never checked for NaN."""
+    """Runs nodes and graphs on buffers.
+
+    Programs are kept as long as it lives, and are never checked for NaN.
+    """
 
     def __init__(self) -> None:
         self.programs: dict[Any, Callable[..., Any]] = {}
 
     def run(self, node: Node, given: Sequence[Any]) -> Any:
-        """The value of one node, or the tuple of its values, from those of its inputs."""
+        """Return the value of one node, or the tuple of its values, from those of its inputs."""
         if node.prim is CONSTANT:
             return buffers.from_array(np.array(node.value))
         if node.prim is GET_ITEM:
@@ -43,7 +48,7 @@ class OneByOne:
         return several(result) if type(node.type) is tuple else result
 
     def program_of(self, graph: Graph) -> Callable[..., Any]:
-        """The program of a whole graph."""
+        """Return the program of a whole graph."""
         if graph not in self.programs:
             self.programs[graph] = current().compile(graph)
         return self.programs[graph]

@@ -1,8 +1,11 @@
-"""Programs with sizes that data decide: a graph cut at its `positions` nodes into phases, each run when the sizes that it needs are known.
+"""Programs with sizes that data decide: a graph cut at its `positions` nodes into phases, each run
+when the sizes that it needs are known.
 
-The level of a node is how many rounds of positions must be known before it can be computed: those that it depends on, and those whose counts appear in its
-type or parameters. Phase k computes the nodes of level k that a later phase, a mask or an output needs; then the positions of the masks at
-that level are found, which binds their symbols. Each phase is a graph of its own, with a program for each tuple of sizes (`Engine.sized`).
+The level of a node is how many rounds of positions must be known before it can be computed: those
+that it depends on, and those whose counts appear in its type or parameters. Phase k computes the
+nodes of level k that a later phase, a mask or an output needs; then the positions of the masks at
+that level are found, which binds their symbols. Each phase is a graph of its own, with a program
+for each tuple of sizes (`Engine.sized`).
 """
 
 from __future__ import annotations
@@ -110,7 +113,9 @@ class Phases:
         return _Phase(inner, order, results, self.aliases if is_last else {})
 
     def run(self, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The outputs' buffers and their types, from the inputs' buffers and the sizes of their symbols."""
+        """Return the outputs' buffers and their types, from the inputs' buffers and the sizes of
+        their symbols.
+        """
         known = dict(sizes)
         values: dict[Node, Any] = dict(zip(self.graph.inputs, given))
         types: tuple[Any, ...] = ()

@@ -1,6 +1,7 @@
 """What engines say of programs: costs, accounts of their steps, and the memory that they need.
 
-The records are the same for every engine. A step is whatever an engine runs at one go: a fused kernel, a call of a library, one operation in NumPy.
+The records are the same for every engine. A step is whatever an engine runs at one go: a fused
+kernel, a call of a library, one operation in NumPy.
 """
 
 from __future__ import annotations
@@ -52,13 +53,14 @@ ZERO_COST = Cost()
 
 
 def work(node: Node, number: Callable[[DimLike], int] = hint) -> int:
-    """The floating-point operations of a product or a convolution; 0 of anything else."""
+    """Return the floating-point operations of a product or a convolution; 0 of anything else."""
     return node.prim.work(node, number) if node.prim is not None and node.prim.work is not None else 0
 
 
 @dataclass(frozen=True)
 class StepAccount:
-    """One step: its kind (kernel, dense, host, copy, cond, while, ...), the operations in it, its loops, what it writes and why, what it computes again, and the user's line.
+    """One step: its kind (kernel, dense, host, copy, cond, while, ...), the operations in it, its
+    loops, what it writes and why, what it computes again, and the user's line.
 
     `stores` are (operation, type with layout, reason, whether it is written over what it reads).
     """
@@ -101,7 +103,7 @@ class Account:
         return sum((s.cost for s in self.steps), Cost())
 
     def text(self, most: int = 200) -> str:
-        """The totals by kind, and the steps; of more than `most` those that move most."""
+        """Return the totals by kind, and the steps; of more than `most` those that move most."""
         by_kind: dict[str, tuple[int, Cost]] = {}
         for s in self.steps:
             count, known = by_kind.get(s.kind, (0, Cost()))
@@ -120,7 +122,7 @@ class Account:
 
 
 def joined(names: Any, most: int = 12) -> str:
-    """Names in one line; of more than `most` how many there are beside."""
+    """Return names in one line; of more than `most` how many there are beside."""
     names = list(names)
     more = f", {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -128,7 +130,9 @@ def joined(names: Any, most: int = 12) -> str:
 
 @dataclass(frozen=True)
 class Alive:
-    """A buffer at the fullest moment: its bytes, what it holds, the user's line, and the first and last step that use it."""
+    """A buffer at the fullest moment: its bytes, what it holds, the user's line, and the first and
+    last step that use it.
+    """
 
     nbytes: int
     what: str
@@ -141,8 +145,10 @@ class Alive:
 class Footprint:
     """The bytes that a program needs.
 
-    `inputs` by input; `results` are those that get memory of their own; `arena` what the program keeps for values in between, of which `scratch` belongs to the dense library
-    at the peak; `bound` is the least that any layout of the arena could need for this order of steps. `alive` is what the arena holds at its peak, largest first, in step `at` of `steps`.
+    `inputs` by input; `results` are those that get memory of their own; `arena` what the program
+    keeps for values in between, of which `scratch` belongs to the dense library at the peak;
+    `bound` is the least that any layout of the arena could need for this order of steps. `alive` is
+    what the arena holds at its peak, largest first, in step `at` of `steps`.
     """
 
     name: str
@@ -168,18 +174,20 @@ class Footprint:
         return self.total - sum(self.inputs)
 
     def by_line(self) -> list[tuple[int, str]]:
-        """What is alive in the arena at its peak, added up by the user's lines."""
+        """Return what is alive in the arena at its peak, added up by the user's lines."""
         found: dict[str, int] = {}
         for a in self.alive:
             found[place_of(a.where)] = found.get(place_of(a.where), 0) + a.nbytes
         return sorted(((n, line) for line, n in found.items()), key=lambda e: (-e[0], e[1]))
 
     def text(self, most: int = 12) -> str:
-        """The figures, and of what is alive the lines with most bytes."""
+        """Return the figures, and of what is alive the lines with most bytes."""
         lines = [
             f"memory of {self.name} at its peak: {readable(self.total)}",
-            f"  inputs {readable(sum(self.inputs))}, results {readable(self.results)}, constants {readable(self.constants)}",
-            f"  arena {readable(self.arena)} (alive at its fullest {readable(self.bound)}, of it the dense library's {readable(self.scratch)})",
+            f"  inputs {readable(sum(self.inputs))}, results {readable(self.results)}, constants "
+            f"{readable(self.constants)}",
+            f"  arena {readable(self.arena)} (alive at its fullest {readable(self.bound)}, of it the dense library's "
+            f"{readable(self.scratch)})",
         ]
         if self.alive:
             lines.append(f"  fullest in step {self.at} of {self.steps}, {self.moment}, by lines:")
@@ -191,7 +199,7 @@ class Footprint:
 
 
 def place_of(where: Optional[Where]) -> str:
-    """A line of the user's, for people."""
+    """Return a line of the user's, for people."""
     if where is None:
         return "library code"
     return f"{where.file}:{where.line}" + (" (derivative)" if where.gradient else "")

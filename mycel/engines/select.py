@@ -1,7 +1,8 @@
 """Which engine runs primitives and graphs, and their entries: functions from buffers to buffers.
 
-Every engine registers here and nowhere else. The environment variable `MYCEL_ENGINE` names the one that is used, for the whole process: what is compiled is kept, and
-programs of two engines do not meet.
+Every engine registers here and nowhere else. The environment variable `MYCEL_ENGINE` names the one
+that is used, for the whole process: what is compiled is kept, and programs of two engines do not
+meet.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _chosen()
 
 
 def engine() -> Engine:
-    """The engine in force.
+    """Return the engine in force.
 
     >>> engine().name in engines()
     True
@@ -47,12 +48,12 @@ def engine() -> Engine:
 
 
 def engines() -> Mapping[str, Engine]:
-    """All engines, by name."""
+    """Return all engines, by name."""
     return base.known()
 
 
 def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Callable[..., Any]:
-    """A function from buffers to a buffer (or a tuple of them) that runs one primitive."""
+    """Return a function from buffers to a buffer (or a tuple of them) that runs one primitive."""
     if primitive in (call, kept_call) and (sizes := sizes_in_call(params["graph"], types)):
         if not nonfinite.is_on():
             return programs_of(params["graph"]).entry(sizes)
@@ -64,9 +65,10 @@ def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict
 
 
 def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None, alone: bool = False) -> Callable[..., Any]:
-    """A function from buffers to a buffer (or a tuple of them) that runs a graph.
+    """Return a function from buffers to a buffer (or a tuple of them) that runs a graph.
 
-    `aliases` says which outputs are written into which inputs' memory; `alone` that the graph is one operation that the user's code runs by itself.
+    `aliases` says which outputs are written into which inputs' memory; `alone` that the graph is
+    one operation that the user's code runs by itself.
     """
     if nonfinite.is_on():
         return nonfinite.checked(graph, base.current().compile(graph), alone)

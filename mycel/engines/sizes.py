@@ -1,7 +1,8 @@
 """Programs of graphs with symbolic sizes, whatever engine makes them.
 
-`programs_of` remembers those of a graph as long as the graph lives. `Specialized` is what an engine can give that has no code for all sizes at once: the graph with actual
-sizes put in, compiled for each tuple of them, of which the most recently used are remembered.
+`programs_of` remembers those of a graph as long as the graph lives. `Specialized` is what an engine
+can give that has no code for all sizes at once: the graph with actual sizes put in, compiled for
+each tuple of them, of which the most recently used are remembered.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class BySizes(ABC, Generic[T]):
         self.programs = Remembered[tuple[int, ...], T]("programs by sizes", FEW)
 
     def program(self, sizes: Mapping[str, int]) -> T:
-        """What there is for actual sizes of all symbols."""
+        """Return what there is for actual sizes of all symbols."""
         key = tuple(sizes.values())
         with _lock:
             return self.programs.recall(key, lambda: self.make(sizes))
@@ -57,11 +58,13 @@ _programs = RememberedOf[Sized]("graphs of symbolic sizes", MANY, config.COMPILE
 
 
 def programs_of(graph: Graph) -> Sized:
-    """The programs of a graph that writes over none of its inputs; remembered as long as the graph lives."""
+    """Return the programs of a graph that writes over none of its inputs; remembered as long as the
+    graph lives.
+    """
     # Of a copy, as what holds its own key would never be let go.
     return _programs.of(graph, lambda: current().sized(Graph(graph.inputs, graph.outputs, graph.name)))
 
 
 def types_for(types: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
-    """Types with actual sizes."""
+    """Return types with actual sizes."""
     return tuple([concrete(t, sizes) for t in types])

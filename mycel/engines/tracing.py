@@ -1,6 +1,8 @@
-"""What a trace holds: the steps of programs that ran, their runs, and the memory that was taken and given back, whatever engine ran them.
+"""What a trace holds: the steps of programs that ran, their runs, and the memory that was taken and
+given back, whatever engine ran them.
 
-Times are nanoseconds of the monotonic clock, as `time.monotonic_ns` gives them; threads are named by `threading.get_ident`.
+Times are nanoseconds of the monotonic clock, as `time.monotonic_ns` gives them; threads are named
+by `threading.get_ident`.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ NESTING = frozenset(("cond", "while", "call"))
 class TracedStep:
     """What a program does at one go, the same object for all its events.
 
-    `kind` is "kernel" (generated code), "dense" (a library's call), "host" (NumPy), "copy", "cond", "while", "call", "tape" or "batch" (several kernels at once); `nodes` are those that it
-    computes; `called` is what it asks of a library, `title` what it is called where no node tells; `alone` says that its program does nothing else.
+    `kind` is "kernel" (generated code), "dense" (a library's call), "host" (NumPy), "copy", "cond",
+    "while", "call", "tape" or "batch" (several kernels at once); `nodes` are those that it
+    computes; `called` is what it asks of a library, `title` what it is called where no node tells;
+    `alone` says that its program does nothing else.
     """
 
     program: TracedProgram
@@ -38,7 +42,10 @@ class TracedStep:
 
     @property
     def threads(self) -> int:
-        """The threads that a library's call is given; 1 for what an engine shares out itself, whose threads are noted as parts."""
+        """The threads that a library's call is given.
+
+        1 for what an engine shares out itself, whose threads are noted as parts.
+        """
         return 1
 
     @property
@@ -48,7 +55,9 @@ class TracedStep:
 
 
 class ArenaPart(NamedTuple):
-    """What lies in an arena: its bytes, and the step that writes it; where it is scratch memory, the step that uses it."""
+    """What lies in an arena: its bytes, and the step that writes it; where it is scratch memory,
+    the step that uses it.
+    """
 
     nbytes: int
     step: TracedStep
@@ -66,7 +75,9 @@ class TracedProgram:
         return ()
 
     def arena(self) -> list[ArenaPart]:
-        """What lies in the program's arena at the step when most of it is in use, the largest first."""
+        """Return what lies in the program's arena at the step when most of it is in use, the
+        largest first.
+        """
         return []
 
 
@@ -90,7 +101,10 @@ class Run(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one thread did of a step that was shared out; `step` is None where its program is gone."""
+    """What one thread did of a step that was shared out.
+
+    `step` is None where its program is gone.
+    """
 
     step: Optional[TracedStep]
     begin: int
@@ -99,7 +113,11 @@ class Part(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A block of memory that was taken or given back; `node` is whose value it holds, where that is known. A block that is given back may have no size."""
+    """A block of memory that was taken or given back.
+
+    `node` is whose value it holds, where that is known. A block that is given back may have no
+    size.
+    """
 
     taken: bool
     block: int

@@ -1,7 +1,8 @@
-"""Reading and writing names and attributes from interpreted code, with guards for what is read and a journal of what is written.
+"""Reading and writing names and attributes from interpreted code, with guards for what is read and
+a journal of what is written.
 
-What the program itself has set, or made, while it is being staged needs no guard. A tensor in an attribute is not guarded by identity: compiled code reads
-the attribute again (`Stage.read_tensor`).
+What the program itself has set, or made, while it is being staged needs no guard. A tensor in an
+attribute is not guarded by identity: compiled code reads the attribute again (`Stage.read_tensor`).
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def load_cell(frame: Frame, name: str) -> Any:
 
 
 def load_attribute(stage: Stage, target: Any, name: str) -> Any:
-    """`target.name` with its guard."""
+    """Return `target.name` with its guard."""
     from mycel.cells.cell import Cell
 
     kind = type(target)
@@ -134,7 +135,7 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
 
 
 def load_from_module(stage: Stage, target: Any, name: str) -> Any:
-    """A module's attribute."""
+    """Return a module's attribute."""
     value = getattr(target, name)
     if not stage.was_changed(("attribute", id(target), name)):
         if name in target.__dict__:
@@ -145,7 +146,7 @@ def load_from_module(stage: Stage, target: Any, name: str) -> Any:
 
 
 def _of_class(stage: Stage, target: Any, name: str) -> Any:
-    """An attribute of a class."""
+    """Return an attribute of a class."""
     meta = type(target)
     found = G.lookup(target, name)
     above = G.lookup(meta, name) if meta is not type else G.MISSING
@@ -168,7 +169,7 @@ def _of_class(stage: Stage, target: Any, name: str) -> Any:
 
 
 def _beyond(stage: Stage, target: Any, name: str) -> Any:
-    """An attribute of `super()`."""
+    """Return an attribute of `super()`."""
     value = getattr(target, name)
     mro = list(target.__self_class__.__mro__)
     for base in mro[mro.index(target.__thisclass__) + 1 :]:
@@ -180,7 +181,7 @@ def _beyond(stage: Stage, target: Any, name: str) -> Any:
 
 
 def _is_users(value: Any) -> bool:
-    """Whether a member of a class is a function or property that the user wrote."""
+    """Return whether a member of a class is a function or property that the user wrote."""
     inner = value.fget if type(value) is property else value
     return type(inner) in (types.FunctionType, Closure) and not is_native(inner)
 
@@ -190,7 +191,7 @@ def _is_data_descriptor(found: Any) -> bool:
 
 
 def _by_getattr(stage: Stage, target: Any, kind: type, name: str) -> Any:
-    """An attribute that nobody has, by the `__getattr__` of the class if the user wrote one."""
+    """Return an attribute that nobody has, by the `__getattr__` of the class if the user wrote one."""
     hook = G.lookup(kind, "__getattr__")
     if not _is_users(hook):
         return getattr(target, name)
@@ -203,7 +204,7 @@ def _by_getattr(stage: Stage, target: Any, kind: type, name: str) -> Any:
 
 
 def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
-    """An attribute that an object has from its class."""
+    """Return an attribute that an object has from its class."""
     found = G.lookup(kind, name)
     own = getattr(target, "__dict__", None)
     fresh = stage.is_fresh(target)
@@ -265,8 +266,11 @@ def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
             or isinstance(value, Cell)
             or type(value).__name__ == "Parameter"
         ):
-            raise CompileError(f"{current_where()}: a compiled function cannot exchange the parameter or cell {name!r} of {type(target).__name__}; "
-                               "do it outside")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: a compiled function cannot exchange the parameter or cell {name!r} of "
+                f"{type(target).__name__}; "
+                "do it outside"
+            )
     found = G.lookup(type(target), name)
     if type(found) is property and found.fset is not None and not is_native(found.fset):
         call(stage, found.fset, (target, value), {})

@@ -8,7 +8,10 @@ __all__ = ["missing", "too_many"]
 
 
 def too_many(name: str, takes: int, optional: int, given: int, by_keyword: int) -> TypeError:
-    """The error for more positional arguments than a function takes; `by_keyword` counts the keyword-only ones that were given too."""
+    """Return the error for more positional arguments than a function takes.
+
+    `by_keyword` counts the keyword-only ones that were given too.
+    """
     count = f"from {takes - optional} to {takes}" if optional else str(takes)
     several = "s" if optional or takes != 1 else ""
     beside = ""
@@ -19,7 +22,7 @@ def too_many(name: str, takes: int, optional: int, given: int, by_keyword: int) 
 
 
 def missing(name: str, kind: str, names: Sequence[str]) -> TypeError:
-    """The error for arguments without a value; `kind` is "positional" or "keyword-only"."""
+    """Return the error for arguments without a value; `kind` is "positional" or "keyword-only"."""
     words = [repr(n) for n in names]
     if len(words) > 2:
         text = f"{', '.join(words[:-1])}, and {words[-1]}"

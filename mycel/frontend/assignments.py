@@ -1,4 +1,6 @@
-"""Assignments as closures: what is stored or deleted in names, attributes and items, and values that are unpacked."""
+"""Assignments as closures: what is stored or deleted in names, attributes and items, and values
+that are unpacked.
+"""
 
 from __future__ import annotations
 
@@ -228,6 +230,7 @@ def set_item(f: Frame, owner: Any, index: Any, value: Any) -> None:
                 owner[index] = value
                 return
             raise CompileError(
-                f"{current_where()}: a compiled function cannot change an item of a {type(owner).__name__} from outside; do it outside"
+                f"{current_where()}: a compiled function cannot change an item of a {type(owner).__name__} from "
+                "outside; do it outside"
             )
     owner[index] = value

@@ -1,4 +1,6 @@
-"""Builtin functions that mean something else where a staged tensor is involved, or that call back into the user's code."""
+"""Builtin functions that mean something else where a staged tensor is involved, or that call back
+into the user's code.
+"""
 
 from __future__ import annotations
 
@@ -108,8 +110,11 @@ def _needs(what: str, native: Any) -> Special:
                 found = stage.need_value(v, what)
                 return native(Tensor(found))
         if _holds_staged(args) and not stage.may_decide:
-            raise CompileError(f"{current_where()}: {what} shows the value of a tensor that is computed only when the compiled function runs; "
-                               "return the tensor and show it outside")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: {what} shows the value of a tensor that is computed only when the compiled "
+                "function runs; "
+                "return the tensor and show it outside"
+            )
         return native(*args, **kwargs)
 
     return run
@@ -229,7 +234,8 @@ def _type(stage: Stage, args: Any, kwargs: Any) -> Any:
 
 def _globals(stage: Stage, args: Any, kwargs: Any) -> Any:
     raise CompileError(
-        f"{current_where()}: globals(), vars(), eval() and exec() cannot be followed by the compiler; name what you need"
+        f"{current_where()}: globals(), vars(), eval() and exec() cannot be followed by the compiler; name what you "
+        "need"
     )
 
 
@@ -245,7 +251,7 @@ def _effect(native: Any) -> Special:
 
 
 def _operator(name: str, native: Any) -> Special:
-    """A builtin function that Python defines by a method of its first argument."""
+    """Return a builtin function that Python defines by a method of its first argument."""
     usual = _BY_METHOD_ELSE.get(native)
 
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
@@ -269,7 +275,7 @@ def _sum(stage: Stage, args: Any, kwargs: Any) -> Any:
 
 
 def _over_items(native: Any) -> Special:
-    """A builtin function that goes through the items of its arguments."""
+    """Return a builtin function that goes through the items of its arguments."""
     usual = _BY_METHOD_ELSE.get(native)
 
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
@@ -318,14 +324,30 @@ SPECIAL: dict[Any, Special] = {
     set: _container(set),
 }
 _BY_METHOD_ELSE: dict[Any, Special] = dict(SPECIAL)
-SPECIAL.update({
-    native: _operator(name, native)
-    for native, name in (
-        (len, "__len__"), (abs, "__abs__"), (round, "__round__"), (float, "__float__"), (int, "__int__"), (complex, "__complex__"), (str, "__str__"),
-        (repr, "__repr__"), (hash, "__hash__"), (divmod, "__divmod__"), (format, "__format__"), (operator.index, "__index__"),
-        (math.floor, "__floor__"), (math.ceil, "__ceil__"), (math.trunc, "__trunc__"), (reversed, "__reversed__"), (next, "__next__"),
-    )
-})  # fmt: skip
+SPECIAL.update(
+    {
+        native: _operator(name, native)
+        for native, name in (
+            (len, "__len__"),
+            (abs, "__abs__"),
+            (round, "__round__"),
+            (float, "__float__"),
+            (int, "__int__"),
+            (complex, "__complex__"),
+            (str, "__str__"),
+            (repr, "__repr__"),
+            (hash, "__hash__"),
+            (divmod, "__divmod__"),
+            (format, "__format__"),
+            (operator.index, "__index__"),
+            (math.floor, "__floor__"),
+            (math.ceil, "__ceil__"),
+            (math.trunc, "__trunc__"),
+            (reversed, "__reversed__"),
+            (next, "__next__"),
+        )
+    }
+)
 SPECIAL.update(
     {
         native: _over_items(native)

@@ -1,6 +1,8 @@
-"""Which Cell is being staged: nodes carry the path of the Cells that were called around them (`Where.cell`).
+"""Which Cell is being staged: nodes carry the path of the Cells that were called around them
+(`Where.cell`).
 
-A path is "Net.features.0:Conv2d": the outermost Cell's class, the attributes that lead from each to the next, and the innermost one's class.
+A path is "Net.features.0:Conv2d": the outermost Cell's class, the attributes that lead from each to
+the next, and the innermost one's class.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _local = _Local()
 
 
 def path_in(path: str, outer: Any, cell: Any) -> str:
-    """The path of a Cell that is called in another one, which has `path`; "" and None where there is no other."""
+    """Return the path of a Cell that is called in another one, which has `path`; "" and None where
+    there is no other.
+    """
     kind = type(cell).__name__
     if outer is None:
         return f"{kind}:{kind}"

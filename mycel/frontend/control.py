@@ -1,11 +1,13 @@
 """Control flow that a tensor decides.
 
-A branch is staged in a scope of its own. Afterwards what it changed is taken back, and the two branches are *joined*: variables, journaled
-changes and the way the block was left. Values that differ must be tensors (or numbers, which become tensors) of one type; they become the
-outputs of a `cond`, or of a `select` where neither branch computes anything. Containers are joined item by item.
+A branch is staged in a scope of its own. Afterwards what it changed is taken back, and the two
+branches are *joined*: variables, journaled changes and the way the block was left. Values that
+differ must be tensors (or numbers, which become tensors) of one type; they become the outputs of a
+`cond`, or of a `select` where neither branch computes anything. Containers are joined item by item.
 
-How a block was left is a signal: None, BREAK, CONTINUE, a `Return`, or, where a tensor decides, a `Dynamic`: an int32 code tensor (0 on, 1 break,
-2 continue, 3 return) with the value that a return would have. `after` runs the rest of a block under ``code == 0``.
+How a block was left is a signal: None, BREAK, CONTINUE, a `Return`, or, where a tensor decides, a
+`Dynamic`: an int32 code tensor (0 on, 1 break, 2 continue, 3 return) with the value that a return
+would have. `after` runs the rest of a block under ``code == 0``.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class Return:
 
 
 class Dynamic:
-    """How a block was left where a tensor decides: the code, which codes are possible, and the value of a return."""
+    """How a block was left where a tensor decides: the code, which codes are possible, and the
+    value of a return.
+    """
 
     __slots__ = ("code", "kinds", "value")
 
@@ -78,7 +82,7 @@ def value_of(signal: Any) -> Any:
 
 
 def make_signal(kinds: frozenset[int], code: Any, value: Any) -> Any:
-    """The simplest signal with these possible codes."""
+    """Return the simplest signal with these possible codes."""
     if len(kinds) > 1:
         return Dynamic(code(), kinds, value)
     (kind,) = kinds
@@ -95,7 +99,7 @@ def _stage(f: Any) -> Stage:
 
 
 def truth(f: Any, value: Any, where: Where) -> Any:
-    """A bool, or a staged boolean where a tensor decides."""
+    """Return a bool, or a staged boolean where a tensor decides."""
     if value is True or value is False:
         return value
     if not isinstance(value, Tensor) or f.stage is None:
@@ -122,26 +126,29 @@ def truth(f: Any, value: Any, where: Where) -> Any:
 
 
 def static_truth(f: Any, value: Any, where: Where, what: str) -> bool:
-    """A bool; CompileError where a tensor decides."""
+    """Return a bool; CompileError where a tensor decides."""
     found = truth(f, value, where)
     if isinstance(found, Tensor) and f.stage.may_decide:
         return bool(f.stage.decide(found))
     if isinstance(found, Tensor):
         if f.stage.levels:
             f.stage.levels[-1].refuse(f.stage, f.stage.node_of(found), what)
-        raise CompileError(f"{where}: {what} depends on the value of a tensor, which is computed only when the compiled function runs; "
-                           "move it outside, or use ops.where")  # fmt: skip
+        raise CompileError(
+            f"{where}: {what} depends on the value of a tensor, which is computed only when the compiled function "
+            "runs; "
+            "move it outside, or use ops.where"
+        )
     return bool(found)
 
 
 def negate(f: Any, value: Any, where: Where) -> Any:
-    """``not value``."""
+    """Return ``not value``."""
     found = truth(f, value, where)
     return eager.apply(E.logical_not, found) if isinstance(found, Tensor) else not found
 
 
 def connect(f: Any, decided: Tensor, value: Any, is_and: bool, rest: Run, where: Where) -> Any:
-    """``value and rest`` or ``value or rest``, `decided` being the truth of `value`."""
+    """Return ``value and rest`` or ``value or rest``, `decided` being the truth of `value`."""
     if is_and:
         return fork_value(f, decided, rest, lambda g: value, where, is_and)
     return fork_value(f, decided, lambda g: value, rest, where, is_and)
@@ -150,13 +157,13 @@ def connect(f: Any, decided: Tensor, value: Any, is_and: bool, rest: Run, where:
 def fork_value(
     f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None
 ) -> Any:
-    """The value of one of two expressions."""
+    """Return the value of one of two expressions."""
     signal = fork(f, pred, lambda g: Return(true(g)), lambda g: Return(false(g)), where, connective)
     return signal.value
 
 
 def then(first: Run, rest: Run) -> Run:
-    """One block after another; the second only where the first runs through."""
+    """Return one block after another; the second only where the first runs through."""
 
     def run(f: Any) -> Any:
         signal = first(f)
@@ -168,7 +175,7 @@ def then(first: Run, rest: Run) -> Run:
 
 
 def after(f: Any, signal: Dynamic, rest: Run) -> Any:
-    """What follows a block that may have been left: `rest` where it was not."""
+    """Return what follows a block that may have been left: `rest` where it was not."""
     others = signal.kinds - {0}
     if 0 not in signal.kinds:
         return signal
@@ -184,7 +191,7 @@ def code_equals(f: Any, code: Tensor, number: int) -> Tensor:
 
 
 def result_of(f: Any, signal: Any) -> Any:
-    """The result of a function whose body ended with a signal."""
+    """Return the result of a function whose body ended with a signal."""
     if signal.kinds <= {3}:
         return signal.value
     if f.stage is not None and f.stage.may_decide:
@@ -240,7 +247,8 @@ class _Branch:
                 raise
             except RecursionError:
                 raise CompileError(
-                    f"{place}: a recursion does not end while it is compiled, as a tensor decides its end; write it as a loop"
+                    f"{place}: a recursion does not end while it is compiled, as a tensor decides its end; write it as "
+                    "a loop"
                 ) from None
             except Exception as error:
                 raise carry(error, "in a branch that a tensor decides") from error
@@ -252,7 +260,7 @@ class _Branch:
 
 
 def settled(stage: Stage, signal: Any) -> Any:
-    """A signal of which the value of its code is known."""
+    """Return a signal of which the value of its code is known."""
     if type(signal) is not Dynamic:
         return signal
     return (None, BREAK, CONTINUE, Return(signal.value))[int(stage.need_value(signal.code, ""))]
@@ -271,8 +279,10 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
     stage = _stage(f)
     set_where(where)
     if len(stage.scopes) > _DEEPEST_FORK:
-        raise CompileError(f"{where}: conditions that tensors decide nest more than {_DEEPEST_FORK} deep; "
-                           "a recursion must end by plain Python values, or be written as a loop")  # fmt: skip
+        raise CompileError(
+            f"{where}: conditions that tensors decide nest more than {_DEEPEST_FORK} deep; "
+            "a recursion must end by plain Python values, or be written as a loop"
+        )
     try:
         a = _Branch(f, true)
     except Unfinished:
@@ -357,14 +367,16 @@ def _join_effects(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> list[tuple[
         if effect.kind == "tensor":
             if x.type is not y.type:
                 raise CompileError(
-                    f"{current_where()}: {effect} has type {x.type} on one side of a condition that a tensor decides and {y.type} on the other; "
+                    f"{current_where()}: {effect} has type {x.type} on one side of a condition that a tensor decides "
+                    f"and {y.type} on the other; "
                     "cast or reshape one of them"
                 )
             effects.append((effect, joiner.pair(x, y)))
             continue
         if x is MISSING or y is MISSING:
             raise CompileError(
-                f"{current_where()}: {effect} is set on only one side of a condition that a tensor decides; set it on both"
+                f"{current_where()}: {effect} is set on only one side of a condition that a tensor decides; set it on "
+                "both"
             )
         effects.append((effect, joiner.join(x, y, str(effect))))
     return effects
@@ -398,7 +410,7 @@ def fill(target: Any, content: Any) -> None:
 
 
 def _join_signals(stage: Stage, joiner: Joiner, a: Any, b: Any) -> Any:
-    """What gives the joined signal, from the outputs."""
+    """Return what gives the joined signal, from the outputs."""
     kinds = kinds_of(a) | kinds_of(b)
     x, y = value_of(a), value_of(b)
     value: Any = None
@@ -421,7 +433,10 @@ def _join_signals(stage: Stage, joiner: Joiner, a: Any, b: Any) -> Any:
 
 
 def free_nodes(stage: Stage, outputs: Sequence[Node], stop: Sequence[Node] = ()) -> tuple[list[Node], list[Node]]:
-    """The nodes from outside that `outputs` need, and those made inside; constants are neither."""
+    """Return the nodes from outside that `outputs` need, and those made inside.
+
+    Constants are neither.
+    """
     operands: dict[Node, None] = {}
     inside: list[Node] = []
     seen: set[Node] = set(stop)
@@ -435,7 +450,8 @@ def free_nodes(stage: Stage, outputs: Sequence[Node], stop: Sequence[Node] = ())
             operands[node] = None
         elif node.prim is None:
             raise CompileError(
-                f"{current_where()}: a tensor of another compiled function, or of a branch that was not taken, is used here; "
+                f"{current_where()}: a tensor of another compiled function, or of a branch that was not taken, is used "
+                "here; "
                 "return it from where it is computed, and pass it on from there"
             )
         else:
@@ -445,7 +461,7 @@ def free_nodes(stage: Stage, outputs: Sequence[Node], stop: Sequence[Node] = ())
 
 
 def closed(outputs: Sequence[Node], inputs: Sequence[Node], name: str) -> Graph:
-    """The graph of `outputs` as a function of the nodes `inputs`."""
+    """Return the graph of `outputs` as a function of the nodes `inputs`."""
     stand_in = {n: input_node(n.type, _name(n)) for n in inputs}
     return Graph(stand_in.values(), substitute(outputs, stand_in), name)
 
@@ -485,7 +501,7 @@ def _emit(
 
 
 def _harmless(node: Node) -> bool:
-    """Whether computing a node for nothing costs little and cannot disturb a gradient."""
+    """Return whether computing a node for nothing costs little and cannot disturb a gradient."""
     return node.prim is not None and node.prim.elementwise and node.dtype is D.bool_
 
 
@@ -499,7 +515,7 @@ def outputs_of_call(stage: Stage, node: Node) -> list[Node]:
 
 
 def choose_item(f: Any, items: Any, index: Tensor) -> Any:
-    """``items[index]`` of a Python sequence where a tensor is the index."""
+    """Return ``items[index]`` of a Python sequence where a tensor is the index."""
     node = _stage(f).node_of(index)
     if is_constant(node):
         return items[int(node.value)]

@@ -1,7 +1,8 @@
-"""What a stage does for derivatives: marking, pulling back, pushing forward, and rules that the program gives.
+"""What a stage does for derivatives: marking, pulling back, pushing forward, and rules that the
+program gives.
 
-Marks are `identity` nodes; a derivative is more nodes of the same graph. After a push-forward the outputs are new tensors where values and
-tangents come out of one piece of control flow.
+Marks are `identity` nodes; a derivative is more nodes of the same graph. After a push-forward the
+outputs are new tensors where values and tangents come out of one piece of control flow.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ __all__ = ["StagedDerivatives"]
 
 
 class StagedDerivatives(Following, Differentiating):
-    """The part of a `Stage` that takes derivatives; what it needs to know of the nodes that are being staged is abstract here."""
+    """The part of a `Stage` that takes derivatives.
+
+    What it needs to know of the nodes that are being staged is abstract here.
+    """
 
     scope: Scope
     current: dict[int, Node]
@@ -45,14 +49,16 @@ class StagedDerivatives(Following, Differentiating):
 
     @abstractmethod
     def adopt(self, roots: Sequence[Node]) -> None:
-        """Enter nodes that rules made, and all behind them that are not known yet, into the present scope."""
+        """Enter nodes that rules made, and all behind them that are not known yet, into the present
+        scope.
+        """
 
     @abstractmethod
     def knows(self, node: Node) -> bool:
-        """Whether a node was made in a scope that is still open."""
+        """Return whether a node was made in a scope that is still open."""
 
     def mark(self, t: Tensor) -> Tensor:
-        """A new tensor with the value of `t` whose gradient can be asked for."""
+        """Return a new tensor with the value of `t` whose gradient can be asked for."""
         node = self.node_of(t)
         made = Node(identity, (node,), {}, node.type)
         self.scope.own.add(made)
@@ -60,7 +66,10 @@ class StagedDerivatives(Following, Differentiating):
 
     @contextmanager
     def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
-        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
+        """Mark parameters in place for a block; their nodes.
+
+        What the block writes to them stays.
+        """
         before = [self.node_of(w) for w in weights]
         marked = []
         for w, node in zip(weights, before):
@@ -76,14 +85,20 @@ class StagedDerivatives(Following, Differentiating):
                     self.set_node(w, node)
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
-        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
+        """Return the gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`.
+
+        None where there is no dependence.
+        """
         roots, given = [self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents]
         return _staged(self, vjp(roots, given, wrt, _own(self, [*roots, *wrt])))
 
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
     ) -> tuple[Sequence[Tensor], Optionals]:
-        """`outputs`, and how they move when the nodes `wrt` move by `tangents`; None where one does not depend on them."""
+        """Return `outputs`, and how they move when the nodes `wrt` move by `tangents`.
+
+        None where one does not depend on them.
+        """
         roots = [self.node_of(o) for o in outputs]
         _known(self, [*roots, *wrt])
         values, moved = jvp(roots, wrt, [self.node_of(t) for t in tangents])
@@ -91,7 +106,10 @@ class StagedDerivatives(Following, Differentiating):
         return [o if v is r else make_staged(v) for o, r, v in zip(outputs, roots, values)], _staged(self, moved)
 
     def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
-        """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
+        """Return the Jacobians of an output by the nodes `wrt`, of shape (output's, node's).
+
+        None where there is no dependence.
+        """
         root = self.node_of(output)
         if any(n.prim is custom and n.params["backward"] is None for n in toposort([root], stop=set(wrt))):
             pull = lambda unit: self.pullback([output], [self.literal(unit)], wrt)
@@ -99,7 +117,10 @@ class StagedDerivatives(Following, Differentiating):
         return _staged(self, jacobian.rows(root, wrt, _own(self, [root, *wrt])))
 
     def columns(self, outputs: Sequence[Tensor], by: Node) -> Optionals:
-        """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
+        """Return the Jacobians of outputs by one node, of shape (output's, node's).
+
+        None where there is no dependence.
+        """
         roots = [self.node_of(o) for o in outputs]
         _known(self, [*roots, by])
         return _staged(self, jacobian.columns(roots, by))
@@ -129,7 +150,10 @@ class StagedDerivatives(Following, Differentiating):
         return unflatten(structure, [make_staged(by_node[n]) if n in by_node else t for t, n in zip(leaves, nodes)])
 
     def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
-        """Let `rule` see the gradient by a tensor from its uses after this one; whether it was computed here."""
+        """Let `rule` see the gradient by a tensor from its uses after this one.
+
+        Whether it was computed here.
+        """
         if t._buf is not None and not (id(t) in self.current and self.current[id(t)].prim is not None):
             return self.outer is not None and self.outer.differentiating.attach_hook(t, rule, table)
         base: Node = table.base if isinstance(table.base, Node) and self.knows(table.base) else self.node_of(t)
@@ -164,7 +188,7 @@ def _staged(stage: StagedDerivatives, nodes: Sequence[Optional[Node]]) -> Option
 
 
 def _boundary(outputs: Sequence[Node], own: set[Node], before: set[Node]) -> list[Node]:
-    """What nodes need that was there before, or lies outside of this scope."""
+    """Return what nodes need that was there before, or lies outside of this scope."""
     found: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = list(reversed(outputs))
@@ -188,13 +212,16 @@ def _own(stage: StagedDerivatives, nodes: Sequence[Node]) -> Any:
 def _known(stage: StagedDerivatives, nodes: Sequence[Node]) -> None:
     if not all(stage.knows(n) or n.is_constant for n in nodes):
         raise CompileError(
-            f"{current_where()}: a derivative is taken of what another branch, or another call of a compiled function, computed; "
+            f"{current_where()}: a derivative is taken of what another branch, or another call of a compiled function, "
+            "computed; "
             "call the function that vjp or linearize gave where it was made"
         )
 
 
 def _own_rule(stage: StagedDerivatives) -> Any:
-    """What `vjp` asks for the nodes whose rule is no graph: the rule itself is called, if its variables are at hand."""
+    """Return what `vjp` asks for the nodes whose rule is no graph: the rule itself is called, if
+    its variables are at hand.
+    """
 
     def own(node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
         if node.prim is not custom or node.params["backward"] is not None or not stage.knows(node):

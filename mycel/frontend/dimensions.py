@@ -1,13 +1,17 @@
-"""Sizes that vary from call to call: which dimensions of a function's arguments become symbols, and the versions that serve many sizes.
+"""Sizes that vary from call to call: which dimensions of a function's arguments become symbols, and
+the versions that serve many sizes.
 
-The first call of a function is compiled for its sizes. When a later call differs from earlier ones in sizes alone, the dimensions that differ become
-symbols, and the function is staged with them (`Plan`). Dimensions that were equal in every call so far share a symbol; a call in which
-they differ gives them symbols of their own. While staging, the sizes of that call decide what the symbols leave open, and the decisions become guards on
-the sizes. Sizes of 0 and 1 always get a version of their own, since they broadcast. A symbol that the function pins to one value is not one: its
-dimension is constant from then on.
+The first call of a function is compiled for its sizes. When a later call differs from earlier ones
+in sizes alone, the dimensions that differ become symbols, and the function is staged with them
+(`Plan`). Dimensions that were equal in every call so far share a symbol; a call in which they
+differ gives them symbols of their own. While staging, the sizes of that call decide what the
+symbols leave open, and the decisions become guards on the sizes. Sizes of 0 and 1 always get a
+version of their own, since they broadcast. A symbol that the function pins to one value is not one:
+its dimension is constant from then on.
 
-A version with symbols serves a call through a *bound* version, which is the same version for actual sizes and costs as much as any other when it is
-called again. Those are kept by the types of the arguments, the last `MOST` of them.
+A version with symbols serves a call through a *bound* version, which is the same version for actual
+sizes and costs as much as any other when it is called again. Those are kept by the types of the
+arguments, the last `MOST` of them.
 """
 
 from __future__ import annotations
@@ -38,12 +42,12 @@ _numbers = itertools.count()
 
 
 def is_open(graph: Any) -> bool:
-    """Whether data decide sizes in a graph."""
+    """Return whether data decide sizes in a graph."""
     return any(node.prim is positions for node in graph.nodes)
 
 
 def size_free(key: Any, types: list[TensorType]) -> Any:
-    """A key without the sizes of the tensors in it; their types are collected."""
+    """Return a key without the sizes of the tensors in it; their types are collected."""
     if type(key) is TensorType:
         types.append(key)
         return (TensorType, key.dtype, key.rank)
@@ -53,14 +57,16 @@ def size_free(key: Any, types: list[TensorType]) -> Any:
 
 
 class Plan:
-    """The types with which a function is to be staged, and the sizes that decide what they leave open."""
+    """The types with which a function is to be staged, and the sizes that decide what they leave
+    open.
+    """
 
     def __init__(self, types: Sequence[TensorType], sizes: Mapping[str, int]) -> None:
         self.types, self.sizes = list(types), dict(sizes)
         self.decisions = Decisions(sizes, shows_values=True)
 
     def describe(self) -> list[str]:
-        """One line for each symbol, and for each of what was decided of them."""
+        """Return one line for each symbol, and for each of what was decided of them."""
         atoms = symbols_in(*[t.shape for t in self.types])
         lines = [
             f"{n} is {a.low:.0f} or more" + (f", {a.high:.0f} at most" if a.high < math.inf else "")
@@ -69,7 +75,7 @@ class Plan:
         return lines + self.decisions.describe()
 
     def pinned(self) -> set[str]:
-        """The symbols that the decisions fix."""
+        """Return the symbols that the decisions fix."""
         found = set()
         for (difference, equal), answer in self.decisions.guards.items():
             names = symbols_in(difference)
@@ -93,20 +99,24 @@ class Symbolic:
         self.phases: Any = None
 
     def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
-        """The program for actual sizes."""
+        """Return the program for actual sizes."""
         from mycel.engines.select import engine
         from mycel.engines.sizes import programs_of
         from mycel.transforms.specialize import specialize
 
         if self.programs is None:
-            # Before the program pinned a symbol, its size was written as the symbol; from then on, as the number.
+            # Before the program pinned a symbol, its size was written as the symbol; from then on,
+            # as the number.
             graph, aliases = self.version.graph, self.version.aliases
             graph = specialize(graph, self.pinned) if self.pinned else graph
             self.programs = engine().sized(graph, aliases) if aliases or self.pinned else programs_of(graph)
         return self.programs.entry({n: size for n, size in sizes.items() if n not in self.pinned})
 
     def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
-        """The sizes of the symbols for a call of these types; None where this version does not serve it."""
+        """Return the sizes of the symbols for a call of these types.
+
+        None where this version does not serve it.
+        """
         sizes = self.bind(types)
         if sizes is None or min(sizes.values(), default=2) < 2 or not self.holds_for(sizes):
             return None
@@ -126,7 +136,9 @@ class _Calls:
     def plan(
         self, types: tuple[TensorType, ...], every: bool, declared: Optional[tuple[TensorType, ...]]
     ) -> Optional[Plan]:
-        """The symbols for a call, if some dimensions differ from those of other calls or are declared to."""
+        """Return the symbols for a call, if some dimensions differ from those of other calls or are
+        declared to.
+        """
         if declared is not None:
             return _declared_plan(types, declared)
         columns: dict[tuple[int, ...], Dim] = {}
@@ -156,7 +168,7 @@ class _Calls:
 
 
 def declared_inputs(function: Any, args: Any, describe: Callable[[Any, list[Any]], Any]) -> Any:
-    """The types that `Cell.set_inputs` declared for a call; None where it did not."""
+    """Return the types that `Cell.set_inputs` declared for a call; None where it did not."""
     owner = function if hasattr(function, "_inputs_declared") else args[0] if args else None
     found = getattr(owner, "_inputs_declared", None)
     if not found:
@@ -200,7 +212,9 @@ class Dimensions:
         stage: Callable[[Plan], Version],
         declared: Optional[tuple[TensorType, ...]] = None,
     ) -> Optional[Version]:
-        """A version with symbols for the call of this key; None where it is to be compiled for its own sizes.
+        """Return a version with symbols for the call of this key.
+
+        None where it is to be compiled for its own sizes.
 
         Raises ValueError for tensors that do not fit `declared`.
         """
@@ -223,7 +237,8 @@ class Dimensions:
         try:
             version = stage(plan)
         except Exception as error:
-            # Whatever goes wrong with symbols is told by the version that has none, if it goes wrong there too.
+            # Whatever goes wrong with symbols is told by the version that has none, if it goes
+            # wrong there too.
             calls.refusals += 1
             calls.reasons.append(f"{type(error).__name__}: {error}")
             return None
@@ -251,7 +266,7 @@ class Dimensions:
 
 
 def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
-    """A copy of a version with symbols that runs the program for actual sizes."""
+    """Return a copy of a version with symbols that runs the program for actual sizes."""
     from mycel.engines.sizes import types_for
 
     made = copy.copy(symbolic.version)
@@ -263,7 +278,9 @@ def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
 
 
 def compiled(version: Version) -> Callable[..., Any]:
-    """The program of a version that is bound to actual sizes, or whose data decide sizes: that gives buffers and types."""
+    """Return the program of a version that is bound to actual sizes, or whose data decide sizes:
+    that gives buffers and types.
+    """
     from mycel.engines import nonfinite
     from mycel.engines.phases import Phases
     from mycel.engines.select import compile_graph

@@ -1,7 +1,8 @@
 """Expressions as closures from a frame to a value.
 
-Operators run on the values themselves: a tensor's operators stage. What Python decides by truth (`and`, `or`, `not`, the conditional expression,
-chained comparisons) asks `control` where a tensor is involved.
+Operators run on the values themselves: a tensor's operators stage. What Python decides by truth
+(`and`, `or`, `not`, the conditional expression, chained comparisons) asks `control` where a tensor
+is involved.
 """
 
 from __future__ import annotations
@@ -26,21 +27,47 @@ from mycel.ir.graph import Where, set_where
 __all__ = ["Evaluate", "ExpressionBuilder"]
 
 BINARY: dict[type, Any] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
 IN_PLACE: dict[type, Any] = {
-    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv, ast.FloorDiv: operator.ifloordiv,
-    ast.Mod: operator.imod, ast.Pow: operator.ipow, ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
-    ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
-}  # fmt: skip
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.MatMult: operator.imatmul,
+    ast.BitAnd: operator.iand,
+    ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
+}
 _NEW = frozenset((list, dict, set, np.ndarray))
 _UNARY: dict[type, Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
 _COMPARE: dict[type, Any] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
 
 
 class ExpressionBuilder(NameBuilder):
@@ -321,7 +348,7 @@ class ExpressionBuilder(NameBuilder):
         return spread
 
     def _namespace(self, node: ast.Call) -> Evaluate:
-        """A call of what reads the names around it."""
+        """Return a call of what reads the names around it."""
         target, args, where = self.expression(node.func), [self.expression(a) for a in node.args], self.where(node)
 
         def run(f: Frame) -> Any:
@@ -361,7 +388,7 @@ class ExpressionBuilder(NameBuilder):
         return self.function(node, "<lambda>")
 
     def function(self, node: Any, name: str) -> Evaluate:
-        """What makes a function that is defined here."""
+        """Return what makes a function that is defined here."""
         a = node.args
         defaults = [self.expression(d) for d in a.defaults]
         keyword_defaults = {p.arg: self.expression(d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None}
@@ -380,7 +407,9 @@ class ExpressionBuilder(NameBuilder):
     def _comprehension(
         self, node: Any
     ) -> tuple[ExpressionBuilder, Callable[[Frame, Callable[[Frame], Any]], Iterator[Any]]]:
-        """The builder of its scope, and what runs its loops lazily: it yields `produce(frame)` for each round."""
+        """Return the builder of its scope, and what runs its loops lazily: it yields
+        `produce(frame)` for each round.
+        """
         first = self.expression(node.generators[0].iter)
         inner = type(self)(self.code, scope_of(node, self.scope))
         levels = []
@@ -413,7 +442,7 @@ class ExpressionBuilder(NameBuilder):
         return inner, start
 
     def target(self, node: ast.expr) -> Callable[[Frame, Any], None]:
-        """What assigns to a target."""
+        """Return what assigns to a target."""
         raise NotImplementedError
 
     def _ListComp(self, node: ast.ListComp) -> Evaluate:

@@ -1,6 +1,8 @@
-"""What interpreted code is made of: functions as closures of Python, activations of them, and functions that it defines.
+"""What interpreted code is made of: functions as closures of Python, activations of them, and
+functions that it defines.
 
-Every call of interpreted code goes through `call`: to the stage, which decides how it is done, or to Python where nothing is staged.
+Every call of interpreted code goes through `call`: to the stage, which decides how it is done, or
+to Python where nothing is staged.
 """
 
 from __future__ import annotations
@@ -80,7 +82,10 @@ class Code:
     def bind(
         self, stage: Optional[Stage], args: Any, kwargs: Any, defaults: Any, keyword_defaults: Any
     ) -> dict[str, Any]:
-        """The variables that a call begins with; TypeError for arguments that do not fit, in Python's words."""
+        """Return the variables that a call begins with.
+
+        Raises TypeError for arguments that do not fit, in Python's words.
+        """
         names = self.positional
         if self.simple and not kwargs and len(args) == len(names):
             return dict(zip(names, args))
@@ -125,7 +130,7 @@ class Code:
 
 
 def mangled(name: str, class_name: str) -> str:
-    """A name as Python stores it: ``__x`` inside a class is private to it."""
+    """Return a name as Python stores it: ``__x`` inside a class is private to it."""
     if class_name and name.startswith("__") and not name.endswith("__") and class_name.strip("_"):
         return f"_{class_name.lstrip('_')}{name}"
     return name

@@ -1,7 +1,9 @@
-"""Generators of the user's, interpreted: a body with `yield` becomes a Python generator over a frame.
+"""Generators of the user's, interpreted: a body with `yield` becomes a Python generator over a
+frame.
 
-Statements without a `yield` in them run as they do elsewhere; those that hold one are built here a second time as generators, so that they
-can stop in the middle. What decides how they go on must be Python's own: where a tensor decides, the rest of the generator would have to be run in both
+Statements without a `yield` in them run as they do elsewhere; those that hold one are built here a
+second time as generators, so that they can stop in the middle. What decides how they go on must be
+Python's own: where a tensor decides, the rest of the generator would have to be run in both
 branches, and the function is refused.
 """
 
@@ -25,12 +27,12 @@ Steps = Callable[[Frame], Iterator[Any]]
 
 
 def holds_yield(node: Any) -> bool:
-    """Whether a statement or expression itself yields, not counting functions inside it."""
+    """Return whether a statement or expression itself yields, not counting functions inside it."""
     return contains_yield(ast.Module(body=[node], type_ignores=[]))
 
 
 def build_generator(builder: Any, body: list[ast.stmt]) -> Callable[[Frame], Any]:
-    """What makes the generator of a function's body from a frame with its arguments."""
+    """Return what makes the generator of a function's body from a frame with its arguments."""
     run = _Builder(builder).block(body)
 
     def make(f: Frame) -> Any:
@@ -48,7 +50,9 @@ def build_generator(builder: Any, body: list[ast.stmt]) -> Callable[[Frame], Any
 
 
 class Managed:
-    """What `contextlib.contextmanager` makes of a generator: entered at its yield, left by going on behind it."""
+    """What `contextlib.contextmanager` makes of a generator: entered at its yield, left by going on
+    behind it.
+    """
 
     def __init__(self, generator: Any) -> None:
         self.generator = generator
@@ -117,7 +121,7 @@ class _Builder:
     # Yields.
 
     def value(self, node: Any) -> Any:
-        """The steps of a `yield` that is a whole expression; they end with its value."""
+        """Return the steps of a `yield` that is a whole expression; they end with its value."""
         if isinstance(node, ast.Yield) and (node.value is None or not holds_yield(node.value)):
             given = self.ordinary.expression(node.value) if node.value is not None else (lambda f: None)
 

@@ -1,13 +1,17 @@
 """What staging read from Python and may change: checked before compiled code is used again.
 
-Each guard keeps the place that was read and what was found there. Plain data is compared by value, containers and NumPy arrays by their
-contents, everything else by identity; what native code may have read of an object is compared by a snapshot of its whole state. Attributes of Cells are
-behind `state_epoch`: while it has not moved none of them needs a look, and when it has, they are compared once and the new epoch is remembered.
-Containers and arrays that a Cell holds are looked at each time, as they change without the epoch's notice.
+Each guard keeps the place that was read and what was found there. Plain data is compared by value,
+containers and NumPy arrays by their contents, everything else by identity; what native code may
+have read of an object is compared by a snapshot of its whole state. Attributes of Cells are behind
+`state_epoch`: while it has not moved none of them needs a look, and when it has, they are compared
+once and the new epoch is remembered. Containers and arrays that a Cell holds are looked at each
+time, as they change without the epoch's notice.
 
-While a function is staged a guard is a tuple (target, name, value, content): found again is the very `value`, or with a `content`, something whose contents are equal to it.
-`close` turns these into tables that keep nothing of the program's alive: objects are held weakly, and a guard of one that is gone does not hold. What
-Python cannot hold weakly is reached by way of what it can: a container by the attribute that it was read from, a variable of a closure by its function.
+While a function is staged a guard is a tuple (target, name, value, content): found again is the
+very `value`, or with a `content`, something whose contents are equal to it. `close` turns these
+into tables that keep nothing of the program's alive: objects are held weakly, and a guard of one
+that is gone does not hold. What Python cannot hold weakly is reached by way of what it can: a
+container by the attribute that it was read from, a variable of a closure by its function.
 """
 
 from __future__ import annotations
@@ -58,7 +62,9 @@ class _Frozen:
 
 
 class _Flat:
-    """The contents of a list, tuple or dict without containers inside: the very items that it held, and what they are compared by otherwise."""
+    """The contents of a list, tuple or dict without containers inside: the very items that it held,
+    and what they are compared by otherwise.
+    """
 
     __slots__ = ("kind", "keys", "items", "content")
 
@@ -72,7 +78,7 @@ class _Flat:
         return not self.holds(now) and (now is MISSING or bool(frozen(now) != self.content))
 
     def holds(self, now: Any) -> bool:
-        """Whether a value holds the very same items."""
+        """Return whether a value holds the very same items."""
         if type(now) is not self.kind or len(now) != len(self.items):
             return False
         items = now if self.keys is None else now.values()
@@ -82,7 +88,10 @@ class _Flat:
 
 
 def _content(value: Any) -> Any:
-    """What to compare the contents of a value by; None where finding the same object again means finding the same value."""
+    """Return what to compare the contents of a value by.
+
+    None where finding the same object again means finding the same value.
+    """
     kind = type(value)
     if kind in PLAIN_SET or not isinstance(value, (tuple, *CONTAINERS)):
         return None
@@ -97,14 +106,16 @@ def _content(value: Any) -> Any:
 
 
 class _Expected(NamedTuple):
-    """What a guard expects to find: a `value` that is held, one that is only known (`get`), or a `content`."""
+    """What a guard expects to find: a `value` that is held, one that is only known (`get`), or a
+    `content`.
+    """
 
     value: Any
     get: Optional[_Reach]
     content: Any
 
     def differs(self, now: Any) -> bool:
-        """Whether what is found now is something else."""
+        """Return whether what is found now is something else."""
         if self.content is not None:
             return bool(self.content.differs(now))
         if self.get is not None:
@@ -114,7 +125,10 @@ class _Expected(NamedTuple):
         return now is MISSING or self.value is MISSING or bool(frozen(now) != frozen(self.value))
 
     def now(self) -> Any:
-        """The value, for showing it; MISSING stands for itself and for what only its contents are known of."""
+        """Return the value, for showing it.
+
+        MISSING stands for itself and for what only its contents are known of.
+        """
         return self.value if self.get is None else self.get()
 
 
@@ -158,7 +172,9 @@ class _Placed:
 
 
 def _members(value: Any) -> tuple[Any, ...]:
-    """What a descriptor is known by: properties and the like cannot be held weakly, but their functions can."""
+    """Return what a descriptor is known by: properties and the like cannot be held weakly, but
+    their functions can.
+    """
     if type(value) is property:
         return (value.fget, value.fset, value.fdel)
     if type(value) in (types.MemberDescriptorType, types.GetSetDescriptorType):
@@ -214,7 +230,7 @@ class Guards:
             self._attributes[key] = (target, name, value, self._content_at(value, target, name))
 
     def _content_at(self, value: Any, target: Any, name: str, is_entry: bool = False) -> Any:
-        """The contents of a value, of which it is remembered where it can be found again."""
+        """Return the contents of a value, of which it is remembered where it can be found again."""
         content = _content(value)
         if content is not None and id(value) not in self._places:
             self._kept.append(value)
@@ -232,7 +248,7 @@ class Guards:
                 self._cover(v)
 
     def has_attribute(self, target: Any, name: str) -> bool:
-        """Whether an attribute is guarded by itself."""
+        """Return whether an attribute is guarded by itself."""
         return (id(target), name) in self._attributes
 
     def of_type(self, kind: type, name: str, value: Any) -> None:
@@ -296,7 +312,7 @@ class Guards:
             self._functions.setdefault(id(cell), (function, i))
 
     def knows(self, value: Any) -> bool:
-        """Whether this holds only as long as an object exists."""
+        """Return whether this holds only as long as an object exists."""
         number = id(value)
         if number in self._visited or number in self._natives or number in self._kinds or number in self._states:
             return True
@@ -304,7 +320,10 @@ class Guards:
         return any(g[0] is value or g[2] is value for table in tables for g in table.values())
 
     def way_to(self, target: Any) -> _Reach:
-        """How to get at an object from outside without keeping it alive; None once it is gone."""
+        """Return how to get at an object from outside without keeping it alive.
+
+        None once it is gone.
+        """
         found = self._functions.get(id(target))
         if found is not None:
             return _Variable(*found)
@@ -321,7 +340,9 @@ class Guards:
             self._states[id(value)] = (value, snapshot(value))
 
     def close(self) -> None:
-        """End recording: from here on the present epoch is the one that is known to hold, and no object is kept alive."""
+        """End recording: from here on the present epoch is the one that is known to hold, and no
+        object is kept alive.
+        """
         tables = self._closed
         tables.epoch = _epoch().value
         for mapping, name, value, content in self._items.values():
@@ -346,19 +367,19 @@ class Guards:
         self._closed = tables
 
     def hold(self) -> bool:
-        """Whether everything that was read is as it was."""
+        """Return whether everything that was read is as it was."""
         return self._closed.hold()
 
     def is_over(self) -> bool:
-        """Whether something that was read is gone, so that this never holds again."""
+        """Return whether something that was read is gone, so that this never holds again."""
         return self._closed.is_over()
 
     def reads_any(self, captures: Any) -> bool:
-        """Whether the contents of one of some captured tensors are guarded."""
+        """Return whether the contents of one of some captured tensors are guarded."""
         return any(get() is c.tensor for get, _ in self._closed.values for c in captures)
 
     def describe(self) -> list[str]:
-        """One line for each guard."""
+        """Return one line for each guard."""
         return self._closed.describe()
 
 
@@ -483,21 +504,35 @@ class _Tables:
 
     def is_over(self) -> bool:
         tables: tuple[Any, ...] = (
-            self.attributes, self.types, self.types_fixed, self.types_raw, self.unset, self.kinds, self.values, self.contents, self.states, self.visited,
-            self.cells, self.natives,
-        )  # fmt: skip
+            self.attributes,
+            self.types,
+            self.types_fixed,
+            self.types_raw,
+            self.unset,
+            self.kinds,
+            self.values,
+            self.contents,
+            self.states,
+            self.visited,
+            self.cells,
+            self.natives,
+        )
         if any(guard[0]() is None for table in tables for guard in table):
             return True
         return any(get() is None for _, _, get in self.named_weakly)
 
     def describe(self) -> list[str]:
-        """One line for each guard."""
+        """Return one line for each guard."""
         named = [(m, n, v) for m, n, v in self.named]
         named += [(m, n, get()) for m, n, get in self.named_weakly]
         named += [(m, n, m.get(n, MISSING)) for m, n, _ in self.named_otherwise]
         lines = [f"{_module(m)}{name} is {_show(v)}" for m, name, v in named]
         lines += [f"{_title(t())}.{name} is {_show(e.now())}" for t, name, e in self.attributes if e.content is None]
-        lines += [f"{_title(t())}.{name} is {_show(getattr(t(), name, MISSING))}" for t, name, e in self.attributes if e.content is not None]  # fmt: skip
+        lines += [
+            f"{_title(t())}.{name} is {_show(getattr(t(), name, MISSING))}"
+            for t, name, e in self.attributes
+            if e.content is not None
+        ]
         kinds = [(k(), name) for table in (self.types, self.types_fixed, self.types_raw) for k, name, _ in table]
         lines += [f"{_title(k)}.{name} is {_show(lookup(k, name))}" for k, name in kinds if k is not None]
         for get, name, expected in self.cells:
@@ -537,7 +572,7 @@ def _show(value: Any) -> str:
 
 
 def lookup(kind: type, name: str) -> Any:
-    """What the classes of a type say about a name, without calling any descriptor."""
+    """Return what the classes of a type say about a name, without calling any descriptor."""
     for base in kind.__mro__:
         found = base.__dict__.get(name, MISSING)
         if found is not MISSING:

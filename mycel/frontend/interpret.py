@@ -1,9 +1,12 @@
-"""Running a user's function over abstract values: plain Python values stay what they are, tensors become nodes.
+"""Running a user's function over abstract values: plain Python values stay what they are, tensors
+become nodes.
 
-A function's syntax tree is turned once into closures of Python (`expressions`, `statements`), which a `Frame` is then passed through. Every call goes
-through `Interpreter.invoke`, which decides how: functions of the user are interpreted, everything else (the library, which is written for staged
-tensors, builtins, other packages, functions without source) runs natively. Functions and lambdas that interpreted code
-defines are `Closure`s: real callables that remember their frame, so that native code can call them.
+A function's syntax tree is turned once into closures of Python (`expressions`, `statements`), which
+a `Frame` is then passed through. Every call goes through `Interpreter.invoke`, which decides how:
+functions of the user are interpreted, everything else (the library, which is written for staged
+tensors, builtins, other packages, functions without source) runs natively. Functions and lambdas
+that interpreted code defines are `Closure`s: real callables that remember their frame, so that
+native code can call them.
 """
 
 from __future__ import annotations
@@ -45,12 +48,12 @@ _codes = Remembered[int, tuple[types.CodeType, Optional[Code], str]]("functions 
 
 
 def code_of(function: types.FunctionType) -> Optional[Code]:
-    """The closures of a real function; None where it has to run natively."""
+    """Return the closures of a real function; None where it has to run natively."""
     return _codes.recall(id(function.__code__), lambda: _read(function))[1]
 
 
 def _read(function: types.FunctionType) -> tuple[types.CodeType, Optional[Code], str]:
-    """The code of a function, its closures and, where it has to run natively, the reason."""
+    """Return the code of a function, its closures and, where it has to run natively, the reason."""
     from mycel.frontend.statements import build_body
 
     raw = function.__code__
@@ -67,7 +70,7 @@ def _read(function: types.FunctionType) -> tuple[types.CodeType, Optional[Code],
 
 
 def why_native(function: Any) -> str:
-    """Why a user's function was not interpreted; empty where it was."""
+    """Return why a user's function was not interpreted; empty where it was."""
     found = _codes.get(id(getattr(function, "__code__", None)))
     return found[2] if found is not None else ""
 
@@ -132,8 +135,10 @@ class Interpreter(Stage):
         self.calls += 1
         if self.calls > _DEEPEST:
             self.calls -= 1
-            raise CompileError(f"{before}: calls nest more than {_DEEPEST} deep while {frame.code.name} is compiled; "
-                               "a recursion must end by plain Python values, or be written as a loop")  # fmt: skip
+            raise CompileError(
+                f"{before}: calls nest more than {_DEEPEST} deep while {frame.code.name} is compiled; "
+                "a recursion must end by plain Python values, or be written as a loop"
+            )
         active.append(Activation(dict(frame.vars), len(self.scopes)))
         try:
             result = frame.code.run(frame)
@@ -149,7 +154,9 @@ class Interpreter(Stage):
             set_where(before)
 
     def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call a function of the library's by interpreting it as if the user had written it, so that tensors may decide in it."""
+        """Call a function of the library's by interpreting it as if the user had written it, so
+        that tensors may decide in it.
+        """
         assert isinstance(fn, types.FunctionType)
         return interpret(self, fn, args, {})
 
@@ -178,14 +185,16 @@ class Interpreter(Stage):
         return cell.run_with_hooks(construct, args, kwargs, invoke)
 
     def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
-        """`values` with a derivative by `operands` that the program gives."""
+        """Return `values` with a derivative by `operands` that the program gives."""
         from mycel.frontend.rules import attach
 
         return attach(self, values, operands, rule)
 
 
 def _guard_receiver(stage: Stage, target: Any) -> None:
-    """Guard what a method of the library may read of a Cell, such as which of its parameters are trained."""
+    """Guard what a method of the library may read of a Cell, such as which of its parameters are
+    trained.
+    """
     from mycel.cells.cell import Cell
 
     # A Cell whose constructor is running has nothing yet.
@@ -220,8 +229,10 @@ def call_function(stage: Stage, fn: types.FunctionType, args: Any, kwargs: dict[
         return call_natively(stage, fn, args, kwargs)
     if code_of(fn) is None and not stage.runs_each_time:
         place = f"{current_where()}: " if current_where() else ""
-        raise CompileError(f"{place}{fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
-                           "define it where its source can be read")  # fmt: skip
+        raise CompileError(
+            f"{place}{fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
+            "define it where its source can be read"
+        )
     return stage.as_unit(fn, lambda: interpret(stage, fn, args, kwargs), args, kwargs)
 
 

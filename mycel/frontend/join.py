@@ -1,7 +1,8 @@
 """Joining the values of two branches, of which a tensor decides.
 
-Values that differ must be tensors of one type, or numbers, which become tensors and are marked as numbers, so that assignments do not change them in
-place. Containers of one form are joined item by item, functions become a `Choice`; anything else that differs is an error that names it.
+Values that differ must be tensors of one type, or numbers, which become tensors and are marked as
+numbers, so that assignments do not change them in place. Containers of one form are joined item by
+item, functions become a `Choice`; anything else that differs is an error that names it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Joiner:
         self.carried: list[tuple[Either, Any]] = []
 
     def pair(self, a: Node, b: Node) -> Any:
-        """What gives the joined tensor of two nodes, once the outputs are known."""
+        """Return what gives the joined tensor of two nodes, once the outputs are known."""
         if a is b:
             return lambda out: make_staged(a)
         place = self.places.get((a, b))
@@ -64,7 +65,7 @@ class Joiner:
         return lambda out: make_staged(out[place])
 
     def join(self, a: Any, b: Any, what: str) -> Any:
-        """What gives the joined value of two values, from the outputs."""
+        """Return what gives the joined value of two values, from the outputs."""
         if a is b and not is_mutable(a):
             return lambda out: a
         self.kept.append((a, b))
@@ -105,8 +106,11 @@ class Joiner:
                     return lambda out: self._new(copy((k, p(out)) for k, p in items.items()))
         if callable(a) and callable(b):
             return lambda out: Choice(self.pred, a, b)
-        raise CompileError(f"{current_where()}: {what} is {describe(a)} where the condition holds and {describe(b)} where it does not; "
-                           "a tensor decides, so both must be tensors of one type, or the same value")  # fmt: skip
+        raise CompileError(
+            f"{current_where()}: {what} is {describe(a)} where the condition holds and {describe(b)} where it does "
+            "not; "
+            "a tensor decides, so both must be tensors of one type, or the same value"
+        )
 
     pred: Tensor
 
@@ -117,13 +121,18 @@ class Joiner:
         for v in (a, b):
             if not isinstance(v, Tensor) and type(v) not in NUMBERS:
                 other = b if v is a else a
-                raise CompileError(f"{current_where()}: {what} is {describe(v)} on one side of a condition that a tensor decides and "
-                                   f"{describe(other)} on the other; make both tensors of one type")  # fmt: skip
+                raise CompileError(
+                    f"{current_where()}: {what} is {describe(v)} on one side of a condition that a tensor decides and "
+                    f"{describe(other)} on the other; make both tensors of one type"
+                )
         dtype = common_dtype(a, b)
         nodes = [self.convert(v, dtype, s) for v, s in zip((a, b), self.scopes)]
         if nodes[0].type is not nodes[1].type:
-            raise CompileError(f"{current_where()}: {what} has shape {nodes[0].shape} where the condition holds and {nodes[1].shape} where it does not; "
-                               "a tensor decides, so both must have one shape")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: {what} has shape {nodes[0].shape} where the condition holds and {nodes[1].shape} "
+                "where it does not; "
+                "a tensor decides, so both must have one shape"
+            )
         build = self.pair(nodes[0], nodes[1])
         if self.stage.is_number(a) and self.stage.is_number(b):
             return lambda out: self.stage.mark_number(build(out))
@@ -132,7 +141,10 @@ class Joiner:
         return lambda out: mix(self.stage, build(out), self.origins[place])
 
     def settle(self) -> None:
-        """Decide where the elements of the results are; conditions of inner branches come out with them."""
+        """Decide where the elements of the results are.
+
+        Conditions of inner branches come out with them.
+        """
         self.origins[:] = settle(self.stage, self.origins)
         for tree in self.origins:
             if isinstance(tree, Either):
@@ -170,7 +182,7 @@ class Joiner:
 
 
 def node_as(stage: Stage, value: Any, dtype: Any, scope: Scope) -> Node:
-    """A tensor or number as a node of an element type, made in a scope."""
+    """Return a tensor or number as a node of an element type, made in a scope."""
     node = stage.node_of(value) if isinstance(value, Tensor) else constant(value, dtype)
     if node.dtype is not dtype:
         node = E.cast(node, dtype=dtype)
@@ -179,7 +191,7 @@ def node_as(stage: Stage, value: Any, dtype: Any, scope: Scope) -> Node:
 
 
 def common_dtype(a: Any, b: Any) -> Any:
-    """The element type in which two tensors or numbers meet."""
+    """Return the element type in which two tensors or numbers meet."""
     if isinstance(a, Tensor):
         return D.promote(a.dtype, b.dtype) if isinstance(b, Tensor) else number_dtype(b, a.dtype)
     if isinstance(b, Tensor):
@@ -193,7 +205,7 @@ def is_mutable(value: Any) -> bool:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are the same plain data or object."""
+    """Return whether two values are the same plain data or object."""
     if a is b:
         return True
     if type(a) is not type(b) or isinstance(a, Tensor):
@@ -224,7 +236,7 @@ def describe(value: Any) -> str:
 
 
 def placeholder(value: Any) -> Any:
-    """A value of the same form, for a side on which it is never used."""
+    """Return a value of the same form, for a side on which it is never used."""
     if isinstance(value, Tensor):
         return make_staged(broadcast_to(constant(0, value.dtype), value.shape))
     if isinstance(value, tuple) and hasattr(value, "_fields"):

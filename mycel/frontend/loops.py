@@ -1,4 +1,6 @@
-"""Loops: unrolled as long as Python's own values decide, one `while_loop` where a tensor does (`tensor_loops`)."""
+"""Loops: unrolled as long as Python's own values decide, one `while_loop` where a tensor does
+(`tensor_loops`).
+"""
 
 from __future__ import annotations
 
@@ -45,24 +47,27 @@ class TensorRange:
 
 
 def static_items(f: Any, items: Any, where: Where) -> Any:
-    """The items of something that Python itself iterates."""
+    """Return the items of something that Python itself iterates."""
     if isinstance(items, TensorRange) and f.stage.may_decide:
         return python_range(f.stage, items)
     if isinstance(items, TensorRange):
         raise CompileError(
-            f"{where}: the number of items of a comprehension over range() of a tensor is not known; use a for statement or ops.arange"
+            f"{where}: the number of items of a comprehension over range() of a tensor is not known; use a for "
+            "statement or ops.arange"
         )
     return operators.iterate(f.stage, items)
 
 
 def python_range(stage: Stage, items: TensorRange) -> range:
-    """The range of Python for one of tensors, by their values."""
+    """Return the range of Python for one of tensors, by their values."""
     ends = (items.start, items.stop, items.step)
     return range(*[int(stage.need_value(v, "")) if isinstance(v, Tensor) else v for v in ends])
 
 
 def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
-    """A `for` statement: unrolled, or one loop where a tensor decides the number of rounds or has many rows."""
+    """Return a `for` statement: unrolled, or one loop where a tensor decides the number of rounds
+    or has many rows.
+    """
     stage = f.stage
     if stage is not None:
         if isinstance(items, SizeRange):
@@ -102,19 +107,32 @@ class _Unrolling:
         return len(self.scope.own) - self.before if self.scope is not None else 0
 
     def check(self) -> None:
-        """Warn once of many operations; CompileError for more than can be compiled in a reasonable time."""
+        """Warn once of many operations.
+
+        Raises CompileError for more than can be compiled in a reasonable time.
+        """
         count = self.count()
         if count > _MUCH_UNROLLED and not self.told:
             self.told = True
-            logger.warning("%s: this loop has been unrolled into more than %d operations, as Python's own values decide its rounds; range() of a tensor "
-                           "compiles as one loop, whatever the number of rounds", self.where, _MUCH_UNROLLED)  # fmt: skip
+            logger.warning(
+                "%s: this loop has been unrolled into more than %d operations, as Python's own values decide its "
+                "rounds; range() of a tensor "
+                "compiles as one loop, whatever the number of rounds",
+                self.where,
+                _MUCH_UNROLLED,
+            )
         if count > _MOST_UNROLLED:
-            raise CompileError(f"{self.where}: this loop has been unrolled into more than {_MOST_UNROLLED} operations, as Python's own values decide its rounds; "
-                               "let range() of a tensor decide, or compute with whole tensors")  # fmt: skip
+            raise CompileError(
+                f"{self.where}: this loop has been unrolled into more than {_MOST_UNROLLED} operations, as Python's "
+                "own values decide its rounds; "
+                "let range() of a tensor decide, or compute with whole tensors"
+            )
 
 
 def _range_rounds(f: Any, loop: Loop, items: range, store: Any) -> Any:
-    """The rounds over a long range of Python numbers: unrolled, but for what follows a break that a tensor decides or many operations, if it can be one loop."""
+    """Return the rounds over a long range of Python numbers: unrolled, but for what follows a break
+    that a tensor decides or many operations, if it can be one loop.
+    """
     unrolling = _Unrolling(f, loop.where)
     tried = False
     for k, item in enumerate(items):
@@ -146,7 +164,9 @@ def _range_rounds(f: Any, loop: Loop, items: range, store: Any) -> Any:
 
 
 def _remaining(f: Any, loop: Loop, rest: range, store: Any, signal: Any) -> Any:
-    """Further rounds over Python numbers as one loop; `signal` says how the round before them ended."""
+    """Return further rounds over Python numbers as one loop; `signal` says how the round before
+    them ended.
+    """
     begin, stop = [f.stage.mark_number(f.stage.literal(v, D.int64)) for v in (rest.start, rest.stop)]
     return _counted(f, loop, begin, stop, rest.step, store, signal)
 
@@ -167,7 +187,8 @@ def _rounds(f: Any, loop: Loop, items: Any, store: Any) -> Any:
         if type(signal) is Dynamic:
             if not f.stage.may_decide:
                 return without(f, after(f, signal, lambda g: _rounds(g, loop, items, store)), 1)
-            # An attempt to stage the other rounds would take the items that Python has to go on with.
+            # An attempt to stage the other rounds would take the items that Python has to go on
+            # with.
             signal = settled(f.stage, signal)
         if signal is not None:
             return None if signal is BREAK else signal
@@ -188,7 +209,9 @@ def _for_range(f: Any, loop: Loop, items: TensorRange, store: Any) -> Any:
 
 
 def _sized(f: Any, loop: Loop, items: SizeRange, store: Any) -> Any:
-    """The rounds over a range of sizes: one loop; where the first round changes the form of what it carries, that round is apart."""
+    """Return the rounds over a range of sizes: one loop; where the first round changes the form of
+    what it carries, that round is apart.
+    """
     stage = f.stage
     ends: Callable[[Any], tuple[Tensor, Tensor]] = lambda start: (number_of(stage, start), number_of(stage, items.stop))
     with giving_up() as forget:
@@ -234,7 +257,7 @@ def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign:
 
 
 def run_while(f: Any, loop: Loop, test: Run) -> Any:
-    """A `while` statement: Python's own as long as its test is no tensor."""
+    """Return a `while` statement: Python's own as long as its test is no tensor."""
     test = open_test(test) if f.stage is not None else test
     unrolling = _Unrolling(f, loop.where)
     while True:
@@ -254,13 +277,13 @@ def run_while(f: Any, loop: Loop, test: Run) -> Any:
 
 
 def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
-    """The rounds from the state in `f`; `signal` says how a round before them ended."""
+    """Return the rounds from the state in `f`; `signal` says how a round before them ended."""
     staged = lambda: staged_loop(f, loop, alive, signal, test)
     return f.stage.attempt(loop.where, staged, lambda: _python_rounds(f, loop, alive, signal, test))
 
 
 def _python_rounds(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
-    """The rounds of a `while` statement, as values decide."""
+    """Return the rounds of a `while` statement, as values decide."""
     stage = f.stage
     decide: Callable[[Any], Any] = lambda t: stage.decide(t, "") if isinstance(t, Tensor) else t
     signal = settled(stage, signal)

@@ -1,9 +1,11 @@
 """Python numbers that a compiled function takes as inputs instead of constants: `mutable`.
 
-`mutable` gives a number, tuple, list or dict of a class derived from Python's own, so that everything else sees the value that it is. For a
-compiled function the class is what counts: numbers inside it become inputs of the graph (booleans, int64 and float64 scalars), which the stage
-knows to stand for Python numbers. They therefore adapt to the types of the tensors that they meet, answer `isinstance` as numbers, and leave
-the function as Python numbers where nothing but such numbers went into them.
+`mutable` gives a number, tuple, list or dict of a class derived from Python's own, so that
+everything else sees the value that it is. For a compiled function the class is what counts: numbers
+inside it become inputs of the graph (booleans, int64 and float64 scalars), which the stage knows to
+stand for Python numbers. They therefore adapt to the types of the tensors that they meet, answer
+`isinstance` as numbers, and leave the function as Python numbers where nothing but such numbers
+went into them.
 """
 
 from __future__ import annotations
@@ -65,12 +67,14 @@ _NUMBERS: dict[str, Any] = {"b": bool, "f": float, "c": complex}
 
 
 def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
-    """Mark a number, tensor, tuple, list or dict so that compiled functions take the numbers in it as inputs.
+    """Mark a number, tensor, tuple, list or dict so that compiled functions take the numbers in it
+    as inputs.
 
-    A call with other numbers then runs what was compiled before. A tensor is given back as it is, as tensors always are inputs. With `dynamic_len`,
-    for tuples and lists whose items are all of one kind, the length may vary between calls; here each length is compiled once. In a
-    compiled function the data is given back as it is.
-    Raises TypeError for other data, also inside containers, and ValueError for `dynamic_len` with items of several kinds.
+    A call with other numbers then runs what was compiled before. A tensor is given back as it is,
+    as tensors always are inputs. With `dynamic_len`, for tuples and lists whose items are all of
+    one kind, the length may vary between calls; here each length is compiled once. In a compiled
+    function the data is given back as it is. Raises TypeError for other data, also inside
+    containers, and ValueError for `dynamic_len` with items of several kinds.
 
     >>> import mycel as ms
     >>> power = ms.jit(lambda x, n: x * n)
@@ -109,7 +113,9 @@ def _check(value: Any, whole: Any, above: tuple[int, ...]) -> None:
 
 
 def describe_mutable(value: Any, tensors: list[Any], describe: Callable[[Any, list[Any]], Any]) -> Any:
-    """What marked data contributes to a key: its form without its numbers, which are collected as tensors."""
+    """Return what marked data contributes to a key: its form without its numbers, which are
+    collected as tensors.
+    """
     kind = _PLAIN.get(type(value))
     if kind in _DTYPES:
         number = _as_tensor(value, kind)
@@ -125,14 +131,17 @@ def describe_mutable(value: Any, tensors: list[Any], describe: Callable[[Any, li
 
 
 def _as_tensor(value: Any, kind: Any) -> Optional[Tensor]:
-    """A number as the tensor that stands for it; None where it has too many digits."""
+    """Return a number as the tensor that stands for it; None where it has too many digits."""
     if kind is int and not -(1 << 63) <= value < 1 << 63:
         return None
     return Tensor(kind(value), _DTYPES[kind])
 
 
 def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
-    """Marked data as the staged function sees it; the tensors that stand for numbers go to `arguments.numbers`."""
+    """Return marked data as the staged function sees it.
+
+    The tensors that stand for numbers go to `arguments.numbers`.
+    """
     kind = _PLAIN.get(type(value))
     if kind in _DTYPES:
         number = _as_tensor(value, kind)
@@ -153,7 +162,9 @@ def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
 
 
 def is_python_number(stage: Stage, value: Any) -> bool:
-    """Whether a staged tensor stands for a number that was computed from marked numbers and constants alone."""
+    """Return whether a staged tensor stands for a number that was computed from marked numbers and
+    constants alone.
+    """
     if not stage.mutable_nodes or not stage.is_number(value) or not isinstance(value, Tensor):
         return False
     node: Optional[Node] = value._node
@@ -169,5 +180,5 @@ def is_python_number(stage: Stage, value: Any) -> bool:
 
 
 def number_class(value: Tensor) -> Any:
-    """The class of the Python number that a tensor stands for."""
+    """Return the class of the Python number that a tensor stands for."""
     return _NUMBERS.get(value.dtype.kind, int)

@@ -18,19 +18,21 @@ Evaluate = Callable[[Frame], Any]
 
 
 class NameBuilder:
-    """Builds the closures of the names in one scope of a function, and finds out who builds those of other expressions."""
+    """Builds the closures of the names in one scope of a function, and finds out who builds those
+    of other expressions.
+    """
 
     def __init__(self, code: Code, scope: NameScope) -> None:
         self.code, self.scope = code, scope
         self.file = code.file
 
     def expression(self, node: ast.expr) -> Evaluate:
-        """The closure of an expression."""
+        """Return the closure of an expression."""
         build: Optional[Callable[[Any], Evaluate]] = getattr(self, f"_{type(node).__name__}", None)
         return self.unsupported(node, f"{type(node).__name__} expressions") if build is None else build(node)
 
     def unsupported(self, node: Any, what: str) -> Evaluate:
-        """The closure of what is not compiled: an error, where it is reached."""
+        """Return the closure of what is not compiled: an error, where it is reached."""
         where = self.where(node)
 
         def fail(f: Frame) -> Any:
@@ -40,7 +42,10 @@ class NameBuilder:
         return fail
 
     def where(self, node: Any) -> Where:
-        """Where an expression or statement is; a method or attribute on a later line than its object begins at its name, as in Python."""
+        """Return where an expression or statement is.
+
+        A method or attribute on a later line than its object begins at its name, as in Python.
+        """
         line, column = node.lineno, node.col_offset
         named = node.func if isinstance(node, ast.Call) else node
         if isinstance(named, ast.Attribute) and named.end_lineno is not None and named.end_lineno > line:
@@ -91,7 +96,7 @@ class NameBuilder:
         return outer
 
     def _beyond(self, name: str, where: Where) -> Evaluate:
-        """A name of a class body that the class itself has not bound yet."""
+        """Return a name of a class body that the class itself has not bound yet."""
         scope, distance = self.scope.parent, 1
         while scope is not None and (name not in scope.bound or scope.kind == "class"):
             scope, distance = scope.parent, distance + 1
@@ -121,7 +126,7 @@ class NameBuilder:
         return run
 
     def store_name(self, name: str, scope: NameScope, distance: int = 0) -> Callable[[Frame, Any], None]:
-        """What binds a name, `distance` frames out, as `scope` says it is bound."""
+        """Return what binds a name, `distance` frames out, as `scope` says it is bound."""
         kind, further = scope.resolve(name, self.code.free)
         name = mangled(name, self.code.class_name)
         if kind == "cell":
@@ -164,7 +169,7 @@ class NameBuilder:
 
 
 def visible(f: Frame) -> dict[str, Any]:
-    """The variables of a frame and of those around it."""
+    """Return the variables of a frame and of those around it."""
     found = {n: c.cell_contents for n, c in (f.cells or {}).items() if _is_set(c)}
     frames = [f]
     while frames[-1].outer is not None:

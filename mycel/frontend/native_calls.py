@@ -1,9 +1,12 @@
 """What runs natively while a function is staged, and the state outside that it may read.
 
-Interpreted code tells the guards what it reads, native code does not. So whatever a native operation is given is *seen* before: plain data and tensors
-are nothing to see, containers and objects are guarded by everything that can be reached from them, and what cannot be looked into is an error. And
-while a function is staged it is *watched*: a frame of the user's own that appears although the interpreter did not make it was called by native code
-(an operator method, a callback, a generator), and may have read anything; the function is then run in segments, where nothing is remembered.
+Interpreted code tells the guards what it reads, native code does not. So whatever a native
+operation is given is *seen* before: plain data and tensors are nothing to see, containers and
+objects are guarded by everything that can be reached from them, and what cannot be looked into is
+an error. And while a function is staged it is *watched*: a frame of the user's own that appears
+although the interpreter did not make it was called by native code (an operator method, a callback,
+a generator), and may have read anything; the function is then run in segments, where nothing is
+remembered.
 """
 
 from __future__ import annotations
@@ -72,14 +75,19 @@ def _holds_only_plain(value: Any) -> bool:
 
 
 _READING = frozenset(
-    "get keys values items copy index count most_common elements total isdisjoint issubset issuperset union intersection difference tolist tobytes "
-    "_asdict _replace __getitem__ __contains__ __len__ __iter__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __repr__ __str__ __format__ "
-    "__getattribute__ __dir__ __bool__ __reversed__ __reduce__ __reduce_ex__ __sizeof__ __class__ __init__ __init_subclass__".split()
+    "get keys values items copy index count most_common elements total isdisjoint issubset issuperset union "
+    "intersection difference tolist tobytes "
+    "_asdict _replace __getitem__ __contains__ __len__ __iter__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ "
+    "__repr__ __str__ __format__ "
+    "__getattribute__ __dir__ __bool__ __reversed__ __reduce__ __reduce_ex__ __sizeof__ __class__ __init__ "
+    "__init_subclass__".split()
 )
 
 
 def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
-    """Guard what a native call may read, and refuse one that may change an object from outside without being journaled."""
+    """Guard what a native call may read, and refuse one that may change an object from outside
+    without being journaled.
+    """
     receiver = getattr(fn, "__self__", None)
     name = getattr(fn, "__name__", "")
     if name in ("__setattr__", "__delattr__"):
@@ -88,8 +96,11 @@ def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
         return
     if receiver is not None and not isinstance(receiver, types.ModuleType):
         if name not in _READING and _may_change(stage, receiver):
-            raise CompileError(f"{current_where()}: {type(receiver).__name__}.{name}() may change an object from outside, so that it has to run at "
-                               "each call; do it outside")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: {type(receiver).__name__}.{name}() may change an object from outside, so that it "
+                "has to run at "
+                "each call; do it outside"
+            )
         see(stage, receiver)
     for value in (*args, *kwargs.values()):
         see(stage, value)
@@ -129,7 +140,9 @@ def _may_change(stage: Stage, value: Any) -> bool:
 
 
 def see_result(stage: Stage, value: Any, count: int) -> Any:
-    """A result of native code: new if nobody else has a reference to it, else guarded by its contents if it is a container."""
+    """Return a result of native code: new if nobody else has a reference to it, else guarded by its
+    contents if it is a container.
+    """
     if type(value) in (list, dict, set, np.ndarray, bytearray) and not stage.is_fresh(value):
         if count <= 1:
             stage.created(value)
@@ -142,7 +155,9 @@ def see_result(stage: Stage, value: Any, count: int) -> Any:
 
 
 def callback(value: Any) -> Any:
-    """A user's function for native code to call back: interpreted while a function is staged."""
+    """Return a user's function for native code to call back: interpreted while a function is
+    staged.
+    """
     if not is_users(value):
         return value
 
@@ -154,7 +169,10 @@ def callback(value: Any) -> Any:
 
 
 def call_natively(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call something that runs as it is; what it may read is guarded, and what has to run at each call is refused."""
+    """Call something that runs as it is.
+
+    What it may read is guarded, and what has to run at each call is refused.
+    """
     if not stage.runs_each_time:
         module, name = _origin(fn)
         if module in ("logging", "warnings") and name in _REPORTS:
@@ -191,16 +209,19 @@ def _is_new_array(fn: Any, result: Any) -> bool:
 
 # What gives the same result for the same arguments and changes nothing but them.
 _PURE = frozenset(
-    "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc copy copyreg numpy scipy re _sre "
-    "string _string typing types dataclasses enum abc _abc numbers fractions decimal _decimal statistics inspect textwrap bisect _bisect heapq _heapq "
-    "contextlib weakref _weakref _weakrefset json hashlib _hashlib struct _struct array ml_dtypes posixpath ntpath mycel mindspore".split()
+    "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
+    "copy copyreg numpy scipy re _sre "
+    "string _string typing types dataclasses enum abc _abc numbers fractions decimal _decimal statistics inspect "
+    "textwrap bisect _bisect heapq _heapq "
+    "contextlib weakref _weakref _weakrefset json hashlib _hashlib struct _struct array ml_dtypes posixpath ntpath "
+    "mycel mindspore".split()
 )
 _IMPURE = ("numpy.random", "scipy.io", "numpy.lib.npyio", "numpy.lib._npyio_impl", "numpy._core.multiarray.fromfile")
 _REPORTS = frozenset(("debug", "info", "warning", "error", "critical", "exception", "log", "warn"))
 
 
 def _origin(fn: Any) -> tuple[str, str]:
-    """The module and the name of something that runs natively."""
+    """Return the module and the name of something that runs natively."""
     module = getattr(fn, "__module__", None)
     name = getattr(fn, "__name__", type(fn).__name__)
     if module is None or type(fn) is types.BuiltinMethodType and not isinstance(fn.__self__, types.ModuleType):
@@ -212,16 +233,20 @@ def _origin(fn: Any) -> tuple[str, str]:
 
 
 def _refuse_impure(fn: Any) -> None:
-    """CompileError for what has to run at each call: its result may change by itself, or it does something outside."""
+    """Raise CompileError for what has to run at each call: its result may change by itself, or it
+    does something outside.
+    """
     module, name = _origin(fn)
     if not module or module.split(".")[0] in _PURE and not module.startswith(_IMPURE) or _is_users_module(module):
         return
-    raise CompileError(f"{current_where()}: {module}.{name}() has to run at each call, as its result or effect may differ; "
-                       "do it outside, pass its result as an argument, or use the functions of ops")  # fmt: skip
+    raise CompileError(
+        f"{current_where()}: {module}.{name}() has to run at each call, as its result or effect may differ; "
+        "do it outside, pass its result as an argument, or use the functions of ops"
+    )
 
 
 def _is_users_module(name: str) -> bool:
-    """Whether a module is neither the standard library's nor an installed package's."""
+    """Return whether a module is neither the standard library's nor an installed package's."""
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None:
         return name == "__main__"
@@ -233,12 +258,13 @@ def _is_users_module(name: str) -> bool:
 
 @functools.cache
 def _native() -> KnownCode:
-    """The code that belongs to Python, to libraries or to Mycel."""
+    """Return the code that belongs to Python, to libraries or to Mycel."""
     return engine().known_code()
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-# Where rules of primitives are called, which a program may have defined: they are a part of the primitive.
+# Where rules of primitives are called, which a program may have defined: they are a part of the
+# primitive.
 _RULES = tuple(
     [os.path.join(os.path.dirname(_HERE), name) + os.sep for name in ("ir", "prims", "transforms", "engines")]
 )
@@ -247,7 +273,8 @@ _EMIT = Stage.emit.__code__
 
 @contextmanager
 def watched(stage: Stage) -> Iterator[None]:
-    """Notice frames of the user's own that native code runs while a block stages; `stage.unseen` says which came first.
+    """Notice frames of the user's own that native code runs while a block stages; `stage.unseen`
+    says which came first.
 
     Where something else profiles this thread already, nothing is watched.
     """
@@ -296,14 +323,19 @@ def _judge(stage: Stage, frame: types.FrameType) -> None:
 
 
 def _is_inside(file: str) -> bool:
-    """Whether a file is of the library, but not of its interpreter, which calls what the user wrote."""
+    """Return whether a file is of the library, but not of its interpreter, which calls what the
+    user wrote.
+    """
     return file.startswith(PACKAGE) and not file.startswith(_HERE)
 
 
 def refuse_unseen(stage: Stage) -> None:
-    """CompileError where user's code was run by native code while a function was staged."""
+    """Raise CompileError where user's code was run by native code while a function was staged."""
     if stage.unseen is not None:
         where, name = stage.unseen
         place = f"{where}: " if where else ""
-        raise CompileError(f"{place}{name} is called here by code that the compiler does not follow, so that it has to run at each call; "
-                           "call it directly")  # fmt: skip
+        raise CompileError(
+            f"{place}{name} is called here by code that the compiler does not follow, so that it has to run at each "
+            "call; "
+            "call it directly"
+        )

@@ -1,4 +1,6 @@
-"""Which code runs as it is: the library's own, the standard library's, and other packages' that do not use this one."""
+"""Which code runs as it is: the library's own, the standard library's, and other packages' that do
+not use this one.
+"""
 
 from __future__ import annotations
 
@@ -35,23 +37,25 @@ MUTATED = (list, dict, set, deque, OrderedDict, defaultdict, bytearray, np.ndarr
 
 
 def is_users(value: Any) -> bool:
-    """Whether a value is a function or method that the user wrote."""
+    """Return whether a value is a function or method that the user wrote."""
     inner = value.__func__ if type(value) is types.MethodType else value
     return type(inner) is types.FunctionType and not is_native(inner)
 
 
 def is_jit(fn: Any) -> bool:
-    """Whether something is a function that `jit` gave."""
+    """Return whether something is a function that `jit` gave."""
     return bool(getattr(type(fn), "is_compiled_function", False))
 
 
 def flags_of(fn: types.FunctionType) -> int:
-    """Which flags of generators and coroutines a function's code has."""
+    """Return which flags of generators and coroutines a function's code has."""
     return fn.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
 
 
 def follows_users(cell: Any) -> bool:
-    """Whether a Cell of the library runs code of the user's: an overridden method, or a function that it was given."""
+    """Return whether a Cell of the library runs code of the user's: an overridden method, or a
+    function that it was given.
+    """
     return _overrides(type(cell)) or any(is_users(v) for v in cell.__dict__.values())
 
 
@@ -71,14 +75,16 @@ _native = Remembered[types.CodeType, bool]("functions that run as they are", MAN
 
 
 def is_native(fn: Any) -> bool:
-    """Whether a function runs as it is: the library's own, the standard library's, and other packages' that do not use this one."""
+    """Return whether a function runs as it is: the library's own, the standard library's, and other
+    packages' that do not use this one.
+    """
     if type(fn) is not types.FunctionType:
         return not isinstance(fn, Closure) and not is_jit(fn)
     return is_native_code(fn.__code__, fn.__globals__)
 
 
 def is_native_code(code: types.CodeType, namespace: dict[str, Any]) -> bool:
-    """`is_native` of the function that has this code."""
+    """Return `is_native` of the function that has this code."""
     found = _native.recent.get(code)
     if found is None and (found := _native.get(code)) is None:
         file = code.co_filename

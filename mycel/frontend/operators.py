@@ -1,7 +1,10 @@
-"""Operators on objects whose classes define them in Python, by the rules of the language reference ("Data model", emulating numeric types and containers).
+"""Operators on objects whose classes define them in Python, by the rules of the language reference
+("Data model", emulating numeric types and containers).
 
-Python would run such a method natively, where nothing that it reads is guarded and no tensor can decide in it. So it is looked up here as Python looks it up,
-on the class, and interpreted. Operands that nobody wrote methods for are left to Python, which sees plain data, tensors and library objects.
+Python would run such a method natively, where nothing that it reads is guarded and no tensor can
+decide in it. So it is looked up here as Python looks it up, on the class, and interpreted. Operands
+that nobody wrote methods for are left to Python, which sees plain data, tensors and library
+objects.
 """
 
 from __future__ import annotations
@@ -40,10 +43,33 @@ __all__ = [
     "unary",
 ]
 
-FAST = frozenset((
-    Tensor, Parameter, int, float, complex, bool, str, bytes, type(None), tuple, list, dict, set, frozenset, range, slice, np.ndarray, type(...),
-    types.FunctionType, types.ModuleType, types.BuiltinFunctionType, Closure, Dim,
-))  # fmt: skip
+FAST = frozenset(
+    (
+        Tensor,
+        Parameter,
+        int,
+        float,
+        complex,
+        bool,
+        str,
+        bytes,
+        type(None),
+        tuple,
+        list,
+        dict,
+        set,
+        frozenset,
+        range,
+        slice,
+        np.ndarray,
+        type(...),
+        types.FunctionType,
+        types.ModuleType,
+        types.BuiltinFunctionType,
+        Closure,
+        Dim,
+    )
+)
 _REFLECTED = {
     "__lt__": "__gt__",
     "__gt__": "__lt__",
@@ -55,7 +81,10 @@ _REFLECTED = {
 
 
 def method_of(stage: Stage, value: Any, name: str) -> Optional[Any]:
-    """The method that a user wrote for values of this class, guarded; None where there is none."""
+    """Return the method that a user wrote for values of this class, guarded.
+
+    None where there is none.
+    """
     kind = type(value)
     if kind in FAST:
         return None
@@ -76,7 +105,7 @@ def _natively(stage: Stage, operate: Any, *values: Any) -> Any:
 
 
 def binary(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
-    """``a + b`` and its like: `name` is that of the method without underscores."""
+    """Return ``a + b`` and its like: `name` is that of the method without underscores."""
     forward, reflected = f"__{name}__", f"__r{name}__"
     mine, other = method_of(stage, a, forward), method_of(stage, b, reflected)
     if mine is None and other is None:
@@ -98,7 +127,7 @@ def binary(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
 
 
 def in_place(stage: Stage, operate: Any, symbol: Any, name: str, a: Any, b: Any) -> Any:
-    """``a += b`` and its like."""
+    """Return ``a += b`` and its like."""
     method = method_of(stage, a, f"__i{name}__")
     if method is not None:
         result = call(stage, method, (a, b), {})
@@ -110,7 +139,7 @@ def in_place(stage: Stage, operate: Any, symbol: Any, name: str, a: Any, b: Any)
 
 
 def compare(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
-    """``a < b`` and its like."""
+    """Return ``a < b`` and its like."""
     forward, reflected = f"__{name}__", _REFLECTED[f"__{name}__"]
     mine, other = method_of(stage, a, forward), method_of(stage, b, reflected)
     if name == "ne" and mine is None and other is None:
@@ -136,7 +165,7 @@ def compare(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
 
 
 def unary(stage: Stage, operate: Any, name: str, value: Any, *rest: Any) -> Any:
-    """``-a``, ``len(a)`` and their like: `name` is that of the method."""
+    """Return ``-a``, ``len(a)`` and their like: `name` is that of the method."""
     method = method_of(stage, value, name)
     if method is not None:
         return call(stage, method, (value, *rest), {})
@@ -144,7 +173,7 @@ def unary(stage: Stage, operate: Any, name: str, value: Any, *rest: Any) -> Any:
 
 
 def item(stage: Stage, container: Any, index: Any) -> Any:
-    """``container[index]``."""
+    """Return ``container[index]``."""
     method = method_of(stage, container, "__getitem__")
     if method is not None:
         return call(stage, method, (container, index), {})
@@ -163,7 +192,7 @@ def item(stage: Stage, container: Any, index: Any) -> Any:
 
 
 def contains(stage: Stage, container: Any, item: Any) -> Any:
-    """``item in container``."""
+    """Return ``item in container``."""
     method = method_of(stage, container, "__contains__")
     if method is not None:
         found = call(stage, method, (container, item), {})
@@ -180,7 +209,7 @@ def _compares(stage: Stage, value: Any) -> bool:
 
 
 def truth_of(stage: Stage, value: Any) -> bool:
-    """The truth of something that is no staged tensor."""
+    """Return the truth of something that is no staged tensor."""
     if stage is None or type(value) in FAST:
         return bool(value)
     for name in ("__bool__", "__len__"):
@@ -193,12 +222,12 @@ def truth_of(stage: Stage, value: Any) -> bool:
 
 
 def length(stage: Stage, value: Any) -> Any:
-    """``len(value)``."""
+    """Return ``len(value)``."""
     return unary(stage, len, "__len__", value)
 
 
 def iterate(stage: Optional[Stage], value: Any) -> Any:
-    """Something that gives the items of `value` by Python's own iteration."""
+    """Return something that gives the items of `value` by Python's own iteration."""
     if stage is None or type(value) in FAST:
         return value
     method = method_of(stage, value, "__iter__")

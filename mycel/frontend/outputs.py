@@ -1,7 +1,9 @@
-"""The form of a compiled function's result: how to build it anew from the tensors that the graph gives.
+"""The form of a compiled function's result: how to build it anew from the tensors that the graph
+gives.
 
-Containers, named tuples, dataclasses and objects that the function made are rebuilt on each call with the call's tensors in them. A tensor that is an argument
-or existed before is returned as itself. Anything that holds a tensor in a way that cannot be rebuilt is an error.
+Containers, named tuples, dataclasses and objects that the function made are rebuilt on each call
+with the call's tensors in them. A tensor that is an argument or existed before is returned as
+itself. Anything that holds a tensor in a way that cannot be rebuilt is an error.
 """
 
 from __future__ import annotations
@@ -34,11 +36,15 @@ _PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, sl
 
 
 class Outputs:
-    """Collects the nodes that results need; `of(value)` gives what builds a value from (the graph's tensors, the call's arguments)."""
+    """Collects the nodes that results need.
+
+    `of(value)` gives what builds a value from (the graph's tensors, the call's arguments).
+    """
 
     def __init__(self, stage: Stage, arguments: dict[int, int], known: frozenset[int] = frozenset()) -> None:
         self.stage, self.arguments, self.known = stage, arguments, known
-        self.pinned: list[Callable[[], Any]] = []  # how to get at results from outside, which have to exist
+        # how to get at results from outside, which have to exist
+        self.pinned: list[Callable[[], Any]] = []
         self.nodes: list[Node] = []
         self.places: dict[Any, int] = {}
         self.memo: dict[int, Build] = {}
@@ -53,7 +59,9 @@ class Outputs:
         del self.stage
 
     def place(self, node: Node, owner: Any = None) -> int:
-        """Where a node's value is among the graph's outputs; each owner gets a buffer of its own."""
+        """Return where a node's value is among the graph's outputs; each owner gets a buffer of its
+        own.
+        """
         key = (node, owner)
         if key not in self.places:
             self.places[key] = len(self.nodes)
@@ -109,7 +117,10 @@ class Outputs:
         return self._itself(value)
 
     def _itself(self, value: Any) -> Build:
-        """An object from outside; what this compiled code stands or falls with is not kept alive by it."""
+        """Return an object from outside.
+
+        What this compiled code stands or falls with is not kept alive by it.
+        """
         if not self.stage.guards.knows(value) and id(value) not in self.known:
             return lambda out, args: value
         get = self.stage.guards.way_to(value)
@@ -142,7 +153,9 @@ class Outputs:
         return lambda out, args: out[place]
 
     def _mixed(self, place: int, tree: Tree) -> Build:
-        """A tensor that may be a view of an argument, of a tensor from outside or of another result, as conditions decide."""
+        """Return a tensor that may be a view of an argument, of a tensor from outside or of another
+        result, as conditions decide.
+        """
         form = self._form(tree)
         if form is None:
             return lambda out, args: out[place]
@@ -156,7 +169,10 @@ class Outputs:
         return build
 
     def _form(self, tree: Tree) -> Any:
-        """What is needed to say at each call where the elements of a mixed tensor are; None where they are its own or it cannot be said."""
+        """Return what is needed to say at each call where the elements of a mixed tensor are.
+
+        None where they are its own or it cannot be said.
+        """
         if isinstance(tree, Either):
             true, false = self._form(tree.true), self._form(tree.false)
             if (true is None and false is None) or tree.pred is None or is_left(self.stage, tree.pred):
@@ -172,19 +188,25 @@ class Outputs:
         return id(root), tree.steps, operands
 
     def _now(self, form: Any, out: Any, args: Any) -> Tree:
-        """A form as the origins among a call's tensors."""
+        """Return a form as the origins among a call's tensors."""
         if form is None:
             return OWN
         if isinstance(form[2], list):
             number, steps, operands = form
             if number not in self.memo:
                 return OWN
-            return Origin(self.memo[number](out, args), tuple([(k, p, tuple([out[i] for i in g])) for (k, p, _), g in zip(steps, operands)]))  # fmt: skip
+            return Origin(
+                self.memo[number](out, args),
+                tuple([(k, p, tuple([out[i] for i in g])) for (k, p, _), g in zip(steps, operands)]),
+            )
         pred, true, false = form
         return Either(out[pred], self._now(true, out, args), self._now(false, out, args))
 
     def _pinned(self, t: Tensor) -> Build:
-        """A tensor from outside itself; the attribute that it was read from must still hold it."""
+        """Return a tensor from outside itself.
+
+        The attribute that it was read from must still hold it.
+        """
         known = self.stage.sources.get(id(t))
         if known is not None:
             self.stage.guards.attribute(known[0], known[1], t)
@@ -195,7 +217,9 @@ class Outputs:
         return self._itself(t)
 
     def _view(self, t: Tensor) -> Build:
-        """A view: of an argument or a tensor from outside, or of another result; else a tensor of its own."""
+        """Return a view: of an argument or a tensor from outside, or of another result; else a
+        tensor of its own.
+        """
         if t._node is None or t._buf is not None:
             return self._pinned(t)
         root, steps = t._view.root, t._view.steps
@@ -235,7 +259,9 @@ class Outputs:
 
 
 def _holds_staged(value: Any) -> bool:
-    """Whether a dataclass instance, an argument or one that library code made, has a tensor of this program in it."""
+    """Return whether a dataclass instance, an argument or one that library code made, has a tensor
+    of this program in it.
+    """
     if isinstance(value, Tensor):
         return value._buf is None
     if type(value) in (list, tuple):
@@ -252,5 +278,5 @@ def _roots(form: Any) -> list[int]:
 
 
 def _inside(out: Any, args: Any) -> Any:
-    """Stands for a value whose parts are being looked at."""
+    """Return stands for a value whose parts are being looked at."""
     raise AssertionError("a value that is not built yet")

@@ -1,7 +1,8 @@
 """What compiled functions may call of the library: asked by name, without compiling anything.
 
-The functions of some modules belong to the process (seeds, settings, files, data), so that a graph cannot stand for them; `outside.see_library` refuses them
-while a function is staged, and the function then runs in segments.
+The functions of some modules belong to the process (seeds, settings, files, data), so that a graph
+cannot stand for them; `outside.see_library` refuses them while a function is staged, and the
+function then runs in segments.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from mycel.frontend.native_calls import PROCESS_MODULES
 __all__ = ["get_obj_module_and_name_info", "is_invalid_or_jit_forbidden_method", "is_jit_forbidden_module"]
 
 _FUNCTIONS = (
-    types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
-)  # fmt: skip
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
 
 
 def is_jit_forbidden_module(obj_module: Optional[str]) -> bool:
-    """Whether the functions of a module, given by its name, cannot be part of a graph, as they belong to the process.
+    """Return whether the functions of a module, given by its name, cannot be part of a graph, as
+    they belong to the process.
 
     >>> import mycel as ms
     >>> ms.is_jit_forbidden_module("mycel.dataset.pipeline"), ms.is_jit_forbidden_module("mycel.ops.math")
@@ -35,7 +41,8 @@ def is_jit_forbidden_module(obj_module: Optional[str]) -> bool:
 
 
 def get_obj_module_and_name_info(obj: Any) -> Optional[tuple[str, str, str]]:
-    """The module, the qualified name and the kind ("class", or "method or function") of a class or function; None for other objects.
+    """Return the module, the qualified name and the kind ("class", or "method or function") of a
+    class or function; None for other objects.
 
     >>> import mycel as ms
     >>> ms.get_obj_module_and_name_info(ms.nn.ReLU)[1:]
@@ -50,7 +57,8 @@ def get_obj_module_and_name_info(obj: Any) -> Optional[tuple[str, str, str]]:
 
 
 def is_invalid_or_jit_forbidden_method(obj: Any, obj_type: Any, attr: str) -> bool:
-    """Whether the method `attr` of an object belongs to the process, so that it cannot be part of a graph; AttributeError where there is none.
+    """Return whether the method `attr` of an object belongs to the process, so that it cannot be
+    part of a graph; AttributeError where there is none.
 
     >>> import mycel as ms
     >>> ms.is_invalid_or_jit_forbidden_method(ms.nn.ReLU(), ms.nn.ReLU, "construct")

@@ -1,4 +1,6 @@
-"""Positions that data decide, in a function being staged: a tensor whose size is a new symbol, bound when the program runs."""
+"""Positions that data decide, in a function being staged: a tensor whose size is a new symbol,
+bound when the program runs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _numbers = itertools.count()
 
 
 def staged_positions(stage: Stage, mask: Tensor, least: int) -> Tensor:
-    """The positions at which a staged mask holds, as many as a new symbol says."""
+    """Return the positions at which a staged mask holds, as many as a new symbol says."""
     flat = mask if mask.ndim == 1 else eager.apply(RESHAPE, mask, shape=(mask.size,))
     key = ("positions", stage.node_of(mask))
     found = stage.literals.get(key)

@@ -1,13 +1,18 @@
 """Functions that call themselves where a tensor decides whether they do.
 
-A call is such a recursion if the same code is running already, with the same plain arguments and tensors of the same types, and a branch or loop that a tensor
-decides has been opened since: following it further would never end. The function is then staged once, as a graph from fresh inputs to its results, in which
-further calls of it are `recur` nodes (`mycel.prims.recursion`). What its results are is found by trial: in the first one a call of itself ends the path that makes
-it (`Unfinished`), and a fork of which one side ends so goes on with the other; later trials take the form of the results that the last one gave, with
-wider types where they differ, until a trial gives back what it took. Tensors from outside that the body uses become further operands, which calls pass on.
+A call is such a recursion if the same code is running already, with the same plain arguments and
+tensors of the same types, and a branch or loop that a tensor decides has been opened since:
+following it further would never end. The function is then staged once, as a graph from fresh inputs
+to its results, in which further calls of it are `recur` nodes (`mycel.prims.recursion`). What its
+results are is found by trial: in the first one a call of itself ends the path that makes it
+(`Unfinished`), and a fork of which one side ends so goes on with the other; later trials take the
+form of the results that the last one gave, with wider types where they differ, until a trial gives
+back what it took. Tensors from outside that the body uses become further operands, which calls pass
+on.
 
-Mutual recursion needs nothing of its own: the functions in between are followed until the first one is called again. Numbers that change from level to level
-(a depth that is counted, say) are made tensors after `_FOLLOWED` levels, unless the function cannot be staged so.
+Mutual recursion needs nothing of its own: the functions in between are followed until the first one
+is called again. Numbers that change from level to level (a depth that is counted, say) are made
+tensors after `_FOLLOWED` levels, unless the function cannot be staged so.
 """
 
 from __future__ import annotations
@@ -34,7 +39,10 @@ Build = Callable[[Any], Any]
 
 
 def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
-    """The result (in a list) of a call that a recursion makes; None where the function is to be followed as usual."""
+    """Return the result (in a list) of a call that a recursion makes.
+
+    None where the function is to be followed as usual.
+    """
     if len(stage.scopes) == stage.active[frame.code][0].scopes and not stage.recursions:
         return None
     key = _key(stage, frame, frame.vars)
@@ -60,7 +68,9 @@ def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
 
 
 def _generalized(stage: Stage, frame: Frame, before: dict[str, Any]) -> Optional[list[Any]]:
-    """The result of a recursion with tensors in place of the numbers that are not what they were one level further out."""
+    """Return the result of a recursion with tensors in place of the numbers that are not what they
+    were one level further out.
+    """
     variables = dict(frame.vars)
     for name, value in variables.items():
         old = before.get(name)
@@ -89,7 +99,9 @@ def _key(stage: Stage, frame: Frame, variables: dict[str, Any]) -> Any:
 
 
 def _form(stage: Stage, value: Any) -> Any:
-    """What makes arguments the same for a recursion: types of tensors, forms of containers, plain values, other objects by identity."""
+    """Return what makes arguments the same for a recursion: types of tensors, forms of containers,
+    plain values, other objects by identity.
+    """
     if isinstance(value, Tensor):
         return value._type, stage.is_number(value)
     kind = type(value)
@@ -130,7 +142,7 @@ class _Definition:
     # Calls.
 
     def call(self) -> Any:
-        """The result of the call with which the recursion begins."""
+        """Return the result of the call with which the recursion begins."""
         stage = self.stage
         stage.recursions[self.key] = self
         try:
@@ -144,7 +156,10 @@ class _Definition:
                 if graph is not None:
                     break
             else:
-                raise CompileError(f"{self.where}: the types of what {self.name} returns do not settle; give its results one type on every path")  # fmt: skip
+                raise CompileError(
+                    f"{self.where}: the types of what {self.name} returns do not settle; give its results one type on "
+                    "every path"
+                )
         finally:
             del stage.recursions[self.key]
         set_where(self.where)
@@ -152,7 +167,7 @@ class _Definition:
         return self.results(recursion.node(*operands, graph=graph, label=self.label))
 
     def again(self, variables: dict[str, Any]) -> Any:
-        """The result of a call from inside."""
+        """Return the result of a call from inside."""
         if self.result is _UNKNOWN:
             raise Unfinished(f"{current_where()}: {self.name} calls itself on every path, so that it never ends", self)
         return self.results(recur.node(*self.operands(variables), label=self.label, types=tuple(self.types())))
@@ -211,13 +226,18 @@ class _Definition:
                 changes = scope.take_back(stage)
                 set_where(place)
         for effect, _ in changes.values():
-            raise CompileError(f"{self.where}: {self.name} changes {effect}, and a tensor decides how often it calls itself; "
-                               "pass what changes as an argument and return it")  # fmt: skip
+            raise CompileError(
+                f"{self.where}: {self.name} changes {effect}, and a tensor decides how often it calls itself; "
+                "pass what changes as an argument and return it"
+            )
         inputs = [node for node, _ in entered]
         for node, t in entered:
             if t._node is not node:
-                raise CompileError(f"{self.where}: {self.name} writes into an argument, and a tensor decides how often it calls itself; "
-                                   "return the new tensor instead")  # fmt: skip
+                raise CompileError(
+                    f"{self.where}: {self.name} writes into an argument, and a tensor decides how often it calls "
+                    "itself; "
+                    "return the new tensor instead"
+                )
         for node in free_nodes(stage, outputs, inputs)[0]:
             if node not in self.free:
                 self.free[node] = None
@@ -225,7 +245,7 @@ class _Definition:
         return closed(outputs, [*inputs, *self.free], self.name) if settled else None
 
     def enter(self, value: Any, scope: Scope, entered: list[tuple[Node, Tensor]], name: str) -> Any:
-        """An argument with fresh inputs in place of its tensors."""
+        """Return an argument with fresh inputs in place of its tensors."""
         if isinstance(value, Tensor):
             node = input_node(value._type, name)
             scope.own.add(node)
@@ -245,7 +265,7 @@ class _Definition:
     # Forms of results.
 
     def formed(self, value: Any) -> Any:
-        """The form of a result: parts in place of tensors."""
+        """Return the form of a result: parts in place of tensors."""
         if isinstance(value, Tensor):
             return _Part(value._type, self.stage.is_number(value))
         kind = type(value)
@@ -259,7 +279,7 @@ class _Definition:
         return value
 
     def met(self, form: Any, value: Any, what: str) -> Any:
-        """The form of which both an expected form and a result are."""
+        """Return the form of which both an expected form and a result are."""
         kind = type(form)
         if isinstance(form, _Part) or isinstance(value, Tensor):
             return self.met_tensors(form, value, what)
@@ -274,20 +294,26 @@ class _Definition:
             return form
         if kind in NUMBERS and type(value) in NUMBERS:
             return _Part(self.stage.literal(0, common_dtype(form, value))._type, True)
-        raise CompileError(f"{self.where}: {what} of {self.name} is {describe(form)} on one path and {describe(value)} on another; "
-                           "a tensor decides which, so both must be tensors of one type, or the same value")  # fmt: skip
+        raise CompileError(
+            f"{self.where}: {what} of {self.name} is {describe(form)} on one path and {describe(value)} on another; "
+            "a tensor decides which, so both must be tensors of one type, or the same value"
+        )
 
     def met_tensors(self, form: Any, value: Any, what: str) -> _Part:
         stage = self.stage
         a = make_staged(input_node(form.type)) if isinstance(form, _Part) else form
         for v in (a, value):
             if not isinstance(v, Tensor) and type(v) not in NUMBERS:
-                raise CompileError(f"{self.where}: {what} of {self.name} is a tensor on one path and {describe(v)} on another; "
-                                   "return tensors of one type on every path")  # fmt: skip
+                raise CompileError(
+                    f"{self.where}: {what} of {self.name} is a tensor on one path and {describe(v)} on another; "
+                    "return tensors of one type on every path"
+                )
         shapes = [v.shape if isinstance(v, Tensor) else () for v in (a, value)]
         if shapes[0] != shapes[1]:
-            raise CompileError(f"{self.where}: {what} of {self.name} has shape {shapes[0]} on one path and {shapes[1]} on another; "
-                               "a tensor decides which, so both must have one shape")  # fmt: skip
+            raise CompileError(
+                f"{self.where}: {what} of {self.name} has shape {shapes[0]} on one path and {shapes[1]} on another; "
+                "a tensor decides which, so both must have one shape"
+            )
         is_number = (form.is_number if isinstance(form, _Part) else True) and stage.is_number(value)
         return _Part((a if isinstance(a, Tensor) else value)._type.with_dtype(common_dtype(a, value)), is_number)
 
@@ -327,7 +353,7 @@ def _collect(form: Any, found: list[TensorType]) -> None:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Whether two forms of results are the same."""
+    """Return whether two forms of results are the same."""
     if isinstance(a, _Part) or isinstance(b, _Part):
         return isinstance(a, _Part) and isinstance(b, _Part) and a.type is b.type and a.is_number == b.is_number
     if isinstance(a, (tuple, list)):

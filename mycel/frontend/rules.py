@@ -1,8 +1,9 @@
 """Derivatives that a program gives itself, while a function is staged: a Cell's `bprop`, hooks.
 
-The rule is staged where it appears, as a closed graph of the values, the cotangents and what it reads from outside; that graph goes wherever the node
-goes, into branches, loops and compiled functions that are differentiated as a whole. A rule with effects cannot be such a graph. Then it is called when a
-gradient that is taken in the same function reaches it.
+The rule is staged where it appears, as a closed graph of the values, the cotangents and what it
+reads from outside; that graph goes wherever the node goes, into branches, loops and compiled
+functions that are differentiated as a whole. A rule with effects cannot be such a graph. Then it is
+called when a gradient that is taken in the same function reaches it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["attach"]
 
 
 def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
-    """`values` with a derivative by `operands` that the program gives."""
+    """Return `values` with a derivative by `operands` that the program gives."""
     live: Any = stage
     by_value = live.is_live and not stage.scope.is_branch and not stage.depth
     if by_value and live.outer is None:
@@ -57,7 +58,10 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
 def _staged(
     stage: Stage, outs: Sequence[Node], inputs: Sequence[Node], rule: Rule
 ) -> tuple[Graph, list[Node], tuple[int, ...]]:
-    """The rule as a graph of (operands, values, cotangents); the operands after the given ones; the operands whose cotangents it gives."""
+    """Return the rule as a graph of (operands, values, cotangents).
+
+    The operands after the given ones; the operands whose cotangents it gives.
+    """
     place = current_where()
     scope = Scope(True)
     with stage.inside(scope):
@@ -84,7 +88,7 @@ def _staged(
 
 
 def _graph(outputs: Sequence[Node], operands: Sequence[Node], values: Sequence[Node], cts: Sequence[Node]) -> Graph:
-    """A closed graph; of an operand that is given twice, the first stands for it."""
+    """Return a closed graph; of an operand that is given twice, the first stands for it."""
     distinct = list(dict.fromkeys([*operands, *values, *cts]))
     inner = closed(outputs, distinct, "backward")
     by_node = dict(zip(distinct, inner.inputs))

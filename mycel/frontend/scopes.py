@@ -1,7 +1,9 @@
-"""Which names a function binds: what decides whether a name is local, of an outer function, or global.
+"""Which names a function binds: what decides whether a name is local, of an outer function, or
+global.
 
-The rules are those of the language reference, section "Naming and binding". Classes are scopes that the functions in them do not see;
-comprehensions are functions of their own, whose assignment expressions bind in the function around them.
+The rules are those of the language reference, section "Naming and binding". Classes are scopes that
+the functions in them do not see; comprehensions are functions of their own, whose assignment
+expressions bind in the function around them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ class NameScope:
         self.bound, self.globals, self.nonlocals = bound - globals_ - nonlocals, globals_, nonlocals
 
     def resolve(self, name: str, free: tuple[str, ...]) -> tuple[str, int]:
-        """("frame", how many frames out), ("cell", 0) for a variable of the real function's closure, or ("global", 0)."""
+        """Return ("frame", how many frames out), ("cell", 0) for a variable of the real function's
+        closure, or ("global", 0).
+        """
         if name in self.globals:
             return "global", 0
         scope: Optional[NameScope] = self
@@ -40,7 +44,7 @@ class NameScope:
         return ("cell", 0) if name in free else ("global", 0)
 
     def target_of_walrus(self) -> tuple[NameScope, int]:
-        """The scope in which an assignment expression binds, and its distance."""
+        """Return the scope in which an assignment expression binds, and its distance."""
         scope, distance = self, 0
         while scope.kind == "comprehension" and scope.parent is not None:
             scope, distance = scope.parent, distance + 1
@@ -48,7 +52,7 @@ class NameScope:
 
 
 def scope_of(node: Any, parent: Optional[NameScope]) -> NameScope:
-    """The scope of a function, lambda, class or comprehension."""
+    """Return the scope of a function, lambda, class or comprehension."""
     if isinstance(node, _COMPREHENSIONS):
         bound: set[str] = set()
         for generator in node.generators:
@@ -77,7 +81,7 @@ def _declarations(body: list[Any], globals_: set[str], nonlocals: set[str]) -> N
 
 
 def assigned_names(body: list[Any]) -> set[str]:
-    """The names that statements or targets bind, not counting inner functions and classes."""
+    """Return the names that statements or targets bind, not counting inner functions and classes."""
     found: set[str] = set()
     for node in body:
         _assigned(node, found)
@@ -121,7 +125,7 @@ def _assigned(node: Any, found: set[str]) -> None:
 
 
 def contains_yield(node: Any) -> bool:
-    """Whether a function is a generator or a coroutine."""
+    """Return whether a function is a generator or a coroutine."""
     if isinstance(node, ast.AsyncFunctionDef):
         return True
     stack = list(node.body) if isinstance(node.body, list) else [node.body]
@@ -135,7 +139,7 @@ def contains_yield(node: Any) -> bool:
 
 
 def terminates(body: list[ast.stmt]) -> bool:
-    """Whether statements never run through to their end."""
+    """Return whether statements never run through to their end."""
     if not body:
         return False
     last = body[-1]

@@ -1,15 +1,19 @@
 """Functions that need values on the way: compiled segments with Python in between.
 
-A `LiveStage` interprets a function at each call. Operations still become nodes, and what tensors decide is still staged as `cond` and `while_loop` where that
-is possible; but where Python needs a value, the graph so far, a *segment*, is compiled and run, its tensors become concrete, and
-interpretation goes on with a new segment. So effects happen in the order of the program, nothing that was read can be stale, and every
-segment is made for what actually arrived. Segments are cached by structure; numbers that differ from call to call become their inputs.
+A `LiveStage` interprets a function at each call. Operations still become nodes, and what tensors
+decide is still staged as `cond` and `while_loop` where that is possible; but where Python needs a
+value, the graph so far, a *segment*, is compiled and run, its tensors become concrete, and
+interpretation goes on with a new segment. So effects happen in the order of the program, nothing
+that was read can be stale, and every segment is made for what actually arrived. Segments are cached
+by structure; numbers that differ from call to call become their inputs.
 
-Invariants: a segment ends only outside of every branch (`Stage.scope.is_branch`); when it ends, every tensor that is still in use has a value. While a
-gradient is being taken (`depth`), nodes keep their place in the graph, and `values` holds what was computed of them. Results that escape are
-made concrete when the call ends, also when it ends with an exception, and writes to tensors from outside are then real.
-A construct that could not be staged once is not tried again (`LivePlan.python`). Functions and Cells that took many nodes and no value are compiled by
-themselves (`units`) and appear in a segment as one `call`.
+Invariants: a segment ends only outside of every branch (`Stage.scope.is_branch`); when it ends,
+every tensor that is still in use has a value. While a gradient is being taken (`depth`), nodes keep
+their place in the graph, and `values` holds what was computed of them. Results that escape are made
+concrete when the call ends, also when it ends with an exception, and writes to tensors from outside
+are then real. A construct that could not be staged once is not tried again (`LivePlan.python`).
+Functions and Cells that took many nodes and no value are compiled by themselves (`units`) and
+appear in a segment as one `call`.
 """
 
 from __future__ import annotations
@@ -48,7 +52,9 @@ _SHOWN = 256
 
 
 class Break:
-    """Where a function goes back to Python: the user's position, the reason, and what to write instead."""
+    """Where a function goes back to Python: the user's position, the reason, and what to write
+    instead.
+    """
 
     __slots__ = ("where", "reason")
 
@@ -112,7 +118,9 @@ class LiveStage(Interpreter):
 
     @property
     def runs_each_time(self) -> bool:
-        """Whether what is run here is run at each call: everything outside of branches that a tensor decides."""
+        """Whether what is run here is run at each call: everything outside of branches that a
+        tensor decides.
+        """
         return not self.is_conditional
 
     def track(self, t: Tensor) -> None:
@@ -140,7 +148,9 @@ class LiveStage(Interpreter):
     # Values.
 
     def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """The array of a tensor; where it is not known yet, the segment ends here, which is a break unless `what` is empty."""
+        """Return the array of a tensor; where it is not known yet, the segment ends here, which is
+        a break unless `what` is empty.
+        """
         if self.scope.is_branch:
             if self.levels and not self.is_conditional:
                 return self._shared_value(t, what)
@@ -169,7 +179,10 @@ class LiveStage(Interpreter):
         return buffers.to_array(value._buf, value._type)
 
     def _shared_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """The array of a tensor that is the same for all examples of a `vmap` being staged; the segment goes on."""
+        """Return the array of a tensor that is the same for all examples of a `vmap` being staged.
+
+        The segment goes on.
+        """
         node = self.node_of(t)
         if is_constant(node):
             return np.array(node.value)
@@ -184,7 +197,9 @@ class LiveStage(Interpreter):
         self.exposed[key] = weakref.ref(t, lambda _: self.exposed.pop(key, None))
 
     def attempt(self, where: Optional[Where], staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
-        """Stage a construct that a tensor decides; where that cannot be, let Python decide it by the tensor's value."""
+        """Stage a construct that a tensor decides; where that cannot be, let Python decide it by
+        the tensor's value.
+        """
         if where not in self.plan.python:
             before = len(self.alive)
             try:
@@ -208,7 +223,9 @@ class LiveStage(Interpreter):
             super().note(key, kind, target, name, before)
 
     def created(self, value: V) -> V:
-        """An object that the program made: of interest only in a branch, which may have to be taken back."""
+        """Return an object that the program made: of interest only in a branch, which may have to
+        be taken back.
+        """
         return super().created(value) if self.scope.is_branch else value
 
     def note_container(self, target: Any) -> None:
@@ -224,7 +241,9 @@ class LiveStage(Interpreter):
     # Segments.
 
     def end_segment(self, wanted: Sequence[Node]) -> None:
-        """Compute `wanted` and everything that is in use; where no gradient is being taken, all of it becomes concrete."""
+        """Compute `wanted` and everything that is in use; where no gradient is being taken, all of
+        it becomes concrete.
+        """
         held = [t for t in (r() for r in self.alive) if t is not None and t._buf is None]
         for t in held:
             if is_open(t):
@@ -260,7 +279,7 @@ class LiveStage(Interpreter):
                 t._buf, t._node = value._buf, value._node
 
     def _own(self, node: Node, t: Tensor, given: set[int]) -> Tensor:
-        """A node's value in a buffer that no other tensor has."""
+        """Return a node's value in a buffer that no other tensor has."""
         if is_constant(node):
             return make(t._type, buffers.from_array(np.array(node.value)))
         value = self.values[node]
@@ -319,11 +338,15 @@ class LiveStage(Interpreter):
     # Units.
 
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a Cell: as one operation where it is one graph of some size, else interpreting its construct."""
+        """Call a Cell: as one operation where it is one graph of some size, else interpreting its
+        construct.
+        """
         return self.as_unit(cell, lambda: super(LiveStage, self).call_cell(cell, args, kwargs), args, kwargs)
 
     def as_unit(self, fn: Any, inline: Callable[[], Any], args: Any, kwargs: Any) -> Any:
-        """Call a function or Cell, compiled by itself if earlier calls took many nodes and no value."""
+        """Call a function or Cell, compiled by itself if earlier calls took many nodes and no
+        value.
+        """
         if self.scope.is_branch:
             return inline()
         if fn in self.plan.heavy:
@@ -350,7 +373,7 @@ _units = RememberedOf[Any]("functions within segments", MANY)
 
 
 def _costly(node: Node) -> bool:
-    """Whether a value is kept for the gradient rather than computed again."""
+    """Return whether a value is kept for the gradient rather than computed again."""
     if node.prim is GET_ITEM:
         return True
     assert node.prim is not None
@@ -370,7 +393,7 @@ _numbers = Remembered[str, tuple[Any, ...]]("numbers in segments", SOME)
 
 
 def _program(graph: Graph) -> Callable[..., Any]:
-    """The program of a segment that `_settled` gave."""
+    """Return the program of a segment that `_settled` gave."""
     from mycel.engines.select import compile_graph
 
     key = structural_hash(graph)
@@ -383,7 +406,9 @@ def _program(graph: Graph) -> Callable[..., Any]:
 
 
 def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
-    """The known segment of this structure, with the values of numbers in it that differ from one call to another."""
+    """Return the known segment of this structure, with the values of numbers in it that differ from
+    one call to another.
+    """
     if nonfinite.is_on():
         return graph, []
     key = structural_hash(graph)
@@ -403,6 +428,6 @@ def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
 
 
 def _lifted(graph: Graph, numbers: Sequence[Node]) -> Graph:
-    """A graph that takes some of its constants as further inputs."""
+    """Return a graph that takes some of its constants as further inputs."""
     stand_in = {n: input_node(n.type, "number") for n in numbers}
     return Graph((*graph.inputs, *stand_in.values()), substitute(graph.outputs, stand_in), graph.name)

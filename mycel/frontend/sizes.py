@@ -1,8 +1,11 @@
-"""Symbolic sizes in the user's code: what they are as numbers, in loops, and in Python's own functions.
+"""Symbolic sizes in the user's code: what they are as numbers, in loops, and in Python's own
+functions.
 
-Whole-number arithmetic on sizes gives sizes. What leaves whole numbers (a true division, a square root, a product with a float) gives a tensor that stands
-for a Python number, computed when the program runs. A comparison is decided by the size that the call being staged has, and guarded; only in
-the test of a `while` statement does it stay open, so that a loop up to a size is one loop for all sizes.
+Whole-number arithmetic on sizes gives sizes. What leaves whole numbers (a true division, a square
+root, a product with a float) gives a tensor that stands for a Python number, computed when the
+program runs. A comparison is decided by the size that the call being staged has, and guarded; only
+in the test of a `while` statement does it stay open, so that a loop up to a size is one loop for
+all sizes.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ __all__ = ["FUNCTIONS", "SizeRange", "converted", "giving_up", "number_of", "ope
 
 
 def number_of(stage: Stage, dim: Any, dtype: Any = D.int64) -> Tensor:
-    """A size as a tensor that stands for a Python number."""
+    """Return a size as a tensor that stands for a Python number."""
     if not isinstance(dim, Dim):
         return stage.literal(dim, dtype)
     node = stage.literals.get((dim, dtype))
@@ -60,7 +63,7 @@ def in_test(stage: Stage) -> Iterator[None]:
 
 
 def open_test(test: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The test of a `while` statement, in which comparisons of sizes stay open."""
+    """Return the test of a `while` statement, in which comparisons of sizes stay open."""
 
     def run(f: Any) -> Any:
         with in_test(f.stage):
@@ -71,14 +74,16 @@ def open_test(test: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @contextmanager
 def giving_up() -> Iterator[Callable[[], None]]:
-    """Around something that may be given up: what it is given forgets the guards that were made since."""
+    """Around something that may be given up: what it is given forgets the guards that were made
+    since.
+    """
     decisions = current_decisions()
     count = len(decisions.guards) if decisions is not None else 0
     yield lambda: decisions.rewind(count) if decisions is not None else None
 
 
 def size_of(value: Any) -> Any:
-    """`len` of a value: a size for a tensor."""
+    """Return `len` of a value: a size for a tensor."""
     if isinstance(value, Tensor) and value.shape:
         return value.shape[0]
     if isinstance(value, SizeRange) and value.step == 1:
@@ -87,7 +92,9 @@ def size_of(value: Any) -> Any:
 
 
 class SizeRange:
-    """``range`` whose ends are sizes; where Python itself needs its items, the sizes are those of the call being staged."""
+    """``range`` whose ends are sizes; where Python itself needs its items, the sizes are those of
+    the call being staged.
+    """
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         self.start, self.stop, self.step = start, stop, int(step)
@@ -118,7 +125,7 @@ def _len(stage: Stage, args: Any, kwargs: Any) -> Any:
 
 
 def converted(stage: Stage, dim: Dim, kind: Any) -> Any:
-    """A size as Python's int, float or bool."""
+    """Return a size as Python's int, float or bool."""
     return dim if kind is int else bool(dim) if kind is bool else number_of(stage, dim, D.float64)
 
 

@@ -1,7 +1,9 @@
-"""What values are compared by: contents of containers, and the state of objects with all that can be reached from them.
+"""What values are compared by: contents of containers, and the state of objects with all that can
+be reached from them.
 
-`frozen` looks into containers and takes everything else by identity (plain data by value): what interpreted code reads further is guarded by itself.
-`snapshot` also looks into objects, for what native code may read of them.
+`frozen` looks into containers and takes everything else by identity (plain data by value): what
+interpreted code reads further is guarded by itself. `snapshot` also looks into objects, for what
+native code may read of them.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, np.ndarray, type
 
 
 def reach(value: Any) -> Callable[[], Any]:
-    """How to get at an object of the program's without keeping it alive: None once it is gone. What cannot be held so is held."""
+    """Return how to get at an object of the program's without keeping it alive: None once it is
+    gone. What cannot be held so is held.
+    """
     try:
         return weakref.ref(value)
     except TypeError:
@@ -60,7 +64,7 @@ class Same:
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
-    """What a value is compared by."""
+    """Return what a value is compared by."""
     kind = type(value)
     if kind in PLAIN_SET:
         return (kind, value.hex()) if kind is float else (kind, value)
@@ -83,12 +87,40 @@ def frozen(value: Any, depth: int = 0) -> Any:
     return Same(value)
 
 
-IMMUTABLE = frozenset((
-    int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range, slice, Tensor, Parameter, type, types.ModuleType,
-    types.FunctionType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
-    types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, types.CodeType, property, staticmethod,
-    classmethod, np.dtype, np.ufunc, DType,
-))  # fmt: skip
+IMMUTABLE = frozenset(
+    (
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bool,
+        type(None),
+        type(...),
+        type(NotImplemented),
+        range,
+        slice,
+        Tensor,
+        Parameter,
+        type,
+        types.ModuleType,
+        types.FunctionType,
+        types.BuiltinFunctionType,
+        types.MethodWrapperType,
+        types.WrapperDescriptorType,
+        types.MethodDescriptorType,
+        types.ClassMethodDescriptorType,
+        types.GetSetDescriptorType,
+        types.MemberDescriptorType,
+        types.CodeType,
+        property,
+        staticmethod,
+        classmethod,
+        np.dtype,
+        np.ufunc,
+        DType,
+    )
+)
 _CLOSED = (
     "datetime",
     "decimal",
@@ -108,7 +140,10 @@ _LARGEST = 20000
 
 
 class Snapshot:
-    """The state of an object and of all that can be reached from it, for comparison; what `kept` has keeps its number until then."""
+    """The state of an object and of all that can be reached from it, for comparison.
+
+    What `kept` has keeps its number until then.
+    """
 
     __slots__ = ("known", "kept")
 
@@ -127,7 +162,8 @@ class Snapshot:
             return ("again", number)
         if len(self.known) > _LARGEST:
             raise CompileError(
-                f"{current_where()}: a {type(value).__name__} holds too much to be watched for changes; pass only what is needed"
+                f"{current_where()}: a {type(value).__name__} holds too much to be watched for changes; pass only what "
+                "is needed"
             )
         self.known[id(value)] = len(self.known)
         self.kept.append(value)
@@ -154,12 +190,15 @@ class Snapshot:
             return Same(value)
         own = self._own(value)
         if own is None:
-            raise CompileError(f"{current_where()}: a {kind.__module__}.{kind.__qualname__} cannot be looked into, so that it would have to be read "
-                               "at each call; read it outside and pass what is needed")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: a {kind.__module__}.{kind.__qualname__} cannot be looked into, so that it would "
+                "have to be read "
+                "at each call; read it outside and pass what is needed"
+            )
         return (kind, Same(value), own)
 
     def _own(self, value: Any) -> Any:
-        """The attributes of an object by name; None where it has none to look at."""
+        """Return the attributes of an object by name; None where it has none to look at."""
         own = getattr(value, "__dict__", None)
         slots = [n for base in type(value).__mro__ for n in _names(base.__dict__.get("__slots__", ()))]
         if own is None and not slots:
@@ -181,7 +220,9 @@ def _names(slots: Any) -> list[str]:
 
 
 def is_closed(value: Any, kind: type) -> bool:
-    """Whether an object without looking into it is known not to change: of a library's immutable kinds, or without any state."""
+    """Return whether an object without looking into it is known not to change: of a library's
+    immutable kinds, or without any state.
+    """
     if kind.__module__.split(".")[0] in _CLOSED:
         return True
     if kind.__module__ == "builtins":
@@ -190,5 +231,8 @@ def is_closed(value: Any, kind: type) -> bool:
 
 
 def snapshot(value: Any) -> Any:
-    """The state of an object and of all that can be reached from it; equal to a later one if nothing has changed."""
+    """Return the state of an object and of all that can be reached from it.
+
+    Equal to a later one if nothing has changed.
+    """
     return Snapshot().of(value)

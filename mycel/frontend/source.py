@@ -1,8 +1,9 @@
 """From a function object to the syntax tree of its source.
 
-A file (or notebook cell, or anything that `linecache` knows) is parsed once; its functions and lambdas are then found by the line at which their
-code starts, and by name and parameters. Lambdas that share a line are told apart by the columns of their instructions, and where
-Python does not record columns, by their order among the code objects that compiling the file again gives.
+A file (or notebook cell, or anything that `linecache` knows) is parsed once; its functions and
+lambdas are then found by the line at which their code starts, and by name and parameters. Lambdas
+that share a line are told apart by the columns of their instructions, and where Python does not
+record columns, by their order among the code objects that compiling the file again gives.
 """
 
 from __future__ import annotations
@@ -68,12 +69,14 @@ def _parsed(filename: str, module_globals: Optional[dict[str, Any]]) -> _File:
 
 
 def line_of(filename: str, line: int) -> str:
-    """One line of a source, without its end; empty where there is none."""
+    """Return one line of a source, without its end; empty where there is none."""
     return linecache.getline(filename, line).rstrip("\n")
 
 
 def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
-    """The syntax tree of a function, and the class that it is written in (for names like ``__x``); NoSource where there is none."""
+    """Return the syntax tree of a function, and the class that it is written in (for names like
+    ``__x``); NoSource where there is none.
+    """
     code = function.__code__
     file = _parsed(code.co_filename, function.__globals__)
     is_lambda = code.co_name == "<lambda>"
@@ -122,7 +125,9 @@ def _by_columns(candidates: list[Definition], code: types.CodeType) -> list[Any]
 
 
 def _innermost(found: list[Any]) -> list[Any]:
-    """Of lambdas nested in each other none but the one whose body begins last can hold all instructions."""
+    """Of lambdas nested in each other none but the one whose body begins last can hold all
+    instructions.
+    """
     return sorted(found, key=lambda c: (c.body.lineno, c.body.col_offset))[-1:]
 
 
@@ -134,9 +139,12 @@ def _spans(node: ast.expr, place: tuple[int, int]) -> bool:
 def _by_order(candidates: list[Definition], code: types.CodeType, file: _File) -> list[Definition]:
     whole = compile(file.tree, code.co_filename, "exec", dont_inherit=True)
     same_line = [
-        c for c in _codes(whole) if c.co_name == code.co_name and c.co_firstlineno == code.co_firstlineno
+        c
+        for c in _codes(whole)
+        if c.co_name == code.co_name
+        and c.co_firstlineno == code.co_firstlineno
         and _code_parameters(c) == _code_parameters(code)
-    ]  # fmt: skip
+    ]
     if len(same_line) != len(candidates):
         return []
     equal = [

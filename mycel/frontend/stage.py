@@ -1,10 +1,13 @@
 """What applying a primitive means while a function is being staged: a node.
 
-A `Stage` is one staging of one function. Tensors that existed before are *captured*: each gets an input node, and `current` holds the node of its
-present value, which a write in place replaces. A branch or loop body that a tensor decides is staged in a `Scope` of its own: the scope
-knows the nodes that were made in it (`own`), so that what it uses from outside becomes an explicit operand, and journals what
-it changes (tensors, attributes, containers, variables of other frames), so that the change can be taken back and joined with the other branch's.
-The outermost scope's journal is what the function did to Python objects that outlive it; compiled code does it again after each call.
+A `Stage` is one staging of one function. Tensors that existed before are *captured*: each gets an
+input node, and `current` holds the node of its present value, which a write in place replaces. A
+branch or loop body that a tensor decides is staged in a `Scope` of its own: the scope knows the
+nodes that were made in it (`own`), so that what it uses from outside becomes an explicit operand,
+and journals what it changes (tensors, attributes, containers, variables of other frames), so that
+the change can be taken back and joined with the other branch's. The outermost scope's journal is
+what the function did to Python objects that outlive it; compiled code does it again after each
+call.
 """
 
 from __future__ import annotations
@@ -61,12 +64,14 @@ _MENDS = {
 
 
 def mend_of(what: str) -> str:
-    """What to write instead of something that needs a value."""
+    """Return what to write instead of something that needs a value."""
     return _MENDS.get(what, "compute with tensors, or do this outside the compiled function")
 
 
 class Effect:
-    """A change to something that outlived a scope: how to read, write and name it, and its value before."""
+    """A change to something that outlived a scope: how to read, write and name it, and its value
+    before.
+    """
 
     __slots__ = ("kind", "target", "name", "before", "where")
 
@@ -75,7 +80,7 @@ class Effect:
         self.where = current_where()
 
     def read(self, stage: Stage) -> Any:
-        """The present value: a node for a tensor, a copy for a container."""
+        """Return the present value: a node for a tensor, a copy for a container."""
         if self.kind == "tensor":
             return stage.node_of(self.target)
         if self.kind == "container":
@@ -126,7 +131,9 @@ def attribute_now(target: Any, name: str) -> Any:
 
 
 def set_attribute(target: Any, name: str, value: Any) -> None:
-    """Set an attribute as the program does; where a plain entry of a Cell changes, without its registration."""
+    """Set an attribute as the program does; where a plain entry of a Cell changes, without its
+    registration.
+    """
     setattr(target, name, value)
 
 
@@ -139,7 +146,7 @@ def copy_container(target: Any) -> Any:
 
 
 def is_unchanged(before: Any, after: Any) -> bool:
-    """Whether a container holds the very objects that it held before."""
+    """Return whether a container holds the very objects that it held before."""
     if isinstance(before, np.ndarray):
         return bool(before.tobytes() == after.tobytes())
     if isinstance(before, dict):
@@ -172,7 +179,10 @@ class Scope:
         self.is_branch = is_branch
 
     def take_back(self, stage: Stage) -> dict[Any, tuple[Effect, Any]]:
-        """Undo the journaled changes; gives those that were made, each with its value at the end of the scope."""
+        """Undo the journaled changes.
+
+        Gives those that were made, each with its value at the end of the scope.
+        """
         changes = {}
         for key, effect in self.journal.items():
             now = effect.read(stage)
@@ -194,7 +204,9 @@ class Activation:
 
 
 class Unfinished(CompileError):
-    """A path through a recursive function that ends with a call of itself, while its result is not known yet; names the function, too."""
+    """A path through a recursive function that ends with a call of itself, while its result is not
+    known yet; names the function, too.
+    """
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -225,7 +237,8 @@ class Stage(StagedDerivatives):
         self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Node] = {}
         self.numbers: dict[int, Tensor] = {}
-        self.anchored: list[Tensor] = []  # tensors known by their identity, which must stay their own
+        # tensors known by their identity, which must stay their own
+        self.anchored: list[Tensor] = []
         self.derived: dict[int, tuple[Any, Node, Node]] = {}
         self.mixed: dict[int, list[Any]] = {}
         self.mutable_nodes: set[Node] = set()
@@ -277,7 +290,9 @@ class Stage(StagedDerivatives):
             self.mutable_nodes.add(self.node_of(t))
 
     def adopt(self, roots: Sequence[Node]) -> None:
-        """Enter nodes that rules made, and all behind them that are not known yet, into the present scope."""
+        """Enter nodes that rules made, and all behind them that are not known yet, into the present
+        scope.
+        """
         own = self.scope.own
         stack = [n for n in roots if not self.knows(n)]
         while stack:
@@ -288,15 +303,15 @@ class Stage(StagedDerivatives):
             stack.extend(i for i in node.inputs if i not in own and not self.knows(i))
 
     def knows(self, node: Node) -> bool:
-        """Whether a node was made in a scope that is still open."""
+        """Return whether a node was made in a scope that is still open."""
         return any(node in scope.own for scope in reversed(self.scopes))
 
     def node_of(self, t: Tensor) -> Node:
-        """The node of a tensor's present value; a tensor from outside is captured."""
+        """Return the node of a tensor's present value; a tensor from outside is captured."""
         return self.plain_node_of(t) if t._view is None else views.node_of(self, t)
 
     def plain_node_of(self, t: Tensor) -> Node:
-        """`node_of` without regard to what a view is a view of."""
+        """Return `node_of` without regard to what a view is a view of."""
         if t._buf is None:
             if t._node is not None:
                 return t._node
@@ -311,7 +326,7 @@ class Stage(StagedDerivatives):
             self.current[id(t)] = node
 
     def capture(self, t: Tensor) -> Node:
-        """The node of a tensor from outside."""
+        """Return the node of a tensor from outside."""
         return self.node_of(t)
 
     def _capture(self, t: Tensor) -> Node:
@@ -327,7 +342,9 @@ class Stage(StagedDerivatives):
         return node
 
     def read_tensor(self, target: Any, name: str, t: Tensor) -> None:
-        """Note that a tensor was read from an attribute: compiled code reads the attribute again, so that it may be set anew."""
+        """Note that a tensor was read from an attribute: compiled code reads the attribute again,
+        so that it may be set anew.
+        """
         known = self.sources.get(id(t))
         if known is None:
             self.sources[id(t)] = (target, name, t)
@@ -336,14 +353,16 @@ class Stage(StagedDerivatives):
                 self.guards.attribute(owner, attribute, t)
 
     def source_of(self, t: Tensor) -> Optional[tuple[Any, str]]:
-        """The attribute from which compiled code takes a captured tensor, if there is exactly one."""
+        """Return the attribute from which compiled code takes a captured tensor, if there is
+        exactly one.
+        """
         found = self.sources.get(id(t))
         if found is None or self.guards.has_attribute(found[0], found[1]):
             return None
         return found[0], found[1]
 
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
-        """A number or array as a constant of the graph."""
+        """Return a number or array as a constant of the graph."""
         kind = (
             D.from_any(dtype if dtype is not None else type(value))
             if not isinstance(value, (np.ndarray, np.generic))
@@ -362,7 +381,10 @@ class Stage(StagedDerivatives):
     # Values.
 
     def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """The array of a tensor that is a constant here; NeedsValue for one that is computed when the graph runs."""
+        """Return the array of a tensor that is a constant here.
+
+        NeedsValue for one that is computed when the graph runs.
+        """
         if t._view is None:
             if t._buf is None and t._node is None:
                 t._need_value(what)
@@ -399,7 +421,9 @@ class Stage(StagedDerivatives):
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
 
     def has_positions(self) -> bool:
-        """Whether positions that data decide can be had here: not in a branch that a tensor decides, nor where values can be had instead."""
+        """Return whether positions that data decide can be had here: not in a branch that a tensor
+        decides, nor where values can be had instead.
+        """
         return not self.is_live and not self.scope.is_branch
 
     def positions(self, mask: Tensor, least: int) -> Tensor:
@@ -411,11 +435,14 @@ class Stage(StagedDerivatives):
         return False
 
     def decide(self, t: Tensor, what: str = "the truth of a tensor") -> bool:
-        """The truth of a tensor, where Python has to go by it."""
+        """Return the truth of a tensor, where Python has to go by it."""
         return bool(np.asarray(self.need_value(t, what)).reshape(()))
 
     def attempt(self, where: Any, staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
-        """Stage a construct that a tensor decides; `live` is how Python would run it, for a stage that can give values."""
+        """Stage a construct that a tensor decides.
+
+        `live` is how Python would run it, for a stage that can give values.
+        """
         return staged()
 
     def as_unit(self, fn: Any, inline: Callable[[], Any], args: Any, kwargs: Any) -> Any:
@@ -433,7 +460,8 @@ class Stage(StagedDerivatives):
         before = self.node_of(target)
         if target._buf is not None and id(target) in self.captures and self.captures[id(target)].type is not node.type:
             raise CompileError(
-                f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to {node.type}; "
+                f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to "
+                f"{node.type}; "
                 "cast or reshape the new value, or assign outside"
             )
         self.note(("tensor", id(target)), "tensor", target, None, before)
@@ -466,13 +494,17 @@ class Stage(StagedDerivatives):
             self.note(key, "container", target, None, copy_container(target))
 
     def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Call a function after each run of the compiled code, with the values that the arguments have now."""
+        """Call a function after each run of the compiled code, with the values that the arguments
+        have now.
+        """
         if self.levels and self.scope is self.levels[-1].scope:
             self.levels[-1].defer(fn, args, kwargs)
             return
         if self.scope.is_branch:
-            raise CompileError(f"{current_where()}: {fn.__name__}() where a tensor decides whether it is called is not compiled; "
-                               "return the values and call it outside")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: {fn.__name__}() where a tensor decides whether it is called is not compiled; "
+                "return the values and call it outside"
+            )
         keep = lambda v: make_staged(self.node_of(v)) if isinstance(v, Tensor) and not isinstance(v, Parameter) else v
         self.deferred.append((fn, map_leaves(keep, args), map_leaves(keep, kwargs)))
 
@@ -490,20 +522,27 @@ class Stage(StagedDerivatives):
         self.guards.attribute(target, name, value)
 
     def was_changed(self, key: Any) -> bool:
-        """Whether the program itself has set this before, so that reading it needs no guard."""
+        """Return whether the program itself has set this before, so that reading it needs no guard."""
         return any(key in scope.journal for scope in self.scopes)
 
     def need_own_iterator(self, value: Any) -> None:
-        """CompileError for an iterator from outside: a branch that a tensor decides, or staging, would advance it."""
+        """Raise CompileError for an iterator from outside: a branch that a tensor decides, or
+        staging, would advance it.
+        """
         if self.scope.is_branch and id(value) not in self.scope.fresh and hasattr(type(value), "__next__"):
-            raise CompileError(f"{current_where()}: whether this {type(value).__name__} is advanced is decided by a tensor; "
-                               "take its items before the condition")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: whether this {type(value).__name__} is advanced is decided by a tensor; "
+                "take its items before the condition"
+            )
         if not self.runs_each_time and hasattr(type(value), "__next__") and not self.is_fresh(value):
-            raise CompileError(f"{current_where()}: this {type(value).__name__} comes from outside, and each call takes other items of it; "
-                               "take them outside and pass them")  # fmt: skip
+            raise CompileError(
+                f"{current_where()}: this {type(value).__name__} comes from outside, and each call takes other items "
+                "of it; "
+                "take them outside and pass them"
+            )
 
     def is_fresh(self, value: Any) -> bool:
-        """Whether an object was created while staging."""
+        """Return whether an object was created while staging."""
         return any(id(value) in scope.fresh for scope in self.scopes)
 
     def created(self, value: V) -> V:
@@ -512,7 +551,7 @@ class Stage(StagedDerivatives):
         return value
 
     def written(self) -> list[Capture]:
-        """The captured tensors whose value has changed."""
+        """Return the captured tensors whose value has changed."""
         return [c for i, c in self.captures.items() if self.current[i] is not c.node]
 
     @contextmanager
@@ -542,11 +581,11 @@ def is_constant(node: Node) -> bool:
 
 
 def is_staged(value: Any) -> bool:
-    """Whether a value is a tensor that has only a node."""
+    """Return whether a value is a tensor that has only a node."""
     return isinstance(value, Tensor) and value._buf is None and value._node is not None
 
 
 def current_stage() -> Optional[Stage]:
-    """The stage in force in this thread, if any."""
+    """Return the stage in force in this thread, if any."""
     context = eager.local.context if eager.active else None
     return context if isinstance(context, Stage) else None

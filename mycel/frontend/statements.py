@@ -1,7 +1,8 @@
 """Statements as closures from a frame to a signal: None to go on, or how the block is left.
 
-A block stops at the first signal. Where a tensor decided whether it was left (`control.Dynamic`), the rest of the block runs under that
-condition. An `if` of which one branch always leaves takes the rest of its block into the other branch, so that nothing is staged twice.
+A block stops at the first signal. Where a tensor decided whether it was left (`control.Dynamic`),
+the rest of the block runs under that condition. An `if` of which one branch always leaves takes the
+rest of its block into the other branch, so that nothing is staged twice.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Store = Callable[[Frame, Any], None]
 
 
 def build_body(node: Any, code: Code) -> Run:
-    """The closure of a function's body: from a frame with its arguments to the result."""
+    """Return the closure of a function's body: from a frame with its arguments to the result."""
     builder = StatementBuilder(code, code.scope)
     if isinstance(node, ast.Lambda):
         value = builder.expression(node.body)
@@ -64,15 +65,15 @@ class StatementBuilder(PatternBuilder, AssignmentBuilder):
     """Builds the closures of the statements in one scope of a function."""
 
     def special(self, f: Frame, target: Any, name: str) -> Any:
-        """A special method of an object."""
+        """Return a special method of an object."""
         return _special(f, target, name)
 
     def internal(self, error: BaseException) -> bool:
-        """Whether an error is the compiler's own."""
+        """Return whether an error is the compiler's own."""
         return _internal(error)
 
     def block(self, body: list[ast.stmt]) -> Callable[..., Any]:
-        """The closure of some statements; it can start at any of them."""
+        """Return the closure of some statements; it can start at any of them."""
         parts = [(self.where(s), self.statement(s), isinstance(s, ast.If) and self._absorbs(s)) for s in body]
         count = len(parts)
 
@@ -147,7 +148,8 @@ class StatementBuilder(PatternBuilder, AssignmentBuilder):
         def run(f: Frame) -> None:
             if f.stage is not None and f.stage.is_conditional:
                 raise CompileError(
-                    f"{where}: whether this is raised is decided by a tensor; check the condition outside the compiled function"
+                    f"{where}: whether this is raised is decided by a tensor; check the condition outside the compiled "
+                    "function"
                 )
             if error is None:
                 raise  # noqa: PLE0704
@@ -264,17 +266,21 @@ class StatementBuilder(PatternBuilder, AssignmentBuilder):
 
     def _While(self, node: ast.While) -> Run:
         loop = loops.Loop(
-            self.block(node.body), self.block(node.orelse) if node.orelse else None, self.where(node),
+            self.block(node.body),
+            self.block(node.orelse) if node.orelse else None,
+            self.where(node),
             sorted(self._mangled(assigned_names([node.test, *node.body]))),
-        )  # fmt: skip
+        )
         test = self.expression(node.test)
         return lambda f: loops.run_while(f, loop, test)
 
     def _For(self, node: ast.For) -> Run:
         loop = loops.Loop(
-            self.block(node.body), self.block(node.orelse) if node.orelse else None, self.where(node),
+            self.block(node.body),
+            self.block(node.orelse) if node.orelse else None,
+            self.where(node),
             sorted(self._mangled(assigned_names([node.target, *node.body]))),
-        )  # fmt: skip
+        )
         source, store = self.expression(node.iter), self.target(node.target)
         return lambda f: loops.run_for(f, loop, source(f), store)
 
@@ -399,7 +405,7 @@ class StatementBuilder(PatternBuilder, AssignmentBuilder):
 
 
 def _in_class(code: Code, name: str) -> Code:
-    """The same code, for building what is written inside a class."""
+    """Return the same code, for building what is written inside a class."""
     made = object.__new__(Code)
     made.__dict__.update(code.__dict__)
     made.class_name = name
@@ -407,7 +413,9 @@ def _in_class(code: Code, name: str) -> Code:
 
 
 def _internal(error: BaseException) -> bool:
-    """Whether an error is the compiler's word to its caller, which a program's own handlers must not see."""
+    """Return whether an error is the compiler's word to its caller, which a program's own handlers
+    must not see.
+    """
     return isinstance(error, (CompileError, NeedsValue, Unsupported))
 
 

@@ -1,10 +1,12 @@
 """Loops that a tensor decides: one `while_loop`.
 
-The loop is staged as one round, from fresh inputs for what it carries to their next values. What it carries is found by trial: first
-what the source assigns, as tensors where they are tensors and as constants otherwise; whatever a trial shows to change is added, or given
-a wider type, until a round gives back the types that it took. The test is staged at the end of each round (and once before the loop), so that
-it runs exactly where Python runs it; its result, `alive`, is carried. How a round is left by break or return is carried as the code of
-`control.Dynamic`. What a round leaves as it was becomes an operand that stays the same.
+The loop is staged as one round, from fresh inputs for what it carries to their next values. What it
+carries is found by trial: first what the source assigns, as tensors where they are tensors and as
+constants otherwise; whatever a trial shows to change is added, or given a wider type, until a round
+gives back the types that it took. The test is staged at the end of each round (and once before the
+loop), so that it runs exactly where Python runs it; its result, `alive`, is carried. How a round is
+left by break or return is carried as the code of `control.Dynamic`. What a round leaves as it was
+becomes an operand that stays the same.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ class Loop:
 
 
 def without(f: Any, signal: Any, code: int) -> Any:
-    """The signal behind what catches one code: the program goes on there."""
+    """Return the signal behind what catches one code: the program goes on there."""
     if type(signal) is not Dynamic:
         return None if signal is not None and signal.code == code else signal
     if code not in signal.kinds:
@@ -71,7 +73,7 @@ def without(f: Any, signal: Any, code: int) -> Any:
 
 
 def next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:
-    """Whether another round follows one that ended with a signal: a bool or a tensor."""
+    """Return whether another round follows one that ended with a signal: a bool or a tensor."""
     if signal is None:
         set_where(loop.where)
         return truth(f, test(f), loop.where)
@@ -82,7 +84,9 @@ def next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:
 
 
 class _Leaf:
-    """A tensor that a loop carries: where it is, what it was, what stands for it in a round, and its next value."""
+    """A tensor that a loop carries: where it is, what it was, what stands for it in a round, and
+    its next value.
+    """
 
     __slots__ = ("path", "paths", "before", "initial", "input", "entered", "output", "seen", "in_place", "now")
 
@@ -109,7 +113,9 @@ class _Plan:
 
 
 def staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
-    """The rounds from the state in `f` as one loop; `signal` says how a round before them ended."""
+    """Return the rounds from the state in `f` as one loop; `signal` says how a round before them
+    ended.
+    """
     stage = f.stage
     if not isinstance(alive, Tensor):
         alive = stage.literal(alive, D.bool_)
@@ -127,7 +133,8 @@ def staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
                 return trial.finish(alive)
             forget()
     raise CompileError(
-        f"{loop.where}: the types of what this loop carries do not settle; give the variables their final types before it"
+        f"{loop.where}: the types of what this loop carries do not settle; give the variables their final types before "
+        "it"
     )
 
 
@@ -159,7 +166,7 @@ class _Trial:
         return make_staged(value) if effect.kind == "tensor" else value
 
     def enter(self, value: Any, path: Any) -> tuple[Any, Any]:
-        """A value with fresh inputs in place of its tensors, and a mirror of its form."""
+        """Return a value with fresh inputs in place of its tensors, and a mirror of its form."""
         if path in self.plan.kept:
             return value, _Static(value)
         if isinstance(value, Tensor) or path in self.plan.types:
@@ -197,12 +204,14 @@ class _Trial:
         return value, _Static(value)
 
     def is_seen(self, leaf: _Leaf) -> bool:
-        """Whether the program can reach the tensor that stands for a leaf."""
+        """Return whether the program can reach the tensor that stands for a leaf."""
         effect = self.plan.effects.get(leaf.path[0])
         return leaf.path[0] != "code" and (effect is None or effect.kind != "tensor")
 
     def keep(self, leaf: _Leaf) -> None:
-        """Leave a tensor that is written to, or shares what is written to, in its place, in the next trial."""
+        """Leave a tensor that is written to, or shares what is written to, in its place, in the
+        next trial.
+        """
         self.plan.kept.update(leaf.paths)
         self.settled = False
 
@@ -220,7 +229,10 @@ class _Trial:
         return any(e.kind == "tensor" for e in self.plan.effects.values())
 
     def after_round(self, leaf: _Leaf) -> Tree:
-        """Where the elements of what a leaf holds after a round are; a tensor that stays is what it was before the loop."""
+        """Return where the elements of what a leaf holds after a round are.
+
+        A tensor that stays is what it was before the loop.
+        """
         for other in self.leaves:
             if leaf.now is other.entered:
                 if other.output is other.input:
@@ -276,7 +288,9 @@ class _Trial:
                 self.settled = False
 
     def find_names(self, before: dict[str, Any]) -> None:
-        """Carry variables too that a function defined inside the frame assigned where a tensor decided whether."""
+        """Carry variables too that a function defined inside the frame assigned where a tensor
+        decided whether.
+        """
         for n, value in before.items():
             if n in self.plan.names or self.after_vars.get(n, value) is value:
                 continue
@@ -323,23 +337,33 @@ class _Trial:
             if same(old, now):
                 return
             if path in self.plan.kept:
-                raise CompileError(f"{where}: {what} is written in place and replaced by another tensor in a loop that a tensor decides; "
-                                   "take a copy() of it before the loop")  # fmt: skip
+                raise CompileError(
+                    f"{where}: {what} is written in place and replaced by another tensor in a loop that a tensor "
+                    "decides; "
+                    "take a copy() of it before the loop"
+                )
             if type(old) in NUMBERS and (isinstance(now, Tensor) or type(now) in NUMBERS):
                 if isinstance(now, Tensor) and now.shape != ():
-                    raise CompileError(f"{where}: {what} is a number before this loop and a tensor of shape {now.shape} after a round; "
-                                       "a tensor decides the number of rounds, so make it a tensor of that shape before the loop")  # fmt: skip
+                    raise CompileError(
+                        f"{where}: {what} is a number before this loop and a tensor of shape {now.shape} after a "
+                        "round; "
+                        "a tensor decides the number of rounds, so make it a tensor of that shape before the loop"
+                    )
                 self.plan.types[path] = self.stage.literal(0, common_dtype(old, now))._type
                 self.settled = False
                 return
-            raise CompileError(f"{where}: {what} changes from {describe(old)} to {describe(now)} in a loop that a tensor decides; "
-                               "only tensors and numbers can change there")  # fmt: skip
+            raise CompileError(
+                f"{where}: {what} changes from {describe(old)} to {describe(now)} in a loop that a tensor decides; "
+                "only tensors and numbers can change there"
+            )
         else:
             kind, keys, parts = mirror
             same_form = type(now) is kind and len(now) == len(parts) and (keys is None or list(now) == keys)
             if not same_form:
-                raise CompileError(f"{where}: {what} changes its form in a loop that a tensor decides, to {describe(now)}; "
-                                   "write into a tensor of the final size instead")  # fmt: skip
+                raise CompileError(
+                    f"{where}: {what} changes its form in a loop that a tensor decides, to {describe(now)}; "
+                    "write into a tensor of the final size instead"
+                )
             for i, part in enumerate(parts):
                 k = i if keys is None else keys[i]
                 self.compare(part, now[k], (*path, k), f"{what}[{k!r}]")
@@ -349,12 +373,15 @@ class _Trial:
         kind = leaf.input.type
         if not isinstance(now, Tensor) and type(now) not in NUMBERS:
             raise CompileError(
-                f"{where}: {what} turns from a tensor into {describe(now)} in a loop that a tensor decides; keep it a tensor"
+                f"{where}: {what} turns from a tensor into {describe(now)} in a loop that a tensor decides; keep it a "
+                "tensor"
             )
         shape = now.shape if isinstance(now, Tensor) else ()
         if shape != kind.shape:
-            raise CompileError(f"{where}: {what} has shape {kind.shape} before a round of this loop and {shape} after it; "
-                               "a tensor decides the number of rounds, so shapes must stay: write into a tensor of the final size")  # fmt: skip
+            raise CompileError(
+                f"{where}: {what} has shape {kind.shape} before a round of this loop and {shape} after it; "
+                "a tensor decides the number of rounds, so shapes must stay: write into a tensor of the final size"
+            )
         wanted = common_dtype(leaf.entered, now)
         if wanted is not kind.dtype:
             self.plan.types[leaf.path] = kind.with_dtype(wanted)
@@ -427,7 +454,7 @@ class _Trial:
         return kind(*values) if hasattr(kind, "_fields") else self.stage.created(kind(values))
 
     def passed_by(self) -> Any:
-        """The signal of a loop of which no round comes to its end."""
+        """Return the signal of a loop of which no round comes to its end."""
         f, loop, signal = self.f, self.loop, self.signal
         if loop.orelse is not None:
             signal = loop.orelse(f) if signal is None else after(f, signal, loop.orelse)

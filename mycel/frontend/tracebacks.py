@@ -1,14 +1,18 @@
 """Showing the user's own lines where an error passes through interpreted code.
 
-While an error travels up, each interpreted function notes where it was (`note_place`). The position in force then is right except where something on the
-way has put an earlier one back; that keeps the position with the error first (`keep_position`). Afterwards
+While an error travels up, each interpreted function notes where it was (`note_place`). The position
+in force then is right except where something on the way has put an earlier one back; that keeps the
+position with the error first (`keep_position`). Afterwards
 
-* an error of the program, or of an operation that it calls, is raised as it is, its traceback replaced by one of the user's functions as if Python had
-  run them (`show_user_lines`). Frames of this package are left out unless MYCEL_TRACEBACK=full is set in the environment;
-* a refusal of the compiler becomes a message that shows the same lines, innermost last, each with a caret (`describe_places`).
+* an error of the program, or of an operation that it calls, is raised as it is, its traceback
+  replaced by one of the user's functions as if Python had run them (`show_user_lines`). Frames of
+  this package are left out unless MYCEL_TRACEBACK=full is set in the environment;
+* a refusal of the compiler becomes a message that shows the same lines, innermost last, each with a
+  caret (`describe_places`).
 
-An operation that does not accept its operands adds their types (`note_operands`), and an error in the derivative, an optimization or the lowering of a
-node shows the line that the node comes from (`note_origin`).
+An operation that does not accept its operands adds their types (`note_operands`), and an error in
+the derivative, an optimization or the lowering of a node shows the line that the node comes from
+(`note_origin`).
 """
 
 from __future__ import annotations
@@ -27,15 +31,26 @@ from mycel.ir.graph import Where, current_where
 from mycel.ir.places import annotate, excerpt, is_library
 
 __all__ = [
-    "Caught", "carry", "describe_place", "describe_places", "keep_position", "note_operands", "note_origin", "note_place", "place_of", "reason_of",
+    "Caught",
+    "carry",
+    "describe_place",
+    "describe_places",
+    "keep_position",
+    "note_operands",
+    "note_origin",
+    "note_place",
+    "place_of",
+    "reason_of",
     "show_user_lines",
-]  # fmt: skip
+]
 
 _FIRST, _LAST = 4, 12
 
 
 class Place(NamedTuple):
-    """Where a function was: as `Where`, with the function's name, its variables then, and the line where it begins."""
+    """Where a function was: as `Where`, with the function's name, its variables then, and the line
+    where it begins.
+    """
 
     file: str
     line: int
@@ -72,7 +87,7 @@ def keep_position(error: BaseException) -> None:
 
 
 def carry(error: BaseException, text: str) -> CompileError:
-    """A refusal because of an error of the program, at the places of that error."""
+    """Return a refusal because of an error of the program, at the places of that error."""
     made = CompileError(f"{type(error).__name__} {text}: {_message(error)}")
     for name in ("_mycel_trace", "_mycel_at", "_mycel_node"):
         if name in error.__dict__:
@@ -93,7 +108,9 @@ def note_operands(error: Exception, name: str, types: Sequence[Any]) -> None:
 
 
 class Caught:
-    """An error of the program that the program has caught: it loses its places, unless it is raised again as it is."""
+    """An error of the program that the program has caught: it loses its places, unless it is raised
+    again as it is.
+    """
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -102,7 +119,9 @@ class Caught:
         }
 
     def leave(self, again: Exception, frame: Any) -> None:
-        """Note that an error leaves the handler: this one, or another, with which this one is then shown."""
+        """Note that an error leaves the handler: this one, or another, with which this one is then
+        shown.
+        """
         keep_position(again)
         if again is self.error:
             again.__dict__.update(self.kept)
@@ -114,25 +133,25 @@ class Caught:
 
 
 def places_of(error: BaseException) -> list[Place]:
-    """The noted places, innermost first."""
+    """Return the noted places, innermost first."""
     found: list[Place] = error.__dict__.get("_mycel_trace", [])
     return found
 
 
 def place_of(error: BaseException) -> Optional[Place]:
-    """The innermost place in the user's source."""
+    """Return the innermost place in the user's source."""
     found = places_of(error)
     return found[0] if found else None
 
 
 def reason_of(error: BaseException) -> str:
-    """The message of a refusal, without the position in front that `describe_places` shows."""
+    """Return the message of a refusal, without the position in front that `describe_places` shows."""
     text, place = _message(error), place_of(error)
     return text if place is None else text.removeprefix(f"{place.file}:{place.line}: ")
 
 
 def describe_place(place: Union[None, Where, Place, tuple[str, int, str, int]]) -> str:
-    """File, line and the line itself with a caret, for a message."""
+    """Return file, line and the line itself with a caret, for a message."""
     if place is None:
         return ""
     if isinstance(place, Where):
@@ -142,7 +161,9 @@ def describe_place(place: Union[None, Where, Place, tuple[str, int, str, int]]) 
 
 
 def describe_places(error: BaseException) -> str:
-    """The places of an error, innermost last, as lines of a message; of many the first and the last."""
+    """Return the places of an error, innermost last, as lines of a message; of many the first and
+    the last.
+    """
     places = [describe_place(p) for p in reversed(places_of(error))]
     if len(places) > _FIRST + _LAST:
         left_out = len(places) - _FIRST - _LAST
@@ -159,7 +180,7 @@ def _origin(where: Where) -> str:
 
 
 def note_origin(error: Exception) -> Exception:
-    """The error, with the line of the node in whose treatment it arose, if there is one."""
+    """Return the error, with the line of the node in whose treatment it arose, if there is one."""
     node = error.__dict__.pop("_mycel_node", None)
     if node is not None and line_of(node.file, node.line):
         annotate(error, _origin(node))
@@ -171,7 +192,7 @@ _CALLING = ("mycel.frontend.interpret", "mycel.frontend.frames", "mycel.frontend
 
 
 def _innermost(error: BaseException) -> str:
-    """The module in which an error arose."""
+    """Return the module in which an error arose."""
     name, entry = "", error.__traceback__
     while entry is not None:
         name, entry = entry.tb_frame.f_globals.get("__name__", ""), entry.tb_next
@@ -179,7 +200,7 @@ def _innermost(error: BaseException) -> str:
 
 
 def show_user_lines(error: Exception) -> Exception:
-    """The error itself, its traceback replaced by the user's lines."""
+    """Return the error itself, its traceback replaced by the user's lines."""
     places = error.__dict__.pop("_mycel_trace", [])
     full = os.environ.get("MYCEL_TRACEBACK") == "full"
     if not places and (full or _innermost(error) not in _CALLING):
@@ -211,7 +232,10 @@ def show_user_lines(error: Exception) -> Exception:
 
 
 def _frame(place: Place) -> tuple[types.FrameType, int]:
-    """A frame that a traceback shows as a function of a file at a place, with its variables; the instruction that is there."""
+    """Return a frame that a traceback shows as a function of a file at a place, with its variables.
+
+    The instruction that is there.
+    """
     variables = {n: v for n, v in (place.variables or {}).items() if n.isidentifier() and not keyword.iskeyword(n)}
     tree = ast.parse(f"def f({', '.join(variables)}): _mycel_frame()")
     function: Any = tree.body[0]

@@ -1,13 +1,17 @@
-"""Views while a function is staged, and tensors of which it depends on data with what they share their elements.
+"""Views while a function is staged, and tensors of which it depends on data with what they share
+their elements.
 
-A view has a node for one node of its root: when the root has been written to, or another branch is being staged, it is derived anew from the root's
-present node. Derived nodes belong to the outermost scope that knows what they need, so that one serves everything inside. A write to a view
-is a write of its root, which is what scopes journal.
+A view has a node for one node of its root: when the root has been written to, or another branch is
+being staged, it is derived anew from the root's present node. Derived nodes belong to the outermost
+scope that knows what they need, so that one serves everything inside. A write to a view is a write
+of its root, which is what scopes journal.
 
-Where branches join, or a loop carries a variable, a tensor appears whose elements may be those of others, depending on data: its `_view` is a
-`Mixed`. It is read like any tensor until one of those others is written to, and cannot be written to while one of them is in use (they
-are known by weak references, so what the program dropped does not count): then the function is not one graph. A stage that can have values
-finds out instead which tensor it is: a `Mixed` keeps the conditions, as a tree of `Either`s over `Origin`s.
+Where branches join, or a loop carries a variable, a tensor appears whose elements may be those of
+others, depending on data: its `_view` is a `Mixed`. It is read like any tensor until one of those
+others is written to, and cannot be written to while one of them is in use (they are known by weak
+references, so what the program dropped does not count): then the function is not one graph. A stage
+that can have values finds out instead which tensor it is: a `Mixed` keeps the conditions, as a tree
+of `Either`s over `Origin`s.
 """
 
 from __future__ import annotations
@@ -49,7 +53,10 @@ __all__ = [
 
 
 class Origin:
-    """A tensor with the steps to what is meant; `held` keeps one alive that several results share."""
+    """A tensor with the steps to what is meant.
+
+    `held` keeps one alive that several results share.
+    """
 
     __slots__ = ("root", "steps", "held")
 
@@ -78,7 +85,10 @@ LARGEST = 24
 
 
 class Mixed:
-    """What a tensor may share its elements with. `refuse`, where given, is told of a use that is not right."""
+    """What a tensor may share its elements with.
+
+    `refuse`, where given, is told of a use that is not right.
+    """
 
     __slots__ = ("tree", "is_stale", "refuse")
 
@@ -87,7 +97,7 @@ class Mixed:
 
 
 def origin(value: Any) -> Tree:
-    """Where the elements of a value are; those of a number nowhere else."""
+    """Return where the elements of a value are; those of a number nowhere else."""
     if not isinstance(value, Tensor):
         return OWN
     view = value._view
@@ -97,7 +107,7 @@ def origin(value: Any) -> Tree:
 
 
 def parts(tree: Tree) -> list[Tree]:
-    """A tree and all below it, each part once and behind its own parts: joins share them."""
+    """Return a tree and all below it, each part once and behind its own parts: joins share them."""
     order: list[Tree] = []
     seen: set[int] = set()
     stack: list[tuple[Tree, bool]] = [(tree, False)]
@@ -118,10 +128,12 @@ def leaves(tree: Tree) -> list[Origin]:
 
 
 def settle(stage: Stage, trees: Sequence[Tree]) -> list[Tree]:
-    """The origins of results that are joined here, without what is out of reach; what several of them share is held.
+    """Return the origins of results that are joined here, without what is out of reach.
 
-    A tensor made in a branch that has been left can be reached only through what is joined. A stage that must be able to tell later what a
-    result is refuses what it could not tell.
+    What several of them share is held.
+
+    A tensor made in a branch that has been left can be reached only through what is joined. A stage
+    that must be able to tell later what a result is refuses what it could not tell.
     """
     owners: dict[int, int] = {}
     shared: set[int] = set()
@@ -147,7 +159,9 @@ def settle(stage: Stage, trees: Sequence[Tree]) -> list[Tree]:
 
 
 def _simple(stage: Stage, tree: Tree, known: dict[int, Tree]) -> Tree:
-    """A tree without what is out of reach; of a large one, only what it may be, and no longer when."""
+    """Return a tree without what is out of reach; of a large one, only what it may be, and no
+    longer when.
+    """
     for part in parts(tree):
         if id(part) in known:
             continue
@@ -168,13 +182,15 @@ def _simple(stage: Stage, tree: Tree, known: dict[int, Tree]) -> Tree:
 
 
 def _place(leaf: Origin) -> Any:
-    """Which elements an origin means."""
+    """Return which elements an origin means."""
     steps = [(id(kind), repr(params), tuple(map(id, operands))) for kind, params, operands in leaf.steps]
     return id(leaf.root()), tuple(steps)
 
 
 def _chained(stage: Stage, pred: Optional[Tensor], true: Tree, false: Tree) -> Either:
-    """Either of two trees; with one condition in place of two where all but one origin are a tensor of its own, so that chains do not grow."""
+    """Return either of two trees; with one condition in place of two where all but one origin are a
+    tensor of its own, so that chains do not grow.
+    """
     inner = false if true is OWN else true if false is OWN else OWN
     if not isinstance(inner, Either) or (inner.true is not OWN and inner.false is not OWN):
         return Either(pred, true, false)
@@ -187,7 +203,7 @@ def _chained(stage: Stage, pred: Optional[Tensor], true: Tree, false: Tree) -> E
 
 
 def is_left(stage: Stage, t: Tensor) -> bool:
-    """Whether a tensor was made in a branch that has been left."""
+    """Return whether a tensor was made in a branch that has been left."""
     return t._buf is None and t._node is not None and t._node.prim is not CONSTANT and not stage.knows(t._node)
 
 
@@ -202,7 +218,7 @@ def _can_be_told(stage: Stage, tree: Tree) -> bool:
 
 
 def mix(stage: Stage, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> Tensor:
-    """`t` as a tensor that may share its elements with those of a tree."""
+    """Return `t` as a tensor that may share its elements with those of a tree."""
     if tree is OWN:
         return t
     t._view = Mixed(tree, refuse)
@@ -221,7 +237,9 @@ def _conditions(tree: Tree) -> list[Tensor]:
 
 
 def decided(t: Tensor, tree: Tree) -> Tensor:
-    """`t`, whose elements are where a tree says, once its conditions have values: a view, or a tensor of its own."""
+    """Return `t`, whose elements are where a tree says, once its conditions have values: a view, or
+    a tensor of its own.
+    """
     context: Any = eager.local.context if eager.active else None
     if context is not None and context.is_staging:
         return mix(context, t, tree)
@@ -234,7 +252,8 @@ def decided(t: Tensor, tree: Tree) -> Tensor:
 def resolve_all(stage: Stage) -> None:
     """Find out what every mixed tensor in use is, where the values of all conditions can be had."""
     for t in _mixtures(stage):
-        if type(t._view) is Mixed and t._buf is not None:  # others are left over from attempts that were given up
+        # others are left over from attempts that were given up
+        if type(t._view) is Mixed and t._buf is not None:
             _resolve(stage, t, "it outlives the call")
 
 
@@ -265,7 +284,9 @@ _OWN_REFERENCES = _count(ref(_probe)) - 1  # what is counted beside what others 
 
 
 def _in_use(stage: Stage, leaf: Origin) -> bool:
-    """Whether the program can still reach an origin: more refers to it than this function and the stage's own tables."""
+    """Return whether the program can still reach an origin: more refers to it than this function
+    and the stage's own tables.
+    """
     root = leaf.root()
     if root is None:
         return False
@@ -274,7 +295,9 @@ def _in_use(stage: Stage, leaf: Origin) -> bool:
 
 
 def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
-    """Whether nothing but a variable refers to its tensor, and to what that shares its elements with."""
+    """Return whether nothing but a variable refers to its tensor, and to what that shares its
+    elements with.
+    """
     t = variables[name]
     if not isinstance(t, Tensor) or t._view is not None or t._buf is not None:
         return False
@@ -300,8 +323,10 @@ def _resolve(stage: Stage, t: Tensor, what: str) -> None:
     while isinstance(tree, Either):
         if not stage.may_decide or tree.pred is None:
             where = current_where()
-            raise CompileError(f"{where}: {what}, and a tensor decides with which other tensor it shares its elements; "
-                               "take a copy() of it where it gets its value")  # fmt: skip
+            raise CompileError(
+                f"{where}: {what}, and a tensor decides with which other tensor it shares its elements; "
+                "take a copy() of it where it gets its value"
+            )
         tree = tree.true if stage.decide(tree.pred, "") else tree.false
     t._view = None
     root = tree.root()
@@ -314,7 +339,7 @@ def _resolve(stage: Stage, t: Tensor, what: str) -> None:
 
 
 def node_of(stage: Stage, t: Tensor) -> Node:
-    """The node of a view's, or a mixed tensor's, present value."""
+    """Return the node of a view's, or a mixed tensor's, present value."""
     view = t._view
     if type(view) is Mixed:
         if view.is_stale:
@@ -347,7 +372,7 @@ def viewed(stage: Stage, t: Tensor) -> None:
 
 
 def _derived(stage: Stage, root: Node, steps: Sequence[views.Step]) -> Node:
-    """The node to which steps lead, in the outermost scope that knows all that it needs."""
+    """Return the node to which steps lead, in the outermost scope that knows all that it needs."""
     operands = [[stage.node_of(o) for o in given] for _, _, given in steps]
     level = 0
     for node in (root, *[o for given in operands for o in given]):
@@ -386,7 +411,7 @@ def write(stage: Stage, target: Tensor, new: Tensor) -> None:
 
 
 def is_unchanged(stage: Stage, t: Tensor) -> bool:
-    """Whether a tensor from outside has the value here that it had before."""
+    """Return whether a tensor from outside has the value here that it had before."""
     if type(t._view) is View:
         return is_unchanged(stage, t._view.root)
     if t._buf is None or (type(t._view) is Mixed and t._view.is_stale):
@@ -399,7 +424,7 @@ def is_unchanged(stage: Stage, t: Tensor) -> bool:
 
 
 def is_open(t: Tensor) -> bool:
-    """Whether a view has to wait for it to be found out what its root is."""
+    """Return whether a view has to wait for it to be found out what its root is."""
     view = t._view
     while type(view) is View:
         view = view.root._view
@@ -409,7 +434,7 @@ def is_open(t: Tensor) -> bool:
 
 
 def value_of(stage: Stage, t: Tensor) -> Optional[np.ndarray[Any, Any]]:
-    """The array of a view whose root was there before and has not changed; else None."""
+    """Return the array of a view whose root was there before and has not changed; else None."""
     if type(t._view) is not View or not is_unchanged(stage, t):
         return None
     if t._buf is None:

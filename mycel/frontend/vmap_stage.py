@@ -1,11 +1,13 @@
 """A function being staged for one example of a batch: what `vmap` means while a function is staged.
 
-A `Level` is one such staging. The function is staged in a scope of its own, on inputs that stand for one example; what it gives and what it
-changes is then vectorised (`transforms.vmap`) and takes its place among the nodes around. A tensor from outside may be changed if the new value is the same for
-all examples. Python's own objects must not keep a value of one example.
+A `Level` is one such staging. The function is staged in a scope of its own, on inputs that stand
+for one example; what it gives and what it changes is then vectorised (`transforms.vmap`) and takes
+its place among the nodes around. A tensor from outside may be changed if the new value is the same
+for all examples. Python's own objects must not keep a value of one example.
 
-Random numbers: a generator that is used at a level has a state of its own for each example there, with a key that the state outside draws; so each
-example draws numbers of its own in whatever order its control flow asks for them, and the state outside goes on by one draw for each example.
+Random numbers: a generator that is used at a level has a state of its own for each example there,
+with a key that the state outside draws; so each example draws numbers of its own in whatever order
+its control flow asks for them, and the state outside goes on by one draw for each example.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ Mapped = tuple[Node, Optional[int]]
 _MENDS = {
     "the truth of a tensor": "an `if` or `while` of the function itself, or ops.where, decides for each example",
     "": "write it so that both sides give tensors of one type, or use ops.where",
-    "the positions at which a mask holds": "each example would have a size of its own; use ops.where, or multiply by the mask",
+    "the positions at which a mask holds": (
+        "each example would have a size of its own; use ops.where, or multiply by the mask"
+    ),
     "item()": "keep it a tensor, or return it and call item() outside",
 }
 
@@ -51,7 +55,7 @@ class Level:
         self.deferred: list[tuple[Any, Any, Any]] = []
 
     def one_of(self, node: Node, axis: int, name: str) -> Tensor:
-        """A tensor that stands for one example of a batch along an axis."""
+        """Return a tensor that stands for one example of a batch along an axis."""
         kind = node.type
         made = input_node(kind.with_shape((*kind.shape[:axis], *kind.shape[axis + 1 :])), name)
         self.scope.own.add(made)
@@ -59,7 +63,9 @@ class Level:
         return make_staged(made)
 
     def stand_in(self, stage: Stage, target: Tensor, node: Node) -> None:
-        """Let a tensor from outside be one example of a batch, which lies in front of `node`, as long as this level is staged."""
+        """Let a tensor from outside be one example of a batch, which lies in front of `node`, as
+        long as this level is staged.
+        """
         before = stage.node_of(target)
         key = ("tensor", id(target))
         if key not in self.scope.journal:
@@ -92,7 +98,7 @@ class Level:
         self.states[id(state)] = state
 
     def refuse(self, stage: Stage, node: Node, what: str) -> None:
-        """VmapError where a value is asked for that differs between examples."""
+        """Raise VmapError where a value is asked for that differs between examples."""
         known = {n for level in stage.levels for n in level.inputs}
         if any(n in known for n in toposort([node])):
             mend = _MENDS.get(what, "compute with tensors, or return the tensor and do this outside vmap")
@@ -110,7 +116,8 @@ class Level:
     def run(self, stage: Stage, function: Callable[[], Sequence[Tensor]]) -> tuple[list[Mapped], dict[int, Mapped]]:
         """Stage what gives some tensors; these for all examples.
 
-        Beside them, by their identity, the values of those tensors with a stand-in that were written.
+        Beside them, by their identity, the values of those tensors with a stand-in that were
+        written.
         """
         stage.levels.append(self)
         changes: dict[Any, tuple[Effect, Any]] = {}
@@ -143,14 +150,19 @@ class Level:
             elif values[node][1] is None:
                 stage.write(effect.target, make_staged(values[node][0]))
             else:
-                raise VmapError(f"{_place()}vmap: {effect} is written with a value that differs between examples; "
-                                "return the value, or pass the tensor as a mapped argument")  # fmt: skip
+                raise VmapError(
+                    f"{_place()}vmap: {effect} is written with a value that differs between examples; "
+                    "return the value, or pass the tensor as a mapped argument"
+                )
         for (fn, _, structure), leaves in zip(calls, shown):
             self._show(stage, fn, [values[v] if isinstance(v, Node) else v for v in leaves], structure)
         return [values[r] for r in results], stood
 
     def _keep(self, stage: Stage, effect: Effect, value: Any, values: dict[Node, Mapped]) -> None:
-        """Make a change to a Python object again outside; VmapError where a value of one example would stay in it."""
+        """Make a change to a Python object again outside.
+
+        Raises VmapError where a value of one example would stay in it.
+        """
         if value is MISSING:
             effect.write(stage, value)
             return
@@ -158,8 +170,11 @@ class Level:
         _collect(stage, value, found)
         for node in found.values():
             if values[node][1] is not None:
-                raise VmapError(f"{_place()}vmap: {effect} would keep a tensor ({node.type}) of one example, which means nothing outside; "
-                                "return it from the function instead")  # fmt: skip
+                raise VmapError(
+                    f"{_place()}vmap: {effect} would keep a tensor ({node.type}) of one example, which means nothing "
+                    "outside; "
+                    "return it from the function instead"
+                )
         apply_effect(stage, effect, value)
 
     def _show(self, stage: Stage, fn: Any, leaves: list[Any], structure: Any) -> None:
@@ -190,7 +205,10 @@ class _Plain:
 
 
 class _ForEach:
-    """A function called once for each example; `form` says of each leaf whether it is mapped, or what it is."""
+    """A function called once for each example.
+
+    `form` says of each leaf whether it is mapped, or what it is.
+    """
 
     __name__ = "print"
 
@@ -207,7 +225,9 @@ class _ForEach:
 
 
 def _is_same(before: Any, after: Any) -> bool:
-    """Whether something from outside is what it was: the same object, or a container of the very same objects."""
+    """Return whether something from outside is what it was: the same object, or a container of the
+    very same objects.
+    """
     if before is after:
         return True
     if type(before) is not type(after):
@@ -222,7 +242,9 @@ def _is_same(before: Any, after: Any) -> bool:
 
 
 def _collect(stage: Stage, value: Any, found: dict[int, Any]) -> None:
-    """The nodes of the tensors in a value that were staged and have no value yet, by the tensors' identity."""
+    """The nodes of the tensors in a value that were staged and have no value yet, by the tensors'
+    identity.
+    """
     stack, seen = [value], set()
     while stack:
         v = stack.pop()

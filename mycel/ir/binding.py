@@ -1,7 +1,8 @@
 """Finding the sizes of symbols: types with symbolic dimensions against the types of actual values.
 
-Each symbol is read from the first dimension that is linear in it alone, ``factor * symbol + offset``; every other dimension is then a check. So
-a binding also says whether the types fit: ranks, element types, fixed sizes, and the bounds of the symbols.
+Each symbol is read from the first dimension that is linear in it alone, ``factor * symbol +
+offset``; every other dimension is then a check. So a binding also says whether the types fit:
+ranks, element types, fixed sizes, and the bounds of the symbols.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ __all__ = ["Binder"]
 
 
 class Binder:
-    """Types with symbols in them; calling it with actual types gives the sizes by symbol, or None where they do not fit.
+    """Types with symbols in them.
+
+    Calling it with actual types gives the sizes by symbol, or None where they do not fit.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.dims import symbol
@@ -67,12 +70,12 @@ class Binder:
         return sizes if self.fits(actual, sizes) else None
 
     def fits(self, actual: Sequence[Any], sizes: Mapping[str, int]) -> bool:
-        """Whether the dimensions that bind nothing have the sizes that they should."""
+        """Return whether the dimensions that bind nothing have the sizes that they should."""
         return all(actual[i].shape[axis] == evaluate(d, sizes) for i, axis, d in self.checks)
 
 
 def _linear(dim: DimLike) -> Optional[tuple[str, int, int]]:
-    """(symbol, factor, offset) of a dimension that is linear in one symbol."""
+    """Return (symbol, factor, offset) of a dimension that is linear in one symbol."""
     if not isinstance(dim, Dim):
         return None
     offset, found = 0, None

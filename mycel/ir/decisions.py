@@ -1,7 +1,8 @@
 """What is decided of symbolic dimensions while a program is compiled for certain sizes.
 
-While `Decisions` are in force in a thread, what the bounds leave open is decided by the sizes that they hold (the *hints*), and remembered as a
-guard: the result is good for all sizes for which the guards hold. So code that needs a number gets one and is only specialised by it.
+While `Decisions` are in force in a thread, what the bounds leave open is decided by the sizes that
+they hold (the *hints*), and remembered as a guard: the result is good for all sizes for which the
+guards hold. So code that needs a number gets one and is only specialised by it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ __all__ = ["Decisions", "current_decisions", "deciding", "evaluator"]
 class Decisions:
     """The sizes that a compilation is made for, by symbol, and what was decided by them.
 
-    `as_number`, where given, makes what stands for a dimension where arithmetic leaves whole numbers; `compare` what stands for
-    "is negative" where a comparison may stay open.
+    `as_number`, where given, makes what stands for a dimension where arithmetic leaves whole
+    numbers; `compare` what stands for "is negative" where a comparison may stay open.
     """
 
     def __init__(self, sizes: Mapping[str, int], shows_values: bool = False) -> None:
@@ -59,7 +60,10 @@ class Decisions:
         return self._decide(value, False)
 
     def value(self, dim: Dim) -> int:
-        """The number that a dimension is here; the result is good for sizes of which that is true."""
+        """Return the number that a dimension is here.
+
+        The result is good for sizes of which that is true.
+        """
         try:
             number = evaluate(dim, self.sizes)
         except KeyError as name:
@@ -77,7 +81,7 @@ class Decisions:
             self._known.pop((frozenset(difference.terms.items()), equal), None)
 
     def condition(self) -> Callable[[Mapping[str, int]], bool]:
-        """Whether the decisions are the same for other sizes."""
+        """Return whether the decisions are the same for other sizes."""
         guards = list(self.guards.items())
         if self._condition is not None and self._condition[0] == len(guards):
             return self._condition[1]
@@ -94,13 +98,13 @@ class Decisions:
         return holds
 
     def describe(self) -> list[str]:
-        """One line for each guard."""
+        """Return one line for each guard."""
         words = {(True, True): "==", (True, False): "!=", (False, True): "<", (False, False): ">="}
         return [f"{d!r} {words[equal, answer]} 0" for (d, equal), answer in self.guards.items()]
 
 
 def current_decisions() -> Optional[Decisions]:
-    """The decisions in force in this thread."""
+    """Return the decisions in force in this thread."""
     return in_force.decisions
 
 
@@ -115,7 +119,7 @@ def deciding(decisions: Optional[Decisions]) -> Iterator[Optional[Decisions]]:
 
 
 def evaluator(values: Sequence[DimLike], names: Sequence[str]) -> Callable[..., tuple[int, ...]]:
-    """A function from the sizes of the named symbols to the values of dimensions.
+    """Return a function from the sizes of the named symbols to the values of dimensions.
 
     >>> n = symbol("n")
     >>> evaluator([n * n + 1, n // 2, 3], ["n"])(5)

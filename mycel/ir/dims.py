@@ -1,11 +1,13 @@
-"""Symbolic dimensions: integer expressions over named sizes, kept in a canonical form so that equality is structural.
+"""Symbolic dimensions: integer expressions over named sizes, kept in a canonical form so that
+equality is structural.
 
-A `Dim` is a polynomial with integer coefficients. Its indeterminates (`Atom`) are symbols and the opaque results of
-``//``, ``%``, ``max`` and ``min``. Every symbol is at least its lower bound (1 unless stated); comparisons are decided by the
-bounds of the difference, and one that stays open raises `InconclusiveDimension`. A constant never stays a `Dim`: `make`
-returns a Python int instead.
+A `Dim` is a polynomial with integer coefficients. Its indeterminates (`Atom`) are symbols and the
+opaque results of ``//``, ``%``, ``max`` and ``min``. Every symbol is at least its lower bound (1
+unless stated); comparisons are decided by the bounds of the difference, and one that stays open
+raises `InconclusiveDimension`. A constant never stays a `Dim`: `make` returns a Python int instead.
 
-While decisions are in force in a thread (`mycel.ir.decisions`), what the bounds leave open is decided by the sizes that they hold.
+While decisions are in force in a thread (`mycel.ir.decisions`), what the bounds leave open is
+decided by the sizes that they hold.
 """
 
 from __future__ import annotations
@@ -22,9 +24,21 @@ if TYPE_CHECKING:
     from mycel.ir.decisions import Decisions
 
 __all__ = [
-    "Dim", "DimLike", "InconclusiveDimension", "Symbol", "evaluate", "hint", "in_force", "is_one", "is_zero", "product", "same",
-    "substitute", "symbol", "symbols_in",
-]  # fmt: skip
+    "Dim",
+    "DimLike",
+    "InconclusiveDimension",
+    "Symbol",
+    "evaluate",
+    "hint",
+    "in_force",
+    "is_one",
+    "is_zero",
+    "product",
+    "same",
+    "substitute",
+    "symbol",
+    "symbols_in",
+]
 
 DimLike = Union[int, "Dim"]
 
@@ -40,7 +54,8 @@ class Atom:
 
     def __init__(self, name: str, operator: str, operands: tuple[DimLike, ...], low: float, high: float) -> None:
         self.name, self.operator, self.operands, self.low, self.high = name, operator, operands, low, high
-        # A name that two files, or a file and a program, give to sizes of other bounds is not one size: types are interned.
+        # A name that two files, or a file and a program, give to sizes of other bounds is not one
+        # size: types are interned.
         self.key = (operator, name, operands, low, high) if operator == "symbol" else (operator, name, operands)
         self._text = ""
 
@@ -54,7 +69,8 @@ class Atom:
         if self.operator == "symbol":
             return self.name
         if not self._text:
-            # Kept, as terms are in the order of their texts: else each level would write the one below twice.
+            # Kept, as terms are in the order of their texts: else each level would write the one
+            # below twice.
             self._text = self._written()
         return self._text
 
@@ -234,7 +250,7 @@ class Dim:
         return self
 
     def bounds(self) -> tuple[float, float]:
-        """An interval that the value lies in, whatever the sizes."""
+        """Return an interval that the value lies in, whatever the sizes."""
         low = high = 0.0
         for mono, c in self.terms.items():
             a, b = 1.0, 1.0
@@ -330,13 +346,13 @@ Symbol = Dim
 
 
 def _not(value: Any) -> bool:
-    """The negation of a comparison, which may be what stands for one."""
+    """Return the negation of a comparison, which may be what stands for one."""
     negated: bool = not value if type(value) is bool else ~value
     return negated
 
 
 def _operand(value: Any) -> Optional[DimLike]:
-    """A dimension or whole number as an operand of dimensions; None for anything else."""
+    """Return a dimension or whole number as an operand of dimensions; None for anything else."""
     kind = type(value)
     if kind is int or kind is Dim:
         known: DimLike = value
@@ -352,7 +368,7 @@ def _operand(value: Any) -> Optional[DimLike]:
 
 
 def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
-    """An operation on a dimension that is none of dimensions: on the number that it is here."""
+    """Return an operation on a dimension that is none of dimensions: on the number that it is here."""
     found = in_force.decisions
     if not isinstance(other, (int, float, complex, Dim)):
         return NotImplemented
@@ -370,7 +386,7 @@ def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: b
 
 
 def _compared(dim: Dim, other: Any, apply: Callable[[Any, Any], Any]) -> bool:
-    """`_beyond` for comparisons; NotImplemented is for the interpreter alone."""
+    """Return `_beyond` for comparisons; NotImplemented is for the interpreter alone."""
     found: bool = _beyond(dim, other, apply)
     return found
 
@@ -385,7 +401,9 @@ _COMPARISONS: dict[Any, Callable[[Dim, float], bool]] = {
 
 
 def _shifted_bounds(terms: Mapping[Monomial, int]) -> tuple[float, float]:
-    """Bounds from the polynomial in what each indeterminate exceeds its lower bound by, where its coefficients have one sign."""
+    """Return bounds from the polynomial in what each indeterminate exceeds its lower bound by,
+    where its coefficients have one sign.
+    """
     shifted: dict[Monomial, int] = {}
     for mono, c in terms.items():
         parts: dict[Monomial, int] = {(): c}
@@ -420,7 +438,7 @@ def _terms(value: DimLike) -> dict[Monomial, int]:
 
 
 def make(terms: dict[Monomial, int]) -> DimLike:
-    """The canonical dimension with these terms; an int where no indeterminate is left."""
+    """Return the canonical dimension with these terms; an int where no indeterminate is left."""
     kept = {m: c for m, c in terms.items() if c}
     if not kept:
         return 0
@@ -430,7 +448,10 @@ def make(terms: dict[Monomial, int]) -> DimLike:
 
 
 def symbol(name: str, low: int = 1, high: float = math.inf) -> Dim:
-    """A new named size of at least `low`; two symbols with one name and the same bounds are the same size."""
+    """Return a new named size of at least `low`.
+
+    Two symbols with one name and the same bounds are the same size.
+    """
     return Dim({((Atom(name, "symbol", (), low, high), 1),): 1})
 
 
@@ -467,7 +488,8 @@ def _divide(left: DimLike, right: DimLike) -> tuple[DimLike, DimLike]:
     low_d, high_d = right.bounds() if isinstance(right, Dim) else (right, right)
     if low_r >= 0 and high_r < low_d:
         return whole, remainder
-    # The remainder has the sign of the divisor; a divisor that may be close to 0 on either side bounds no quotient.
+    # The remainder has the sign of the divisor; a divisor that may be close to 0 on either side
+    # bounds no quotient.
     low_m, high_m = min(low_d + 1, 0), max(high_d - 1, 0)
     if low_d <= 0 <= high_d:
         low_q, high_q = -math.inf, math.inf
@@ -480,7 +502,7 @@ def _divide(left: DimLike, right: DimLike) -> tuple[DimLike, DimLike]:
 
 
 def maximum(left: DimLike, right: DimLike) -> DimLike:
-    """The larger of two dimensions, symbolic where their order is open."""
+    """Return the larger of two dimensions, symbolic where their order is open."""
     low, high = left._sign(right) if isinstance(left, Dim) else (-math.inf, math.inf)
     if not isinstance(left, Dim):
         low, high = (
@@ -495,7 +517,7 @@ def maximum(left: DimLike, right: DimLike) -> DimLike:
 
 
 def product(values: Any) -> DimLike:
-    """The product of dimensions; 1 for none."""
+    """Return the product of dimensions; 1 for none."""
     result: DimLike = 1
     for v in values:
         result = result * v
@@ -503,7 +525,7 @@ def product(values: Any) -> DimLike:
 
 
 def substitute(value: DimLike, sizes: Mapping[str, int]) -> DimLike:
-    """A dimension with the sizes of some symbols put in."""
+    """Return a dimension with the sizes of some symbols put in."""
     if not isinstance(value, Dim):
         return value
     total: DimLike = 0
@@ -526,7 +548,10 @@ def _substitute_atom(atom: Atom, sizes: Mapping[str, int]) -> DimLike:
 
 
 def evaluate(value: DimLike, sizes: Mapping[str, int]) -> int:
-    """The value of a dimension where each symbol's size is given; KeyError names one that is not."""
+    """Return the value of a dimension where each symbol's size is given.
+
+    KeyError names one that is not.
+    """
     if not isinstance(value, Dim):
         return int(value)
     total = 0
@@ -547,12 +572,14 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int:
 
 
 def is_zero(size: DimLike) -> bool:
-    """Whether a dimension is 0 for all sizes; never a question of hints."""
+    """Return whether a dimension is 0 for all sizes; never a question of hints."""
     return type(size) is int and size == 0
 
 
 def hint(value: DimLike) -> int:
-    """The number that a dimension is expected to be: what may steer a choice that is right for all sizes."""
+    """Return the number that a dimension is expected to be: what may steer a choice that is right
+    for all sizes.
+    """
     if not isinstance(value, Dim):
         return value
     found = in_force.decisions
@@ -563,12 +590,14 @@ def hint(value: DimLike) -> int:
 
 
 def is_one(size: DimLike) -> bool:
-    """Whether a dimension is 1 for all sizes; never a question of hints."""
+    """Return whether a dimension is 1 for all sizes; never a question of hints."""
     return type(size) is int and size == 1
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two dimensions, or two shapes, are the same expression; never a question of hints."""
+    """Return whether two dimensions, or two shapes, are the same expression; never a question of
+    hints.
+    """
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, Dim) and isinstance(right, Dim):
@@ -577,7 +606,9 @@ def same(left: Any, right: Any) -> bool:
 
 
 def symbols_in(*values: Any) -> dict[str, Atom]:
-    """The symbols in dimensions, and in tuples of them, by name, in the order in which they are met."""
+    """Return the symbols in dimensions, and in tuples of them, by name, in the order in which they
+    are met.
+    """
     found: dict[str, Atom] = {}
     for value in values:
         if isinstance(value, Dim):

@@ -1,9 +1,10 @@
 """MindIR: an immutable functional graph.
 
-A `Node` applies a primitive to earlier nodes. Nodes never change and know nothing of the graphs they are in, so a graph
-is just its inputs and outputs, and every transformation builds new nodes beside the old ones. A `Graph` is closed: whatever its
-outputs reach ends in its inputs or in constants. Effects are ordered by token values that flow like any other.
-`where` is the user's position; nodes that a rule makes while `at(where)` is in force inherit it.
+A `Node` applies a primitive to earlier nodes. Nodes never change and know nothing of the graphs
+they are in, so a graph is just its inputs and outputs, and every transformation builds new nodes
+beside the old ones. A `Graph` is closed: whatever its outputs reach ends in its inputs or in
+constants. Effects are ordered by token values that flow like any other. `where` is the user's
+position; nodes that a rule makes while `at(where)` is in force inherit it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ __all__ = ["Graph", "Node", "Where", "at", "current_where", "input_node", "subst
 
 
 class Where(NamedTuple):
-    """A place in the user's source: an expression from its first to its last character, columns in bytes of UTF-8.
+    """A place in the user's source: an expression from its first to its last character, columns in
+    bytes of UTF-8.
 
-    `gradient` names the operation here of whose derivative a node is a part; it is empty for what the user wrote. `cell` is the path of the Cell that computes it.
+    `gradient` names the operation here of whose derivative a node is a part; it is empty for what
+    the user wrote. `cell` is the path of the Cell that computes it.
     """
 
     file: str
@@ -41,7 +44,9 @@ class Where(NamedTuple):
         return f"{self.file}:{self.line}"
 
     def derivative_of(self, operation: str) -> Where:
-        """The same place for a node in the derivative of an operation here; in a derivative of higher order, of the user's operation."""
+        """Return the same place for a node in the derivative of an operation here; in a derivative
+        of higher order, of the user's operation.
+        """
         if self.gradient:
             return self
         return self._replace(gradient=operation)
@@ -61,7 +66,10 @@ def current_where() -> Optional[Where]:
 
 @contextmanager
 def at(where: Optional[Where]) -> Iterator[None]:
-    """Give nodes made inside this block the source position `where`; an error that leaves it keeps the innermost one."""
+    """Give nodes made inside this block the source position `where`.
+
+    An error that leaves it keeps the innermost one.
+    """
     previous = _position.where
     _position.where = where
     try:
@@ -79,7 +87,7 @@ def set_where(where: Optional[Where]) -> None:
 
 
 def current_cell() -> str:
-    """The path of the Cell whose nodes are being made."""
+    """Return the path of the Cell whose nodes are being made."""
     return _position.cell
 
 
@@ -88,7 +96,7 @@ def set_cell(path: str) -> None:
 
 
 def _in_cell(where: Where, cell: str) -> Where:
-    """A place with the Cell that is in force, unless it has one."""
+    """Return a place with the Cell that is in force, unless it has one."""
     return where if where.cell else where._replace(cell=cell)
 
 
@@ -180,7 +188,7 @@ class Node:
 
 
 def input_node(type: Type, name: str = "input", where: Optional[Where] = None) -> Node:
-    """A free node that a graph can take as an input."""
+    """Return a free node that a graph can take as an input."""
     return Node(None, (), {"name": name}, type, where)
 
 
@@ -199,7 +207,10 @@ class Graph:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes that the outputs need, each after its inputs; graph inputs are not among them."""
+        """The nodes that the outputs need, each after its inputs.
+
+        Graph inputs are not among them.
+        """
         if self._order is None:
             self._order = tuple(n for n in toposort(self.outputs) if n.prim is not None)
         return self._order
@@ -217,7 +228,9 @@ class Graph:
 
 
 def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) -> list[Node]:
-    """Every node that `outputs` reach, inputs before users, without entering what lies behind the nodes of `stop`."""
+    """Return every node that `outputs` reach, inputs before users, without entering what lies
+    behind the nodes of `stop`.
+    """
     order: list[Node] = []
     done: set[int] = set()
     for root in outputs:
@@ -240,7 +253,10 @@ def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) ->
 
 
 def substitute(outputs: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
-    """`outputs` with every node of `replacement` exchanged for its image; what does not depend on them is shared."""
+    """Return `outputs` with every node of `replacement` exchanged for its image.
+
+    What does not depend on them is shared.
+    """
     outputs = list(outputs)
     image: dict[Node, Node] = dict(replacement)
     for node in toposort(outputs, stop=set(replacement)):
@@ -252,7 +268,7 @@ def substitute(outputs: Iterable[Node], replacement: Mapping[Node, Node]) -> lis
 
 
 def static_type(array: np.ndarray[Any, Any]) -> TensorType:
-    """The type of a NumPy array."""
+    """Return the type of a NumPy array."""
     from mycel.base.dtype import from_any
 
     return tensor_type(tuple(int(d) for d in array.shape), from_any(array.dtype))

@@ -1,8 +1,10 @@
-"""A graph's structure as a SHA-256 digest: the same in every process, whatever the nodes are called and wherever they came from.
+"""A graph's structure as a SHA-256 digest: the same in every process, whatever the nodes are called
+and wherever they came from.
 
-The nodes are written down in topological order, each as its primitive, the numbers of its inputs and its parameters; types follow from
-the inputs' by inference, so only those are written. Symbols are numbered in the order in which they appear (sorted by
-name where several new ones appear in one dimension). Constants count by their bytes. One pass, linear in the size of the graph.
+The nodes are written down in topological order, each as its primitive, the numbers of its inputs
+and its parameters; types follow from the inputs' by inference, so only those are written. Symbols
+are numbered in the order in which they appear (sorted by name where several new ones appear in one
+dimension). Constants count by their bytes. One pass, linear in the size of the graph.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ __all__ = ["structural_hash"]
 
 
 def structural_hash(graph: Graph) -> str:
-    """The digest, in hexadecimal; equal for graphs that compute the same expressions of their inputs.
+    """Return the digest, in hexadecimal; equal for graphs that compute the same expressions of
+    their inputs.
 
-    TypeError where a parameter is of a kind that has no lasting identity, such as a Python function.
+    TypeError where a parameter is of a kind that has no lasting identity, such as a Python
+    function.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -42,7 +46,9 @@ def structural_hash(graph: Graph) -> str:
 
 
 class _Writer:
-    """Writes graphs down; a nested graph appears as the digest of its own text, so that one used often is written once."""
+    """Writes graphs down; a nested graph appears as the digest of its own text, so that one used
+    often is written once.
+    """
 
     def __init__(self) -> None:
         self.symbols: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Places in the user's source: which one is running, and how a message shows one.
 
-`excerpt` shows a line with carets as Python's own tracebacks do: under an operation ``~~~^~~``, under anything else ``^^^^``, and of an expression of several
-lines the first. Columns count bytes of UTF-8, as in Python's syntax trees and code objects, and are turned into columns of the screen.
+`excerpt` shows a line with carets as Python's own tracebacks do: under an operation ``~~~^~~``,
+under anything else ``^^^^``, and of an expression of several lines the first. Columns count bytes
+of UTF-8, as in Python's syntax trees and code objects, and are turned into columns of the screen.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _DEMO = os.path.join(PACKAGE, "demo") + os.sep
 
 
 def is_library(file: str) -> bool:
-    """Whether a file is part of this package, and not of its examples."""
+    """Return whether a file is part of this package, and not of its examples."""
     return file.startswith(PACKAGE) and not file.startswith(_DEMO)
 
 
 def caller(depth: int = 1) -> Optional[Where]:
-    """Where the innermost frame outside this package is now; None where there is none."""
+    """Return where the innermost frame outside this package is now; None where there is none."""
     frame: Optional[types.FrameType] = sys._getframe(depth)
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
@@ -46,7 +47,9 @@ _DEBUGGERS = frozenset(("pdb", "bdb", "cmd", "code", "reprlib", "traceback", "_p
 
 
 def asked_by_program() -> bool:
-    """Whether the text of a tensor is wanted by the program that is being compiled, and not for a message or by a debugger."""
+    """Return whether the text of a tensor is wanted by the program that is being compiled, and not
+    for a message or by a debugger.
+    """
     frame: Optional[types.FrameType] = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") in _TENSORS:
         frame = frame.f_back
@@ -57,7 +60,7 @@ def asked_by_program() -> bool:
 
 
 def position_in(frame: types.FrameType) -> Where:
-    """Where a frame is now; without columns before Python 3.11, which does not record them."""
+    """Return where a frame is now; without columns before Python 3.11, which does not record them."""
     code = frame.f_code
     if hasattr(code, "co_positions") and frame.f_lasti >= 0:
         line, end_line, column, end_column = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
@@ -67,7 +70,9 @@ def position_in(frame: types.FrameType) -> Where:
 
 
 def excerpt(where: Where, name: str = "", indent: str = "  ") -> str:
-    """The file and line of a place, in a function of this name, and below the source line, with carets where columns are known."""
+    """Return the file and line of a place, in a function of this name, and below the source line,
+    with carets where columns are known.
+    """
     head = f"{indent}{where.file}:{where.line}{f', in {name}' if name else ''}"
     text = linecache.getline(where.file, where.line).rstrip()
     if not text.strip():
@@ -89,7 +94,9 @@ def excerpt(where: Where, name: str = "", indent: str = "  ") -> str:
 
 
 def spelled(where: Where) -> str:
-    """How the source calls the operation at a place: a function's name, or "x[...]" for a subscript; empty where that cannot be said."""
+    """Return how the source calls the operation at a place: a function's name, or "x[...]" for a
+    subscript; empty where that cannot be said.
+    """
     lines = [linecache.getline(where.file, n).encode() for n in range(where.line, max(where.end_line, where.line) + 1)]
     if not where.end_column or not all(lines):
         return ""
@@ -105,7 +112,9 @@ def spelled(where: Where) -> str:
 
 
 def annotate(error: BaseException, text: str) -> None:
-    """Add lines to what is shown with an error: a note, or, before Python 3.11, an end of its message."""
+    """Add lines to what is shown with an error: a note, or, before Python 3.11, an end of its
+    message.
+    """
     if hasattr(error, "add_note"):
         error.add_note(text)
     elif error.args and isinstance(error.args[0], str) and not isinstance(error, KeyError):
@@ -113,12 +122,12 @@ def annotate(error: BaseException, text: str) -> None:
 
 
 def _width(text: str) -> int:
-    """How many columns of the screen a text takes."""
+    """Return how many columns of the screen a text takes."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _marks(segment: str) -> str:
-    """The line below an expression that points at it."""
+    """Return the line below an expression that points at it."""
     span = _operator(segment)
     if span is None:
         return "^" * max(_width(segment), 1)
@@ -127,7 +136,9 @@ def _marks(segment: str) -> str:
 
 
 def _operator(segment: str) -> Optional[tuple[int, int]]:
-    """Where the operator is in the text of an operation of two operands, and the brackets in that of a subscript; None in others."""
+    """Return where the operator is in the text of an operation of two operands, and the brackets in
+    that of a subscript; None in others.
+    """
     try:
         node = ast.parse(f"(\n{segment}\n)", mode="eval").body
     except (SyntaxError, ValueError):
@@ -147,7 +158,7 @@ def _operator(segment: str) -> Optional[tuple[int, int]]:
 
 
 def library_frames(frame: Optional[types.FrameType]) -> Iterator[types.FrameType]:
-    """The frames of this package from `frame` outwards, up to the first of the user's."""
+    """Yield the frames of this package from `frame` outwards, up to the first of the user's."""
     while frame is not None and is_library(frame.f_code.co_filename):
         yield frame
         frame = frame.f_back

@@ -1,7 +1,8 @@
-"""Graphs as Python-like text: one statement for each node, with its type; the user's position as a comment.
+"""Graphs as Python-like text: one statement for each node, with its type; the user's position as a
+comment.
 
-Scalar constants and the parts of tuples are written where they are used. A graph in a parameter is printed as a function before
-the first statement that names it. Names are unique within a text.
+Scalar constants and the parts of tuples are written where they are used. A graph in a parameter is
+printed as a function before the first statement that names it. Names are unique within a text.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SHOWN_ELEMENTS = 8
 
 
 def to_text(graph: Graph) -> str:
-    """The text of a graph and of the graphs nested in it.
+    """Return the text of a graph and of the graphs nested in it.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -36,7 +37,7 @@ def to_text(graph: Graph) -> str:
 
 
 def node_text(node: Node) -> str:
-    """One node as a statement; its inputs appear as their types."""
+    """Return one node as a statement; its inputs appear as their types."""
     if node.prim is None:
         return f"input {node.params.get('name', 'input')}: {type_text(node.type)}"
     writer = _Writer()
@@ -47,7 +48,7 @@ def node_text(node: Node) -> str:
 
 
 def type_text(type: Any) -> str:
-    """A type as it is printed; a tuple of types in parentheses."""
+    """Return a type as it is printed; a tuple of types in parentheses."""
     if isinstance(type, tuple):
         return f"({', '.join(map(type_text, type))}{',' if len(type) == 1 else ''})"
     return str(type)
@@ -128,7 +129,7 @@ class _Writer:
 
 
 def graphs_in(value: Any) -> Iterator[Graph]:
-    """The graphs in a parameter: itself, or inside tuples."""
+    """Yield the graphs in a parameter: itself, or inside tuples."""
     if isinstance(value, Graph):
         yield value
     elif isinstance(value, tuple):

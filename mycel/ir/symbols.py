@@ -17,9 +17,10 @@ _numbers = itertools.count()
 class Symbol:
     """A size of a declared tensor that may vary between calls, within what is said of it.
 
-    The size is at least `min`, at most `max` where that is larger than `min`, and of the form ``divisor * N + remainder`` with N >= 1. With `unique`
-    all dimensions that the symbol stands for have one size, otherwise each has its own.
-    Raises TypeError for arguments of other types, ValueError for a `min` or `divisor` below 1 and a `remainder` outside [0, divisor).
+    The size is at least `min`, at most `max` where that is larger than `min`, and of the form
+    ``divisor * N + remainder`` with N >= 1. With `unique` all dimensions that the symbol stands for
+    have one size, otherwise each has its own. Raises TypeError for arguments of other types,
+    ValueError for a `min` or `divisor` below 1 and a `remainder` outside [0, divisor).
 
     >>> import mycel as ms
     >>> even = ms.Symbol(divisor=2, max=64)
@@ -49,7 +50,7 @@ class Symbol:
         )
 
     def dim(self) -> DimLike:
-        """A dimension of this kind: always the same one where the symbol is unique."""
+        """Return a dimension of this kind: always the same one where the symbol is unique."""
         if self._dim is not None:
             return self._dim
         low = -(-(self.min - self.remainder) // self.divisor)
@@ -62,7 +63,7 @@ class Symbol:
 
 
 def declared_shape(shape: Any) -> tuple[DimLike, ...]:
-    """A shape in which None, -1 and `Symbol`s are sizes that vary."""
+    """Return a shape in which None, -1 and `Symbol`s are sizes that vary."""
     made: list[DimLike] = []
     for d in shape:
         if isinstance(d, Symbol):

@@ -1,8 +1,11 @@
-"""The types of values in a graph: tensors (shape and element type), tuples of types, and the token that orders effects.
+"""The types of values in a graph: tensors (shape and element type), tuples of types, and the token
+that orders effects.
 
-`TensorType` is interned: equal types are one object, so that dictionaries keyed by types hash and compare by identity. A type is checked when it is first made: sizes
-are ints that are not negative, and the bytes of a tensor, those of a broadcast that takes no memory too, can be counted in 63 bits. So every count, stride and offset in a value
-of the type can be as well. What symbols stand for is checked when the type is made for their sizes.
+`TensorType` is interned: equal types are one object, so that dictionaries keyed by types hash and
+compare by identity. A type is checked when it is first made: sizes are ints that are not negative,
+and the bytes of a tensor, those of a broadcast that takes no memory too, can be counted in 63 bits.
+So every count, stride and offset in a value of the type can be as well. What symbols stand for is
+checked when the type is made for their sizes.
 """
 
 from __future__ import annotations
@@ -75,7 +78,10 @@ _SYMBOLIC: WeakValueDictionary[tuple[tuple[DimLike, ...], DType], TensorType] = 
 
 
 def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
-    """The type of tensors of this shape and element type; SizeError for sizes that are negative, or too large for 63 bits together."""
+    """Return the type of tensors of this shape and element type.
+
+    Raises SizeError for sizes that are negative, or too large for 63 bits together.
+    """
     key = (shape, dtype)
     found = _INTERNED.get(key)
     if found is None:
@@ -89,7 +95,10 @@ def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
 
 
 def _checked(shape: tuple[DimLike, ...], dtype: DType) -> tuple[DimLike, ...]:
-    """The shape, its sizes Python's ints, if tensors of it can exist; sizes of 0 count as 1, as strides are products of the others."""
+    """Return the shape, its sizes Python's ints, if tensors of it can exist.
+
+    Sizes of 0 count as 1, as strides are products of the others.
+    """
     if not isinstance(dtype, DType):
         raise TypeError(f"{dtype!r:.80} is not a data type that tensors can hold")
     if not all(type(d) is int or type(d) is Dim for d in shape):
@@ -102,7 +111,8 @@ def _checked(shape: tuple[DimLike, ...], dtype: DType) -> tuple[DimLike, ...]:
             nbytes *= d or 1
     if nbytes > MOST_BYTES:
         raise SizeError(
-            f"a tensor of the shape {_shown(shape)} and of {dtype.name} would have {_power(nbytes)} bytes; no memory can have more than 2**63 - 1"
+            f"a tensor of the shape {_shown(shape)} and of {dtype.name} would have {_power(nbytes)} bytes; no memory "
+            "can have more than 2**63 - 1"
         )
     return shape
 
@@ -115,5 +125,5 @@ def _shown(shape: tuple[DimLike, ...], most: int = 16) -> str:
 
 
 def _power(size: int) -> str:
-    """A number, the roughly equal power of 2 for one of hundreds of digits."""
+    """Return a number, the roughly equal power of 2 for one of hundreds of digits."""
     return str(size) if -(1 << 127) < size < 1 << 127 else f"{'-' if size < 0 else ''}2**{abs(size).bit_length() - 1}"

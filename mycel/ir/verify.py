@@ -2,8 +2,10 @@
 
 1. The inputs are distinct input nodes, and every input node that the outputs reach is one of them.
 2. Each node's type is what its primitive infers from its inputs and parameters, which are hashable.
-3. Each token is used at most once, and each part of a tuple that is a token is taken at most once: effects form chains.
-4. The graphs in parameters obey the same rules; being closed, they see nothing of the graph around them.
+3. Each token is used at most once, and each part of a tuple that is a token is taken at most once:
+   effects form chains.
+4. The graphs in parameters obey the same rules; being closed, they see nothing of the graph around
+   them.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ __all__ = ["verify"]
 
 
 def verify(graph: Graph) -> None:
-    """Check a graph and the graphs nested in it; VerifyError names the node that breaks an invariant.
+    """Check a graph and the graphs nested in it; VerifyError names the node that breaks an
+    invariant.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node

@@ -1,4 +1,6 @@
-"""Arithmetic whose forms differ from those of `mycel.ops`: scaled sums, roundings of quotients, distances, products."""
+"""Arithmetic whose forms differ from those of `mycel.ops`: scaled sums, roundings of quotients,
+distances, products.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,35 @@ from mycel.ops.algebra.decompositions import triangular_solve
 from mycel.ops.tensors import in_place
 
 __all__ = [
-    "add", "addcdiv", "addcmul", "addr_", "allclose", "baddbmm", "batch_norm_elemt", "batch_norm_gather_stats_with_counts", "batch_norm_stats",
-    "bmm", "cdist", "conv2d", "conv_tbc", "equal", "fix", "frac", "histc", "isnan", "mv", "softmax", "sqrt", "sub", "triangular_solve", "vdot",
-]  # fmt: skip
+    "add",
+    "addcdiv",
+    "addcmul",
+    "addr_",
+    "allclose",
+    "baddbmm",
+    "batch_norm_elemt",
+    "batch_norm_gather_stats_with_counts",
+    "batch_norm_stats",
+    "bmm",
+    "cdist",
+    "conv2d",
+    "conv_tbc",
+    "equal",
+    "fix",
+    "frac",
+    "histc",
+    "isnan",
+    "mv",
+    "softmax",
+    "sqrt",
+    "sub",
+    "triangular_solve",
+    "vdot",
+]
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """input + alpha * other.
+    """Return input + alpha * other.
 
     >>> import mycel as ms
     >>> ms.mint.add(ms.Tensor([1.0]), ms.Tensor([2.0]), alpha=3).tolist()
@@ -29,7 +53,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """input - alpha * other.
+    """Return input - alpha * other.
 
     >>> import mycel as ms
     >>> ms.mint.sub(ms.Tensor([1.0]), ms.Tensor([2.0]), alpha=3).tolist()
@@ -45,7 +69,7 @@ def _scaled(name: str, x: Any, alpha: Any) -> Any:
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """input + value * tensor1 / tensor2.
+    """Return input + value * tensor1 / tensor2.
 
     >>> import mycel as ms
     >>> ms.mint.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
@@ -55,7 +79,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """input + value * tensor1 * tensor2.
+    """Return input + value * tensor1 * tensor2.
 
     >>> import mycel as ms
     >>> ms.mint.addcmul(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
@@ -65,7 +89,8 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 
 
 def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`input` overwritten by beta * input + alpha * (vec1 as a column) @ (vec2 as a row), and returned.
+    """Return `input` overwritten by beta * input + alpha * (vec1 as a column) @ (vec2 as a row),
+    and returned.
 
     >>> import mycel as ms
     >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
@@ -75,7 +100,7 @@ def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) ->
 
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * batch1 @ batch2 for stacks of matrices.
+    """Return beta * input + alpha * batch1 @ batch2 for stacks of matrices.
 
     >>> import mycel as ms
     >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))).item()
@@ -85,7 +110,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 
 def bmm(input: Any, mat2: Any) -> Tensor:
-    """The products of two stacks of matrices.
+    """Return the products of two stacks of matrices.
 
     >>> import mycel as ms
     >>> ms.mint.bmm(ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))).item()
@@ -95,7 +120,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
 
 
 def mv(input: Any, vec: Any) -> Tensor:
-    """The product of a matrix and a vector.
+    """Return the product of a matrix and a vector.
 
     >>> import mycel as ms
     >>> ms.mint.mv(ms.ops.ones((1, 2)), ms.ops.ones((2,))).tolist()
@@ -105,7 +130,7 @@ def mv(input: Any, vec: Any) -> Tensor:
 
 
 def vdot(input: Any, other: Any) -> Tensor:
-    """The sum of the products of two vectors, complex ones with the conjugate of the first.
+    """Return the sum of the products of two vectors, complex ones with the conjugate of the first.
 
     >>> import mycel as ms
     >>> ms.mint.vdot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])).item()
@@ -118,7 +143,8 @@ def vdot(input: Any, other: Any) -> Tensor:
 
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether ``|input - other| <= atol + rtol * |other|`` everywhere, as a Python bool; with `equal_nan` NaN is close to NaN.
+    """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as a Python bool;
+    with `equal_nan` NaN is close to NaN.
 
     >>> import mycel as ms
     >>> ms.mint.allclose(ms.Tensor([1.0]), ms.Tensor([1.0]))
@@ -128,7 +154,9 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The distances of order `p` between the rows of two stacks of matrices. `compute_mode` is checked and changes nothing.
+    """Return the distances of order `p` between the rows of two stacks of matrices.
+
+    `compute_mode` is checked and changes nothing.
 
     >>> import mycel as ms
     >>> ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
@@ -140,7 +168,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
 
 
 def equal(input: Any, other: Any) -> Tensor:
-    """Whether two tensors have the same shape and equal elements: one boolean.
+    """Return whether two tensors have the same shape and equal elements: one boolean.
 
     >>> import mycel as ms
     >>> ms.mint.equal(ms.Tensor([1, 2]), ms.Tensor([1, 2])).item()
@@ -151,7 +179,7 @@ def equal(input: Any, other: Any) -> Tensor:
 
 
 def fix(input: Any) -> Tensor:
-    """Each element without its fraction.
+    """Return each element without its fraction.
 
     >>> import mycel as ms
     >>> ms.mint.fix(ms.Tensor([-1.5])).tolist()
@@ -161,7 +189,7 @@ def fix(input: Any) -> Tensor:
 
 
 def frac(input: Any) -> Tensor:
-    """The fraction of each element, with its sign.
+    """Return the fraction of each element, with its sign.
 
     >>> import mycel as ms
     >>> ms.mint.frac(ms.Tensor([-1.5])).tolist()
@@ -171,7 +199,7 @@ def frac(input: Any) -> Tensor:
 
 
 def isnan(tensor: Any) -> Tensor:
-    """Whether each element is NaN.
+    """Return whether each element is NaN.
 
     >>> import mycel as ms
     >>> ms.mint.isnan(ms.Tensor([1.0])).tolist()
@@ -181,7 +209,7 @@ def isnan(tensor: Any) -> Tensor:
 
 
 def sqrt(input: Any) -> Tensor:
-    """The square root of each element; NaN below 0.
+    """Return the square root of each element; NaN below 0.
 
     >>> import mycel as ms
     >>> ms.mint.sqrt(ms.Tensor([4.0])).tolist()
@@ -191,7 +219,7 @@ def sqrt(input: Any) -> Tensor:
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
-    """exp(x) over its sum along `dim`.
+    """Return exp(x) over its sum along `dim`.
 
     >>> import mycel as ms
     >>> ms.mint.softmax(ms.Tensor([1.0, 1.0]), 0).tolist()
@@ -201,7 +229,8 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """How many elements lie in each of `bins` equal parts of [min, max], or of the range of the elements where both are 0.
+    """Return how many elements lie in each of `bins` equal parts of [min, max], or of the range of
+    the elements where both are 0.
 
     >>> import mycel as ms
     >>> ms.mint.histc(ms.Tensor([1.0, 2.0, 1.0]), 2, 0, 2).tolist()
@@ -213,7 +242,9 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
 def conv2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The two-dimensional convolution of (N, C, H, W) images; `padding` is a number, one for each axis, "valid" or "same".
+    """Return the two-dimensional convolution of (N, C, H, W) images.
+
+    `padding` is a number, one for each axis, "valid" or "same".
 
     >>> import mycel as ms
     >>> ms.mint.conv2d(ms.ops.ones((1, 1, 3, 3)), ms.ops.ones((1, 1, 2, 2))).shape
@@ -225,7 +256,8 @@ def conv2d(
 
 
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
-    """The convolution along time of (time, batch, channels) with weights (kernel, in, out), and a bias.
+    """Return the convolution along time of (time, batch, channels) with weights (kernel, in, out),
+    and a bias.
 
     >>> import mycel as ms
     >>> ms.mint.conv_tbc(ms.ops.ones((4, 1, 2)), ms.ops.ones((3, 2, 1)), ms.ops.zeros((1,))).shape
@@ -249,7 +281,7 @@ def _beside(v: Any, x: Tensor) -> Tensor:
 
 
 def batch_norm_stats(input: Any, eps: float) -> tuple[Tensor, Tensor]:
-    """The mean of each channel (axis 1) and 1 / sqrt(variance + eps).
+    """Return the mean of each channel (axis 1) and 1 / sqrt(variance + eps).
 
     >>> import mycel as ms
     >>> ms.mint.batch_norm_stats(ms.ops.ones((2, 3)), 0.25)[1].tolist()
@@ -264,7 +296,9 @@ def batch_norm_stats(input: Any, eps: float) -> tuple[Tensor, Tensor]:
 def batch_norm_elemt(
     input: Any, weight: Any = None, bias: Any = None, mean: Any = None, invstd: Any = None, eps: float = 1e-05
 ) -> Tensor:
-    """(input - mean) * invstd * weight + bias, by channel (axis 1); what is None is left out.
+    """Return (input - mean) * invstd * weight + bias, by channel (axis 1).
+
+    What is None is left out.
 
     >>> import mycel as ms
     >>> x, one = ms.ops.ones((1, 1)), ms.ops.ones((1,))
@@ -279,11 +313,20 @@ def batch_norm_elemt(
 
 
 def batch_norm_gather_stats_with_counts(
-    input: Any, mean: Any, invstd: Any, running_mean: Any = None, running_var: Any = None, momentum: float = 0.1, eps: float = 1e-05, counts: Any = None
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The mean and 1 / sqrt(variance + eps) of each channel over several parts, of which `mean`, `invstd` (parts, channels) and `counts` (parts) are given.
+    input: Any,
+    mean: Any,
+    invstd: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+    counts: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and 1 / sqrt(variance + eps) of each channel over several parts, of which
+    `mean`, `invstd` (parts, channels) and `counts` (parts) are given.
 
-    Running statistics, where given, are overwritten: (1 - momentum) of the old and momentum of the new, the variance divided by the count less 1.
+    Running statistics, where given, are overwritten: (1 - momentum) of the old and momentum of the
+    new, the variance divided by the count less 1.
 
     >>> import mycel as ms
     >>> one = ms.ops.ones((1, 1))
@@ -302,7 +345,8 @@ def batch_norm_gather_stats_with_counts(
     for running in (running_mean, running_var):
         if running is not None and not isinstance(running, Tensor):
             raise TypeError(
-                f"batch_norm_gather_stats_with_counts: running statistics are tensors or None, not {type(running).__name__}"
+                "batch_norm_gather_stats_with_counts: running statistics are tensors or None, not "
+                f"{type(running).__name__}"
             )
     if running_mean is not None:
         running_mean.copy_(running_mean * (1 - momentum) + average * momentum)

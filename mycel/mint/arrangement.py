@@ -13,13 +13,35 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, operand, reshaped, take_slice
 
 __all__ = [
-    "cat", "chunk", "clone", "concat", "diag", "diff", "flatten", "gather", "index_add", "index_select", "item", "meshgrid", "narrow", "nonzero", "permute",
-    "repeat_interleave", "scatter", "scatter_add", "select", "split", "squeeze", "stack", "transpose", "where",
-]  # fmt: skip
+    "cat",
+    "chunk",
+    "clone",
+    "concat",
+    "diag",
+    "diff",
+    "flatten",
+    "gather",
+    "index_add",
+    "index_select",
+    "item",
+    "meshgrid",
+    "narrow",
+    "nonzero",
+    "permute",
+    "repeat_interleave",
+    "scatter",
+    "scatter_add",
+    "select",
+    "split",
+    "squeeze",
+    "stack",
+    "transpose",
+    "where",
+]
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
-    """The tensors joined along an axis that they have.
+    """Return the tensors joined along an axis that they have.
 
     >>> import mycel as ms
     >>> ms.mint.cat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
@@ -29,7 +51,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def concat(tensors: Any, dim: int = 0) -> Tensor:
-    """The tensors joined along an axis that they have.
+    """Return the tensors joined along an axis that they have.
 
     >>> import mycel as ms
     >>> ms.mint.concat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
@@ -39,7 +61,7 @@ def concat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def stack(tensors: Any, dim: int = 0) -> Tensor:
-    """The tensors joined along a new axis.
+    """Return the tensors joined along a new axis.
 
     >>> import mycel as ms
     >>> ms.mint.stack([ms.Tensor([1]), ms.Tensor([2])]).shape
@@ -59,7 +81,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts along `dim` of one size, the last perhaps smaller, or of the sizes given.
+    """Return parts along `dim` of one size, the last perhaps smaller, or of the sizes given.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.mint.split(ms.Tensor([1, 2, 3]), 2)]
@@ -69,7 +91,7 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], dim: i
 
 
 def clone(input: Any) -> Tensor:
-    """A copy, through which gradients pass.
+    """Return a copy, through which gradients pass.
 
     >>> import mycel as ms
     >>> ms.mint.clone(ms.Tensor([1])).tolist()
@@ -79,7 +101,9 @@ def clone(input: Any) -> Tensor:
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:
-    """A vector as the diagonal of a matrix, or the diagonal of a matrix; above the main one if `diagonal` is positive.
+    """Return a vector as the diagonal of a matrix, or the diagonal of a matrix.
+
+    Above the main one if `diagonal` is positive.
 
     >>> import mycel as ms
     >>> ms.mint.diag(ms.Tensor([1, 2])).tolist()
@@ -94,7 +118,8 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
 
 
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The differences of neighbours along `dim`, taken `n` times, after joining `prepend` and `append`.
+    """Return the differences of neighbours along `dim`, taken `n` times, after joining `prepend`
+    and `append`.
 
     >>> import mycel as ms
     >>> ms.mint.diff(ms.Tensor([1, 4, 9])).tolist()
@@ -104,7 +129,7 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes from `start_dim` to `end_dim` as one.
+    """Return the axes from `start_dim` to `end_dim` as one.
 
     >>> import mycel as ms
     >>> ms.mint.flatten(ms.ops.ones((2, 3))).shape
@@ -115,7 +140,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def gather(input: Any, dim: int, index: Any) -> Tensor:
-    """The elements whose place along `dim` is given by `index`, at each place of it.
+    """Return the elements whose place along `dim` is given by `index`, at each place of it.
 
     >>> import mycel as ms
     >>> ms.mint.gather(ms.Tensor([[1, 2]]), 1, ms.Tensor([[1]])).tolist()
@@ -125,7 +150,7 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
-    """The slices at the places `index` along `dim`.
+    """Return the slices at the places `index` along `dim`.
 
     >>> import mycel as ms
     >>> ms.mint.index_select(ms.Tensor([[1, 2]]), 1, ms.Tensor([1])).tolist()
@@ -135,7 +160,8 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
-    """`input` with the slices of `source`, times `alpha`, added at the places `index` along `dim`; equal places add up.
+    """Return `input` with the slices of `source`, times `alpha`, added at the places `index` along
+    `dim`; equal places add up.
 
     >>> import mycel as ms
     >>> ms.mint.index_add(ms.Tensor([1.0, 2.0]), 0, ms.Tensor([0, 0]), ms.Tensor([1.0, 1.0])).tolist()
@@ -146,7 +172,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 
 
 def scatter(input: Any, dim: int, index: Any, src: Any) -> Tensor:
-    """`input` with elements of `src`, a tensor or a number, written where `index` says along `dim`.
+    """Return `input` with elements of `src`, a tensor or a number, written where `index` says along
+    `dim`.
 
     >>> import mycel as ms
     >>> ms.mint.scatter(ms.Tensor([1, 2]), 0, ms.Tensor([1]), 7).tolist()
@@ -156,7 +183,8 @@ def scatter(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 
 
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
-    """`input` with elements of `src` added where `index` says along `dim`; equal places add up.
+    """Return `input` with elements of `src` added where `index` says along `dim`; equal places add
+    up.
 
     >>> import mycel as ms
     >>> ms.mint.scatter_add(ms.Tensor([1, 2]), 0, ms.Tensor([1, 1]), ms.Tensor([7, 1])).tolist()
@@ -175,7 +203,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 
 
 def item(input: Any) -> Any:
-    """The one element as a Python number; ValueError unless there is exactly one.
+    """Return the one element as a Python number; ValueError unless there is exactly one.
 
     >>> import mycel as ms
     >>> ms.mint.item(ms.Tensor([3]))
@@ -185,7 +213,9 @@ def item(input: Any) -> Any:
 
 
 def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> tuple[Tensor, ...]:
-    """The coordinates of a grid of vectors; the first is for the rows, or the columns if `indexing` is "xy".
+    """Return the coordinates of a grid of vectors.
+
+    The first is for the rows, or the columns if `indexing` is "xy".
 
     >>> import mycel as ms
     >>> ms.mint.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3]))[0].tolist()
@@ -196,7 +226,7 @@ def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> tuple[Tensor, ...
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Tensor:
-    """The part of `length` from `start` on along `dim`.
+    """Return the part of `length` from `start` on along `dim`.
 
     >>> import mycel as ms
     >>> ms.mint.narrow(ms.Tensor([1, 2, 3]), 0, 1, 2).tolist()
@@ -206,7 +236,8 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Tensor:
 
 
 def nonzero(input: Any, as_tuple: bool = False) -> Any:
-    """The places of elements that are not 0, one row for each; with `as_tuple` one tensor for each axis.
+    """Return the places of elements that are not 0, one row for each; with `as_tuple` one tensor
+    for each axis.
 
     >>> import mycel as ms
     >>> ms.mint.nonzero(ms.Tensor([0, 5])).tolist()
@@ -216,7 +247,7 @@ def nonzero(input: Any, as_tuple: bool = False) -> Any:
 
 
 def permute(input: Any, dims: Any) -> Tensor:
-    """The axes in another order.
+    """Return the axes in another order.
 
     >>> import mycel as ms
     >>> ms.mint.permute(ms.ops.ones((2, 3)), (1, 0)).shape
@@ -226,7 +257,7 @@ def permute(input: Any, dims: Any) -> Tensor:
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged.
+    """Return two axes exchanged.
 
     >>> import mycel as ms
     >>> ms.mint.transpose(ms.ops.ones((2, 3)), 0, 1).shape
@@ -238,7 +269,8 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
 def repeat_interleave(
     input: Any, repeats: Any, dim: Optional[int] = None, *, output_size: Optional[int] = None
 ) -> Tensor:
-    """Each element repeated, `repeats` a number or one for each place along `dim`; without `dim` the elements of all axes.
+    """Return each element repeated, `repeats` a number or one for each place along `dim`; without
+    `dim` the elements of all axes.
 
     `output_size` is accepted and not needed.
 
@@ -250,7 +282,7 @@ def repeat_interleave(
 
 
 def select(input: Any, dim: int, index: Any) -> Tensor:
-    """The slice at place `index` along `dim`, without that axis.
+    """Return the slice at place `index` along `dim`, without that axis.
 
     >>> import mycel as ms
     >>> ms.mint.select(ms.Tensor([[1, 2], [3, 4]]), 0, 1).tolist()
@@ -277,7 +309,8 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:
 
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """`input` where the condition holds, else `other`; with the condition alone the places where it holds, one tensor for each axis.
+    """Return `input` where the condition holds, else `other`; with the condition alone the places
+    where it holds, one tensor for each axis.
 
     >>> import mycel as ms
     >>> ms.mint.where(ms.Tensor([True, False]), 1.0, 2.0).tolist()

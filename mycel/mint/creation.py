@@ -1,4 +1,6 @@
-"""New tensors: constants, ranges, random numbers from a `generator` (the default one unless it is given). `device` may be None or "CPU"."""
+"""New tensors: constants, ranges, random numbers from a `generator` (the default one unless it is
+given). `device` may be None or "CPU".
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,22 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, iota, need_room, operand, shape_of, size_of
 
 __all__ = [
-    "bernoulli", "empty", "empty_like", "linspace", "multinomial", "normal", "ones", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
-    "randperm", "zeros",
-]  # fmt: skip
+    "bernoulli",
+    "empty",
+    "empty_like",
+    "linspace",
+    "multinomial",
+    "normal",
+    "ones",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "zeros",
+]
 
 
 def _here(name: str, device: Any) -> None:
@@ -34,7 +49,7 @@ def _kind(dtype: Any, like: Any = None) -> Any:
 
 
 def zeros(size: Any, *, dtype: Any = None) -> Tensor:
-    """Zeros of a shape; float32 unless `dtype` says otherwise.
+    """Return zeros of a shape; float32 unless `dtype` says otherwise.
 
     >>> import mycel as ms
     >>> ms.mint.zeros((2,)).tolist()
@@ -44,7 +59,7 @@ def zeros(size: Any, *, dtype: Any = None) -> Tensor:
 
 
 def ones(size: Any, *, dtype: Any = None) -> Tensor:
-    """Ones of a shape; float32 unless `dtype` says otherwise.
+    """Return ones of a shape; float32 unless `dtype` says otherwise.
 
     >>> import mycel as ms
     >>> ms.mint.ones((2,)).tolist()
@@ -54,7 +69,8 @@ def ones(size: Any, *, dtype: Any = None) -> Tensor:
 
 
 def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of a shape (one sequence or sizes) whose elements say nothing: zeros. float32 unless `dtype` says otherwise.
+    """Return a tensor of a shape (one sequence or sizes) whose elements say nothing: zeros. float32
+    unless `dtype` says otherwise.
 
     >>> import mycel as ms
     >>> ms.mint.empty(2, 3).shape
@@ -67,7 +83,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of the shape and type of another whose elements say nothing: zeros.
+    """Return a tensor of the shape and type of another whose elements say nothing: zeros.
 
     >>> import mycel as ms
     >>> ms.mint.empty_like(ms.Tensor([1, 2])).shape
@@ -78,7 +94,8 @@ def empty_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, at equal distances; float32 unless `dtype` says otherwise.
+    """Return `steps` numbers from `start` to `end`, both included, at equal distances; float32
+    unless `dtype` says otherwise.
 
     >>> import mycel as ms
     >>> ms.mint.linspace(0, 1, 3).tolist()
@@ -96,7 +113,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
 
 
 def rand(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers spread evenly over [0, 1).
+    """Return numbers spread evenly over [0, 1).
 
     >>> import mycel as ms
     >>> ms.mint.rand(2, 3).shape
@@ -107,7 +124,7 @@ def rand(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, d
 
 
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers spread evenly over [0, 1), of the shape and type of another tensor.
+    """Return numbers spread evenly over [0, 1), of the shape and type of another tensor.
 
     >>> import mycel as ms
     >>> ms.mint.rand_like(ms.ops.ones((2, 3))).shape
@@ -118,7 +135,7 @@ def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def randn(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers of the standard normal distribution.
+    """Return numbers of the standard normal distribution.
 
     >>> import mycel as ms
     >>> ms.mint.randn(2, 3).shape
@@ -129,7 +146,7 @@ def randn(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, 
 
 
 def randn_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers of the standard normal distribution, of the shape and type of another tensor.
+    """Return numbers of the standard normal distribution, of the shape and type of another tensor.
 
     >>> import mycel as ms
     >>> ms.mint.randn_like(ms.ops.ones((2, 3))).shape
@@ -140,7 +157,7 @@ def randn_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def _bounds(name: str, args: tuple[Any, ...], rest: int) -> tuple[Any, ...]:
-    """low (0 unless given), high, and what follows."""
+    """Return low (0 unless given), high, and what follows."""
     if len(args) == rest + 1:
         return (0, *args)
     if len(args) == rest + 2:
@@ -151,7 +168,8 @@ def _bounds(name: str, args: tuple[Any, ...], rest: int) -> tuple[Any, ...]:
 
 
 def randint(*args: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """`randint(low, high, size)`: integers spread evenly over low .. high - 1, int64 unless `dtype` says otherwise; low is 0 unless given.
+    """Return `randint(low, high, size)`: integers spread evenly over low .. high - 1, int64 unless
+    `dtype` says otherwise; low is 0 unless given.
 
     >>> import mycel as ms
     >>> ms.mint.randint(0, 5, (2, 3)).shape
@@ -164,7 +182,8 @@ def randint(*args: Any, generator: Optional[Generator] = None, dtype: Any = None
 
 
 def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """`randint_like(input, low, high)`: integers spread evenly over low .. high - 1, of the shape and type of a tensor; low is 0 unless given.
+    """Return `randint_like(input, low, high)`: integers spread evenly over low .. high - 1, of the
+    shape and type of a tensor; low is 0 unless given.
 
     >>> import mycel as ms
     >>> ms.mint.randint_like(ms.ops.ones((2, 3)), 5).shape
@@ -176,7 +195,7 @@ def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None) 
 
 
 def randperm(n: int, *, generator: Optional[Generator] = None, dtype: Any = D.int64) -> Tensor:
-    """The numbers 0 .. n - 1 in random order.
+    """Return the numbers 0 .. n - 1 in random order.
 
     >>> import mycel as ms
     >>> sorted(ms.mint.randperm(3).tolist())
@@ -187,7 +206,8 @@ def randperm(n: int, *, generator: Optional[Generator] = None, dtype: Any = D.in
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optional[Generator] = None) -> Tensor:
-    """Numbers of normal distributions with means and standard deviations, numbers or tensors that broadcast to the result's shape.
+    """Return numbers of normal distributions with means and standard deviations, numbers or tensors
+    that broadcast to the result's shape.
 
     `size` is the shape, needed where both are numbers.
 
@@ -203,7 +223,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optiona
 
 
 def bernoulli(input: Any, *, generator: Optional[Generator] = None) -> Tensor:
-    """1 with the probability that each element is, else 0.
+    """Return 1 with the probability that each element is, else 0.
 
     >>> import mycel as ms
     >>> ms.mint.bernoulli(ms.Tensor([0.0, 1.0])).tolist()
@@ -216,7 +236,8 @@ def bernoulli(input: Any, *, generator: Optional[Generator] = None) -> Tensor:
 def multinomial(
     input: Any, num_samples: int, replacement: bool = False, *, generator: Optional[Generator] = None
 ) -> Tensor:
-    """int64 positions along the last axis, drawn with the probabilities of its weights; each at most once without `replacement`.
+    """Return int64 positions along the last axis, drawn with the probabilities of its weights; each
+    at most once without `replacement`.
 
     >>> import mycel as ms
     >>> ms.mint.multinomial(ms.Tensor([0.0, 1.0]), 1).tolist()

@@ -12,7 +12,7 @@ __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 
 
 def inv(input: Any) -> Tensor:
-    """The inverses of square matrices.
+    """Return the inverses of square matrices.
 
     >>> import mycel as ms
     >>> ms.mint.linalg.inv(ms.Tensor([[2.0]])).tolist()
@@ -22,7 +22,8 @@ def inv(input: Any) -> Tensor:
 
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """Orthonormal columns Q and upper triangular R with Q R = A; "complete" gives square Q, "r" an empty Q.
+    """Return orthonormal columns Q and upper triangular R with Q R = A; "complete" gives square Q,
+    "r" an empty Q.
 
     >>> import mycel as ms
     >>> [t.shape for t in ms.mint.linalg.qr(ms.ops.ones((3, 2)))]
@@ -35,7 +36,9 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf. See `mycel.ops.matrix_norm`.
+    """Return the norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
+
+    See `mycel.ops.matrix_norm`.
 
     >>> import mycel as ms
     >>> ms.mint.linalg.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
@@ -45,7 +48,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
 
 
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of order `ord` over `dim`, all axes by default. See `mycel.ops.vector_norm`.
+    """Return the norm of order `ord` over `dim`, all axes by default. See `mycel.ops.vector_norm`.
 
     >>> import mycel as ms
     >>> ms.mint.linalg.vector_norm(ms.Tensor([3.0, 4.0])).item()
@@ -55,7 +58,8 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
 
 
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of vectors (one axis) or matrices (two axes); without `ord` the 2-norm of all elements over `dim`.
+    """Return the norm of vectors (one axis) or matrices (two axes); without `ord` the 2-norm of all
+    elements over `dim`.
 
     >>> import mycel as ms
     >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()

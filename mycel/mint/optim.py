@@ -20,7 +20,8 @@ class Adam(optim.Adam):
 
 
 class AdamW(optim.AdamW):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2017), as `mycel.experimental.optim.AdamW`.
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2017), as
+    `mycel.experimental.optim.AdamW`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -40,7 +41,8 @@ class FusedAdamW(AdamW):
 
 
 class SGD(optim.SGD):
-    """Stochastic gradient descent with momentum, dampening and Nesterov's form, as `mycel.experimental.optim.SGD`.
+    """Stochastic gradient descent with momentum, dampening and Nesterov's form, as
+    `mycel.experimental.optim.SGD`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -1,4 +1,6 @@
-"""Functions of `mint` under the names of MindSpore's operations, and its marks on functions for its graph compiler."""
+"""Functions of `mint` under the names of MindSpore's operations, and its marks on functions for its
+graph compiler.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,21 @@ from mycel.mint.nn.functional import softmax as softmax_ext
 from mycel.ops._operands import operands
 
 __all__ = [
-    "cdist_", "equal_ext_op", "flatten_ext", "jit_forbidden_register", "jit_view_unsupported", "npu_gelu", "softmax_ext", "squeeze_impl",
-]  # fmt: skip
+    "cdist_",
+    "equal_ext_op",
+    "flatten_ext",
+    "jit_forbidden_register",
+    "jit_view_unsupported",
+    "npu_gelu",
+    "softmax_ext",
+    "squeeze_impl",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def cdist_(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
-    """The distances of order `p` between the rows of two stacks of matrices.
+    """Return the distances of order `p` between the rows of two stacks of matrices.
 
     >>> import mycel as ms
     >>> ms.mint.cdist_(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
@@ -31,7 +40,7 @@ def cdist_(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
 
 
 def equal_ext_op(input: Any, other: Any) -> Tensor:
-    """Whether two tensors have the same shape and elements, as a tensor.
+    """Return whether two tensors have the same shape and elements, as a tensor.
 
     >>> import mycel as ms
     >>> ms.mint.equal_ext_op(ms.Tensor([1, 2]), ms.Tensor([1, 2])).item()
@@ -44,7 +53,7 @@ def equal_ext_op(input: Any, other: Any) -> Tensor:
 
 
 def npu_gelu(input: Any, approximate: str = "none") -> Tensor:
-    """The Gaussian error linear unit; `approximate` is 'none' or 'tanh'.
+    """Return the Gaussian error linear unit; `approximate` is 'none' or 'tanh'.
 
     >>> import mycel as ms
     >>> ms.mint.npu_gelu(ms.Tensor([0.0])).tolist()
@@ -64,7 +73,9 @@ def squeeze_impl(input: Any, axis: Any) -> Tensor:
 
 
 def jit_forbidden_register(fn: F) -> F:
-    """Mark a function that MindSpore's graphs must not call; here any function may be compiled, so it is the function itself.
+    """Mark a function that MindSpore's graphs must not call.
+
+    Here any function may be compiled, so it is the function itself.
 
     >>> import mycel as ms
     >>> ms.mint.jit_forbidden_register(abs) is abs
@@ -74,7 +85,9 @@ def jit_forbidden_register(fn: F) -> F:
 
 
 def jit_view_unsupported(fn: F) -> F:
-    """Mark a function whose views MindSpore's graphs do not support; here they are supported, so it is the function itself.
+    """Mark a function whose views MindSpore's graphs do not support.
+
+    Here they are supported, so it is the function itself.
 
     >>> import mycel as ms
     >>> ms.mint.jit_view_unsupported(abs) is abs

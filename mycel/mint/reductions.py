@@ -15,9 +15,34 @@ from mycel.ops.reduction import vector_norm
 from mycel.ops.sorting import Chosen, kthvalue
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax", "cummin", "cumsum", "kthvalue", "max", "mean", "median",
-    "min", "nansum", "norm", "prod", "sort", "std", "std_mean", "sum", "topk", "unique", "var", "var_mean",
-]  # fmt: skip
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumsum",
+    "kthvalue",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nansum",
+    "norm",
+    "prod",
+    "sort",
+    "std",
+    "std_mean",
+    "sum",
+    "topk",
+    "unique",
+    "var",
+    "var_mean",
+]
 
 
 def _chosen(values: Tensor, indices: Tensor) -> Chosen:
@@ -25,7 +50,8 @@ def _chosen(values: Tensor, indices: Tensor) -> Chosen:
 
 
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements are true (not 0) over `dim`, an axis or several; all axes by default.
+    """Return whether all elements are true (not 0) over `dim`, an axis or several; all axes by
+    default.
 
     >>> import mycel as ms
     >>> ms.mint.all(ms.Tensor([1, 0])).item()
@@ -35,7 +61,8 @@ def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether any element is true (not 0) over `dim`, an axis or several; all axes by default.
+    """Return whether any element is true (not 0) over `dim`, an axis or several; all axes by
+    default.
 
     >>> import mycel as ms
     >>> ms.mint.any(ms.Tensor([1, 0])).item()
@@ -45,7 +72,9 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """The largest elements over `dim`; all axes by default. Equal elements share the derivative.
+    """Return the largest elements over `dim`; all axes by default.
+
+    Equal elements share the derivative.
 
     >>> import mycel as ms
     >>> ms.mint.amax(ms.Tensor([1.0, 3.0])).item()
@@ -55,7 +84,9 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
 
 
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """The smallest elements over `dim`; all axes by default. Equal elements share the derivative.
+    """Return the smallest elements over `dim`; all axes by default.
+
+    Equal elements share the derivative.
 
     >>> import mycel as ms
     >>> ms.mint.amin(ms.Tensor([1.0, 3.0])).item()
@@ -65,7 +96,8 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
 
 
 def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
-    """The position of the first largest element along `dim`, or among all elements in row-major order.
+    """Return the position of the first largest element along `dim`, or among all elements in
+    row-major order.
 
     >>> import mycel as ms
     >>> ms.mint.argmax(ms.Tensor([1.0, 3.0])).item()
@@ -75,7 +107,8 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
 
 
 def argmin(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
-    """The position of the first smallest element along `dim`, or among all elements in row-major order.
+    """Return the position of the first smallest element along `dim`, or among all elements in
+    row-major order.
 
     >>> import mycel as ms
     >>> ms.mint.argmin(ms.Tensor([1.0, 3.0])).item()
@@ -96,7 +129,8 @@ def _position(function: Any, input: Any, dim: Optional[int], keepdim: bool) -> T
 
 
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """The largest element of all; along `dim` the largest with their positions; or of two tensors the larger at each place.
+    """Return the largest element of all; along `dim` the largest with their positions; or of two
+    tensors the larger at each place.
 
     `max(input)`, `max(input, dim, keepdim)` gives (values, indices), `max(input, other)`.
 
@@ -108,7 +142,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """The smallest element of all; along `dim` the smallest with their positions; or of two tensors the smaller at each place.
+    """Return the smallest element of all; along `dim` the smallest with their positions; or of two
+    tensors the smaller at each place.
 
     `min(input)`, `min(input, dim, keepdim)` gives (values, indices), `min(input, other)`.
 
@@ -136,7 +171,9 @@ def _extreme(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean over `dim`, an axis or several; all by default. With `dtype` the elements are converted first.
+    """Return the mean over `dim`, an axis or several; all by default.
+
+    With `dtype` the elements are converted first.
 
     >>> import mycel as ms
     >>> ms.mint.mean(ms.Tensor([1.0, 3.0])).item()
@@ -147,7 +184,9 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum over `dim`, an axis or several; all by default. Integers and booleans are summed in int64.
+    """Return the sum over `dim`, an axis or several; all by default.
+
+    Integers and booleans are summed in int64.
 
     >>> import mycel as ms
     >>> ms.mint.sum(ms.Tensor([1, 3])).item()
@@ -157,7 +196,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The product over `dim`; all by default. Integers and booleans are multiplied in int64.
+    """Return the product over `dim`; all by default. Integers and booleans are multiplied in int64.
 
     >>> import mycel as ms
     >>> ms.mint.prod(ms.Tensor([2, 3])).item()
@@ -173,7 +212,7 @@ def _counted(x: Tensor, dtype: Any) -> Tensor:
 
 
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum over `dim` with NaN as 0; all axes by default.
+    """Return the sum over `dim` with NaN as 0; all axes by default.
 
     >>> import mycel as ms
     >>> ms.mint.nansum(ms.Tensor([1.0, float("nan")])).item()
@@ -183,7 +222,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 
 def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """Variances and means; divided by the count less `correction`."""
+    """Return variances and means; divided by the count less `correction`."""
     x = floating(name, input)
     average = ops.mean(x, dim, True)
     squares = ops.mean(ops.square(x - average), dim, keepdim)
@@ -201,7 +240,8 @@ def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> 
 
 
 def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """The variance over `dim`: the squared distances from the mean, summed and divided by their count less `correction`.
+    """Return the variance over `dim`: the squared distances from the mean, summed and divided by
+    their count less `correction`.
 
     >>> import mycel as ms
     >>> ms.mint.var(ms.Tensor([1.0, 3.0])).item()
@@ -211,7 +251,7 @@ def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
 
 
 def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """The standard deviation over `dim`: the root of `var`.
+    """Return the standard deviation over `dim`: the root of `var`.
 
     >>> import mycel as ms
     >>> ms.mint.std(ms.Tensor([1.0, 3.0]), correction=0).item()
@@ -221,7 +261,7 @@ def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
 
 
 def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The variance and the mean over `dim`.
+    """Return the variance and the mean over `dim`.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.mint.var_mean(ms.Tensor([1.0, 3.0]))]
@@ -231,7 +271,7 @@ def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool 
 
 
 def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean over `dim`.
+    """Return the standard deviation and the mean over `dim`.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.mint.std_mean(ms.Tensor([1.0, 3.0]), correction=0)]
@@ -242,7 +282,8 @@ def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool 
 
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The vector norm of order `p` over `dim` (all axes by default); "fro" is order 2, "nuc" the nuclear norm of two axes.
+    """Return the vector norm of order `p` over `dim` (all axes by default); "fro" is order 2, "nuc"
+    the nuclear norm of two axes.
 
     >>> import mycel as ms
     >>> ms.mint.norm(ms.Tensor([3.0, 4.0])).item()
@@ -257,7 +298,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
 
 
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:
-    """How many elements are not 0 over `dim`, in int64; all axes by default.
+    """Return how many elements are not 0 over `dim`, in int64; all axes by default.
 
     >>> import mycel as ms
     >>> ms.mint.count_nonzero(ms.Tensor([1.0, 0.0])).item()
@@ -267,7 +308,8 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:
 
 
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The positions that sort along `dim`, equal elements in their order whether `stable` or not; NaN counts as the largest.
+    """Return the positions that sort along `dim`, equal elements in their order whether `stable` or
+    not; NaN counts as the largest.
 
     >>> import mycel as ms
     >>> ms.mint.argsort(ms.Tensor([3.0, 1.0])).tolist()
@@ -277,7 +319,9 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = False) -> Chosen:
-    """The elements in order along `dim`, with their positions; equal elements keep their order; NaN counts as the largest.
+    """Return the elements in order along `dim`, with their positions.
+
+    Equal elements keep their order; NaN counts as the largest.
 
     >>> import mycel as ms
     >>> ms.mint.sort(ms.Tensor([3.0, 1.0])).values.tolist()
@@ -291,7 +335,9 @@ def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Chosen:
-    """The `k` largest elements along `dim` in order, or the smallest, with their positions; NaN counts as the largest.
+    """Return the `k` largest elements along `dim` in order, or the smallest, with their positions.
+
+    NaN counts as the largest.
 
     >>> import mycel as ms
     >>> ms.mint.topk(ms.Tensor([3.0, 1.0, 2.0]), 2).indices.tolist()
@@ -301,7 +347,9 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def median(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:
-    """The median of all elements; or along `dim` with its position. Of two in the middle it is the smaller; NaN if there is one.
+    """Return the median of all elements; or along `dim` with its position.
+
+    Of two in the middle it is the smaller; NaN if there is one.
 
     >>> import mycel as ms
     >>> ms.mint.median(ms.Tensor([3.0, 1.0, 2.0])).item()
@@ -329,7 +377,9 @@ def _middle(x: Tensor, axis: int, keepdim: bool) -> Chosen:
 
 
 def cummax(input: Any, dim: int) -> Chosen:
-    """The running maxima along `dim` and their positions, the last of equals; NaN stays from where it appears.
+    """Return the running maxima along `dim` and their positions, the last of equals.
+
+    NaN stays from where it appears.
 
     >>> import mycel as ms
     >>> ms.mint.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0).values.tolist()
@@ -339,7 +389,9 @@ def cummax(input: Any, dim: int) -> Chosen:
 
 
 def cummin(input: Any, dim: int) -> Chosen:
-    """The running minima along `dim` and their positions, the last of equals; NaN stays from where it appears.
+    """Return the running minima along `dim` and their positions, the last of equals.
+
+    NaN stays from where it appears.
 
     >>> import mycel as ms
     >>> ms.mint.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0).values.tolist()
@@ -350,7 +402,7 @@ def cummin(input: Any, dim: int) -> Chosen:
 
 
 def cumsum(input: Any, dim: int, dtype: Any = None) -> Tensor:
-    """The running sums along `dim`. Integers and booleans are summed in int64.
+    """Return the running sums along `dim`. Integers and booleans are summed in int64.
 
     >>> import mycel as ms
     >>> ms.mint.cumsum(ms.Tensor([1, 2]), 0).tolist()
@@ -366,7 +418,8 @@ def unique(
     return_counts: bool = False,
     dim: Optional[int] = None,
 ) -> Any:
-    """The distinct elements in ascending order, whether `sorted` or not; with where each element went, and how often each was there.
+    """Return the distinct elements in ascending order, whether `sorted` or not; with where each
+    element went, and how often each was there.
 
     With `dim` the distinct slices along it, in lexicographic order.
 

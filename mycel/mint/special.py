@@ -17,7 +17,8 @@ __all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "round_op",
 
 
 def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
-    """The logarithm of the soft-max along `dim`: axis 0 of tensors of 0, 1 or 3 dimensions and axis 1 of others where it is None.
+    """Return the logarithm of the soft-max along `dim`: axis 0 of tensors of 0, 1 or 3 dimensions
+    and axis 1 of others where it is None.
 
     >>> import mycel as ms
     >>> ms.mint.special.log_softmax(ms.Tensor([0.0]), 0).tolist()
@@ -28,12 +29,12 @@ def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
 
 
 def usual_axis(x: Tensor) -> int:
-    """The axis of a soft-max where none is given."""
+    """Return the axis of a soft-max where none is given."""
     return 0 if operand("softmax", x).ndim in (0, 1, 3) else 1
 
 
 def round(input: Any, *, decimals: int = 0) -> Tensor:
-    """Each element rounded to a number of decimals, halves to the even neighbour.
+    """Return each element rounded to a number of decimals, halves to the even neighbour.
 
     >>> import mycel as ms
     >>> ms.mint.special.round(ms.Tensor([2.5])).tolist()
@@ -43,7 +44,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
 
 
 def round_op(input: Any, decimals: int = 0) -> Tensor:
-    """Each element rounded to a number of decimals, as `round`.
+    """Return each element rounded to a number of decimals, as `round`.
 
     >>> import mycel as ms
     >>> ms.mint.special.round_op(ms.Tensor([2.5])).tolist()

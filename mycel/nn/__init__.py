@@ -235,17 +235,46 @@ from mycel.nn.wrap import WithLossCell as WithLossCell
 
 # Metrics, which MindSpore has here as well.
 _METRICS = (
-    "Accuracy", "BleuScore", "ConfusionMatrix", "ConfusionMatrixMetric", "CosineSimilarity", "Dice", "F1", "Fbeta", "HausdorffDistance",
-    "Loss", "MAE", "MSE", "MeanSurfaceDistance", "Metric", "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall",
-    "RootMeanSquareDistance", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "get_metric_fn",
-    "get_metrics", "names", "rearrange_inputs",
-)  # fmt: skip
+    "Accuracy",
+    "BleuScore",
+    "ConfusionMatrix",
+    "ConfusionMatrixMetric",
+    "CosineSimilarity",
+    "Dice",
+    "F1",
+    "Fbeta",
+    "HausdorffDistance",
+    "Loss",
+    "MAE",
+    "MSE",
+    "MeanSurfaceDistance",
+    "Metric",
+    "OcclusionSensitivity",
+    "Perplexity",
+    "Precision",
+    "ROC",
+    "Recall",
+    "RootMeanSquareDistance",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+    "auc",
+    "get_metric_fn",
+    "get_metrics",
+    "names",
+    "rearrange_inputs",
+)
 
 # Layers that are those of `mint.nn` under another name.
 _MINT = {
-    "Dropout2dExt": "Dropout2d", "DropoutExt": "Dropout", "EmbeddingExt": "Embedding", "L1LossExt": "L1Loss", "LayerNormExt": "LayerNorm",
-    "LogSoftmaxExt": "LogSoftmax", "PReLUExt": "PReLU",
-}  # fmt: skip
+    "Dropout2dExt": "Dropout2d",
+    "DropoutExt": "Dropout",
+    "EmbeddingExt": "Embedding",
+    "L1LossExt": "L1Loss",
+    "LayerNormExt": "LayerNorm",
+    "LogSoftmaxExt": "LogSoftmax",
+    "PReLUExt": "PReLU",
+}
 
 
 # To type checkers only these names are there beside; any other is a mistake.

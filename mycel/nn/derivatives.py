@@ -11,7 +11,8 @@ __all__ = ["Jvp", "Vjp"]
 
 
 class Jvp(Cell):
-    """A Cell's outputs and its Jacobian times a vector: ``Jvp(fn)(*inputs, v)``, with a tuple `v` for several inputs; see `mycel.jvp`.
+    """A Cell's outputs and its Jacobian times a vector: ``Jvp(fn)(*inputs, v)``, with a tuple `v`
+    for several inputs; see `mycel.jvp`.
 
     >>> import mycel as ms
     >>> out, product = ms.nn.Jvp(ms.nn.ReLU())(ms.Tensor([1.0, -1.0]), ms.Tensor([5.0, 5.0]))
@@ -24,12 +25,13 @@ class Jvp(Cell):
         self.fn = fn
 
     def construct(self, *args: Any) -> Any:
-        """The outputs and the product."""
+        """Return the outputs and the product."""
         return jvp(self.fn, args[:-1], args[-1])
 
 
 class Vjp(Cell):
-    """A Cell's outputs and a vector times its Jacobian: ``Vjp(fn)(*inputs, v)``, with a tuple `v` for several outputs; see `mycel.vjp`.
+    """A Cell's outputs and a vector times its Jacobian: ``Vjp(fn)(*inputs, v)``, with a tuple `v`
+    for several outputs; see `mycel.vjp`.
 
     The product is a tensor for one input, a tuple for several.
 
@@ -44,7 +46,7 @@ class Vjp(Cell):
         self.fn = fn
 
     def construct(self, *args: Any) -> Any:
-        """The outputs and the product."""
+        """Return the outputs and the product."""
         out, pull = vjp(self.fn, *args[:-1])
         product = pull(args[-1])
         return out, product[0] if len(product) == 1 else product

@@ -41,7 +41,7 @@ def _check_decay(name: str, learning_rate: Any, decay_rate: Any, is_stair: Any) 
 
 
 def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
-    """Rate ``learning_rates[i]`` for the steps below ``milestone[i]``, which must grow.
+    """Return rate ``learning_rates[i]`` for the steps below ``milestone[i]``, which must grow.
 
     >>> import mycel as ms
     >>> ms.nn.piecewise_constant_lr([2, 3], [0.1, 0.05])
@@ -51,7 +51,8 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
         arguments.sequence("piecewise_constant_lr", word, value)
     if len(milestone) != len(learning_rates):
         raise ValueError(
-            f"piecewise_constant_lr: there are {len(milestone)} milestones and {len(learning_rates)} learning rates; give one for each"
+            f"piecewise_constant_lr: there are {len(milestone)} milestones and {len(learning_rates)} learning rates; "
+            "give one for each"
         )
     name, before = "piecewise_constant_lr", 0
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
@@ -75,7 +76,8 @@ def exponential_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step, in stairs if `is_stair`.
+    """Return ``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step, in stairs if
+    `is_stair`.
 
     >>> import mycel as ms
     >>> ms.nn.exponential_decay_lr(0.5, 0.5, 4, 2, 1)
@@ -94,7 +96,8 @@ def natural_exp_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """``learning_rate * exp(-decay_rate * epoch)`` for each step, in stairs of `decay_epoch` if `is_stair`.
+    """Return ``learning_rate * exp(-decay_rate * epoch)`` for each step, in stairs of `decay_epoch`
+    if `is_stair`.
 
     >>> import mycel as ms
     >>> [round(r, 4) for r in ms.nn.natural_exp_decay_lr(0.1, 0.9, 4, 2, 2)]
@@ -113,7 +116,8 @@ def inverse_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step, in stairs if `is_stair`.
+    """Return ``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step, in stairs if
+    `is_stair`.
 
     >>> import mycel as ms
     >>> ms.nn.inverse_decay_lr(0.5, 1.0, 3, 1, 1)[:2]
@@ -127,7 +131,7 @@ def inverse_decay_lr(
 def cosine_decay_lr(
     min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
 ) -> list[float]:
-    """Half a cosine from `max_lr` to `min_lr` over `decay_epoch` epochs, then `min_lr`.
+    """Return half a cosine from `max_lr` to `min_lr` over `decay_epoch` epochs, then `min_lr`.
 
     >>> import mycel as ms
     >>> [round(r, 3) for r in ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2)]
@@ -152,7 +156,8 @@ def polynomial_decay_lr(
 ) -> list[float]:
     """From `learning_rate` to `end_learning_rate` along ``(1 - epoch / decay_epoch) ** power``.
 
-    With `update_decay_epoch` the period is stretched to the next multiple of itself instead of ending.
+    With `update_decay_epoch` the period is stretched to the next multiple of itself instead of
+    ending.
 
     >>> import mycel as ms
     >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)

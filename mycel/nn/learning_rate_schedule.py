@@ -1,6 +1,8 @@
-"""Learning rates as functions of the step: cells that compute the rate from the step counter, a tensor, inside the training step.
+"""Learning rates as functions of the step: cells that compute the rate from the step counter, a
+tensor, inside the training step.
 
-With step t, rate r, decay a and period n, where the quotient p = t / n is rounded down to a whole number if `is_stair`:
+With step t, rate r, decay a and period n, where the quotient p = t / n is rounded down to a whole
+number if `is_stair`:
 
     exponential     r * a**p
     natural         r * exp(-a * t), with t rounded down to a multiple of n if `is_stair`
@@ -33,7 +35,8 @@ __all__ = [
 
 
 class LearningRateSchedule(Cell):
-    """Base of schedules; a subclass defines ``construct(global_step)``, which gives the rate as a tensor of one element.
+    """Base of schedules; a subclass defines ``construct(global_step)``, which gives the rate as a
+    tensor of one element.
 
     >>> import mycel as ms
     >>> class Halving(ms.nn.learning_rate_schedule.LearningRateSchedule):
@@ -44,7 +47,7 @@ class LearningRateSchedule(Cell):
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         raise NotImplementedError(f"{type(self).__name__} must define construct(global_step)")
 
 
@@ -78,7 +81,7 @@ class ExponentialDecayLR(LearningRateSchedule):
         )
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         p = _step(global_step) / self.decay_steps
         return self.learning_rate * ops.exp(math.log(self.decay_rate) * (ops.floor(p) if self.is_stair else p))
 
@@ -102,7 +105,7 @@ class NaturalExpDecayLR(LearningRateSchedule):
         )
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         p = _step(global_step)
         if self.is_stair:
             p = ops.floor(p / self.decay_steps) * self.decay_steps
@@ -128,13 +131,14 @@ class InverseDecayLR(LearningRateSchedule):
         )
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         p = _step(global_step) / self.decay_steps
         return self.learning_rate / (1 + self.decay_rate * (ops.floor(p) if self.is_stair else p))
 
 
 class CosineDecayLR(LearningRateSchedule):
-    """Half a cosine from `max_lr` to `min_lr` over `decay_steps` (Loshchilov and Hutter, "SGDR", 2017), then `min_lr`.
+    """Half a cosine from `max_lr` to `min_lr` over `decay_steps` (Loshchilov and Hutter, "SGDR",
+    2017), then `min_lr`.
 
     >>> import mycel as ms
     >>> float(ms.nn.CosineDecayLR(0.0, 0.5, 4)(ms.Tensor(4, ms.int32)))
@@ -153,15 +157,17 @@ class CosineDecayLR(LearningRateSchedule):
         self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         p = ops.minimum(_step(global_step), float(self.decay_steps))
         return self.min_lr + 0.5 * (self.max_lr - self.min_lr) * (1 + ops.cos(p * (math.pi / self.decay_steps)))
 
 
 class PolynomialDecayLR(LearningRateSchedule):
-    """From `learning_rate` to `end_learning_rate` over `decay_steps` along ``(1 - step / decay_steps) ** power``.
+    """From `learning_rate` to `end_learning_rate` over `decay_steps` along ``(1 - step /
+    decay_steps) ** power``.
 
-    With `update_decay_steps` the period is stretched to the next multiple of itself instead of ending.
+    With `update_decay_steps` the period is stretched to the next multiple of itself instead of
+    ending.
 
     >>> import mycel as ms
     >>> ms.nn.PolynomialDecayLR(0.5, 0.0, 4, 1.0)(ms.Tensor(2, ms.int32))
@@ -186,7 +192,7 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.decay_steps, self.power, self.update_decay_steps = decay_steps, power, update_decay_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         t = _step(global_step)
         n = float(self.decay_steps)
         if self.update_decay_steps:
@@ -211,6 +217,6 @@ class WarmUpLR(LearningRateSchedule):
         self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         n = float(self.warmup_steps)
         return self.learning_rate * ops.minimum(_step(global_step), n) / n

@@ -1,8 +1,10 @@
 """Training steps with a loss scale, and how the scale moves.
 
-Small gradients vanish in 16-bit floats. The loss is therefore multiplied by a scale before differentiating and the gradients are divided by it after.
-A step whose gradients overflow is left out: parameters, optimizer states and its step counter stay as they are. The dynamic scale follows
-Micikevicius et al., 2018: divided by a factor after an overflow, multiplied by it after a window of steps without one.
+Small gradients vanish in 16-bit floats. The loss is therefore multiplied by a scale before
+differentiating and the gradients are divided by it after. A step whose gradients overflow is left
+out: parameters, optimizer states and its step counter stay as they are. The dynamic scale follows
+Micikevicius et al., 2018: divided by a factor after an overflow, multiplied by it after a window of
+steps without one.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneSt
 
 
 def finite(tensors: Sequence[Tensor]) -> Tensor:
-    """Whether no element of some tensors is infinite or NaN, as a bool tensor of no dimensions."""
+    """Return whether no element of some tensors is infinite or NaN, as a bool tensor of no
+    dimensions.
+    """
     found: Optional[Tensor] = None
     for t in tensors:
         if t.dtype.is_floating or t.dtype.is_complex:
@@ -55,19 +59,20 @@ class FixedLossScaleUpdateCell(Cell):
         self.loss_scale_value = loss_scale_value
 
     def get_loss_scale(self) -> Any:
-        """The scale."""
+        """Return the scale."""
         return self.loss_scale_value
 
     def construct(self, _: Any, overflow: Any) -> Tensor:
-        """The overflow itself."""
+        """Return the overflow itself."""
         return _truth(overflow)
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """A loss scale that is divided by `scale_factor` after an overflow, not below 1, and multiplied by it every `scale_window` steps without one.
+    """A loss scale that is divided by `scale_factor` after an overflow, not below 1, and multiplied
+    by it every `scale_window` steps without one.
 
-    Called with the scale (a Parameter, which it changes) and whether there was an overflow, which it gives back. Raises ValueError for a start, factor or window that
-    is not positive.
+    Called with the scale (a Parameter, which it changes) and whether there was an overflow, which
+    it gives back. Raises ValueError for a start, factor or window that is not positive.
 
     >>> import mycel as ms
     >>> scale = ms.Parameter(ms.Tensor(16.0))
@@ -87,7 +92,7 @@ class DynamicLossScaleUpdateCell(Cell):
         self.last_overflow_iter = Parameter(Tensor(0, D.int32), name="last_overflow_iterator_step", requires_grad=False)
 
     def get_loss_scale(self) -> Any:
-        """The scale to start with."""
+        """Return the scale to start with."""
         return self.loss_scale_value
 
     def construct(self, loss_scale: Parameter, overflow: Any) -> Tensor:
@@ -103,10 +108,13 @@ class DynamicLossScaleUpdateCell(Cell):
 
 
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
-    """A training step that scales the loss, and is left out where its gradients overflow. Gives the loss, whether there was an overflow, and the scale of this step.
+    """A training step that scales the loss, and is left out where its gradients overflow.
 
-    `scale_sense` is a Tensor of one element (a fixed scale, see `set_sense_scale`), or a Cell that moves the scale, as `DynamicLossScaleUpdateCell`. Raises
-    TypeError for anything else, ValueError for a tensor of more elements.
+    Gives the loss, whether there was an overflow, and the scale of this step.
+
+    `scale_sense` is a Tensor of one element (a fixed scale, see `set_sense_scale`), or a Cell that
+    moves the scale, as `DynamicLossScaleUpdateCell`. Raises TypeError for anything else, ValueError
+    for a tensor of more elements.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)
@@ -127,12 +135,14 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         elif isinstance(scale_sense, Tensor):
             if scale_sense.shape not in ((), (1,)):
                 raise ValueError(
-                    f"TrainOneStepWithLossScaleCell: scale_sense must have one element, its shape () or (1,), not {scale_sense.shape}"
+                    "TrainOneStepWithLossScaleCell: scale_sense must have one element, its shape () or (1,), not "
+                    f"{scale_sense.shape}"
                 )
             scale = scale_sense.asnumpy().astype(np.float32)
         else:
             raise TypeError(
-                f"TrainOneStepWithLossScaleCell: scale_sense must be a Cell or a Tensor, not {type(scale_sense).__name__}"
+                "TrainOneStepWithLossScaleCell: scale_sense must be a Cell or a Tensor, not "
+                f"{type(scale_sense).__name__}"
             )
         self.scale_sense = Parameter(Tensor(scale), name="scale_sense", requires_grad=False)
 
@@ -146,7 +156,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss, overflow, scale
 
     def scaled_gradients(self, inputs: Any, scale: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
-        """The loss, and the gradients that were computed at a scale and divided by it."""
+        """Return the loss, and the gradients that were computed at a scale and divided by it."""
         factor = ops.reshape(scale, ())
 
         def scaled(*given: Any) -> tuple[Any, Any]:
@@ -158,7 +168,9 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss, tuple([g / cast(factor, g.dtype) for g in grads])
 
     def update_unless(self, overflow: Tensor, grads: tuple[Tensor, ...]) -> None:
-        """Call the optimizer, and where there was an overflow leave everything that it owns as it was."""
+        """Call the optimizer, and where there was an overflow leave everything that it owns as it
+        was.
+        """
         context = eager.current_context()
         if context is None or not context.is_staging:
             if not bool(overflow):
@@ -171,16 +183,21 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             store(p, ops.where(overflow, old, p))
 
     def set_sense_scale(self, sens: Tensor) -> None:
-        """Give the scale another value. TypeError for what is no Tensor, ValueError for another shape."""
+        """Give the scale another value.
+
+        TypeError for what is no Tensor, ValueError for another shape.
+        """
         arguments.instance("TrainOneStepWithLossScaleCell", "the scale", sens, Tensor)
         self.scale_sense.set_data(sens)
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
-        """The state that `get_overflow_status` takes, and the input of the computation: for programs that bracket it. A CPU needs no state."""
+        """Return the state that `get_overflow_status` takes, and the input of the computation: for
+        programs that bracket it. A CPU needs no state.
+        """
         return as_tensor(False), compute_input
 
     def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:
-        """Whether a gradient, in a tensor or a sequence of them, is infinite or NaN."""
+        """Return whether a gradient, in a tensor or a sequence of them, is infinite or NaN."""
         found = compute_output if isinstance(compute_output, (tuple, list)) else (compute_output,)
         return ops.logical_not(finite(found))
 

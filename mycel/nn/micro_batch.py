@@ -1,7 +1,9 @@
 """Cells that cut a batch into micro-batches, as they work in one process.
 
-A network f of a batch x, whose parts along axis 0 are x_1, ..., x_n, becomes f(x_1) + ... + f(x_n): the sum, as MindSpore takes it, so that its gradient is the sum of the
-gradients of the parts. A loss that is a mean over its batch is therefore n times that of the whole; divide the gradients by n, or scale them in the optimizer.
+A network f of a batch x, whose parts along axis 0 are x_1, ..., x_n, becomes f(x_1) + ... + f(x_n):
+the sum, as MindSpore takes it, so that its gradient is the sum of the gradients of the parts. A
+loss that is a mean over its batch is therefore n times that of the whole; divide the gradients by
+n, or scale them in the optimizer.
 """
 
 from __future__ import annotations
@@ -17,21 +19,25 @@ __all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell", "Vir
 
 
 class _MicroBatch(Cell):
-    """Part `index` of `count` of every tensor along axis 0; other inputs, and scalars, stay as they are."""
+    """Part `index` of `count` of every tensor along axis 0.
+
+    Other inputs, and scalars, stay as they are.
+    """
 
     def __init__(self, owner: str, index: int, count: int) -> None:
         super().__init__()
         self.owner, self.index, self.count = owner, index, count
 
     def construct(self, *inputs: Any) -> tuple[Any, ...]:
-        """The parts."""
+        """Return the parts."""
         parts = []
         for x in inputs:
             if isinstance(x, Tensor) and x.ndim:
                 size, rest = divmod(x.shape[0], self.count)
                 if rest:
                     raise ValueError(
-                        f"{self.owner}: a batch of {x.shape[0]} does not divide into {self.count} micro-batches; the input's shape is {x.shape}"
+                        f"{self.owner}: a batch of {x.shape[0]} does not divide into {self.count} micro-batches; the "
+                        f"input's shape is {x.shape}"
                     )
                 x = x[self.index * size : (self.index + 1) * size]
             parts.append(x)
@@ -62,9 +68,11 @@ class _Parts(Cell):
 
 
 class GradAccumulationCell(_Parts):
-    """The sum of a network's results over `micro_size` parts of the batch, so that gradients accumulate over them.
+    """The sum of a network's results over `micro_size` parts of the batch, so that gradients
+    accumulate over them.
 
-    Raises TypeError for a network that is no Cell, ValueError for a `micro_size` below 1 or batches that it does not divide.
+    Raises TypeError for a network that is no Cell, ValueError for a `micro_size` below 1 or batches
+    that it does not divide.
 
     >>> import mycel as ms
     >>> net = ms.nn.GradAccumulationCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
@@ -78,15 +86,17 @@ class GradAccumulationCell(_Parts):
         self.micro_inputs = self._parts()
 
     def construct(self, *inputs: Any) -> Any:
-        """The sum over the micro-batches."""
+        """Return the sum over the micro-batches."""
         return self._sum(self.micro_inputs, inputs)
 
 
 class PipelineCell(_Parts):
-    """The sum of a network's results over `micro_size` parts of the batch, as a pipeline of one stage computes it.
+    """The sum of a network's results over `micro_size` parts of the batch, as a pipeline of one
+    stage computes it.
 
-    `stage_config` and `segment_config`, which place cells on the stages of a cluster, map names of cells to whole numbers; one process has stage 0 alone (ValueError for another,
-    or for a name that the network has not).
+    `stage_config` and `segment_config`, which place cells on the stages of a cluster, map names of
+    cells to whole numbers; one process has stage 0 alone (ValueError for another, or for a name
+    that the network has not).
 
     >>> import mycel as ms
     >>> net = ms.nn.PipelineCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
@@ -117,14 +127,16 @@ class PipelineCell(_Parts):
         self.micro_inputs = self._parts()
 
     def construct(self, *inputs: Any) -> Any:
-        """The sum over the micro-batches."""
+        """Return the sum over the micro-batches."""
         return self._sum(self.micro_inputs, inputs)
 
 
 class MicroBatchInterleaved(_Parts):
-    """The sum of a network's results over `interleave_num` parts of the batch, whose work a cluster would interleave.
+    """The sum of a network's results over `interleave_num` parts of the batch, whose work a cluster
+    would interleave.
 
-    Raises TypeError for a network that is no Cell, ValueError for an `interleave_num` below 1 or batches that it does not divide.
+    Raises TypeError for a network that is no Cell, ValueError for an `interleave_num` below 1 or
+    batches that it does not divide.
 
     >>> import mycel as ms
     >>> net = ms.nn.MicroBatchInterleaved(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()))
@@ -138,12 +150,13 @@ class MicroBatchInterleaved(_Parts):
         self.interleave_inputs = self._parts()
 
     def construct(self, *inputs: Any) -> Any:
-        """The sum over the micro-batches."""
+        """Return the sum over the micro-batches."""
         return self._sum(self.interleave_inputs, inputs)
 
 
 class VirtualDatasetCellTriple(Cell):
-    """A network of three inputs, which a cluster would distribute over its devices; on one device the network itself.
+    """A network of three inputs, which a cluster would distribute over its devices; on one device
+    the network itself.
 
     >>> import mycel as ms
     >>> float(ms.nn.VirtualDatasetCellTriple(ms.nn.CosineEmbeddingLoss())(*(ms.Tensor(v) for v in ([[1.0]], [[1.0]], [1]))))
@@ -156,5 +169,5 @@ class VirtualDatasetCellTriple(Cell):
         self._backbone = backbone
 
     def construct(self, a: Any, b: Any, c: Any) -> Any:
-        """The network's result."""
+        """Return the network's result."""
         return self._backbone(a, b, c)

@@ -32,7 +32,7 @@ class WithLossCell(Cell):
         self._loss_fn = loss_fn
 
     def construct(self, data: Any, label: Any) -> Any:
-        """The loss."""
+        """Return the loss."""
         return self._loss_fn(self._backbone(data), label)
 
     @property
@@ -42,7 +42,8 @@ class WithLossCell(Cell):
 
 
 class WithEvalCell(Cell):
-    """A network and its loss for evaluation: gives the loss, the outputs and the labels; in float32 with `add_cast_fp32`.
+    """A network and its loss for evaluation: gives the loss, the outputs and the labels; in float32
+    with `add_cast_fp32`.
 
     >>> import mycel as ms
     >>> loss, out, label = ms.nn.WithEvalCell(ms.nn.ReLU(), ms.nn.L1Loss())(ms.Tensor([-1.0]), ms.Tensor([1.0]))
@@ -57,7 +58,7 @@ class WithEvalCell(Cell):
         self.add_cast_fp32 = add_cast_fp32
 
     def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
-        """The loss, the outputs and the labels."""
+        """Return the loss, the outputs and the labels."""
         from mycel.base import dtype as D
         from mycel.base.tree import map_leaves
 
@@ -71,8 +72,8 @@ class WithEvalCell(Cell):
 class ForwardValueAndGrad(Cell):
     """The value of a network and its gradients.
 
-    By the first input, by all inputs with `get_all`, by `weights` with `get_by_list`, by both with both. With `sens_param` the last input
-    is not the network's but scales the gradients.
+    By the first input, by all inputs with `get_all`, by `weights` with `get_by_list`, by both with
+    both. With `sens_param` the last input is not the network's but scales the gradients.
 
     >>> import mycel as ms
     >>> value, gradient = ms.nn.ForwardValueAndGrad(ms.nn.ReLU())(ms.Tensor(2.0))
@@ -101,7 +102,7 @@ class ForwardValueAndGrad(Cell):
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def construct(self, *inputs: Any) -> tuple[Any, Any]:
-        """The value and the gradients."""
+        """Return the value and the gradients."""
         sens = None
         if self.sens_param:
             *given, sens = inputs
@@ -112,7 +113,9 @@ class ForwardValueAndGrad(Cell):
 
 
 def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inputs: Any) -> tuple[Any, Any]:
-    """The value of a network and the gradients of the value times `sens` (None: one), which is how they pass through the network."""
+    """Return the value of a network and the gradients of the value times `sens` (None: one), which
+    is how they pass through the network.
+    """
     if sens is None or (isinstance(sens, (int, float)) and sens == 1):
         return value_and_grad(network, positions, weights)(*inputs)
     (_, value), grads = value_and_grad(_weighted(network, sens), positions, weights, has_aux=True)(*inputs)
@@ -120,7 +123,9 @@ def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inp
 
 
 def _weighted(network: Any, sens: Any) -> Any:
-    """A function that gives the network's output weighted by a constant, and the output itself."""
+    """Return a function that gives the network's output weighted by a constant, and the output
+    itself.
+    """
 
     def run(*inputs: Any) -> tuple[Any, Any]:
         value = network(*inputs)
@@ -133,7 +138,8 @@ def _weighted(network: Any, sens: Any) -> Any:
 
 
 class WithGradCell(Cell):
-    """The gradients of a network with its loss (None: the network gives it) by its trainable parameters, scaled by `sens`.
+    """The gradients of a network with its loss (None: the network gives it) by its trainable
+    parameters, scaled by `sens`.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)
@@ -150,15 +156,17 @@ class WithGradCell(Cell):
         self.network_with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
 
     def construct(self, *inputs: Any) -> Any:
-        """The gradients."""
+        """Return the gradients."""
         return _scaled_gradients(self.network_with_loss, self.sens, None, self.weights, inputs)[1]
 
 
 class TrainOneStepCell(Cell):
-    """A training step: the loss of `network`, its gradients by the optimizer's parameters, and the optimizer's update. Gives the loss.
+    """A training step: the loss of `network`, its gradients by the optimizer's parameters, and the
+    optimizer's update. Gives the loss.
 
-    `sens` scales the loss on the way back (so that gradients do not vanish in 16-bit floats; the optimizer divides by it). With `return_grad` the gradients come beside the loss, by
-    parameter name.
+    `sens` scales the loss on the way back (so that gradients do not vanish in 16-bit floats; the
+    optimizer divides by it). With `return_grad` the gradients come beside the loss, by parameter
+    name.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)

@@ -1,4 +1,5 @@
-"""NumPy's functions on tensors: they take anything array-like, can be differentiated and compiled, and return tensors.
+"""NumPy's functions on tensors: they take anything array-like, can be differentiated and compiled,
+and return tensors.
 
 >>> import mycel as ms
 >>> import mycel.numpy as mnp

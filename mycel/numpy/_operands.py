@@ -18,7 +18,7 @@ __all__ = ["as_kind", "asarray", "both"]
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
-    """`a` as a tensor, itself where it is one of that type; TypeError for what is no array.
+    """Return `a` as a tensor, itself where it is one of that type; TypeError for what is no array.
 
     >>> import mycel.numpy as mnp
     >>> mnp.asarray([1, 2]).dtype
@@ -39,7 +39,10 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
 
 
 def both(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands of which at least one is a tensor; a Python number beside a tensor stays one."""
+    """Return two operands of which at least one is a tensor.
+
+    A Python number beside a tensor stays one.
+    """
     if isinstance(x, Tensor):
         return x, y if isinstance(y, (bool, int, float)) else asarray(y)
     if isinstance(y, Tensor):
@@ -48,10 +51,10 @@ def both(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def as_kind(x: Tensor, dtype: Any) -> Tensor:
-    """`x` in a type, or as it is for None."""
+    """Return `x` in a type, or as it is for None."""
     return x if dtype is None else cast(x, D.from_any(dtype))
 
 
 def kind_of(dtype: Any) -> Optional[DType]:
-    """A data type in any spelling, or None."""
+    """Return a data type in any spelling, or None."""
     return None if dtype is None else D.from_any(dtype)

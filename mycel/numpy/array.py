@@ -24,7 +24,7 @@ def export(function: Any) -> Any:
 
 @export
 def reshape(x: Any, new_shape: Any) -> Tensor:
-    """The same elements under another shape.
+    """Return the same elements under another shape.
 
     >>> import mycel.numpy as mnp
     >>> mnp.reshape([1, 2, 3, 4], (2, -1)).shape
@@ -35,7 +35,7 @@ def reshape(x: Any, new_shape: Any) -> Tensor:
 
 @export
 def transpose(a: Any, axes: Any = None) -> Tensor:
-    """The axes in another order; reversed without `axes`.
+    """Return the axes in another order; reversed without `axes`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.transpose(mnp.ones((2, 3))).shape
@@ -58,7 +58,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 
 @export
 def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """An array repeated to a shape.
+    """Return an array repeated to a shape.
 
     >>> import mycel.numpy as mnp
     >>> mnp.broadcast_to([1, 2], (2, 2)).tolist()
@@ -69,7 +69,7 @@ def broadcast_to(array: Any, shape: Any) -> Tensor:
 
 @export
 def broadcast_arrays(*args: Any) -> list[Tensor]:
-    """Arrays repeated to their common shape.
+    """Return arrays repeated to their common shape.
 
     >>> import mycel.numpy as mnp
     >>> [a.shape for a in mnp.broadcast_arrays([1, 2], [[3], [4]])]
@@ -84,7 +84,7 @@ def broadcast_arrays(*args: Any) -> list[Tensor]:
 
 @export
 def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
-    """Arrays joined along an axis; flattened first where it is None.
+    """Return arrays joined along an axis; flattened first where it is None.
 
     >>> import mycel.numpy as mnp
     >>> mnp.concatenate(([1, 2], [3])).tolist()
@@ -97,7 +97,7 @@ def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
 
 @export
 def append(arr: Any, values: Any, axis: Optional[int] = None) -> Tensor:
-    """Values joined to the end of an array; both flattened without an axis.
+    """Return values joined to the end of an array; both flattened without an axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.append([1, 2], 3).tolist()
@@ -125,7 +125,7 @@ dstack, column_stack = _joiner("dstack", "tup", ops.dstack), _joiner("column_sta
 
 @export
 def stack(arrays: Any, axis: int = 0) -> Tensor:
-    """Arrays of one shape side by side along a new axis.
+    """Return arrays of one shape side by side along a new axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.stack(([1, 2], [3, 4])).shape
@@ -136,7 +136,7 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
 
 @export
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Equal parts along an axis, or cuts at positions. ValueError where it does not divide.
+    """Return equal parts along an axis, or cuts at positions. ValueError where it does not divide.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.split([1, 2, 3, 4], 2)]
@@ -146,14 +146,15 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
     axis = axis_of("split", axis, value.ndim)
     if isinstance(indices_or_sections, int) and indices_or_sections > 0 and value.shape[axis] % indices_or_sections:
         raise ValueError(
-            f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use array_split"
+            f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use "
+            "array_split"
         )
     return ops.tensor_split(value, indices_or_sections, axis)
 
 
 @export
 def atleast_1d(*arys: Any) -> Any:
-    """Arrays with at least one dimension.
+    """Return arrays with at least one dimension.
 
     >>> import mycel.numpy as mnp
     >>> mnp.atleast_1d(3).shape
@@ -164,7 +165,7 @@ def atleast_1d(*arys: Any) -> Any:
 
 @export
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays with at least two dimensions.
+    """Return arrays with at least two dimensions.
 
     >>> import mycel.numpy as mnp
     >>> mnp.atleast_2d([3]).shape
@@ -175,7 +176,7 @@ def atleast_2d(*arys: Any) -> Any:
 
 @export
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays with at least three dimensions.
+    """Return arrays with at least three dimensions.
 
     >>> import mycel.numpy as mnp
     >>> mnp.atleast_3d([3]).shape
@@ -190,7 +191,7 @@ def _single(values: list[Tensor]) -> Any:
 
 @export
 def tile(a: Any, reps: Any) -> Tensor:
-    """An array repeated as a whole.
+    """Return an array repeated as a whole.
 
     >>> import mycel.numpy as mnp
     >>> mnp.tile([1, 2], 2).tolist()
@@ -201,7 +202,7 @@ def tile(a: Any, reps: Any) -> Tensor:
 
 @export
 def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
-    """Each element several times in a row.
+    """Return each element several times in a row.
 
     >>> import mycel.numpy as mnp
     >>> mnp.repeat([1, 2], 2).tolist()
@@ -212,7 +213,7 @@ def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
 
 @export
 def flip(m: Any, axis: Any = None) -> Tensor:
-    """Axes in the opposite direction; all without `axis`.
+    """Return axes in the opposite direction; all without `axis`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.flip([1, 2]).tolist()
@@ -224,7 +225,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
 
 @export
 def rot90(a: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    """A quarter turn, k times.
+    """Return a quarter turn, k times.
 
     >>> import mycel.numpy as mnp
     >>> mnp.rot90([[1, 2], [3, 4]]).tolist()
@@ -235,7 +236,7 @@ def rot90(a: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
 
 @export
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Elements moved on around the end.
+    """Return elements moved on around the end.
 
     >>> import mycel.numpy as mnp
     >>> mnp.roll([1, 2, 3], 1).tolist()
@@ -246,7 +247,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
 
 @export
 def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
-    """An axis moved before the axis `start`.
+    """Return an axis moved before the axis `start`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.rollaxis(mnp.ones((2, 3, 4)), 2).shape
@@ -260,7 +261,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
 
 @export
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """`x` where the condition holds, else `y`; without them the positions where it holds.
+    """Return `x` where the condition holds, else `y`; without them the positions where it holds.
 
     >>> import mycel.numpy as mnp
     >>> mnp.where([True, False], [1, 2], 0).tolist()
@@ -294,7 +295,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
 @export
 def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
-    """Elements at positions, of the flattened array or along an axis.
+    """Return elements at positions, of the flattened array or along an axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.take([1, 2, 3], [2, 0]).tolist()
@@ -305,7 +306,8 @@ def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -
 
 @export
 def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
-    """Along an axis each row read at the positions in the same row of indices; the other axes broadcast.
+    """Return along an axis each row read at the positions in the same row of indices; the other
+    axes broadcast.
 
     >>> import mycel.numpy as mnp
     >>> mnp.take_along_axis([[1, 2]], [[1]], 1).tolist()
@@ -340,7 +342,7 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
 
 @export
 def diag(v: Any, k: int = 0) -> Tensor:
-    """A matrix with a vector on a diagonal, or a diagonal of a matrix.
+    """Return a matrix with a vector on a diagonal, or a diagonal of a matrix.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diag([[1, 2], [3, 4]]).tolist()
@@ -352,7 +354,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
 
 @export
 def diagflat(v: Any, k: int = 0) -> Tensor:
-    """A matrix with the elements of an array on a diagonal.
+    """Return a matrix with the elements of an array on a diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diagflat([[1], [2]]).tolist()
@@ -363,7 +365,7 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
 
 @export
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """A diagonal of the matrices over two axes.
+    """Return a diagonal of the matrices over two axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diagonal([[1, 2], [3, 4]], 1).tolist()
@@ -374,7 +376,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
 @export
 def tril(m: Any, k: int = 0) -> Tensor:
-    """The elements on and below a diagonal.
+    """Return the elements on and below a diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.tril([[1, 2], [3, 4]]).tolist()
@@ -385,7 +387,7 @@ def tril(m: Any, k: int = 0) -> Tensor:
 
 @export
 def triu(m: Any, k: int = 0) -> Tensor:
-    """The elements on and above a diagonal.
+    """Return the elements on and above a diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.triu([[1, 2], [3, 4]]).tolist()
@@ -396,7 +398,7 @@ def triu(m: Any, k: int = 0) -> Tensor:
 
 @export
 def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tensor]:
-    """Vectors spread over a grid; with `sparse` along their own axes only.
+    """Return vectors spread over a grid; with `sparse` along their own axes only.
 
     >>> import mycel.numpy as mnp
     >>> [g.shape for g in mnp.meshgrid([1, 2], [3, 4, 5])]
@@ -416,7 +418,7 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tenso
 
 @export
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where values would be put into a sorted vector.
+    """Return where values would be put into a sorted vector.
 
     >>> import mycel.numpy as mnp
     >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
@@ -429,7 +431,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
 
 @export
 def unique(x: Any, return_inverse: bool = False) -> Any:
-    """The distinct elements in increasing order, and with `return_inverse` where each element's own is. It needs the values.
+    """Return the distinct elements in increasing order, and with `return_inverse` where each
+    element's own is. It needs the values.
 
     >>> import mycel.numpy as mnp
     >>> mnp.unique([2, 1, 2]).tolist()
@@ -441,7 +444,7 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
 
 @export
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[int] = None) -> Tensor:
-    """How often each number 0, 1, ... occurs, or the sum of the weights with it.
+    """Return how often each number 0, 1, ... occurs, or the sum of the weights with it.
 
     >>> import mycel.numpy as mnp
     >>> mnp.bincount([1, 1, 2]).tolist()
@@ -454,7 +457,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[i
 
 @export
 def size(a: Any, axis: Optional[int] = None) -> Any:
-    """The number of elements, in all or along an axis.
+    """Return the number of elements, in all or along an axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.size([[1, 2], [3, 4]])
@@ -466,7 +469,7 @@ def size(a: Any, axis: Optional[int] = None) -> Any:
 
 @export
 def shape(a: Any) -> tuple[Any, ...]:
-    """The sizes of the dimensions.
+    """Return the sizes of the dimensions.
 
     >>> import mycel.numpy as mnp
     >>> mnp.shape([[1, 2]])
@@ -477,7 +480,7 @@ def shape(a: Any) -> tuple[Any, ...]:
 
 @export
 def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
-    """The matrix of powers of a vector, falling unless `increasing`.
+    """Return the matrix of powers of a vector, falling unless `increasing`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.vander([2, 3]).tolist()
@@ -489,7 +492,7 @@ def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
 
 @export
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
-    """Whether each element is among others.
+    """Return whether each element is among others.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isin([1, 2], [2, 5]).tolist()
@@ -501,7 +504,7 @@ def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
 
 
 def _named_type(kind: Any) -> D.DType:
-    """The type that one of our names or one of NumPy's ("i2") stands for."""
+    """Return the type that one of our names or one of NumPy's ("i2") stands for."""
     try:
         return D.from_any(kind)
     except TypeError:
@@ -513,7 +516,7 @@ def _named_type(kind: Any) -> D.DType:
 
 @export
 def result_type(*arrays_and_dtypes: Any) -> D.DType:
-    """The type in which arrays and types meet.
+    """Return the type in which arrays and types meet.
 
     >>> import mycel.numpy as mnp
     >>> mnp.result_type(mnp.float32, mnp.int32)
@@ -533,7 +536,7 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
 
 @export
 def promote_types(type1: Any, type2: Any) -> D.DType:
-    """The type in which two types meet.
+    """Return the type in which two types meet.
 
     >>> import mycel.numpy as mnp
     >>> mnp.promote_types("int32", "float16")

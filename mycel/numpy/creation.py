@@ -26,7 +26,7 @@ def export(function: Any) -> Any:
 
 @export
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
-    """A tensor of anything array-like, with at least `ndmin` dimensions.
+    """Return a tensor of anything array-like, with at least `ndmin` dimensions.
 
     >>> import mycel.numpy as mnp
     >>> mnp.array([1.0, 2.0], ndmin=2).shape
@@ -42,7 +42,7 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
 
 @export
 def asfarray(a: Any, dtype: Any = D.float32) -> Tensor:
-    """A floating tensor of anything array-like.
+    """Return a floating tensor of anything array-like.
 
     >>> import mycel.numpy as mnp
     >>> mnp.asfarray([1, 2]).tolist()
@@ -54,7 +54,7 @@ def asfarray(a: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def copy(a: Any) -> Tensor:
-    """A tensor of its own with the same values.
+    """Return a tensor of its own with the same values.
 
     >>> import mycel.numpy as mnp
     >>> mnp.copy([1, 2]).tolist()
@@ -65,7 +65,7 @@ def copy(a: Any) -> Tensor:
 
 @export
 def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Zeros of a shape.
+    """Return zeros of a shape.
 
     >>> import mycel.numpy as mnp
     >>> mnp.zeros(2).tolist()
@@ -76,7 +76,7 @@ def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def ones(shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Ones of a shape.
+    """Return ones of a shape.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ones(2).tolist()
@@ -87,7 +87,7 @@ def ones(shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def empty(shape: Any, dtype: Any = D.float32) -> Tensor:
-    """A tensor whose values are not specified (zeros here).
+    """Return a tensor whose values are not specified (zeros here).
 
     >>> import mycel.numpy as mnp
     >>> mnp.empty((2, 3)).shape
@@ -98,7 +98,7 @@ def empty(shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """One value everywhere.
+    """Return one value everywhere.
 
     >>> import mycel.numpy as mnp
     >>> mnp.full(2, 3).tolist()
@@ -123,7 +123,7 @@ zeros_like, ones_like = _like("zeros_like", zeros), _like("ones_like", ones)
 
 @export
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """`empty` of the shape and type of an array unless others are given.
+    """Return `empty` of the shape and type of an array unless others are given.
 
     >>> import mycel.numpy as mnp
     >>> mnp.empty_like([[1, 2]]).shape
@@ -134,7 +134,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
 
 @export
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """One value everywhere, of the shape and type of an array unless others are given.
+    """Return one value everywhere, of the shape and type of an array unless others are given.
 
     >>> import mycel.numpy as mnp
     >>> mnp.full_like([1, 2], 5).tolist()
@@ -146,7 +146,8 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 @export
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
-    """The numbers from `start` up to but without `stop`: int32, or float32 where one of them is a float.
+    """Return the numbers from `start` up to but without `stop`: int32, or float32 where one of them
+    is a float.
 
     >>> import mycel.numpy as mnp
     >>> mnp.arange(3).tolist()
@@ -161,7 +162,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """`num` numbers at equal distances from `start` to `stop`; with `retstep` also the distance.
+    """Return `num` numbers at equal distances from `start` to `stop`; with `retstep` also the
+    distance.
 
     >>> import mycel.numpy as mnp
     >>> mnp.linspace(0, 1, 3).tolist()
@@ -182,7 +184,7 @@ def linspace(
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Tensor:
-    """Powers of `base` with exponents at equal distances.
+    """Return powers of `base` with exponents at equal distances.
 
     >>> import mycel.numpy as mnp
     >>> mnp.logspace(0, 2, 3, base=2.0).tolist()
@@ -192,7 +194,7 @@ def logspace(
 
 
 def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int, int]:
-    """Sizes of a matrix, and a diagonal that is not farther out than its corners."""
+    """Return sizes of a matrix, and a diagonal that is not farther out than its corners."""
     height = size_of(name, rows)
     width = height if columns is None else size_of(name, columns)
     check_sizes(name, (height, width))
@@ -202,7 +204,7 @@ def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int
 
 @export
 def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
-    """An N x M matrix with ones on a diagonal.
+    """Return an N x M matrix with ones on a diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.eye(2, k=1).tolist()
@@ -214,7 +216,7 @@ def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
 
 @export
 def identity(n: int, dtype: Any = D.float32) -> Tensor:
-    """An n x n matrix with ones on the diagonal.
+    """Return an n x n matrix with ones on the diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.identity(2).tolist()
@@ -225,7 +227,7 @@ def identity(n: int, dtype: Any = D.float32) -> Tensor:
 
 @export
 def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
-    """An N x M matrix with ones on and below a diagonal.
+    """Return an N x M matrix with ones on and below a diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.tri(2).tolist()
@@ -237,7 +239,7 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
 
 @export
 def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Numbers spread evenly over [0, 1).
+    """Return numbers spread evenly over [0, 1).
 
     >>> import mycel.numpy as mnp
     >>> mnp.rand(2, 3).shape
@@ -248,7 +250,7 @@ def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Numbers of the standard normal distribution.
+    """Return numbers of the standard normal distribution.
 
     >>> import mycel.numpy as mnp
     >>> mnp.randn(2, 3).shape
@@ -259,7 +261,7 @@ def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype: Any = D.int32) -> Tensor:
-    """Integers spread evenly over minval .. maxval - 1, or over 0 .. minval - 1.
+    """Return integers spread evenly over minval .. maxval - 1, or over 0 .. minval - 1.
 
     >>> import mycel.numpy as mnp
     >>> mnp.randint(1, 2, (2,)).tolist()

@@ -1,4 +1,6 @@
-"""Functions applied along axes and by pieces, sets, and questions about arrays, under NumPy's names."""
+"""Functions applied along axes and by pieces, sets, and questions about arrays, under NumPy's
+names.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,25 @@ from mycel.ops._operands import all_axes
 from mycel.prims.base import broadcast_shapes
 
 __all__ = [
-    "apply_along_axis", "apply_over_axes", "array_equiv", "array_str", "in1d", "intersect1d", "isscalar", "piecewise", "setdiff1d",
-]  # fmt: skip
+    "apply_along_axis",
+    "apply_over_axes",
+    "array_equiv",
+    "array_str",
+    "in1d",
+    "intersect1d",
+    "isscalar",
+    "piecewise",
+    "setdiff1d",
+]
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """`func1d(vector, *args, **kwargs)` of every vector along an axis; its results' axes come in place of that axis.
+    """Return `func1d(vector, *args, **kwargs)` of every vector along an axis.
 
-    The function is called once for each vector: `mycel.vmap` is quicker where it can be used. ValueError for an array without elements.
+    Its results' axes come in place of that axis.
+
+    The function is called once for each vector: `mycel.vmap` is quicker where it can be used.
+    ValueError for an array without elements.
 
     >>> import mycel.numpy as mnp
     >>> mnp.apply_along_axis(mnp.sum, 1, mnp.ones((2, 3))).tolist()
@@ -47,7 +60,9 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
-    """`func(array, axis)` for one axis after the other; an axis that it removes comes back with size 1.
+    """Return `func(array, axis)` for one axis after the other.
+
+    An axis that it removes comes back with size 1.
 
     >>> import mycel.numpy as mnp
     >>> mnp.apply_over_axes(mnp.sum, mnp.ones((2, 3, 4)), (0, 2)).tolist()
@@ -65,7 +80,9 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
-    """For each element the function or number of the last condition that holds, in the type of `x`; a further one where none does, else 0.
+    """For each element the function or number of the last condition that holds, in the type of `x`.
+
+    A further one where none does, else 0.
 
     Functions are applied to the whole of `x` and must work element by element.
 
@@ -100,7 +117,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
 
 
 def array_str(a: Any) -> str:
-    """The elements as text, as NumPy prints them.
+    """Return the elements as text, as NumPy prints them.
 
     >>> import mycel.numpy as mnp
     >>> mnp.array_str(mnp.arange(3))
@@ -110,7 +127,7 @@ def array_str(a: Any) -> str:
 
 
 def array_equiv(a1: Any, a2: Any) -> Tensor:
-    """Whether two arrays broadcast to one shape and are equal there, a bool tensor.
+    """Return whether two arrays broadcast to one shape and are equal there, a bool tensor.
 
     >>> import mycel.numpy as mnp
     >>> mnp.array_equiv([1, 2], [[1, 2], [1, 2]]).item()
@@ -125,7 +142,7 @@ def array_equiv(a1: Any, a2: Any) -> Tensor:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether it is a Python number or text or one of NumPy's; a tensor is none.
+    """Return whether it is a Python number or text or one of NumPy's; a tensor is none.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isscalar(3.0), mnp.isscalar([3.0])
@@ -135,7 +152,8 @@ def isscalar(element: Any) -> bool:
 
 
 def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
-    """For each element of the flattened first array whether it is in the second; with `invert` whether it is not.
+    """For each element of the flattened first array whether it is in the second; with `invert`
+    whether it is not.
 
     >>> import mycel.numpy as mnp
     >>> mnp.in1d([0, 1, 2], [0, 2]).tolist()
@@ -145,7 +163,9 @@ def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
 
 
 def _firsts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A vector in order, where its elements were, and which of them differ from the one before."""
+    """Return a vector in order, where its elements were, and which of them differ from the one
+    before.
+    """
     values, places = ops.sort(x)
     if x.shape[0] == 0:
         return values, places, ops.zeros((0,), D.bool_)
@@ -153,7 +173,8 @@ def _firsts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The elements of the first array that are not in the second: ordered and once each, or as they come with `assume_unique`.
+    """Return the elements of the first array that are not in the second: ordered and once each, or
+    as they come with `assume_unique`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.setdiff1d([1, 2, 3, 2, 4, 1], [3, 4, 5]).tolist()
@@ -167,7 +188,8 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """The elements of both arrays, ordered and once each; with `return_indices` also where each is first in the one and in the other.
+    """Return the elements of both arrays, ordered and once each; with `return_indices` also where
+    each is first in the one and in the other.
 
     `assume_unique` is a promise that is not needed here.
 

@@ -1,4 +1,6 @@
-"""Windows, grids and positions under NumPy's names: what depends on sizes alone is computed once, in float64, and rounded."""
+"""Windows, grids and positions under NumPy's names: what depends on sizes alone is computed once,
+in float64, and rounded.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,23 @@ from mycel.numpy._operands import as_kind, asarray
 from mycel.ops._operands import check_sizes, need_room, numbers, shape_of, size_of
 
 __all__ = [
-    "bartlett", "blackman", "diag_indices", "geomspace", "hamming", "hanning", "indices", "ix_", "mgrid", "ogrid", "ravel_multi_index",
-    "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from", "unravel_index",
-]  # fmt: skip
+    "bartlett",
+    "blackman",
+    "diag_indices",
+    "geomspace",
+    "hamming",
+    "hanning",
+    "indices",
+    "ix_",
+    "mgrid",
+    "ogrid",
+    "ravel_multi_index",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+    "unravel_index",
+]
 
 
 def _window(name: str, values: Any, M: int) -> Tensor:
@@ -27,7 +43,7 @@ def _window(name: str, values: Any, M: int) -> Tensor:
 
 
 def bartlett(M: int) -> Tensor:
-    """A triangle of M points with zeros at the ends, float32. Bartlett, 1950.
+    """Return a triangle of M points with zeros at the ends, float32. Bartlett, 1950.
 
     >>> import mycel.numpy as mnp
     >>> mnp.bartlett(5).tolist()
@@ -37,7 +53,8 @@ def bartlett(M: int) -> Tensor:
 
 
 def blackman(M: int) -> Tensor:
-    """Blackman's window of M points, 0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1)), float32.
+    """Return Blackman's window of M points, 0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M
+    - 1)), float32.
 
     >>> import mycel.numpy as mnp
     >>> round(mnp.blackman(5)[1].item(), 4)
@@ -47,7 +64,7 @@ def blackman(M: int) -> Tensor:
 
 
 def hamming(M: int) -> Tensor:
-    """Hamming's window of M points, 0.54 - 0.46 cos(2 pi n / (M - 1)), float32.
+    """Return Hamming's window of M points, 0.54 - 0.46 cos(2 pi n / (M - 1)), float32.
 
     >>> import mycel.numpy as mnp
     >>> round(mnp.hamming(4)[1].item(), 4)
@@ -57,7 +74,7 @@ def hamming(M: int) -> Tensor:
 
 
 def hanning(M: int) -> Tensor:
-    """Hann's window of M points, 0.5 - 0.5 cos(2 pi n / (M - 1)), float32.
+    """Return Hann's window of M points, 0.5 - 0.5 cos(2 pi n / (M - 1)), float32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.hanning(5).tolist()
@@ -67,7 +84,9 @@ def hanning(M: int) -> Tensor:
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
-    """`num` numbers from `start` to `stop`, each a fixed multiple of the one before; both ends of one sign and not zero.
+    """Return `num` numbers from `start` to `stop`, each a fixed multiple of the one before.
+
+    Both ends of one sign and not zero.
 
     `start` and `stop` may be arrays that broadcast; the new axis is put at `axis`.
 
@@ -85,7 +104,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 
 def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
-    """For each axis of a shape an array of it with each element's place along the axis; with `sparse` shapes that broadcast to it.
+    """For each axis of a shape an array of it with each element's place along the axis; with
+    `sparse` shapes that broadcast to it.
 
     A list of tensors, as MindSpore gives it (NumPy stacks the dense ones).
 
@@ -102,7 +122,9 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
 
 
 def ix_(*args: Any) -> tuple[Tensor, ...]:
-    """Vectors of positions as an open grid: the k-th has its elements along axis k. A mask stands for the places where it holds.
+    """Return vectors of positions as an open grid: the k-th has its elements along axis k.
+
+    A mask stands for the places where it holds.
 
     >>> import mycel.numpy as mnp
     >>> [grid.shape for grid in mnp.ix_([0, 1], [2, 4, 5])]
@@ -119,7 +141,7 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
 
 
 def _count(part: Any) -> int:
-    """How many coordinates a slice of a grid has."""
+    """Return how many coordinates a slice of a grid has."""
     if not isinstance(part, slice) or part.stop is None:
         return 1
     start, step = part.start or 0, 1 if part.step is None else part.step
@@ -129,7 +151,9 @@ def _count(part: Any) -> int:
 
 
 class _Grid:
-    """Coordinates by slices: `start:stop:step`, or `start:stop:countj` for `count` points that include both ends."""
+    """Coordinates by slices: `start:stop:step`, or `start:stop:countj` for `count` points that
+    include both ends.
+    """
 
     def __init__(self, dense: bool) -> None:
         self._dense = dense
@@ -159,7 +183,7 @@ ogrid = _Grid(False)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
-    """The positions of the main diagonal of an array with `ndim` axes of size n.
+    """Return the positions of the main diagonal of an array with `ndim` axes of size n.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.diag_indices(3)]
@@ -185,7 +209,8 @@ def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
 
 
 def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
-    """The rows and columns of the elements on and below the k-th diagonal of an n x m matrix.
+    """Return the rows and columns of the elements on and below the k-th diagonal of an n x m
+    matrix.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.tril_indices(2)]
@@ -195,7 +220,8 @@ def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
 
 
 def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
-    """The rows and columns of the elements on and above the k-th diagonal of an n x m matrix.
+    """Return the rows and columns of the elements on and above the k-th diagonal of an n x m
+    matrix.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.triu_indices(2)]
@@ -212,7 +238,7 @@ def _sizes(name: str, arr: Any) -> Any:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
-    """`tril_indices` for a matrix.
+    """Return `tril_indices` for a matrix.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.tril_indices_from(mnp.ones((2, 2)))]
@@ -223,7 +249,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
-    """`triu_indices` for a matrix.
+    """Return `triu_indices` for a matrix.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.triu_indices_from(mnp.ones((2, 2)))]
@@ -239,9 +265,10 @@ def _order(name: str, order: str) -> bool:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
-    """Flat positions (int32) of positions along each axis of an array of shape `dims`.
+    """Return flat positions (int32) of positions along each axis of an array of shape `dims`.
 
-    Positions beyond an axis are cut to it (`clip`) or go on at its other end (`wrap`). MindSpore returns these whole numbers as float32.
+    Positions beyond an axis are cut to it (`clip`) or go on at its other end (`wrap`). MindSpore
+    returns these whole numbers as float32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ravel_multi_index([[3, 6], [4, 5]], (7, 6)).tolist()
@@ -264,7 +291,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
-    """The positions along each axis of flat positions in an array of a shape; negative ones count from the end, and ones beyond are cut.
+    """Return the positions along each axis of flat positions in an array of a shape.
+
+    Negative ones count from the end, and ones beyond are cut.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.unravel_index([22, 41], (7, 6))]

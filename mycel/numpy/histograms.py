@@ -1,8 +1,9 @@
 """Counting values in bins under NumPy's names.
 
-A value belongs to the bin whose left edge it reaches, and to the last bin if it is the last edge; values outside count nowhere. The bin is
-found by binary search in the edges, so that counts agree with the edges returned, and counts are sums over segments: float32 as in MindSpore,
-or of the weights' type and differentiable by them.
+A value belongs to the bin whose left edge it reaches, and to the last bin if it is the last edge;
+values outside count nowhere. The bin is found by binary search in the edges, so that counts agree
+with the edges returned, and counts are sums over segments: float32 as in MindSpore, or of the
+weights' type and differentiable by them.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ def _float(x: Tensor) -> Tensor:
 
 
 def _place(edges: Tensor, x: Tensor, right: bool) -> Tensor:
-    """How many edges lie before each value, those equal to it among them where `right`."""
+    """Return how many edges lie before each value, those equal to it among them where `right`."""
     kind = D.promote(edges.dtype, x.dtype)
     return ops.searchsorted(cast(edges, kind), cast(x, kind), right=right, out_int32=True)
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
-    """The number (int32) of the bin of each value: bins[i - 1] <= x < bins[i], with `right` bins[i - 1] < x <= bins[i].
+    """Return the number (int32) of the bin of each value: bins[i - 1] <= x < bins[i], with `right`
+    bins[i - 1] < x <= bins[i].
 
     `bins` is a vector that rises or falls; where it falls, the inequalities are turned round.
 
@@ -52,9 +54,11 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    """The edges of bins: a vector of them as it is, or for an int equal parts of `range`, by default of what the values span.
+    """Return the edges of bins: a vector of them as it is, or for an int equal parts of `range`, by
+    default of what the values span.
 
-    Where the span is a point, it is widened by 0.5 on both sides. `weights` change nothing. TypeError for the name of a rule.
+    Where the span is a point, it is widened by 0.5 on both sides. `weights` change nothing.
+    TypeError for the name of a rule.
 
     >>> import mycel.numpy as mnp
     >>> mnp.histogram_bin_edges([1.0, 3.0], 2).tolist()
@@ -98,7 +102,7 @@ def _range(name: str, value: Any) -> tuple[float, float]:
 
 
 def _bins(name: str, x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-    """The bin of each value, and whether it has one."""
+    """Return the bin of each value, and whether it has one."""
     count = edges.shape[0] - 1
     if count < 1:
         raise ValueError(f"{name}: there must be at least two edges, not {count + 1}")
@@ -121,7 +125,8 @@ def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """How many values (or how much of their weights) lie in each bin, and the edges; with `density` such that the integral is 1.
+    """Return how many values (or how much of their weights) lie in each bin, and the edges; with
+    `density` such that the integral is 1.
 
     >>> import mycel.numpy as mnp
     >>> mnp.histogram([1, 2, 1], [0, 1, 2, 3])[0].tolist()
@@ -157,9 +162,12 @@ def _listed(parameter: str, value: Any) -> list[Any]:
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, list[Tensor]]:
-    """`histogram` in D dimensions: `sample` is (N, D) or a sequence of D vectors; the counts and a list of D vectors of edges.
+    """Return `histogram` in D dimensions: `sample` is (N, D) or a sequence of D vectors.
 
-    `bins` is an int, or for each dimension an int or a vector of edges; `range` is for each dimension a pair or None.
+    The counts and a list of D vectors of edges.
+
+    `bins` is an int, or for each dimension an int or a vector of edges; `range` is for each
+    dimension a pair or None.
 
     >>> import mycel.numpy as mnp
     >>> mnp.histogramdd([[0.0, 1.0], [0.0, 1.0]], 2)[0].tolist()
@@ -197,7 +205,7 @@ def histogramdd(
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`histogram` of pairs: counts (bins of x, bins of y) and both vectors of edges.
+    """Return `histogram` of pairs: counts (bins of x, bins of y) and both vectors of edges.
 
     `bins` is an int, a vector of edges for both, or a pair of ints or vectors.
 

@@ -12,7 +12,7 @@ __all__ = ["dot", "inner", "kron", "matmul", "matrix_power", "multi_dot", "norm"
 
 
 def dot(a: Any, b: Any) -> Tensor:
-    """The sum of products over the last axis of `a` and the second last (or only) of `b`.
+    """Return the sum of products over the last axis of `a` and the second last (or only) of `b`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.dot([1.0, 2.0], [3.0, 4.0]).item()
@@ -22,7 +22,7 @@ def dot(a: Any, b: Any) -> Tensor:
 
 
 def inner(a: Any, b: Any) -> Tensor:
-    """The sum of products over the last axes.
+    """Return the sum of products over the last axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.inner([1.0, 2.0], [3.0, 4.0]).item()
@@ -32,7 +32,7 @@ def inner(a: Any, b: Any) -> Tensor:
 
 
 def outer(a: Any, b: Any) -> Tensor:
-    """The products of every element of `a` with every element of `b`.
+    """Return the products of every element of `a` with every element of `b`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.outer([1, 2], [3, 4]).tolist()
@@ -42,7 +42,7 @@ def outer(a: Any, b: Any) -> Tensor:
 
 
 def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
-    """The matrix product over the last two axes.
+    """Return the matrix product over the last two axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.matmul([[1.0, 2.0]], [[3.0], [4.0]]).tolist()
@@ -52,7 +52,7 @@ def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    """The sum of products over pairs of axes.
+    """Return the sum of products over pairs of axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.tensordot(mnp.ones((2, 3)), mnp.ones((3, 4)), 1).shape
@@ -62,7 +62,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
 
 
 def kron(a: Any, b: Any) -> Tensor:
-    """The Kronecker product.
+    """Return the Kronecker product.
 
     >>> import mycel.numpy as mnp
     >>> mnp.kron([1, 2], [1, 10]).tolist()
@@ -72,7 +72,7 @@ def kron(a: Any, b: Any) -> Tensor:
 
 
 def matrix_power(a: Any, n: int) -> Tensor:
-    """A square matrix multiplied by itself n times.
+    """Return a square matrix multiplied by itself n times.
 
     >>> import mycel.numpy as mnp
     >>> mnp.matrix_power([[1, 1], [0, 1]], 3).tolist()
@@ -82,7 +82,7 @@ def matrix_power(a: Any, n: int) -> Tensor:
 
 
 def multi_dot(arrays: Any) -> Tensor:
-    """The product of several matrices, from left to right.
+    """Return the product of several matrices, from left to right.
 
     >>> import mycel.numpy as mnp
     >>> mnp.multi_dot([mnp.ones((2, 3)), mnp.ones((3, 4)), mnp.ones((4, 1))]).shape
@@ -98,7 +98,7 @@ def multi_dot(arrays: Any) -> Tensor:
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """The sum of a diagonal, in `dtype`; of integers in int64.
+    """Return the sum of a diagonal, in `dtype`; of integers in int64.
 
     >>> import mycel.numpy as mnp
     >>> mnp.trace([[1, 2], [3, 4]]).item()
@@ -108,7 +108,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors or matrices. See `mycel.ops.norm`.
+    """Return the norm of vectors or matrices. See `mycel.ops.norm`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.norm([3.0, 4.0]).item()

@@ -63,7 +63,7 @@ def export(function: Any) -> Any:
 
 @export
 def cbrt(x: Any, dtype: Any = None) -> Tensor:
-    """The cube root of each element, also of negative ones.
+    """Return the cube root of each element, also of negative ones.
 
     >>> import mycel.numpy as mnp
     >>> f"{float(mnp.cbrt(-8.0)):.4f}"
@@ -76,7 +76,7 @@ def cbrt(x: Any, dtype: Any = None) -> Tensor:
 
 @export
 def fix(x: Any) -> Tensor:
-    """Each element without its fraction.
+    """Return each element without its fraction.
 
     >>> import mycel.numpy as mnp
     >>> mnp.fix([1.7, -1.7]).tolist()
@@ -87,7 +87,7 @@ def fix(x: Any) -> Tensor:
 
 @export
 def divmod(x1: Any, x2: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
-    """The floored quotient and the remainder.
+    """Return the floored quotient and the remainder.
 
     >>> import mycel.numpy as mnp
     >>> [t.item() for t in mnp.divmod(7, 2)]
@@ -99,7 +99,7 @@ def divmod(x1: Any, x2: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
 
 @export
 def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
-    """Each element limited to [xmin, xmax]; either may be None.
+    """Return each element limited to [xmin, xmax]; either may be None.
 
     >>> import mycel.numpy as mnp
     >>> mnp.clip([1, 5, 9], 2, 6).tolist()
@@ -110,7 +110,7 @@ def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
 
 @export
 def round(a: Any, decimals: int = 0) -> Tensor:
-    """The nearest numbers with so many decimals, ties to even.
+    """Return the nearest numbers with so many decimals, ties to even.
 
     >>> import mycel.numpy as mnp
     >>> mnp.round([0.5, 1.5]).tolist()
@@ -121,7 +121,7 @@ def round(a: Any, decimals: int = 0) -> Tensor:
 
 @export
 def around(a: Any, decimals: int = 0) -> Tensor:
-    """The same as `round`.
+    """Return the same as `round`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.around([2.5]).tolist()
@@ -132,7 +132,7 @@ def around(a: Any, decimals: int = 0) -> Tensor:
 
 @export
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
-    """The sum over axes; integers add up in int64.
+    """Return the sum over axes; integers add up in int64.
 
     >>> import mycel.numpy as mnp
     >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
@@ -144,7 +144,7 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
 
 @export
 def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """The mean over axes, in the type of the tensor.
+    """Return the mean over axes, in the type of the tensor.
 
     >>> import mycel.numpy as mnp
     >>> mnp.mean([1.0, 2.0]).item()
@@ -155,7 +155,7 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
 
 @export
 def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
-    """The weighted mean over axes, and with `returned` the sum of the weights.
+    """Return the weighted mean over axes, and with `returned` the sum of the weights.
 
     >>> import mycel.numpy as mnp
     >>> mnp.average([1.0, 3.0], weights=[3.0, 1.0]).item()
@@ -204,7 +204,7 @@ max, min, amax, amin = _extreme("max", True), _extreme("min", False), _extreme("
 
 @export
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest less the smallest element over axes.
+    """Return the largest less the smallest element over axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ptp([1.0, 4.0]).item()
@@ -216,7 +216,7 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @export
 def argmax(a: Any, axis: Optional[int] = None) -> Tensor:
-    """The int64 position of the first largest element.
+    """Return the int64 position of the first largest element.
 
     >>> import mycel.numpy as mnp
     >>> mnp.argmax([1.0, 4.0]).item()
@@ -227,7 +227,7 @@ def argmax(a: Any, axis: Optional[int] = None) -> Tensor:
 
 @export
 def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
-    """The int64 position of the first smallest element.
+    """Return the int64 position of the first smallest element.
 
     >>> import mycel.numpy as mnp
     >>> mnp.argmin([1.0, 4.0]).item()
@@ -238,7 +238,8 @@ def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
 
 @export
 def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """The running sums along an axis, or of the flattened tensor; of booleans and small integers in int32.
+    """Return the running sums along an axis, or of the flattened tensor; of booleans and small
+    integers in int32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cumsum([1, 2, 3]).tolist()
@@ -250,7 +251,8 @@ def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
 
 @export
 def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """The running products along an axis, or of the flattened tensor; of booleans and small integers in int32 or uint32.
+    """Return the running products along an axis, or of the flattened tensor; of booleans and small
+    integers in int32 or uint32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cumprod([1, 2, 3]).tolist()
@@ -265,7 +267,7 @@ def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
 
 @export
 def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """`cumsum` with NaN counted as 0.
+    """Return `cumsum` with NaN counted as 0.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nancumsum([1.0, mnp.nan]).tolist()
@@ -277,7 +279,7 @@ def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
 
 @export
 def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """`sum` with NaN counted as 0.
+    """Return `sum` with NaN counted as 0.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nansum([1.0, mnp.nan]).item()
@@ -288,7 +290,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 @export
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """`mean` of the elements that are not NaN.
+    """Return `mean` of the elements that are not NaN.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanmean([1.0, mnp.nan]).item()
@@ -299,7 +301,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 
 @export
 def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """`max` of the elements that are not NaN; NaN where there are none.
+    """Return `max` of the elements that are not NaN; NaN where there are none.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanmax([1.0, mnp.nan]).item()
@@ -310,7 +312,7 @@ def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 @export
 def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """`min` of the elements that are not NaN; NaN where there are none.
+    """Return `min` of the elements that are not NaN; NaN where there are none.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanmin([1.0, mnp.nan]).item()
@@ -329,7 +331,7 @@ def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, l
 
 @export
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """`var` of the elements that are not NaN.
+    """Return `var` of the elements that are not NaN.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
@@ -345,7 +347,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
 
 @export
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """The square root of `nanvar`.
+    """Return the square root of `nanvar`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
@@ -356,7 +358,7 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
 
 @export
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements over axes are not 0.
+    """Return how many elements over axes are not 0.
 
     >>> import mycel.numpy as mnp
     >>> mnp.count_nonzero([0, 1, 2]).item()
@@ -367,7 +369,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @export
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences of neighbours.
+    """Return the n-th differences of neighbours.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diff([1, 4, 9]).tolist()
@@ -379,7 +381,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 @export
 def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
-    """The integral by the trapezoid rule.
+    """Return the integral by the trapezoid rule.
 
     >>> import mycel.numpy as mnp
     >>> mnp.trapz([1.0, 2.0, 3.0]).item()
@@ -390,7 +392,7 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
 
 @export
 def polyval(p: Any, x: Any) -> Tensor:
-    """A polynomial, its highest coefficient first, at each element, by Horner's rule.
+    """Return a polynomial, its highest coefficient first, at each element, by Horner's rule.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polyval([1.0, 0.0, 2.0], [3.0]).tolist()
@@ -405,7 +407,8 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 @export
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
-    """Linear interpolation at `x` between points with increasing `xp` and values `fp`; `left` and `right` beyond them.
+    """Return linear interpolation at `x` between points with increasing `xp` and values `fp`;
+    `left` and `right` beyond them.
 
     >>> import mycel.numpy as mnp
     >>> mnp.interp([0.5, 9.0], [0.0, 1.0], [0.0, 10.0]).tolist()
@@ -426,10 +429,16 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
 
 @export
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Optional[int] = None, fweights: Any = None, aweights: Any = None,
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Optional[int] = None,
+    fweights: Any = None,
+    aweights: Any = None,
     dtype: Any = None,
-) -> Tensor:  # fmt: skip
-    """The covariances of variables (rows, or columns without `rowvar`).
+) -> Tensor:
+    """Return the covariances of variables (rows, or columns without `rowvar`).
 
     >>> import mycel.numpy as mnp
     >>> mnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).tolist()
@@ -447,7 +456,7 @@ def cov(
 
 @export
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Whether elements are equal within tolerances.
+    """Return whether elements are equal within tolerances.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isclose([1.0], [1.0]).tolist()
@@ -458,7 +467,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 @export
 def isposinf(x: Any) -> Tensor:
-    """Whether each element is +inf.
+    """Return whether each element is +inf.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isposinf([mnp.inf]).tolist()
@@ -469,7 +478,7 @@ def isposinf(x: Any) -> Tensor:
 
 @export
 def isneginf(x: Any) -> Tensor:
-    """Whether each element is -inf.
+    """Return whether each element is -inf.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isneginf([mnp.inf]).tolist()
@@ -480,7 +489,7 @@ def isneginf(x: Any) -> Tensor:
 
 @export
 def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether any element over axes is true.
+    """Return whether any element over axes is true.
 
     >>> import mycel.numpy as mnp
     >>> mnp.sometrue([False, True]).item()
@@ -491,7 +500,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @export
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
-    """Whether two arrays have one shape and equal elements.
+    """Return whether two arrays have one shape and equal elements.
 
     >>> import mycel.numpy as mnp
     >>> mnp.array_equal([1, 2], [1, 2]).item()

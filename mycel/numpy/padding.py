@@ -1,6 +1,7 @@
 """`pad`: elements around an array in NumPy's modes, one axis after the other.
 
-Modes that repeat elements are one reading at positions known beforehand; the others join blocks that are made of the edge.
+Modes that repeat elements are one reading at positions known beforehand; the others join blocks
+that are made of the edge.
 """
 
 from __future__ import annotations
@@ -21,21 +22,31 @@ __all__ = ["pad"]
 
 _REPEATED = ("edge", "reflect", "symmetric", "wrap")
 _STATISTICS: dict[str, Callable[..., Tensor]] = {
-    "maximum": lambda x, axis: ops.amax(x, axis, True), "minimum": lambda x, axis: ops.amin(x, axis, True),
-    "mean": lambda x, axis: ops.mean(x, axis, True), "median": lambda x, axis: ops.quantile(x, 0.5, axis, True),
-}  # fmt: skip
+    "maximum": lambda x, axis: ops.amax(x, axis, True),
+    "minimum": lambda x, axis: ops.amin(x, axis, True),
+    "mean": lambda x, axis: ops.mean(x, axis, True),
+    "median": lambda x, axis: ops.quantile(x, 0.5, axis, True),
+}
 _MODES = ("constant", "empty", "linear_ramp", *_REPEATED, *_STATISTICS)
 
 
 def pad(
-    arr: Any, pad_width: Any, mode: str = "constant", stat_length: Any = None, constant_values: Any = 0, end_values: Any = 0, reflect_type: str = "even",
+    arr: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    stat_length: Any = None,
+    constant_values: Any = 0,
+    end_values: Any = 0,
+    reflect_type: str = "even",
     **kwargs: Any,
-) -> Tensor:  # fmt: skip
-    """Elements added around an array.
+) -> Tensor:
+    """Return elements added around an array.
 
-    `pad_width` is a number, a pair (before, after), or a pair for each axis, and so are `constant_values` (mode "constant"), `end_values` ("linear_ramp": evenly
-    from there to the edge) and `stat_length` ("maximum", "minimum", "mean", "median": of so many elements beside the edge; None: all). "edge", "reflect",
-    "symmetric" and "wrap" repeat elements; with `reflect_type` "odd" what is reflected is subtracted from twice the edge. "empty" gives zeros. Means of integers are
+    `pad_width` is a number, a pair (before, after), or a pair for each axis, and so are
+    `constant_values` (mode "constant"), `end_values` ("linear_ramp": evenly from there to the edge)
+    and `stat_length` ("maximum", "minimum", "mean", "median": of so many elements beside the edge;
+    None: all). "edge", "reflect", "symmetric" and "wrap" repeat elements; with `reflect_type` "odd"
+    what is reflected is subtracted from twice the edge. "empty" gives zeros. Means of integers are
     rounded. ValueError for other modes.
 
     >>> import mycel.numpy as mnp
@@ -48,7 +59,11 @@ def pad(
     if kwargs:
         raise TypeError(f"pad: there is no parameter {next(iter(kwargs))!r}")
     widths = _pairs("pad_width", pad_width, x.ndim)
-    values = _pairs("end_values" if mode == "linear_ramp" else "constant_values", end_values if mode == "linear_ramp" else constant_values, x.ndim)  # fmt: skip
+    values = _pairs(
+        "end_values" if mode == "linear_ramp" else "constant_values",
+        end_values if mode == "linear_ramp" else constant_values,
+        x.ndim,
+    )
     lengths = _pairs("stat_length", stat_length, x.ndim)
     for axis in range(x.ndim):
         before, after = (int(w) for w in widths[axis])
@@ -59,7 +74,11 @@ def pad(
         if mode in _REPEATED:
             x = _repeated(x, axis, before, after, mode, reflect_type)
             continue
-        ends = [_block(x, axis, count, side, mode, values[axis][side], lengths[axis][side]) for side, count in ((0, before), (1, after)) if count]  # fmt: skip
+        ends = [
+            _block(x, axis, count, side, mode, values[axis][side], lengths[axis][side])
+            for side, count in ((0, before), (1, after))
+            if count
+        ]
         x = ops.concat((*ends[:1], x, *ends[1:]) if before else (x, *ends), axis)
     return x
 
@@ -75,7 +94,9 @@ def _pairs(name: str, given: Any, rank: int) -> Any:
             )
         return _numpy.broadcast_to(numbers, (rank, 2))
     except ValueError:
-        raise ValueError(f"pad: {name} must be a number, a pair or a pair for each of {rank} axes, not {given}") from None  # fmt: skip
+        raise ValueError(
+            f"pad: {name} must be a number, a pair or a pair for each of {rank} axes, not {given}"
+        ) from None
 
 
 def _repeated(x: Tensor, axis: int, before: int, after: int, mode: Any, reflect_type: str) -> Tensor:
@@ -87,14 +108,15 @@ def _repeated(x: Tensor, axis: int, before: int, after: int, mode: Any, reflect_
         need_room("pad", shape_of("pad", (size + before + after,)), D.int64)
         places = _numpy.pad(_numpy.arange(size), (before, after), mode)
         return ops.gather(x, Tensor(places), axis)
-    # Every new element is a sum of whole multiples of elements: those that the reflection of unit vectors gives.
+    # Every new element is a sum of whole multiples of elements: those that the reflection of unit
+    # vectors gives.
     need_room("pad", shape_of("pad", (size + before + after, size)), D.float64)
     weights = _numpy.pad(_numpy.eye(size), ((before, after), (0, 0)), mode, reflect_type="odd")
     return ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), Tensor(weights.T).astype(x.dtype)), -1, axis)
 
 
 def _block(x: Tensor, axis: int, count: int, side: int, mode: str, value: Any, length: Any) -> Tensor:
-    """What is put before (`side` 0) or after an axis."""
+    """Return what is put before (`side` 0) or after an axis."""
     size = x.shape[axis]
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if mode in ("constant", "empty"):

@@ -1,4 +1,6 @@
-"""Sequences and polynomials under NumPy's names: convolution, differences, phases, coefficients (highest power first)."""
+"""Sequences and polynomials under NumPy's names: convolution, differences, phases, coefficients
+(highest power first).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,19 @@ from mycel.numpy.math import cov
 from mycel.ops._operands import axis_of, one_by_one
 
 __all__ = [
-    "convolve", "corrcoef", "correlate", "cross", "ediff1d", "gradient", "polyadd", "polyder", "polyint", "polymul", "polysub", "unwrap",
-]  # fmt: skip
+    "convolve",
+    "corrcoef",
+    "correlate",
+    "cross",
+    "ediff1d",
+    "gradient",
+    "polyadd",
+    "polyder",
+    "polyint",
+    "polymul",
+    "polysub",
+    "unwrap",
+]
 
 
 def _float(x: Tensor) -> Tensor:
@@ -34,7 +47,7 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 def _slide(long: Tensor, short: Tensor, before: int, after: int) -> Tensor:
-    """sum_j long[i + j] * short[j], with `long` continued by zeros."""
+    """Return sum_j long[i + j] * short[j], with `long` continued by zeros."""
     if long.dtype.is_floating:
         row = ops.pad(long.reshape((1, 1, -1)), (before, after))
         return ops.conv1d(row, short.reshape((1, 1, -1))).reshape((-1,))
@@ -46,7 +59,7 @@ def _slide(long: Tensor, short: Tensor, before: int, after: int) -> Tensor:
 
 
 def _correlated(name: str, a: Tensor, v: Tensor, mode: str) -> Tensor:
-    """sum_n a[n + k] * v[n] for the shifts k of a mode; `v` is not longer than `a`."""
+    """Return sum_n a[n + k] * v[n] for the shifts k of a mode; `v` is not longer than `a`."""
     reach = v.shape[0] - 1
     arguments.one_of(name, "mode", mode, ("full", "same", "valid"))
     before = reach if mode == "full" else 0 if mode == "valid" else v.shape[0] // 2
@@ -55,7 +68,8 @@ def _correlated(name: str, a: Tensor, v: Tensor, mode: str) -> Tensor:
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    """The convolution sum_m a[m] v[n - m] of two vectors: all of it, its middle of the longer one's length, or what needs no zeros beyond.
+    """Return the convolution sum_m a[m] v[n - m] of two vectors: all of it, its middle of the
+    longer one's length, or what needs no zeros beyond.
 
     >>> import mycel.numpy as mnp
     >>> mnp.convolve([1, 2, 3], [0, 1, 2]).tolist()
@@ -67,7 +81,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    """The correlation sum_n a[n + k] v[n] of two vectors, of float32 for integers; conjugates for complex numbers in `v`.
+    """Return the correlation sum_n a[n + k] v[n] of two vectors, of float32 for integers;
+    conjugates for complex numbers in `v`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.correlate([1, 2, 3], [0, 1, 2]).tolist()
@@ -81,7 +96,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Tensor:
-    """Pearson's correlations of the rows (of the columns without `rowvar`) of a matrix, with the rows of `y` below.
+    """Return Pearson's correlations of the rows (of the columns without `rowvar`) of a matrix, with
+    the rows of `y` below.
 
     >>> import mycel.numpy as mnp
     >>> [round(v, 4) for v in mnp.corrcoef([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])[0].tolist()]
@@ -96,7 +112,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> T
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Optional[int] = None) -> Tensor:
-    """The vector product of vectors of 2 or 3 numbers along an axis; a missing third number is 0, and two of 2 give the third number alone.
+    """Return the vector product of vectors of 2 or 3 numbers along an axis.
+
+    A missing third number is 0, and two of 2 give the third number alone.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cross([1, 2, 3], [4, 5, 6]).tolist()
@@ -118,7 +136,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """The differences of neighbours of the flattened array, with numbers put before and after.
+    """Return the differences of neighbours of the flattened array, with numbers put before and
+    after.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ediff1d([1, 2, 4], to_begin=9).tolist()
@@ -157,9 +176,11 @@ def _slope(f: Tensor, spacing: Any, axis: int, edge_order: int) -> Tensor:
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Union[Tensor, list[Tensor]]:
-    """Slopes of sampled values along axes by central differences, one-sided of order `edge_order` (1 or 2) at the ends.
+    """Return slopes of sampled values along axes by central differences, one-sided of order
+    `edge_order` (1 or 2) at the ends.
 
-    `varargs` is one distance for all axes, or for each axis a distance or its points' coordinates. A list of tensors, or one for one axis.
+    `varargs` is one distance for all axes, or for each axis a distance or its points' coordinates.
+    A list of tensors, or one for one axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.gradient([1, 2, 4, 7]).tolist()
@@ -179,7 +200,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Un
 
 
 def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
-    """Phases continued: jumps of more than `discont` (at least pi) along an axis are replaced by their complement to 2 pi.
+    """Return phases continued: jumps of more than `discont` (at least pi) along an axis are
+    replaced by their complement to 2 pi.
 
     >>> import mycel.numpy as mnp
     >>> [round(v, 4) for v in mnp.unwrap([0.0, 6.0]).tolist()]
@@ -214,7 +236,7 @@ def _aligned(name: str, a1: Any, a2: Any) -> tuple[Tensor, Tensor]:
 
 
 def polyadd(a1: Any, a2: Any) -> Tensor:
-    """The coefficients of the sum of two polynomials.
+    """Return the coefficients of the sum of two polynomials.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polyadd([1, 2], [9, 5, 4]).tolist()
@@ -225,7 +247,7 @@ def polyadd(a1: Any, a2: Any) -> Tensor:
 
 
 def polysub(a1: Any, a2: Any) -> Tensor:
-    """The coefficients of the difference of two polynomials.
+    """Return the coefficients of the difference of two polynomials.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polysub([2, 10, -2], [3, 10, -4]).tolist()
@@ -236,7 +258,7 @@ def polysub(a1: Any, a2: Any) -> Tensor:
 
 
 def polymul(a1: Any, a2: Any) -> Tensor:
-    """The coefficients of the product of two polynomials.
+    """Return the coefficients of the product of two polynomials.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polymul([1, 2], [9, 5, 4]).tolist()
@@ -251,7 +273,7 @@ def _order(name: str, m: int) -> int:
 
 
 def polyder(p: Any, m: int = 1) -> Tensor:
-    """The coefficients of the m-th derivative of a polynomial.
+    """Return the coefficients of the m-th derivative of a polynomial.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polyder([1, 1, 1, 1], 2).tolist()
@@ -266,7 +288,9 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
-    """The coefficients of the m-th integral of a polynomial; `k` has the constants, in the order of integration, one for all or zeros.
+    """Return the coefficients of the m-th integral of a polynomial.
+
+    `k` has the constants, in the order of integration, one for all or zeros.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polyint([2.0, 1.0], k=3.0).tolist()

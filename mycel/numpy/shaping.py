@@ -10,12 +10,22 @@ from mycel.numpy._operands import asarray
 from mycel.ops._operands import sizes_of
 
 __all__ = [
-    "argwhere", "array_split", "dsplit", "expand_dims", "fliplr", "flipud", "hsplit", "moveaxis", "ravel", "swapaxes", "vsplit",
-]  # fmt: skip
+    "argwhere",
+    "array_split",
+    "dsplit",
+    "expand_dims",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "moveaxis",
+    "ravel",
+    "swapaxes",
+    "vsplit",
+]
 
 
 def ravel(x: Any) -> Tensor:
-    """All elements in one axis, in row-major order.
+    """Return all elements in one axis, in row-major order.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ravel([[1, 2], [3, 4]]).tolist()
@@ -25,7 +35,7 @@ def ravel(x: Any) -> Tensor:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """Axes moved to other places, the others in order.
+    """Return axes moved to other places, the others in order.
 
     >>> import mycel.numpy as mnp
     >>> mnp.moveaxis(mnp.ones((2, 3, 4)), 0, -1).shape
@@ -35,7 +45,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Two axes exchanged.
+    """Return two axes exchanged.
 
     >>> import mycel.numpy as mnp
     >>> mnp.swapaxes(mnp.ones((2, 3, 4)), 0, 2).shape
@@ -62,7 +72,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
 
 
 def fliplr(m: Any) -> Tensor:
-    """Axis 1 in the opposite direction.
+    """Return axis 1 in the opposite direction.
 
     >>> import mycel.numpy as mnp
     >>> mnp.fliplr([[1, 2]]).tolist()
@@ -72,7 +82,7 @@ def fliplr(m: Any) -> Tensor:
 
 
 def flipud(m: Any) -> Tensor:
-    """Axis 0 in the opposite direction.
+    """Return axis 0 in the opposite direction.
 
     >>> import mycel.numpy as mnp
     >>> mnp.flipud([[1], [2]]).tolist()
@@ -82,7 +92,7 @@ def flipud(m: Any) -> Tensor:
 
 
 def argwhere(a: Any) -> Tensor:
-    """The positions of what is not zero, int64 of shape (count, rank).
+    """Return the positions of what is not zero, int64 of shape (count, rank).
 
     >>> import mycel.numpy as mnp
     >>> mnp.argwhere([[1, 0], [0, 2]]).tolist()
@@ -92,7 +102,7 @@ def argwhere(a: Any) -> Tensor:
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """Parts of nearly the same size along an axis, or cuts at positions.
+    """Return parts of nearly the same size along an axis, or cuts at positions.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.array_split(mnp.arange(5), 2)]
@@ -102,7 +112,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 def hsplit(x: Any, indices_or_sections: Any) -> Any:
-    """Parts along axis 1, along axis 0 of a vector.
+    """Return parts along axis 1, along axis 0 of a vector.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.hsplit(mnp.ones((2, 4)), 2)]
@@ -112,7 +122,7 @@ def hsplit(x: Any, indices_or_sections: Any) -> Any:
 
 
 def vsplit(x: Any, indices_or_sections: Any) -> Any:
-    """Parts along axis 0.
+    """Return parts along axis 0.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.vsplit(mnp.ones((2, 4)), 2)]
@@ -122,7 +132,7 @@ def vsplit(x: Any, indices_or_sections: Any) -> Any:
 
 
 def dsplit(x: Any, indices_or_sections: Any) -> Any:
-    """Parts along axis 2.
+    """Return parts along axis 2.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.dsplit(mnp.ones((1, 1, 4)), 2)]

@@ -1,8 +1,9 @@
 """Functions written on graph nodes, applied to tensors.
 
-Some compositions of primitives live below tensors (the distributions of `mycel.prims.random`). `compose` builds such a function's graph once for each
-combination of types and parameters. In plain eager execution, and for inputs that no recording tracks, the graph runs as one
-compiled program; otherwise its nodes are applied one by one, so that they are recorded or staged like any others.
+Some compositions of primitives live below tensors (the distributions of `mycel.prims.random`).
+`compose` builds such a function's graph once for each combination of types and parameters. In plain
+eager execution, and for inputs that no recording tracks, the graph runs as one compiled program;
+otherwise its nodes are applied one by one, so that they are recorded or staged like any others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _graphs = Remembered[Any, list[Any]]("compositions", SOME, config.COMPILED_ANEW)
 
 
 def compose(function: Callable[..., Node], *tensors: Tensor, **params: Any) -> Tensor:
-    """`function` of the nodes of `tensors`: one tensor."""
+    """Return `function` of the nodes of `tensors`: one tensor."""
     types = tuple([t._type for t in tensors])
     key = (function, types, freeze(params))
     found = _graphs.recent.get(key)

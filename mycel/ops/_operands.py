@@ -30,10 +30,31 @@ from mycel.prims import shape as S
 from mycel.prims.base import Primitive, normalize_axis
 
 __all__ = [
-    "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
-    "need_room", "number_of", "numbers", "one_by_one", "operand", "operands", "reshaped", "rounded_once", "select",
-    "shape_of", "sizes_of", "take_slice", "whole", "wide",
-]  # fmt: skip
+    "Axis",
+    "Shape",
+    "all_axes",
+    "apply",
+    "axis_of",
+    "broadcast",
+    "constant_like",
+    "flat",
+    "floating",
+    "move_axis",
+    "need_room",
+    "number_of",
+    "numbers",
+    "one_by_one",
+    "operand",
+    "operands",
+    "reshaped",
+    "rounded_once",
+    "select",
+    "shape_of",
+    "sizes_of",
+    "take_slice",
+    "whole",
+    "wide",
+]
 
 Axis = Union[None, int, Sequence[int]]
 Shape = tuple[Any, ...]

@@ -1,8 +1,9 @@
 """Activation functions, element by element or along one axis.
 
-Where a function has a kink its derivative there is MindSpore's: 0 for `relu` at 0, for `relu6` and `hardtanh` at either bound. NaN passes
-through all of them. Along an axis the maximum is taken out before exponentials, so that nothing overflows; 16-bit floats
-are computed in float32 there and rounded once.
+Where a function has a kink its derivative there is MindSpore's: 0 for `relu` at 0, for `relu6` and
+`hardtanh` at either bound. NaN passes through all of them. Along an axis the maximum is taken out
+before exponentials, so that nothing overflows; 16-bit floats are computed in float32 there and
+rounded once.
 """
 
 from __future__ import annotations
@@ -34,10 +35,34 @@ from mycel.prims import normalization as N
 from mycel.prims.base import Primitive
 
 __all__ = [
-    "celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",
-    "logsigmoid", "mish", "prelu", "relu", "relu6", "selu", "silu", "soft_shrink", "softmax", "softmin", "softplus", "softshrink",
-    "softsign", "swiglu", "tanhshrink", "threshold",
-]  # fmt: skip
+    "celu",
+    "elu",
+    "fast_gelu",
+    "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "selu",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "swiglu",
+    "tanhshrink",
+    "threshold",
+]
 
 
 def _at_most(x: Tensor, bound: float) -> Tensor:
@@ -46,7 +71,9 @@ def _at_most(x: Tensor, bound: float) -> Tensor:
 
 @fused
 def relu(input: Any, inplace: bool = False) -> Tensor:
-    """max(x, 0) of each element x; the derivative at 0 is 0. With `inplace` the argument itself takes the values.
+    """Return max(x, 0) of each element x; the derivative at 0 is 0.
+
+    With `inplace` the argument itself takes the values.
 
     >>> import mycel as ms
     >>> ms.ops.relu(ms.Tensor([-1.0, 0.0, 2.0])).tolist()
@@ -59,7 +86,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
 
 @fused
 def relu6(x: Any) -> Tensor:
-    """min(max(x, 0), 6) of each element x.
+    """Return min(max(x, 0), 6) of each element x.
 
     >>> import mycel as ms
     >>> ms.ops.relu6(ms.Tensor([-1.0, 3.0, 9.0])).tolist()
@@ -70,7 +97,7 @@ def relu6(x: Any) -> Tensor:
 
 @fused
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
-    """Each element limited to [min_val, max_val]; the derivative at the bounds is 0.
+    """Return each element limited to [min_val, max_val]; the derivative at the bounds is 0.
 
     >>> import mycel as ms
     >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 2.0])).tolist()
@@ -82,7 +109,7 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
 
 
 def _bound_of(x: Tensor, value: Any) -> Tensor:
-    """A bound in the type of `x`; for integers the nearest that the type has."""
+    """Return a bound in the type of `x`; for integers the nearest that the type has."""
     if x.dtype.is_integer and isinstance(value, (int, float)) and value == value:
         limits = np.iinfo(x.dtype.numpy)
         value = min(max(value, int(limits.min)), int(limits.max))
@@ -92,7 +119,7 @@ def _bound_of(x: Tensor, value: Any) -> Tensor:
 @fused
 @rounded_once
 def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
-    """x where it is positive, else alpha * x.
+    """Return x where it is positive, else alpha * x.
 
     >>> import mycel as ms
     >>> ms.ops.leaky_relu(ms.Tensor([-2.0, 2.0]), 0.5).tolist()
@@ -105,7 +132,8 @@ def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
 @fused
 @rounded_once
 def prelu(input: Any, weight: Any) -> Tensor:
-    """x where it is positive, else weight * x, with one weight, or one for each channel (axis 1).
+    """Return x where it is positive, else weight * x, with one weight, or one for each channel
+    (axis 1).
 
     ValueError where the weight has another size.
 
@@ -122,14 +150,16 @@ def prelu(input: Any, weight: Any) -> Tensor:
 
 
 def _negative_part(x: Tensor) -> Tensor:
-    """x where it is not positive, else 0: what keeps exponentials of the other branch from overflowing."""
+    """Return x where it is not positive, else 0: what keeps exponentials of the other branch from
+    overflowing.
+    """
     return select(_at_most(x, 0.0), x, 0.0)
 
 
 @fused
 @rounded_once
 def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x) - 1). Clevert et al., 2016.
+    """Return x where it is positive, else alpha * (exp(x) - 1). Clevert et al., 2016.
 
     >>> import mycel as ms
     >>> ms.ops.elu(ms.Tensor([0.0, 2.0])).tolist()
@@ -142,7 +172,9 @@ def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
 @fused
 @rounded_once
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x / alpha) - 1); ValueError for alpha 0. Barron, 2017.
+    """Return x where it is positive, else alpha * (exp(x / alpha) - 1); ValueError for alpha 0.
+
+    Barron, 2017.
 
     >>> import mycel as ms
     >>> ms.ops.celu(ms.Tensor([0.0, 2.0])).tolist()
@@ -161,7 +193,9 @@ _SELU_ALPHA = 1.6732632423543772
 @fused
 @rounded_once
 def selu(input_x: Any) -> Tensor:
-    """scale * elu(x, alpha) with the constants of self-normalising networks. Klambauer et al., 2017.
+    """Return scale * elu(x, alpha) with the constants of self-normalising networks.
+
+    Klambauer et al., 2017.
 
     >>> import mycel as ms
     >>> ms.ops.selu(ms.Tensor([0.0])).tolist()
@@ -173,7 +207,9 @@ def selu(input_x: Any) -> Tensor:
 @fused
 @rounded_once
 def gelu(input: Any, approximate: str = "none") -> Tensor:
-    """x * P(X <= x) for a standard normal X: by erf, or with `approximate` "tanh" by a tanh. Hendrycks and Gimpel, 2016.
+    """Return x * P(X <= x) for a standard normal X: by erf, or with `approximate` "tanh" by a tanh.
+
+    Hendrycks and Gimpel, 2016.
 
     >>> import mycel as ms
     >>> ms.ops.gelu(ms.Tensor([0.0])).tolist()
@@ -190,7 +226,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
 @fused
 @rounded_once
 def fast_gelu(x: Any) -> Tensor:
-    """``x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))``, an approximation of `gelu`.
+    """Return ``x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))``, an approximation of `gelu`.
 
     >>> import mycel as ms
     >>> ms.ops.fast_gelu(ms.Tensor([0.0])).tolist()
@@ -204,7 +240,7 @@ def fast_gelu(x: Any) -> Tensor:
 @fused
 @rounded_once
 def silu(input: Any) -> Tensor:
-    """x * sigmoid(x) of each element x.
+    """Return x * sigmoid(x) of each element x.
 
     >>> import mycel as ms
     >>> ms.ops.silu(ms.Tensor([0.0])).tolist()
@@ -217,7 +253,7 @@ def silu(input: Any) -> Tensor:
 @fused
 @rounded_once
 def swiglu(input: Any, dim: int = -1) -> Tensor:
-    """silu(a) * b of the two halves a and b along `dim`; ValueError for an odd size.
+    """Return silu(a) * b of the two halves a and b along `dim`; ValueError for an odd size.
 
     >>> import mycel as ms
     >>> ms.ops.swiglu(ms.Tensor([0.0, 3.0])).tolist()
@@ -238,7 +274,9 @@ def _halves(name: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 @fused
 @rounded_once
 def glu(x: Any, axis: int = -1) -> Tensor:
-    """a * sigmoid(b) of the two halves a and b along an axis; ValueError for an odd size. Dauphin et al., 2017.
+    """Return a * sigmoid(b) of the two halves a and b along an axis; ValueError for an odd size.
+
+    Dauphin et al., 2017.
 
     >>> import mycel as ms
     >>> ms.ops.glu(ms.Tensor([4.0, 0.0])).tolist()
@@ -249,14 +287,14 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
 
 def _softplus(x: Tensor) -> Tensor:
-    """log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))."""
+    """Return log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))."""
     return run(E.maximum, x, constant_like(0.0, x)) + run(E.log1p, run(E.exp, -run(E.abs_, x)))
 
 
 @fused
 @rounded_once
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
+    """Return log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
 
     >>> import mycel as ms
     >>> ms.ops.softplus(ms.Tensor([100.0])).tolist()
@@ -272,7 +310,7 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
 @fused
 @rounded_once
 def logsigmoid(x: Any) -> Tensor:
-    """log(sigmoid(x)) of each element x, without overflow.
+    """Return log(sigmoid(x)) of each element x, without overflow.
 
     >>> import mycel as ms
     >>> ms.ops.logsigmoid(ms.Tensor([-100.0])).tolist()
@@ -284,7 +322,7 @@ def logsigmoid(x: Any) -> Tensor:
 @fused
 @rounded_once
 def mish(x: Any) -> Tensor:
-    """x * tanh(softplus(x)) of each element x. Misra, 2019.
+    """Return x * tanh(softplus(x)) of each element x. Misra, 2019.
 
     >>> import mycel as ms
     >>> ms.ops.mish(ms.Tensor([0.0])).tolist()
@@ -297,7 +335,7 @@ def mish(x: Any) -> Tensor:
 @fused
 @rounded_once
 def softsign(x: Any) -> Tensor:
-    """x / (1 + |x|) of each element x.
+    """Return x / (1 + |x|) of each element x.
 
     >>> import mycel as ms
     >>> ms.ops.softsign(ms.Tensor([-1.0, 3.0])).tolist()
@@ -310,7 +348,7 @@ def softsign(x: Any) -> Tensor:
 @fused
 @rounded_once
 def hardsigmoid(input: Any) -> Tensor:
-    """(x + 3) / 6 limited to [0, 1].
+    """Return (x + 3) / 6 limited to [0, 1].
 
     >>> import mycel as ms
     >>> ms.ops.hardsigmoid(ms.Tensor([-4.0, 0.0, 4.0])).tolist()
@@ -322,7 +360,7 @@ def hardsigmoid(input: Any) -> Tensor:
 @fused
 @rounded_once
 def hardswish(input: Any) -> Tensor:
-    """x * hardsigmoid(x) of each element x. Howard et al., 2019.
+    """Return x * hardsigmoid(x) of each element x. Howard et al., 2019.
 
     >>> import mycel as ms
     >>> ms.ops.hardswish(ms.Tensor([-4.0, 0.0, 4.0])).tolist()
@@ -334,7 +372,7 @@ def hardswish(input: Any) -> Tensor:
 
 @fused
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
-    """x where |x| > lambd, else 0.
+    """Return x where |x| > lambd, else 0.
 
     >>> import mycel as ms
     >>> ms.ops.hardshrink(ms.Tensor([-0.4, 0.6, 2.0]), 1.0).tolist()
@@ -347,7 +385,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
 @fused
 @rounded_once
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
-    """x moved towards 0 by `lambd`; 0 where |x| <= lambd.
+    """Return x moved towards 0 by `lambd`; 0 where |x| <= lambd.
 
     >>> import mycel as ms
     >>> ms.ops.softshrink(ms.Tensor([-2.0, 0.4, 2.0])).tolist()
@@ -361,7 +399,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
 @fused
 @rounded_once
 def soft_shrink(input: Any, lambd: float = 0.5) -> Tensor:
-    """The same as `softshrink`.
+    """Return the same as `softshrink`.
 
     >>> import mycel as ms
     >>> ms.ops.soft_shrink(ms.Tensor([2.0])).tolist()
@@ -373,7 +411,7 @@ def soft_shrink(input: Any, lambd: float = 0.5) -> Tensor:
 @fused
 @rounded_once
 def tanhshrink(input: Any) -> Tensor:
-    """x - tanh(x) of each element x.
+    """Return x - tanh(x) of each element x.
 
     >>> import mycel as ms
     >>> ms.ops.tanhshrink(ms.Tensor([0.0])).tolist()
@@ -385,7 +423,7 @@ def tanhshrink(input: Any) -> Tensor:
 
 @fused
 def threshold(input: Any, thr: Any, value: Any) -> Tensor:
-    """x where x > thr, else `value`.
+    """Return x where x > thr, else `value`.
 
     >>> import mycel as ms
     >>> ms.ops.threshold(ms.Tensor([0.0, 2.0]), 1, -1).tolist()
@@ -396,7 +434,10 @@ def threshold(input: Any, thr: Any, value: Any) -> Tensor:
 
 
 def _along(primitive: Primitive, name: str, input: Any, axis: int) -> Tensor:
-    """A primitive along an axis, in the wide type; a scalar counts as an axis of one element."""
+    """Return a primitive along an axis, in the wide type.
+
+    A scalar counts as an axis of one element.
+    """
     x = floating(name, input)
     full = wide(x) if x.ndim else reshaped(wide(x), (1,))
     result = run(primitive, full, axis=axis_of(name, axis, x.ndim) if x.ndim else 0)
@@ -405,7 +446,9 @@ def _along(primitive: Primitive, name: str, input: Any, axis: int) -> Tensor:
 
 @fused
 def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis. `dtype` is what the argument is converted to first.
+    """Return exp(x) / sum(exp(x)) along an axis.
+
+    `dtype` is what the argument is converted to first.
 
     >>> import mycel as ms
     >>> ms.ops.softmax(ms.Tensor([1000.0, 1000.0])).tolist()
@@ -417,7 +460,7 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
 
 @fused
 def log_softmax(logits: Any, axis: int = -1) -> Tensor:
-    """log(softmax(x)) along an axis, as x - max - log(sum(exp(x - max))).
+    """Return log(softmax(x)) along an axis, as x - max - log(sum(exp(x - max))).
 
     >>> import mycel as ms
     >>> ms.ops.log_softmax(ms.Tensor([[0.0], [1000.0]]), 0).tolist()
@@ -428,7 +471,7 @@ def log_softmax(logits: Any, axis: int = -1) -> Tensor:
 
 @fused
 def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
-    """softmax(-x) along an axis.
+    """Return softmax(-x) along an axis.
 
     >>> import mycel as ms
     >>> ms.ops.softmin(ms.Tensor([3.0, 3.0])).tolist()

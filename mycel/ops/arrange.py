@@ -1,6 +1,7 @@
 """Repeats, rolls, flips, slices, padding, diagonals and triangles.
 
-Every function is a movement of elements, or a choice by position (`iota` compared), and so differentiable and good for symbolic sizes.
+Every function is a movement of elements, or a choice by position (`iota` compared), and so
+differentiable and good for symbolic sizes.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ __all__ = [
 
 
 def tile(input: Any, dims: Any) -> Tensor:
-    """The whole tensor repeated `dims[i]` times along axis i; missing axes or counts in front are 1.
+    """Return the whole tensor repeated `dims[i]` times along axis i.
+
+    Missing axes or counts in front are 1.
 
     >>> import mycel as ms
     >>> ms.ops.tile(ms.Tensor([1, 2]), (2, 2)).tolist()
@@ -81,9 +84,11 @@ def tile(input: Any, dims: Any) -> Tensor:
 
 
 def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
-    """Each element along an axis `repeats` times in a row; without `axis` of the flattened tensor.
+    """Return each element along an axis `repeats` times in a row; without `axis` of the flattened
+    tensor.
 
-    `repeats` is a number, or one for each element (a sequence or a tensor, whose values are needed).
+    `repeats` is a number, or one for each element (a sequence or a tensor, whose values are
+    needed).
 
     >>> import mycel as ms
     >>> ms.ops.repeat_interleave(ms.Tensor([1, 2]), 2).tolist()
@@ -105,7 +110,8 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
     repeats = sizes_of("repeat_interleave", "repeats", repeats)
     if len(repeats) != x.shape[where] or builtins.any(r < 0 for r in repeats):
         raise ShapeError(
-            f"repeat_interleave: {len(repeats)} repeats do not fit the {x.shape[where]} elements of axis {axis}, or are negative"
+            f"repeat_interleave: {len(repeats)} repeats do not fit the {x.shape[where]} elements of axis {axis}, or "
+            "are negative"
         )
     need_room("repeat_interleave", (*x.shape[:where], builtins.sum(repeats), *x.shape[where + 1 :]), x.dtype)
     need_room("repeat_interleave", (builtins.sum(repeats),), D.int64)
@@ -116,7 +122,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
 
 
 def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
-    """Each element along an axis `rep` times in a row.
+    """Return each element along an axis `rep` times in a row.
 
     >>> import mycel as ms
     >>> ms.ops.repeat_elements(ms.Tensor([1, 2]), 2).tolist()
@@ -126,7 +132,7 @@ def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
 
 
 def flip(input: Any, dims: Any) -> Tensor:
-    """The axes `dims` in the opposite direction.
+    """Return the axes `dims` in the opposite direction.
 
     >>> import mycel as ms
     >>> ms.ops.flip(ms.Tensor([[1, 2], [3, 4]]), (1,)).tolist()
@@ -139,7 +145,7 @@ def flip(input: Any, dims: Any) -> Tensor:
 
 
 def reverse(x: Any, axis: Any) -> Tensor:
-    """The axes `axis` in the opposite direction.
+    """Return the axes `axis` in the opposite direction.
 
     >>> import mycel as ms
     >>> ms.ops.reverse(ms.Tensor([1, 2, 3]), [0]).tolist()
@@ -149,7 +155,7 @@ def reverse(x: Any, axis: Any) -> Tensor:
 
 
 def fliplr(input: Any) -> Tensor:
-    """Axis 1 in the opposite direction.
+    """Return axis 1 in the opposite direction.
 
     >>> import mycel as ms
     >>> ms.ops.fliplr(ms.Tensor([[1, 2]])).tolist()
@@ -159,7 +165,7 @@ def fliplr(input: Any) -> Tensor:
 
 
 def flipud(input: Any) -> Tensor:
-    """Axis 0 in the opposite direction.
+    """Return axis 0 in the opposite direction.
 
     >>> import mycel as ms
     >>> ms.ops.flipud(ms.Tensor([[1], [2]])).tolist()
@@ -169,7 +175,7 @@ def flipud(input: Any) -> Tensor:
 
 
 def rot90(input: Any, k: int, dims: Any) -> Tensor:
-    """A quarter turn, k times, in the plane of two axes, from the first towards the second.
+    """Return a quarter turn, k times, in the plane of two axes, from the first towards the second.
 
     >>> import mycel as ms
     >>> ms.ops.rot90(ms.Tensor([[1, 2], [3, 4]]), 1, (0, 1)).tolist()
@@ -190,7 +196,8 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
-    """The elements moved on by `shifts` places along the axes `dims`, around the end; of the flattened tensor without `dims`.
+    """Return the elements moved on by `shifts` places along the axes `dims`, around the end; of the
+    flattened tensor without `dims`.
 
     >>> import mycel as ms
     >>> ms.ops.roll(ms.Tensor([1, 2, 3]), 1).tolist()
@@ -222,7 +229,7 @@ def _rolled(x: Tensor, axis: int, shift: Any) -> Tensor:
 
 
 def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
-    """`length` elements along an axis from `start`.
+    """Return `length` elements along an axis from `start`.
 
     >>> import mycel as ms
     >>> ms.ops.narrow(ms.Tensor([1, 2, 3, 4]), 0, 1, 2).tolist()
@@ -236,7 +243,9 @@ def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
-    """`size[i]` elements from `begin[i]` along every axis i; a size of -1 means up to the end.
+    """Return `size[i]` elements from `begin[i]` along every axis i.
+
+    A size of -1 means up to the end.
 
     >>> import mycel as ms
     >>> ms.ops.slice(ms.Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (2, -1)).tolist()
@@ -251,7 +260,7 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
 
 
 def tensor_slice(input: Any, begin: Any, size: Any) -> Tensor:
-    """The same as `slice`.
+    """Return the same as `slice`.
 
     >>> import mycel as ms
     >>> ms.ops.tensor_slice(ms.Tensor([1, 2, 3]), (1,), (2,)).tolist()
@@ -261,13 +270,20 @@ def tensor_slice(input: Any, begin: Any, size: Any) -> Tensor:
 
 
 def strided_slice(
-    input_x: Any, begin: Any, end: Any, strides: Any, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
-    new_axis_mask: int = 0, shrink_axis_mask: int = 0,
-) -> Tensor:  # fmt: skip
-    """``input_x[begin[0]:end[0]:strides[0], ...]``. Bit i of a mask changes entry i.
+    input_x: Any,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Tensor:
+    """Return ``input_x[begin[0]:end[0]:strides[0], ...]``. Bit i of a mask changes entry i.
 
-    begin_mask and end_mask leave a bound out, ellipsis_mask makes "...", new_axis_mask a new axis, shrink_axis_mask an index that
-    drops the axis.
+    begin_mask and end_mask leave a bound out, ellipsis_mask makes "...", new_axis_mask a new axis,
+    shrink_axis_mask an index that drops the axis.
 
     >>> import mycel as ms
     >>> ms.ops.strided_slice(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
@@ -296,10 +312,12 @@ _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Elements added around the last axes: `padding` is (low, high) of the last axis, then of the one before, and so on.
+    """Return elements added around the last axes: `padding` is (low, high) of the last axis, then
+    of the one before, and so on.
 
-    `mode` "constant" adds `value` (0), "reflect" mirrors without the edge, "replicate" repeats the edge, "circular" goes around.
-    Negative amounts cut off. ValueError for other modes and amounts that do not fit.
+    `mode` "constant" adds `value` (0), "reflect" mirrors without the edge, "replicate" repeats the
+    edge, "circular" goes around. Negative amounts cut off. ValueError for other modes and amounts
+    that do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.pad(ms.Tensor([1, 2, 3]), (1, 2), mode="reflect").tolist()
@@ -328,7 +346,9 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
 
 
 def padded(name: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
-    """One axis grown by its own elements, by a mode of `pad` or "symmetric", which mirrors with the edge."""
+    """Return one axis grown by its own elements, by a mode of `pad` or "symmetric", which mirrors
+    with the edge.
+    """
     if low < 0 or high < 0:
         x = take_slice(x, axis, builtins.max(-low, 0), x.shape[axis] - builtins.max(-high, 0))
         low, high = builtins.max(low, 0), builtins.max(high, 0)
@@ -338,7 +358,8 @@ def padded(name: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> T
     limit = {"reflect": length - 1, "replicate": None}.get(mode, length)
     if limit is not None and builtins.max(low, high) > limit:
         raise ShapeError(
-            f"{name}: {builtins.max(low, high)} elements by mode {mode!r} do not come out of axis {axis} of size {length}"
+            f"{name}: {builtins.max(low, high)} elements by mode {mode!r} do not come out of axis {axis} of size "
+            f"{length}"
         )
     if mode == "replicate":
         before, after = take_slice(x, axis, 0, 1), take_slice(x, axis, length - 1, length)
@@ -370,7 +391,8 @@ def _triangle(name: str, input: Any, diagonal: int, upper: bool) -> Tensor:
 
 
 def tril(input: Any, diagonal: int = 0) -> Tensor:
-    """The elements of matrices on and below a diagonal (0 the main one, above it positive); zeros elsewhere.
+    """Return the elements of matrices on and below a diagonal (0 the main one, above it positive);
+    zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.ops.tril(ms.ops.ones((2, 2), ms.int32)).tolist()
@@ -380,7 +402,8 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
 
 
 def triu(input: Any, diagonal: int = 0) -> Tensor:
-    """The elements of matrices on and above a diagonal (0 the main one, above it positive); zeros elsewhere.
+    """Return the elements of matrices on and above a diagonal (0 the main one, above it positive);
+    zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.ops.triu(ms.ops.ones((2, 2), ms.int32)).tolist()
@@ -390,7 +413,8 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices, over the axes `dim1` and `dim2` of the result, with the last axis of `input` on a diagonal and zeros elsewhere.
+    """Return matrices, over the axes `dim1` and `dim2` of the result, with the last axis of `input`
+    on a diagonal and zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.ops.diag_embed(ms.Tensor([1, 2])).tolist()
@@ -415,7 +439,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A diagonal of the matrices over the axes `dim1` and `dim2`, as a new last axis.
+    """Return a diagonal of the matrices over the axes `dim1` and `dim2`, as a new last axis.
 
     >>> import mycel as ms
     >>> ms.ops.diagonal(ms.Tensor([[1, 2], [3, 4]])).tolist()
@@ -445,7 +469,8 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 
 
 def diag(input: Any) -> Tensor:
-    """A tensor of twice the dimensions with the elements of `input` on its diagonal: for a vector, a matrix.
+    """Return a tensor of twice the dimensions with the elements of `input` on its diagonal: for a
+    vector, a matrix.
 
     >>> import mycel as ms
     >>> ms.ops.diag(ms.Tensor([1, 2])).tolist()
@@ -456,7 +481,7 @@ def diag(input: Any) -> Tensor:
 
 
 def block_diag(*inputs: Any) -> Tensor:
-    """Matrices along the diagonal of one matrix, zeros elsewhere; vectors count as rows.
+    """Return matrices along the diagonal of one matrix, zeros elsewhere; vectors count as rows.
 
     >>> import mycel as ms
     >>> ms.ops.block_diag(ms.Tensor([[1]]), ms.Tensor([[2, 3]])).tolist()
@@ -475,7 +500,8 @@ def block_diag(*inputs: Any) -> Tensor:
 
 
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Vectors spread over a grid: the i-th result varies along axis i, with the first two axes exchanged by `indexing` "xy".
+    """Return vectors spread over a grid: the i-th result varies along axis i, with the first two
+    axes exchanged by `indexing` "xy".
 
     >>> import mycel as ms
     >>> [g.tolist() for g in ms.ops.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3, 4]))]

@@ -1,6 +1,7 @@
 """Functions that move elements without computing: shapes, the order of axes, joins and splits.
 
-All work on types alone, with symbolic sizes where the result allows it, and are differentiable as movements.
+All work on types alone, with symbolic sizes where the result allows it, and are differentiable as
+movements.
 """
 
 from __future__ import annotations
@@ -25,16 +26,51 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 
 __all__ = [
-    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "cat", "chunk", "column_stack", "concat", "dsplit",
-    "dstack", "expand", "expand_as", "expand_dims", "flatten", "hsplit", "hstack", "moveaxis", "movedim", "permute", "ravel",
-    "reshape", "row_stack", "split", "squeeze", "stack", "swapaxes", "swapdims", "t", "tensor_split", "transpose", "unbind",
-    "unsqueeze", "unstack", "view_as", "vsplit", "vstack",
-]  # fmt: skip
+    "adjoint",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_to",
+    "cat",
+    "chunk",
+    "column_stack",
+    "concat",
+    "dsplit",
+    "dstack",
+    "expand",
+    "expand_as",
+    "expand_dims",
+    "flatten",
+    "hsplit",
+    "hstack",
+    "moveaxis",
+    "movedim",
+    "permute",
+    "ravel",
+    "reshape",
+    "row_stack",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "tensor_split",
+    "transpose",
+    "unbind",
+    "unsqueeze",
+    "unstack",
+    "view_as",
+    "vsplit",
+    "vstack",
+]
 
 
 @viewing
 def reshape(input: Any, shape: Any) -> Tensor:
-    """The same elements in row-major order under another shape; one size may be -1 and is then worked out.
+    """Return the same elements in row-major order under another shape.
+
+    One size may be -1 and is then worked out.
 
     ValueError where the number of elements does not fit.
 
@@ -59,7 +95,7 @@ def reshape(input: Any, shape: Any) -> Tensor:
 
 
 def view_as(input: Any, other: Tensor) -> Tensor:
-    """`input` under the shape of `other`.
+    """Return `input` under the shape of `other`.
 
     >>> import mycel as ms
     >>> ms.ops.view_as(ms.ops.arange(4), ms.ops.ones((2, 2))).shape
@@ -70,7 +106,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
 
 @viewing
 def ravel(input: Any) -> Tensor:
-    """All elements along one axis, in row-major order.
+    """Return all elements along one axis, in row-major order.
 
     >>> import mycel as ms
     >>> ms.ops.ravel(ms.Tensor([[1, 2], [3, 4]])).tolist()
@@ -82,7 +118,8 @@ def ravel(input: Any) -> Tensor:
 
 @viewing
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """The axes from `start_dim` to `end_dim` joined into one; `order` "F" reverses the axes first.
+    """Return the axes from `start_dim` to `end_dim` joined into one; `order` "F" reverses the axes
+    first.
 
     Tensors of fewer than two dimensions become one axis.
 
@@ -104,7 +141,9 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
 
 
 def transpose(input: Any, dims: Any) -> Tensor:
-    """The axes in another order: axis i of the result is axis dims[i] of `input`. ValueError unless `dims` is a permutation.
+    """Return the axes in another order: axis i of the result is axis dims[i] of `input`.
+
+    ValueError unless `dims` is a permutation.
 
     >>> import mycel as ms
     >>> ms.ops.transpose(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -115,7 +154,9 @@ def transpose(input: Any, dims: Any) -> Tensor:
 
 @viewing
 def permute(input: Any, axis: Any) -> Tensor:
-    """The axes in another order: axis i of the result is axis axis[i] of `input`. ValueError unless `axis` is a permutation.
+    """Return the axes in another order: axis i of the result is axis axis[i] of `input`.
+
+    ValueError unless `axis` is a permutation.
 
     >>> import mycel as ms
     >>> ms.ops.permute(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -132,7 +173,9 @@ def permute(input: Any, axis: Any) -> Tensor:
 
 @viewing
 def t(input: Any) -> Tensor:
-    """A matrix transposed; vectors and scalars as they are. ValueError for more than two dimensions.
+    """Return a matrix transposed; vectors and scalars as they are.
+
+    ValueError for more than two dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.t(ms.ops.ones((2, 3))).shape
@@ -145,7 +188,7 @@ def t(input: Any) -> Tensor:
 
 
 def adjoint(x: Any) -> Tensor:
-    """The last two axes exchanged, and complex numbers conjugated.
+    """Return the last two axes exchanged, and complex numbers conjugated.
 
     >>> import mycel as ms
     >>> ms.ops.adjoint(ms.ops.ones((2, 3, 4))).shape
@@ -157,7 +200,7 @@ def adjoint(x: Any) -> Tensor:
 
 @viewing
 def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged.
+    """Return two axes exchanged.
 
     >>> import mycel as ms
     >>> ms.ops.swapaxes(ms.ops.ones((2, 3, 4)), 0, 2).shape
@@ -171,7 +214,7 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
 
 
 def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
-    """The same as `swapaxes`.
+    """Return the same as `swapaxes`.
 
     >>> import mycel as ms
     >>> ms.ops.swapdims(ms.ops.ones((2, 3)), 0, 1).shape
@@ -182,7 +225,9 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
 
 @viewing
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
-    """Axes moved to new places; the others keep their order. ValueError where the two lists differ in length or repeat an axis.
+    """Return axes moved to new places; the others keep their order.
+
+    ValueError where the two lists differ in length or repeat an axis.
 
     >>> import mycel as ms
     >>> ms.ops.moveaxis(ms.ops.ones((2, 3, 4)), 0, -1).shape
@@ -202,7 +247,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
 
 
 def movedim(x: Any, source: Any, destination: Any) -> Tensor:
-    """The same as `moveaxis`.
+    """Return the same as `moveaxis`.
 
     >>> import mycel as ms
     >>> ms.ops.movedim(ms.ops.ones((2, 3)), 0, 1).shape
@@ -213,7 +258,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
 
 @viewing
 def expand_dims(input_x: Any, axis: int) -> Tensor:
-    """A new axis of size 1 at `axis`.
+    """Return a new axis of size 1 at `axis`.
 
     >>> import mycel as ms
     >>> ms.ops.expand_dims(ms.ops.ones((2, 3)), -1).shape
@@ -226,7 +271,7 @@ def expand_dims(input_x: Any, axis: int) -> Tensor:
 
 @viewing
 def unsqueeze(input: Any, dim: int) -> Tensor:
-    """A new axis of size 1 at `dim`.
+    """Return a new axis of size 1 at `dim`.
 
     >>> import mycel as ms
     >>> ms.ops.unsqueeze(ms.ops.ones((2, 3)), 0).shape
@@ -250,7 +295,9 @@ def squeeze(input: Any, axis: Any = None) -> Tensor:
 
 @viewing
 def broadcast_to(input: Any, shape: Any) -> Tensor:
-    """Axes of size 1 repeated, and axes added in front, to `shape`, where -1 keeps a size. ValueError where it does not fit.
+    """Return axes of size 1 repeated, and axes added in front, to `shape`, where -1 keeps a size.
+
+    ValueError where it does not fit.
 
     >>> import mycel as ms
     >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, 2)).tolist()
@@ -270,7 +317,7 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
 
 
 def expand(input_x: Any, size: Any) -> Tensor:
-    """The same as `broadcast_to`.
+    """Return the same as `broadcast_to`.
 
     >>> import mycel as ms
     >>> ms.ops.expand(ms.Tensor([[1], [2]]), (2, 2)).tolist()
@@ -280,7 +327,7 @@ def expand(input_x: Any, size: Any) -> Tensor:
 
 
 def expand_as(input: Any, other: Tensor) -> Tensor:
-    """`input` broadcast to the shape of `other`.
+    """Return `input` broadcast to the shape of `other`.
 
     >>> import mycel as ms
     >>> ms.ops.expand_as(ms.Tensor([1, 2]), ms.ops.ones((3, 2))).shape
@@ -307,7 +354,9 @@ def _joined(values: Sequence[Tensor], axis: int) -> Tensor:
 
 @fused
 def concat(tensors: Any, axis: int = 0) -> Tensor:
-    """Tensors joined along an existing axis, in their common type. ValueError where other sizes differ.
+    """Return tensors joined along an existing axis, in their common type.
+
+    ValueError where other sizes differ.
 
     >>> import mycel as ms
     >>> ms.ops.concat((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
@@ -318,7 +367,7 @@ def concat(tensors: Any, axis: int = 0) -> Tensor:
 
 
 def cat(tensors: Any, axis: int = 0) -> Tensor:
-    """The same as `concat`.
+    """Return the same as `concat`.
 
     >>> import mycel as ms
     >>> ms.ops.cat((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
@@ -329,7 +378,7 @@ def cat(tensors: Any, axis: int = 0) -> Tensor:
 
 @fused
 def stack(tensors: Any, axis: int = 0) -> Tensor:
-    """Tensors of one shape side by side along a new axis, in their common type.
+    """Return tensors of one shape side by side along a new axis, in their common type.
 
     >>> import mycel as ms
     >>> ms.ops.stack((ms.Tensor([1, 2]), ms.Tensor([3, 4])), 1).tolist()
@@ -354,7 +403,7 @@ def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
 
 @fused
 def hstack(tensors: Any) -> Tensor:
-    """Tensors joined along axis 1; vectors along axis 0.
+    """Return tensors joined along axis 1; vectors along axis 0.
 
     >>> import mycel as ms
     >>> ms.ops.hstack((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
@@ -365,7 +414,7 @@ def hstack(tensors: Any) -> Tensor:
 
 @fused
 def vstack(inputs: Any) -> Tensor:
-    """Tensors joined along axis 0; vectors count as rows.
+    """Return tensors joined along axis 0; vectors count as rows.
 
     >>> import mycel as ms
     >>> ms.ops.vstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -375,7 +424,7 @@ def vstack(inputs: Any) -> Tensor:
 
 
 def row_stack(tensors: Any) -> Tensor:
-    """The same as `vstack`.
+    """Return the same as `vstack`.
 
     >>> import mycel as ms
     >>> ms.ops.row_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).shape
@@ -386,7 +435,7 @@ def row_stack(tensors: Any) -> Tensor:
 
 @fused
 def dstack(tensors: Any) -> Tensor:
-    """Tensors joined along axis 2; vectors and matrices gain axes first.
+    """Return tensors joined along axis 2; vectors and matrices gain axes first.
 
     >>> import mycel as ms
     >>> ms.ops.dstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -397,7 +446,7 @@ def dstack(tensors: Any) -> Tensor:
 
 @fused
 def column_stack(tensors: Any) -> Tensor:
-    """Vectors as the columns of a matrix; matrices joined along axis 1.
+    """Return vectors as the columns of a matrix; matrices joined along axis 1.
 
     >>> import mycel as ms
     >>> ms.ops.column_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -414,7 +463,7 @@ def _at_least(name: str, inputs: Any, shape_to: Any) -> Any:
 
 
 def atleast_1d(inputs: Any) -> Any:
-    """A tensor, or each of a sequence, with at least one dimension.
+    """Return a tensor, or each of a sequence, with at least one dimension.
 
     >>> import mycel as ms
     >>> ms.ops.atleast_1d(ms.Tensor(3)).shape
@@ -424,7 +473,7 @@ def atleast_1d(inputs: Any) -> Any:
 
 
 def atleast_2d(inputs: Any) -> Any:
-    """A tensor, or each of a sequence, with at least two dimensions, new ones in front.
+    """Return a tensor, or each of a sequence, with at least two dimensions, new ones in front.
 
     >>> import mycel as ms
     >>> ms.ops.atleast_2d(ms.Tensor([1, 2])).shape
@@ -434,7 +483,8 @@ def atleast_2d(inputs: Any) -> Any:
 
 
 def atleast_3d(inputs: Any) -> Any:
-    """A tensor, or each of a sequence, with at least three dimensions: vectors become (1, N, 1), matrices (M, N, 1).
+    """Return a tensor, or each of a sequence, with at least three dimensions: vectors become (1, N,
+    1), matrices (M, N, 1).
 
     >>> import mycel as ms
     >>> ms.ops.atleast_3d(ms.Tensor([1, 2])).shape
@@ -445,7 +495,7 @@ def atleast_3d(inputs: Any) -> Any:
 
 @viewing
 def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """The parts of a tensor along an axis, each without it.
+    """Return the parts of a tensor along an axis, each without it.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.unstack(ms.Tensor([[1, 2], [3, 4]]), 1)]
@@ -461,7 +511,7 @@ def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """The same as `unstack`.
+    """Return the same as `unstack`.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.unbind(ms.Tensor([[1, 2], [3, 4]]))]
@@ -472,7 +522,8 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
 
 @viewing
 def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts of one size along an axis (the last may be smaller), or of the sizes listed, which must add up.
+    """Return parts of one size along an axis (the last may be smaller), or of the sizes listed,
+    which must add up.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.split(ms.ops.arange(5), 2)]
@@ -504,7 +555,8 @@ def _cut(x: Tensor, axis: int, sizes: Sequence[Any]) -> tuple[Tensor, ...]:
 
 @viewing
 def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
-    """So many parts along an axis, the first of them one longer where it does not divide; or cuts at the positions listed.
+    """So many parts along an axis, the first of them one longer where it does not divide; or cuts
+    at the positions listed.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.tensor_split(ms.ops.arange(5), 2)]
@@ -525,7 +577,7 @@ def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axi
 
 
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """`tensor_split` along axis 1; along axis 0 for vectors.
+    """Return `tensor_split` along axis 1; along axis 0 for vectors.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.hsplit(ms.Tensor([[1, 2]]), 2)]
@@ -536,7 +588,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """`tensor_split` along axis 0.
+    """Return `tensor_split` along axis 0.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.vsplit(ms.Tensor([[1], [2]]), 2)]
@@ -546,7 +598,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """`tensor_split` along axis 2.
+    """Return `tensor_split` along axis 2.
 
     >>> import mycel as ms
     >>> len(ms.ops.dsplit(ms.ops.ones((1, 1, 4)), 2))

@@ -1,10 +1,14 @@
-"""Bessel functions of orders 0 and 1: Chebyshev polynomials of what is left when the known factors are taken out.
+"""Bessel functions of orders 0 and 1: Chebyshev polynomials of what is left when the known factors
+are taken out.
 
-Up to a bound (8; 1.25 for K) the series of the functions are entire in w = x^2 / 4: A_n(w) = sum s^k w^k / (k! (k+n)!) gives J_n (s = -1) and I_n (s = 1) as (x/2)^n A_n (for I_n summed as it is),
-and B_n, with psi(k+1) + psi(k+n+1) in each term, gives Y_n and K_n (Abramowitz and Stegun, 9.1.10, 9.1.11, 9.6.10, 9.6.11). Beyond it, K_n and the Hankel
-function are exp(..) / sqrt(x) times a smooth function of 1/x, an integral over a Gaussian (9.6.23), and I_n is the mean of exp(x cos t) cos(n t). The
-tables are the interpolating polynomials of these, computed when a function is first used: the series in 40 decimal digits, the integrals by the
-trapezoidal rule, which converges geometrically for them. Both branches are computed and one is selected, so that everything is differentiable.
+Up to a bound (8; 1.25 for K) the series of the functions are entire in w = x^2 / 4: A_n(w) = sum
+s^k w^k / (k! (k+n)!) gives J_n (s = -1) and I_n (s = 1) as (x/2)^n A_n (for I_n summed as it is),
+and B_n, with psi(k+1) + psi(k+n+1) in each term, gives Y_n and K_n (Abramowitz and Stegun, 9.1.10,
+9.1.11, 9.6.10, 9.6.11). Beyond it, K_n and the Hankel function are exp(..) / sqrt(x) times a smooth
+function of 1/x, an integral over a Gaussian (9.6.23), and I_n is the mean of exp(x cos t) cos(n t).
+The tables are the interpolating polynomials of these, computed when a function is first used: the
+series in 40 decimal digits, the integrals by the trapezoidal rule, which converges geometrically
+for them. Both branches are computed and one is selected, so that everything is differentiable.
 """
 
 from __future__ import annotations
@@ -23,9 +27,20 @@ from mycel.ops._operands import constant_like, floating, run, select, wide
 from mycel.prims import elementwise as E
 
 __all__ = [
-    "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "bessel_j0", "bessel_j1", "bessel_k0", "bessel_k0e", "bessel_k1", "bessel_k1e",
-    "bessel_y0", "bessel_y1", "i0",
-]  # fmt: skip
+    "bessel_i0",
+    "bessel_i0e",
+    "bessel_i1",
+    "bessel_i1e",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_k0",
+    "bessel_k0e",
+    "bessel_k1",
+    "bessel_k1e",
+    "bessel_y0",
+    "bessel_y1",
+    "i0",
+]
 
 EULER = Decimal("0.57721566490153286060651209008240243104215933593992")
 BOUND = 8.0
@@ -33,7 +48,7 @@ BOUND_K = 1.25
 
 
 def _series(order: int, sign: int, with_psi: bool, w: float) -> float:
-    """A_n(w), or B_n(w) `with_psi`."""
+    """Return A_n(w), or B_n(w) `with_psi`."""
     with localcontext() as context:
         context.prec = 40
         term, total, point = Decimal(1), Decimal(0), Decimal(float(w))
@@ -47,14 +62,16 @@ def _series(order: int, sign: int, with_psi: bool, w: float) -> float:
 
 @cache
 def _near(order: int, sign: int, with_psi: bool, bound: float) -> tuple[float, ...]:
-    """Chebyshev coefficients of A_n or B_n for x up to the bound, over w scaled to [-1, 1]."""
+    """Return Chebyshev coefficients of A_n or B_n for x up to the bound, over w scaled to [-1, 1]."""
     half = bound * bound / 8
     values = np.vectorize(lambda t: _series(order, sign, with_psi, (t + 1) * half))
     return tuple(np.polynomial.chebyshev.chebinterpolate(values, 24).tolist())
 
 
 def _gaussian_integral(order: int, x: Any) -> Any:
-    """sqrt(2 x / pi) exp(x) K_n(x) for x away from the negative axis, as the integral of exp(-v^2) v^(2n) (1 + v^2 / 2x)^(n - 1/2)."""
+    """Return sqrt(2 x / pi) exp(x) K_n(x) for x away from the negative axis, as the integral of
+    exp(-v^2) v^(2n) (1 + v^2 / 2x)^(n - 1/2).
+    """
     v = np.arange(0, 7, 0.125)
     weight = np.exp(-v * v) * v ** (2 * order) * 0.25 / math.gamma(order + 0.5)
     weight[0] /= 2
@@ -63,7 +80,9 @@ def _gaussian_integral(order: int, x: Any) -> Any:
 
 @cache
 def _far(kind: str, order: int) -> tuple[float, ...]:
-    """Chebyshev coefficients beyond the bound, over bound / x scaled to [-1, 1]: of K, of I, or of the parts P and Q of the Hankel function."""
+    """Return Chebyshev coefficients beyond the bound, over bound / x scaled to [-1, 1]: of K, of I,
+    or of the parts P and Q of the Hankel function.
+    """
 
     def values(t: Any) -> Any:
         x = (BOUND_K if kind == "K" else BOUND) * 2 / (t + 1)
@@ -80,7 +99,7 @@ def _far(kind: str, order: int) -> tuple[float, ...]:
 
 
 def _chebyshev(table: tuple[float, ...], t: Tensor) -> Tensor:
-    """Clenshaw's recurrence."""
+    """Return Clenshaw's recurrence."""
     twice = t + t
     last, before = constant_like(table[-1], t), constant_like(0.0, t)
     for c in table[-2:0:-1]:
@@ -89,7 +108,9 @@ def _chebyshev(table: tuple[float, ...], t: Tensor) -> Tensor:
 
 
 def _powers(order: int, w: Tensor) -> Tensor:
-    """A_n(w) for s = 1, whose terms are all positive, so that every digit of the sum is good."""
+    """Return A_n(w) for s = 1, whose terms are all positive, so that every digit of the sum is
+    good.
+    """
     total = constant_like(0.0, w)
     for k in range(26, -1, -1):
         total = total * w + 1 / (math.factorial(k) * math.factorial(k + order))
@@ -97,14 +118,17 @@ def _powers(order: int, w: Tensor) -> Tensor:
 
 
 def _parts(x: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Whether x is near, x where it is near, its scaled square, and x where it is far; x is not negative."""
+    """Return whether x is near, x where it is near, its scaled square, and x where it is far.
+
+    X is not negative.
+    """
     near = run(E.le, x, constant_like(bound, x))
     low = select(near, x, constant_like(bound / 2, x))
     return near, low, low * low * (2 / (bound * bound)) - 1.0, select(near, constant_like(2 * bound, x), x)
 
 
 def _log_half(x: Tensor) -> Tensor:
-    """log(x / 2), where the half of a subnormal number would lose its last digit."""
+    """Return log(x / 2), where the half of a subnormal number would lose its last digit."""
     small = run(E.lt, x, constant_like(1.0, x))
     return run(E.log, x * select(small, constant_like(1.0, x), 0.5)) - select(
         small, constant_like(math.log(2.0), x), 0.0
@@ -140,7 +164,7 @@ def _second_modified(order: int, x: Tensor, scaled: bool) -> Tensor:
 
 
 def _wave(order: int, high: Tensor) -> tuple[Tensor, Tensor]:
-    """J_n and Y_n far out: the Hankel function's amplitude and phase."""
+    """Return J_n and Y_n far out: the Hankel function's amplitude and phase."""
     t = 2 * BOUND / high - 1.0
     p, q = _chebyshev(_far("P", order), t), _chebyshev(_far("Q", order), t)
     finite = select(run(E.is_inf, high), 1.0, high)
@@ -196,16 +220,46 @@ def _function(
     return fused(function)
 
 
-bessel_i0 = _function("bessel_i0", lambda x: _modified(0, x, False), "The modified Bessel function of the first kind, order 0.", "1.2661")  # fmt: skip
+bessel_i0 = _function(
+    "bessel_i0", lambda x: _modified(0, x, False), "The modified Bessel function of the first kind, order 0.", "1.2661"
+)
 bessel_i0e = _function("bessel_i0e", lambda x: _modified(0, x, True), "exp(-|x|) times `bessel_i0`.", "0.4658")
-bessel_i1 = _function("bessel_i1", lambda x: _modified(1, x, False), "The modified Bessel function of the first kind, order 1.", "0.5652")  # fmt: skip
+bessel_i1 = _function(
+    "bessel_i1", lambda x: _modified(1, x, False), "The modified Bessel function of the first kind, order 1.", "0.5652"
+)
 bessel_i1e = _function("bessel_i1e", lambda x: _modified(1, x, True), "exp(-|x|) times `bessel_i1`.", "0.2079")
-bessel_k0 = _function("bessel_k0", lambda x: _second_modified(0, x, False), "The modified Bessel function of the second kind, order 0; inf at 0, NaN below.", "0.421")  # fmt: skip
+bessel_k0 = _function(
+    "bessel_k0",
+    lambda x: _second_modified(0, x, False),
+    "The modified Bessel function of the second kind, order 0; inf at 0, NaN below.",
+    "0.421",
+)
 bessel_k0e = _function("bessel_k0e", lambda x: _second_modified(0, x, True), "exp(x) times `bessel_k0`.", "1.1445")
-bessel_k1 = _function("bessel_k1", lambda x: _second_modified(1, x, False), "The modified Bessel function of the second kind, order 1; inf at 0, NaN below.", "0.6019")  # fmt: skip
+bessel_k1 = _function(
+    "bessel_k1",
+    lambda x: _second_modified(1, x, False),
+    "The modified Bessel function of the second kind, order 1; inf at 0, NaN below.",
+    "0.6019",
+)
 bessel_k1e = _function("bessel_k1e", lambda x: _second_modified(1, x, True), "exp(x) times `bessel_k1`.", "1.6362")
 bessel_j0 = _function("bessel_j0", lambda x: _first(0, x), "The Bessel function of the first kind, order 0.", "0.7652")
 bessel_j1 = _function("bessel_j1", lambda x: _first(1, x), "The Bessel function of the first kind, order 1.", "0.4401")
-bessel_y0 = _function("bessel_y0", lambda x: _second(0, x), "The Bessel function of the second kind, order 0; -inf at 0, NaN below.", "0.0883")  # fmt: skip
-bessel_y1 = _function("bessel_y1", lambda x: _second(1, x), "The Bessel function of the second kind, order 1; -inf at 0, NaN below.", "-0.7812")  # fmt: skip
-i0 = _function("i0", lambda x: _modified(0, x, False), "The modified Bessel function of the first kind, order 0.", "1.2661", parameter="input")  # fmt: skip
+bessel_y0 = _function(
+    "bessel_y0",
+    lambda x: _second(0, x),
+    "The Bessel function of the second kind, order 0; -inf at 0, NaN below.",
+    "0.0883",
+)
+bessel_y1 = _function(
+    "bessel_y1",
+    lambda x: _second(1, x),
+    "The Bessel function of the second kind, order 1; -inf at 0, NaN below.",
+    "-0.7812",
+)
+i0 = _function(
+    "i0",
+    lambda x: _modified(0, x, False),
+    "The modified Bessel function of the first kind, order 0.",
+    "1.2661",
+    parameter="input",
+)

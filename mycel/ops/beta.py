@@ -1,11 +1,13 @@
 """The regularized incomplete beta function, by the continued fraction of Didonato and Morris, 1992.
 
-With x <= (a + 1) / (a + b + 2), else a, b, x change places for b, a, 1 - x and the result is taken from 1,
+With x <= (a + 1) / (a + b + 2), else a, b, x change places for b, a, 1 - x and the result is taken
+from 1,
 
     I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) / (1 + d_1 / (1 + d_2 / (1 + ..))),
 
-where d_2m = m (b - m) x / ((a + 2 m - 1) (a + 2 m)) and d_2m+1 = -(a + m) (a + b + m) x / ((a + 2 m) (a + 2 m + 1)). Two terms are taken in
-each round of one loop, forwards with numerators and denominators rescaled, until nothing changes, and a few rounds more for derivatives by a and b,
+where d_2m = m (b - m) x / ((a + 2 m - 1) (a + 2 m)) and d_2m+1 = -(a + m) (a + b + m) x / ((a + 2
+m) (a + 2 m + 1)). Two terms are taken in each round of one loop, forwards with numerators and
+denominators rescaled, until nothing changes, and a few rounds more for derivatives by a and b,
 which the loop's own differentiation gives.
 """
 
@@ -29,7 +31,7 @@ ROUNDS = 2000
 
 
 def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    """The continued fraction 1 + d_1 / (1 + ..), as its inverse."""
+    """Return the continued fraction 1 + d_1 / (1 + ..), as its inverse."""
 
     def body(m: Tensor, top: Tensor, top_1: Tensor, low: Tensor, low_1: Tensor, last: Tensor, *given: Tensor) -> Any:
         a, b, x = given[1:]
@@ -61,7 +63,8 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
 
 
 def betainc(a: Any, b: Any, x: Any) -> Tensor:
-    """I_x(a, b), for positive a and b and x in [0, 1], of one shape and floating type; NaN elsewhere.
+    """Return I_x(a, b), for positive a and b and x in [0, 1], of one shape and floating type; NaN
+    elsewhere.
 
     Differentiable by all three.
 

@@ -1,4 +1,6 @@
-"""Parts of tensors moved in blocks: space and batch exchanged, columns and images, sequences reversed, slices scaled, and neighbouring floating-point numbers."""
+"""Parts of tensors moved in blocks: space and batch exchanged, columns and images, sequences
+reversed, slices scaled, and neighbouring floating-point numbers.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,21 @@ from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
 
 __all__ = [
-    "batch_to_space_nd", "col2im", "nextafter", "padding", "renorm", "reverse_sequence", "space_to_batch_nd", "tensor_range",
-]  # fmt: skip
+    "batch_to_space_nd",
+    "col2im",
+    "nextafter",
+    "padding",
+    "renorm",
+    "reverse_sequence",
+    "space_to_batch_nd",
+    "tensor_range",
+]
 
 
 def _block(
     name: str, x: Tensor, block: Any, pairs: Any, what: str
 ) -> tuple[tuple[int, ...], list[tuple[int, int]], int]:
-    """The block's sizes, the pairs of each axis, and the first axis of the blocks."""
+    """Return the block's sizes, the pairs of each axis, and the first axis of the blocks."""
     pairs = pairs.tolist() if isinstance(pairs, (Tensor, np.ndarray)) else pairs
     if not isinstance(pairs, (tuple, list)) or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs):
         raise TypeError(f"{name}: {what} must be pairs of ints, one for each axis, not {pairs!r:.80}")
@@ -60,7 +69,8 @@ def _block(
 
 
 def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Tensor:
-    """The last axes, padded with zeros, cut into blocks whose places become batches: (N prod(block), ..., d / block, ...).
+    """Return the last axes, padded with zeros, cut into blocks whose places become batches: (N
+    prod(block), ..., d / block, ...).
 
     >>> import mycel as ms
     >>> ms.ops.space_to_batch_nd(ms.ops.ones((1, 1, 2, 4)), [2, 2], [[0, 0], [0, 0]]).shape
@@ -82,7 +92,8 @@ def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Tensor:
 
 
 def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
-    """The inverse of `space_to_batch_nd`: batches become places in blocks, and `crops` are cut off.
+    """Return the inverse of `space_to_batch_nd`: batches become places in blocks, and `crops` are
+    cut off.
 
     >>> import mycel as ms
     >>> ms.ops.batch_to_space_nd(ms.ops.ones((4, 1, 1, 2)), [2, 2], [[0, 0], [0, 1]]).shape
@@ -110,7 +121,8 @@ def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
 
 
 def col2im(input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any) -> Tensor:
-    """Columns (N, C, KH KW, positions) added up into images (N, C, H, W) of `output_size`, as `fold` does.
+    """Return columns (N, C, KH KW, positions) added up into images (N, C, H, W) of `output_size`,
+    as `fold` does.
 
     >>> import mycel as ms
     >>> ms.ops.col2im(ms.ops.ones((1, 1, 4, 4)), (3, 3), 2, 1, 0, 1).sum().item()
@@ -124,7 +136,7 @@ def col2im(input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padd
 
 
 def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
-    """The parts along an axis whose `p`-norm is above `maxnorm` scaled down to it.
+    """Return the parts along an axis whose `p`-norm is above `maxnorm` scaled down to it.
 
     >>> import mycel as ms
     >>> round(ms.ops.renorm(ms.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0).sum().item(), 4)
@@ -141,7 +153,8 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
 
 
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """The first `seq_lengths[i]` elements along an axis in reverse order, for each i of the batch axis.
+    """Return the first `seq_lengths[i]` elements along an axis in reverse order, for each i of the
+    batch axis.
 
     >>> import mycel as ms
     >>> ms.ops.reverse_sequence(ms.Tensor([[1, 2, 3]]), ms.Tensor([2]), 1).tolist()
@@ -166,7 +179,7 @@ def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0)
 
 
 def padding(x: Any, pad_dim_size: int = 8) -> Tensor:
-    """A last axis of size 1 followed by zeros up to `pad_dim_size`.
+    """Return a last axis of size 1 followed by zeros up to `pad_dim_size`.
 
     >>> import mycel as ms
     >>> ms.ops.padding(ms.Tensor([[8.0]]), 3).tolist()
@@ -175,13 +188,14 @@ def padding(x: Any, pad_dim_size: int = 8) -> Tensor:
     value = operand("padding", x)
     if value.ndim < 2 or value.shape[-1] != 1 or pad_dim_size < 1:
         raise ShapeError(
-            f"padding: takes (..., 1) of at least 2 dimensions and a positive size, not {value._type} and {pad_dim_size}"
+            f"padding: takes (..., 1) of at least 2 dimensions and a positive size, not {value._type} and "
+            f"{pad_dim_size}"
         )
     return arrange.pad(value, (0, pad_dim_size - 1))
 
 
 def tensor_range(start: Any, end: Any, step: Any) -> Tensor:
-    """`range` under another name: start, start + step, ... before `end`.
+    """Return `range` under another name: start, start + step, ... before `end`.
 
     >>> import mycel as ms
     >>> ms.ops.tensor_range(ms.Tensor(1), ms.Tensor(9), ms.Tensor(3)).tolist()
@@ -192,7 +206,9 @@ def tensor_range(start: Any, end: Any, step: Any) -> Tensor:
 
 @fused
 def nextafter(input: Any, other: Any) -> Tensor:
-    """The next floating-point number from each element of `input` towards `other`. The derivative is 0.
+    """Return the next floating-point number from each element of `input` towards `other`.
+
+    The derivative is 0.
 
     |x| (u + 2 u^2), u half the spacing at 1, is more than half of the spacing above x and less than one and a half, so that adding it rounds to the neighbour
     (Rump et al., "Computing predecessor and successor in rounding to nearest", 2009); near 0 the spacing is the smallest number.

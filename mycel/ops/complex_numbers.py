@@ -18,24 +18,29 @@ __all__ = ["angle", "conj", "imag", "polar", "real", "view_as_real"]
 
 
 def absolute_value(z: Tensor) -> Tensor:
-    """The distances of complex numbers from 0, in the type of their parts; the derivative at 0 is 0."""
+    """Return the distances of complex numbers from 0, in the type of their parts.
+
+    The derivative at 0 is 0.
+    """
     return run(C.complex_abs, operand("ComplexAbs", z))
 
 
 def direction(z: Tensor) -> Tensor:
-    """z / abs(z); 0 at 0."""
+    """Return z / abs(z); 0 at 0."""
     size = absolute_value(z)
     safe = select(run(E.eq, size, constant_like(0, size)), 1, size)
     return run(E.div, z, cast(safe, z.dtype))
 
 
 def complex_of(real: Tensor, imag: Tensor) -> Tensor:
-    """The complex numbers of two floating tensors, which broadcast."""
+    """Return the complex numbers of two floating tensors, which broadcast."""
     return run(C.complex_, *operands("Complex", real, imag))
 
 
 def real(input: Any) -> Tensor:
-    """The real part of each element: complex64 gives float32, complex128 float64; real tensors are given as they are.
+    """Return the real part of each element: complex64 gives float32, complex128 float64.
+
+    Real tensors are given as they are.
 
     >>> import mycel as ms
     >>> ms.ops.real(ms.Tensor([1 + 2j])).tolist()
@@ -46,7 +51,8 @@ def real(input: Any) -> Tensor:
 
 
 def imag(input: Any) -> Tensor:
-    """The imaginary part of each element: complex64 gives float32, complex128 float64; zeros for real tensors.
+    """Return the imaginary part of each element: complex64 gives float32, complex128 float64; zeros
+    for real tensors.
 
     >>> import mycel as ms
     >>> ms.ops.imag(ms.Tensor([1 + 2j])).tolist()
@@ -57,7 +63,7 @@ def imag(input: Any) -> Tensor:
 
 
 def conj(input: Any) -> Tensor:
-    """The complex conjugate of each element; real tensors are given as they are.
+    """Return the complex conjugate of each element; real tensors are given as they are.
 
     >>> import mycel as ms
     >>> ms.ops.conj(ms.Tensor([1 + 2j])).tolist()
@@ -70,7 +76,8 @@ def conj(input: Any) -> Tensor:
 
 
 def angle(input: Any) -> Tensor:
-    """The angle of each element in radians: of a complex number in (-pi, pi]; 0 or pi for a real one, NaN for NaN.
+    """Return the angle of each element in radians: of a complex number in (-pi, pi]; 0 or pi for a
+    real one, NaN for NaN.
 
     >>> import mycel as ms
     >>> ms.ops.angle(ms.Tensor([-1.0, 1.0])).tolist()
@@ -84,7 +91,8 @@ def angle(input: Any) -> Tensor:
 
 
 def polar(abs: Any, angle: Any) -> Tensor:
-    """Complex numbers by their distances from 0 and their angles in radians, both of one floating type.
+    """Return complex numbers by their distances from 0 and their angles in radians, both of one
+    floating type.
 
     TypeError unless both are float32 or both float64.
 
@@ -99,7 +107,7 @@ def polar(abs: Any, angle: Any) -> Tensor:
 
 
 def view_as_real(input: Any) -> Tensor:
-    """The real and imaginary parts of complex numbers along a new last axis of size 2.
+    """Return the real and imaginary parts of complex numbers along a new last axis of size 2.
 
     TypeError for tensors that are not complex.
 

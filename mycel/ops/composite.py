@@ -1,7 +1,8 @@
-"""Functions over functions in MindSpore's older style: gradients as objects, overloads by type, and maps over nested sequences.
+"""Functions over functions in MindSpore's older style: gradients as objects, overloads by type, and
+maps over nested sequences.
 
-Overloads and maps call the functions that they were given through the context in force, so that a compiled function follows them into the user's code, and
-guard what they read of themselves.
+Overloads and maps call the functions that they were given through the context in force, so that a
+compiled function follows them into the user's code, and guard what they read of themselves.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ __all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "Partial", 
 
 
 class GradOperation:
-    """Gradients of a function or Cell: ``GradOperation(get_all, get_by_list, sens_param)(fn, weights)(*inputs)``.
+    """Gradients of a function or Cell: ``GradOperation(get_all, get_by_list, sens_param)(fn,
+    weights)(*inputs)``.
 
-    By default the gradient by the first input; with `get_all` by all inputs, with `get_by_list` by the weights (those given, or the trainable ones of a
-    Cell), with both a pair of tuples. With `sens_param` the last input is the cotangent of the output.
+    By default the gradient by the first input; with `get_all` by all inputs, with `get_by_list` by
+    the weights (those given, or the trainable ones of a Cell), with both a pair of tuples. With
+    `sens_param` the last input is the cotangent of the output.
 
     >>> import mycel as ms
     >>> float(ms.ops.GradOperation()(lambda x: x * x)(ms.Tensor(3.0)))
@@ -63,7 +66,9 @@ def _weights(fn: Any, weights: Any) -> Any:
 
 
 def partial(*args: Any) -> Any:
-    """A function with its first arguments given: ``partial(fn, *arguments)``; TypeError for what cannot be called.
+    """Return a function with its first arguments given: ``partial(fn, *arguments)``.
+
+    Raises TypeError for what cannot be called.
 
     >>> import mycel as ms
     >>> ms.ops.partial(lambda x, y: x - y, 5)(2)
@@ -90,12 +95,15 @@ class Partial:
 class MultitypeFuncGraph:
     """A function with one implementation for each combination of argument types.
 
-    `register` takes the types by name, as MindSpore types or as Python classes. The names are "Tensor" (also "Tensor[Float32]" and so on), "Parameter",
-    "Number", "Bool", "Int", "Float", "Complex" (each also with a width, such as "Int64"; Python's numbers are Int64 and Float64), "String", "Tuple", "List",
-    "Dictionary", "Slice", "Ellipsis", "None", "Function" and "Type". A call takes the closest combination that fits: an exact type before a wider
-    one, such as Bool before Number, and of those that are equally close the one registered first.
-    `read_value` has no effect: an implementation that writes to a Parameter always finds the parameter itself. Raises TypeError for what is no
-    type, RuntimeError for an unknown name, and ValueError for a call that no implementation fits.
+    `register` takes the types by name, as MindSpore types or as Python classes. The names are
+    "Tensor" (also "Tensor[Float32]" and so on), "Parameter", "Number", "Bool", "Int", "Float",
+    "Complex" (each also with a width, such as "Int64"; Python's numbers are Int64 and Float64),
+    "String", "Tuple", "List", "Dictionary", "Slice", "Ellipsis", "None", "Function" and "Type". A
+    call takes the closest combination that fits: an exact type before a wider one, such as Bool
+    before Number, and of those that are equally close the one registered first. `read_value` has no
+    effect: an implementation that writes to a Parameter always finds the parameter itself. Raises
+    TypeError for what is no type, RuntimeError for an unknown name, and ValueError for a call that
+    no implementation fits.
 
     >>> import mycel as ms
     >>> add = ms.ops.MultitypeFuncGraph("add")
@@ -112,7 +120,7 @@ class MultitypeFuncGraph:
         self.entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
 
     def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """A decorator that adds an implementation for these types."""
+        """Return a decorator that adds an implementation for these types."""
         type_names = tuple([str(k) if isinstance(k, D.Type) and not isinstance(k, D.DType) else k for k in type_names])
         for kind in type_names:
             _check_type(kind)
@@ -151,18 +159,57 @@ _WIDTHS = [f"{k}{w}" for k in ("Int", "UInt", "Float") for w in (8, 16, 32, 64)]
     "Complex128",
 ]
 _SPELLINGS = {
-    "Dict": "Dictionary", "TypeNone": "None", "NoneType": "None", "Func": "Function", "TypeType": "Type", "Ref": "Parameter", "Str": "String",
-    "int": "Int", "float": "Float", "bool": "Bool", "str": "String",
-}  # fmt: skip
-_NAMES = frozenset((
-    "Tensor", "Parameter", "Number", "Bool", "Int", "UInt", "Float", "Complex", "String", "Tuple", "List", "Dictionary", "Slice", "Ellipsis",
-    "None", "Function", "Type", "RowTensor", "COOTensor", "CSRTensor", *_WIDTHS,
-))  # fmt: skip
+    "Dict": "Dictionary",
+    "TypeNone": "None",
+    "NoneType": "None",
+    "Func": "Function",
+    "TypeType": "Type",
+    "Ref": "Parameter",
+    "Str": "String",
+    "int": "Int",
+    "float": "Float",
+    "bool": "Bool",
+    "str": "String",
+}
+_NAMES = frozenset(
+    (
+        "Tensor",
+        "Parameter",
+        "Number",
+        "Bool",
+        "Int",
+        "UInt",
+        "Float",
+        "Complex",
+        "String",
+        "Tuple",
+        "List",
+        "Dictionary",
+        "Slice",
+        "Ellipsis",
+        "None",
+        "Function",
+        "Type",
+        "RowTensor",
+        "COOTensor",
+        "CSRTensor",
+        *_WIDTHS,
+    )
+)
 _PYTHON: tuple[tuple[type, tuple[str, ...]], ...] = (
-    (bool, ("Bool", "Number")), (int, ("Int64", "Int", "Number")), (float, ("Float64", "Float32", "Float", "Number")),
-    (complex, ("Complex128", "Complex64", "Complex", "Number")), (str, ("String",)), (tuple, ("Tuple",)), (list, ("List",)),
-    (dict, ("Dictionary",)), (slice, ("Slice",)), (type(...), ("Ellipsis",)), (type(None), ("None",)), (D.Type, ("Type",)),
-)  # fmt: skip
+    (bool, ("Bool", "Number")),
+    (int, ("Int64", "Int", "Number")),
+    (float, ("Float64", "Float32", "Float", "Number")),
+    (complex, ("Complex128", "Complex64", "Complex", "Number")),
+    (str, ("String",)),
+    (tuple, ("Tuple",)),
+    (list, ("List",)),
+    (dict, ("Dictionary",)),
+    (slice, ("Slice",)),
+    (type(...), ("Ellipsis",)),
+    (type(None), ("None",)),
+    (D.Type, ("Type",)),
+)
 
 
 def _check_type(kind: Any) -> None:
@@ -170,16 +217,18 @@ def _check_type(kind: Any) -> None:
         inner = kind[7:-1] if kind.startswith("Tensor[") and kind.endswith("]") else kind
         if _SPELLINGS.get(inner, inner) not in _NAMES:
             raise RuntimeError(
-                f"MultitypeFuncGraph: {kind!r} is no type name; use one of {', '.join(sorted(_NAMES))}, or Tensor[...] with one"
+                f"MultitypeFuncGraph: {kind!r} is no type name; use one of {', '.join(sorted(_NAMES))}, or Tensor[...] "
+                "with one"
             )
     elif not isinstance(kind, (type, D.DType)):
         raise TypeError(
-            f"MultitypeFuncGraph: a type must be a name, a MindSpore type or a class, not {type(kind).__name__} ({kind!r})"
+            f"MultitypeFuncGraph: a type must be a name, a MindSpore type or a class, not {type(kind).__name__} "
+            f"({kind!r})"
         )
 
 
 def _ancestors(value: Any) -> tuple[str, ...]:
-    """The names of a value's types, the closest first."""
+    """Return the names of a value's types, the closest first."""
     if isinstance(value, Tensor):
         dtype = value.dtype.name
         number = _number_class(value)
@@ -202,7 +251,10 @@ def _capital(name: str) -> str:
 
 
 def _number_class(value: Tensor) -> Any:
-    """The class of the Python number that a tensor stands for in a compiled function; None where it stands for itself."""
+    """Return the class of the Python number that a tensor stands for in a compiled function.
+
+    None where it stands for itself.
+    """
     staging = eager.local.staging if eager.active else None
     if staging is None or not staging.is_number(value):
         return None
@@ -210,7 +262,7 @@ def _number_class(value: Tensor) -> Any:
 
 
 def _distance(value: Any, names: tuple[str, ...], kind: Any) -> Optional[int]:
-    """How far a registered type is from that of a value; None where it does not fit."""
+    """Return how far a registered type is from that of a value; None where it does not fit."""
     if isinstance(kind, str):
         inner = _SPELLINGS.get(kind, kind)
         return names.index(inner) if inner in names else None
@@ -242,8 +294,9 @@ def _invoke(function: Any, args: Any) -> Any:
 class HyperMap:
     """A function applied to the corresponding leaves of equally nested tuples, lists and dicts.
 
-    `ops` may be given at construction, or as the first argument of the call; it is most often a `MultitypeFuncGraph`. With `reverse` the leaves are
-    taken from the last to the first. The result has the form of the first structure. TypeError where the structures do not match.
+    `ops` may be given at construction, or as the first argument of the call; it is most often a
+    `MultitypeFuncGraph`. With `reverse` the leaves are taken from the last to the first. The result
+    has the form of the first structure. TypeError where the structures do not match.
 
     >>> import mycel as ms
     >>> ms.ops.HyperMap()(lambda x, y: x + y, (1, (2, 3)), (10, (20, 30)))
@@ -278,7 +331,8 @@ class HyperMap:
             fits = isinstance(v, dict) and list(v) == keys if keys is not None else isinstance(v, (tuple, list))
             if not fits or len(v) != len(model):
                 raise TypeError(
-                    f"{type(self).__name__}: the structures must all be {type(model).__name__}s of {len(model)} members there, "
+                    f"{type(self).__name__}: the structures must all be {type(model).__name__}s of {len(model)} "
+                    "members there, "
                     f"not {type(v).__name__}{f' of {len(v)}' if isinstance(v, (tuple, list, dict)) else ''}"
                 )
         rows = [tuple([v[k] for v in values]) for k in (range(len(model)) if keys is None else keys)]
@@ -292,7 +346,8 @@ class HyperMap:
 
 
 class Map(HyperMap):
-    """A function applied to the corresponding members of sequences, which are not looked into any further.
+    """A function applied to the corresponding members of sequences, which are not looked into any
+    further.
 
     >>> import mycel as ms
     >>> ms.ops.Map()(lambda x, y: x + y, (1, 2), (10, 20))

@@ -1,7 +1,10 @@
-"""Operations on Python's own values: numbers, strings, tuples, lists, dictionaries and slices, which MindSpore has as primitives of its graphs.
+"""Operations on Python's own values: numbers, strings, tuples, lists, dictionaries and slices,
+which MindSpore has as primitives of its graphs.
 
-Each is a plain Python function of a fixed number of arguments. In a compiled function it is interpreted as if the user had written it (`followed`), so that tensors may be
-members, conditions and indices wherever Python lets them. Nothing is changed in place: what sets a member gives a new container.
+Each is a plain Python function of a fixed number of arguments. In a compiled function it is
+interpreted as if the user had written it (`followed`), so that tensors may be members, conditions
+and indices wherever Python lets them. Nothing is changed in place: what sets a member gives a new
+container.
 """
 
 from __future__ import annotations
@@ -18,21 +21,60 @@ from mycel.core.tensor import Tensor
 from mycel.ir.dims import Dim
 
 __all__ = [
-    "augassign_add", "augassign_div", "augassign_floordiv", "augassign_mod", "augassign_mul", "augassign_sub", "bool_and", "bool_eq", "bool_not",
-    "bool_or", "dict_getitem", "dict_setitem", "followed", "in_dict", "is_", "is_not", "iter_converter", "list_equal", "list_getitem", "list_len",
-    "list_setitem", "make_dict", "make_list", "make_range", "make_slice", "make_tuple", "ms_hasnext", "ms_next", "not_in_dict", "string_concat",
-    "string_eq", "tail", "tuple_div", "tuple_equal", "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem", "zip_operation",
-]  # fmt: skip
+    "augassign_add",
+    "augassign_div",
+    "augassign_floordiv",
+    "augassign_mod",
+    "augassign_mul",
+    "augassign_sub",
+    "bool_and",
+    "bool_eq",
+    "bool_not",
+    "bool_or",
+    "dict_getitem",
+    "dict_setitem",
+    "followed",
+    "in_dict",
+    "is_",
+    "is_not",
+    "iter_converter",
+    "list_equal",
+    "list_getitem",
+    "list_len",
+    "list_setitem",
+    "make_dict",
+    "make_list",
+    "make_range",
+    "make_slice",
+    "make_tuple",
+    "ms_hasnext",
+    "ms_next",
+    "not_in_dict",
+    "string_concat",
+    "string_eq",
+    "tail",
+    "tuple_div",
+    "tuple_equal",
+    "tuple_getitem",
+    "tuple_len",
+    "tuple_reversed",
+    "tuple_setitem",
+    "zip_operation",
+]
 
 
 def followed(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the library's so that a compiled function follows it as it follows the user's."""
+    """Call a function of the library's so that a compiled function follows it as it follows the
+    user's.
+    """
     staging = eager.local.staging if eager.active else None
     return function(*args) if staging is None else staging.following.follow(function, args)
 
 
 def _define(function: Callable[..., Any], summary: str, call: str, shown: str, note: str = "") -> Callable[..., Any]:
-    """A public function of positional arguments, named as `function` is without its underscore."""
+    """Return a public function of positional arguments, named as `function` is without its
+    underscore.
+    """
     name = function.__name__[1:]
     parameters = inspect.signature(function).parameters.values()
     least = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters)
@@ -225,7 +267,8 @@ def _bool_eq(x: Any, y: Any) -> Any:
 
 
 def _is_(x: Any, y: Any) -> Any:
-    # Small numbers and strings are one object or two as it happens: what is asked is whether they are the same value.
+    # Small numbers and strings are one object or two as it happens: what is asked is whether they
+    # are the same value.
     return x == y if type(x) is type(y) and isinstance(x, (bool, int, str)) else x is y
 
 
@@ -245,7 +288,8 @@ def _string_concat(x: Any, y: Any) -> Any:
     return x + y
 
 
-# Iteration over sequences, dictionaries (their keys) and tensors (their rows) as a tuple of what is still to come.
+# Iteration over sequences, dictionaries (their keys) and tensors (their rows) as a tuple of what is
+# still to come.
 
 
 def _need_items(name: str, x: Any) -> None:
@@ -348,8 +392,13 @@ list_equal = _define(
     "True",
     "TypeError for what is no list, and for tensors in them.",
 )
-tuple_div = _define(_tuple_div, "The members of a tuple divided by those of another.", "(4, 6), (2, 3)", "(2, 2)",
-        "Whole numbers that go into each other: ValueError where one does not, or where the lengths differ.")  # fmt: skip
+tuple_div = _define(
+    _tuple_div,
+    "The members of a tuple divided by those of another.",
+    "(4, 6), (2, 3)",
+    "(2, 2)",
+    "Whole numbers that go into each other: ValueError where one does not, or where the lengths differ.",
+)
 make_tuple = _define(_make_tuple, "A tuple of the arguments.", "1, 2", "(1, 2)")
 make_list = _define(_make_list, "A list of the arguments.", "1, 2", "[1, 2]")
 make_dict = _define(
@@ -359,8 +408,13 @@ make_dict = _define(
     "{'a': 1, 'b': 2}",
     "ValueError where there are not as many.",
 )
-make_range = _define(_make_range, "The whole numbers of a range, as a tuple: (stop), (start, stop) or (start, stop, step).", "1, 7, 2", "(1, 3, 5)",
-        "TypeError for other numbers, ValueError for a step of 0.")  # fmt: skip
+make_range = _define(
+    _make_range,
+    "The whole numbers of a range, as a tuple: (stop), (start, stop) or (start, stop, step).",
+    "1, 7, 2",
+    "(1, 3, 5)",
+    "TypeError for other numbers, ValueError for a step of 0.",
+)
 make_slice = _define(_make_slice, "A slice.", "1, 5, None", "slice(1, 5, None)")
 dict_getitem = _define(_dict_getitem, "The value of a key.", '{"a": 1}, "a"', "1", "KeyError where there is none.")
 dict_setitem = _define(

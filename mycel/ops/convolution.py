@@ -1,7 +1,9 @@
-"""Convolution and transposed convolution in one to three dimensions, windows as columns, and moves between channels and space. Everything comes down to the `conv` primitives.
+"""Convolution and transposed convolution in one to three dimensions, windows as columns, and moves
+between channels and space. Everything comes down to the `conv` primitives.
 
-Images are (N, C, *spatial), weights (C_out, C_in / groups, *kernel). `pad_mode` "valid" adds nothing; "same" adds zeros so that there are
-ceil(size / stride) positions, the odd one behind; "pad" adds `padding` on both sides of each axis.
+Images are (N, C, *spatial), weights (C_out, C_in / groups, *kernel). `pad_mode` "valid" adds
+nothing; "same" adds zeros so that there are ceil(size / stride) positions, the odd one behind;
+"pad" adds `padding` on both sides of each axis.
 """
 
 from __future__ import annotations
@@ -19,9 +21,18 @@ from mycel.prims import shape as S
 from mycel.prims.conv import conv, conv_grad_input
 
 __all__ = [
-    "bias_add", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv3d_transpose", "conv_transpose2d", "fold", "pixel_shuffle",
-    "pixel_unshuffle", "unfold",
-]  # fmt: skip
+    "bias_add",
+    "channel_shuffle",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv3d_transpose",
+    "conv_transpose2d",
+    "fold",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "unfold",
+]
 
 Pairs = tuple[tuple[DimLike, DimLike], ...]
 
@@ -30,7 +41,9 @@ _POSITIVE = ("stride", "strides", "dilation", "kernel_size")
 
 
 def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...]:
-    """One int for each spatial axis, from one for all or a sequence (whose leading batch and channel entries must be 1)."""
+    """Return one int for each spatial axis, from one for all or a sequence (whose leading batch and
+    channel entries must be 1).
+    """
     given: Any = (value,) * rank if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(given, (tuple, list)) or not all(isinstance(v, int) for v in given):
         raise TypeError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r:.80}")
@@ -46,7 +59,7 @@ def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...
 def same_padding(
     spatial: tuple[DimLike, ...], window: tuple[DimLike, ...], strides: tuple[int, ...], dilation: tuple[int, ...]
 ) -> Pairs:
-    """What "same" adds: enough for ceil(size / stride) positions, the odd one behind."""
+    """Return what "same" adds: enough for ceil(size / stride) positions, the odd one behind."""
     pairs = []
     for d, k, s, step in zip(spatial, window, strides, dilation):
         span = (k - 1) * step + 1
@@ -56,10 +69,18 @@ def same_padding(
 
 
 def paddings(
-    name: str, pad_mode: str, padding: Any, spatial: tuple[DimLike, ...], window: tuple[DimLike, ...], strides: tuple[int, ...],
+    name: str,
+    pad_mode: str,
+    padding: Any,
+    spatial: tuple[DimLike, ...],
+    window: tuple[DimLike, ...],
+    strides: tuple[int, ...],
     dilation: tuple[int, ...],
-) -> Pairs:  # fmt: skip
-    """The zeros before and behind each spatial axis. `padding` has one int, one for each axis, or (low, high) for each."""
+) -> Pairs:
+    """Return the zeros before and behind each spatial axis.
+
+    `padding` has one int, one for each axis, or (low, high) for each.
+    """
     arguments.one_of(
         name, "pad_mode", pad_mode.lower() if isinstance(pad_mode, str) else pad_mode, ("valid", "same", "pad")
     )
@@ -91,11 +112,14 @@ def convolution(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    """The convolution of `rank` spatial dimensions behind `conv1d` to `conv3d`."""
+    """Return the convolution of `rank` spatial dimensions behind `conv1d` to `conv3d`."""
     x, w = operands(name, input, weight)
     if w.ndim != rank + 2 or x.ndim not in (rank + 1, rank + 2):
-        raise ShapeError(f"{name}: the input must have {rank + 2} dimensions (N, C, *spatial) and the weight (O, C / groups, *kernel), "
-                         f"not {x._type} and {w._type}")  # fmt: skip
+        raise ShapeError(
+            f"{name}: the input must have {rank + 2} dimensions (N, C, *spatial) and the weight (O, C / groups, "
+            "*kernel), "
+            f"not {x._type} and {w._type}"
+        )
     single = x.ndim == rank + 1
     x = reshaped(x, (1, *x.shape)) if single else x
     groups = size_of(name, groups)
@@ -109,10 +133,18 @@ def convolution(
 
 @fused
 def conv1d(
-    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+    input: Any,
+    weight: Any,
+    bias: Optional[Any] = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
     groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """Cross-correlation of (N, C, L) with (O, C / groups, K), plus a bias of O elements. ValueError where shapes do not fit.
+) -> Tensor:
+    """Return cross-correlation of (N, C, L) with (O, C / groups, K), plus a bias of O elements.
+
+    ValueError where shapes do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.conv1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), ms.Tensor([[[1.0, 1.0]]])).tolist()
@@ -123,10 +155,17 @@ def conv1d(
 
 @fused
 def conv2d(
-    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+    input: Any,
+    weight: Any,
+    bias: Optional[Any] = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
     groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """Cross-correlation of (N, C, H, W) with (O, C / groups, KH, KW), plus a bias of O elements. ValueError where shapes do not fit.
+) -> Tensor:
+    """Return cross-correlation of (N, C, H, W) with (O, C / groups, KH, KW), plus a bias of O
+    elements. ValueError where shapes do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.conv2d(ms.ops.ones((1, 3, 5, 5)), ms.ops.ones((2, 3, 3, 3)), pad_mode="same").shape
@@ -137,10 +176,17 @@ def conv2d(
 
 @fused
 def conv3d(
-    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+    input: Any,
+    weight: Any,
+    bias: Optional[Any] = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
     groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """Cross-correlation of (N, C, D, H, W) with (O, C / groups, KD, KH, KW), plus a bias of O elements.
+) -> Tensor:
+    """Return cross-correlation of (N, C, D, H, W) with (O, C / groups, KD, KH, KW), plus a bias of
+    O elements.
 
     >>> import mycel as ms
     >>> ms.ops.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((2, 1, 2, 2, 2))).shape
@@ -150,10 +196,20 @@ def conv3d(
 
 
 def transposed(
-    name: str, input: Any, weight: Any, bias: Any, strides: tuple[int, ...], pairs: Pairs, output_padding: tuple[int, ...],
-    dilation: tuple[int, ...], groups: int,
-) -> Tensor:  # fmt: skip
-    """The transpose of a convolution in its input. The weight is (C_in, C_out / groups, *kernel)."""
+    name: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    strides: tuple[int, ...],
+    pairs: Pairs,
+    output_padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Tensor:
+    """Return the transpose of a convolution in its input.
+
+    The weight is (C_in, C_out / groups, *kernel).
+    """
     x, w = operands(name, input, weight)
     if w.ndim != x.ndim or x.ndim != len(strides) + 2:
         raise ShapeError(
@@ -175,10 +231,17 @@ def transposed(
 
 @fused
 def conv_transpose2d(
-    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+    input: Any,
+    weight: Any,
+    bias: Optional[Any] = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
     dilation: Any = 1,
-) -> Tensor:  # fmt: skip
-    """The transpose of `conv2d`: (N, C_in, H, W) with a weight (C_in, C_out / groups, KH, KW) spread over the larger image.
+) -> Tensor:
+    """Return the transpose of `conv2d`: (N, C_in, H, W) with a weight (C_in, C_out / groups, KH,
+    KW) spread over the larger image.
 
     >>> import mycel as ms
     >>> ms.ops.conv_transpose2d(ms.ops.ones((1, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2)), stride=2).shape
@@ -194,10 +257,17 @@ def conv_transpose2d(
 
 @fused
 def conv3d_transpose(
-    inputs: Any, weight: Any, pad_mode: str = "valid", padding: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1,
+    inputs: Any,
+    weight: Any,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    stride: Any = 1,
+    dilation: Any = 1,
+    group: int = 1,
     output_padding: Any = 0,
-) -> Tensor:  # fmt: skip
-    """The transpose of `conv3d`: (N, C_in, D, H, W) with a weight (C_in, C_out / group, KD, KH, KW).
+) -> Tensor:
+    """Return the transpose of `conv3d`: (N, C_in, D, H, W) with a weight (C_in, C_out / group, KD,
+    KH, KW).
 
     >>> import mycel as ms
     >>> ms.ops.conv3d_transpose(ms.ops.ones((1, 2, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2, 2))).shape
@@ -208,7 +278,8 @@ def conv3d_transpose(
     x, w = operands(name, inputs, weight)
     if x.ndim != 5 or w.ndim != 5:
         raise ShapeError(
-            f"{name}: takes an input (N, C_in, D, H, W) and a weight (C_in, C_out / group, KD, KH, KW), not {x._type} and {w._type}"
+            f"{name}: takes an input (N, C_in, D, H, W) and a weight (C_in, C_out / group, KD, KH, KW), not {x._type} "
+            f"and {w._type}"
         )
     kernel = w.shape[2:]
     if isinstance(pad_mode, str) and pad_mode == "same":
@@ -223,7 +294,7 @@ def conv3d_transpose(
 
 @fused
 def bias_add(input_x: Any, bias: Any) -> Tensor:
-    """A vector added along axis 1, the channels. ValueError where the sizes differ.
+    """Return a vector added along axis 1, the channels. ValueError where the sizes differ.
 
     >>> import mycel as ms
     >>> ms.ops.bias_add(ms.ops.zeros((1, 2)), ms.Tensor([1.0, 2.0])).tolist()
@@ -236,7 +307,7 @@ def bias_add(input_x: Any, bias: Any) -> Tensor:
 
 
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of (N, C, H, W) as columns: (N, C * KH * KW, positions).
+    """Return the windows of (N, C, H, W) as columns: (N, C * KH * KW, positions).
 
     >>> import mycel as ms
     >>> ms.ops.unfold(ms.ops.ones((1, 2, 3, 3)), 2).shape
@@ -267,7 +338,8 @@ def _positions(name: str, spatial: Any, kernel: Any, dilation: Any, padding: Any
     )
     if any(isinstance(m, int) and m < 1 for m in sizes):
         raise ShapeError(
-            f"{name}: a window of {kernel} with dilation {dilation} does not fit in {tuple(spatial)} with padding {padding}"
+            f"{name}: a window of {kernel} with dilation {dilation} does not fit in {tuple(spatial)} with padding "
+            f"{padding}"
         )
     return sizes
 
@@ -275,7 +347,8 @@ def _positions(name: str, spatial: Any, kernel: Any, dilation: Any, padding: Any
 def fold(
     input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """The transpose of `unfold`: columns (N, C * KH * KW, positions) added up into (N, C, H, W) of `output_size`.
+    """Return the transpose of `unfold`: columns (N, C * KH * KW, positions) added up into (N, C, H,
+    W) of `output_size`.
 
     >>> import mycel as ms
     >>> ms.ops.fold(ms.ops.ones((1, 8, 4)), (3, 3), 2).shape
@@ -307,7 +380,9 @@ def fold(
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """(..., C * r * r, H, W) as (..., C, H * r, W * r). Shi et al., 2016. ValueError where the channels do not divide.
+    """Return (..., C * r * r, H, W) as (..., C, H * r, W * r).
+
+    Shi et al., 2016. ValueError where the channels do not divide.
 
     >>> import mycel as ms
     >>> ms.ops.pixel_shuffle(ms.ops.ones((1, 8, 2, 3)), 2).shape
@@ -324,7 +399,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """The inverse of `pixel_shuffle`: (..., C, H * r, W * r) as (..., C * r * r, H, W).
+    """Return the inverse of `pixel_shuffle`: (..., C, H * r, W * r) as (..., C * r * r, H, W).
 
     >>> import mycel as ms
     >>> ms.ops.pixel_unshuffle(ms.ops.ones((1, 2, 4, 6)), 2).shape
@@ -341,7 +416,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(x: Any, groups: int) -> Tensor:
-    """The channels of (N, C, ...) in `groups` rows, read by columns. Zhang et al., 2018.
+    """Return the channels of (N, C, ...) in `groups` rows, read by columns. Zhang et al., 2018.
 
     >>> import mycel as ms
     >>> ms.ops.channel_shuffle(ms.ops.arange(4).reshape((1, 4, 1)), 2).flatten().tolist()

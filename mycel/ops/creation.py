@@ -1,7 +1,7 @@
 """Tensors made of nothing: constant fills, ranges, grids, triangles of ones, one-hot codes.
 
-Whole-number ranges are the `iota` primitive, so that they may have symbolic lengths and fuse into what uses them; floating ranges are
-computed in float64 and rounded once.
+Whole-number ranges are the `iota` primitive, so that they may have symbolic lengths and fuse into
+what uses them; floating ranges are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -33,14 +33,30 @@ from mycel.ops._operands import (
     select,
     shape_of,
     size_of,
-)  # fmt: skip
+)
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "fill", "fills", "full", "full_like", "linspace", "logspace", "one_hot", "ones", "ones_like",
-    "range", "tril_indices", "triu_indices", "zeros", "zeros_like",
-]  # fmt: skip
+    "arange",
+    "empty",
+    "empty_like",
+    "eye",
+    "fill",
+    "fills",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "range",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+    "zeros_like",
+]
 
 
 def _filled(shape: tuple[Any, ...], value: Any, dtype: DType) -> Tensor:
@@ -54,7 +70,9 @@ def _filled(shape: tuple[Any, ...], value: Any, dtype: DType) -> Tensor:
 
 @fused
 def zeros(size: Any, dtype: Any = None) -> Tensor:
-    """A tensor of zeros of shape `size` and type `dtype` (float32); ValueError for negative sizes.
+    """Return a tensor of zeros of shape `size` and type `dtype` (float32).
+
+    Raises ValueError for negative sizes.
 
     >>> import mycel as ms
     >>> ms.ops.zeros((2, 3)).shape
@@ -65,7 +83,9 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
 
 @fused
 def ones(shape: Any, dtype: Any = None) -> Tensor:
-    """A tensor of ones of shape `shape` and type `dtype` (float32); ValueError for negative sizes.
+    """Return a tensor of ones of shape `shape` and type `dtype` (float32).
+
+    Raises ValueError for negative sizes.
 
     >>> import mycel as ms
     >>> ms.ops.ones(2, ms.int32).tolist()
@@ -75,7 +95,8 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 
 
 def empty(size: Any, dtype: Any = None) -> Tensor:
-    """A tensor whose values are not specified (zeros here), of shape `size` and type `dtype` (float32).
+    """Return a tensor whose values are not specified (zeros here), of shape `size` and type `dtype`
+    (float32).
 
     >>> import mycel as ms
     >>> ms.ops.empty((2, 1)).shape
@@ -90,7 +111,7 @@ def _likes(name: str, input: Any) -> Tensor:
 
 @fused
 def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
-    """Zeros of the shape of `input`, and of its type unless `dtype` is given.
+    """Return zeros of the shape of `input`, and of its type unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.zeros_like(ms.Tensor([1.0, 2.0])).tolist()
@@ -102,7 +123,7 @@ def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
 
 @fused
 def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
-    """Ones of the shape of `input`, and of its type unless `dtype` is given.
+    """Return ones of the shape of `input`, and of its type unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.ones_like(ms.Tensor([1.0, 2.0])).tolist()
@@ -113,7 +134,7 @@ def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
 
 
 def empty_like(input: Any, *, dtype: Any = None) -> Tensor:
-    """A tensor of the shape of `input` whose values are not specified (zeros here).
+    """Return a tensor of the shape of `input` whose values are not specified (zeros here).
 
     >>> import mycel as ms
     >>> ms.ops.empty_like(ms.Tensor([1, 2])).shape
@@ -124,7 +145,8 @@ def empty_like(input: Any, *, dtype: Any = None) -> Tensor:
 
 @fused
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """`fill_value` (a number or a tensor of one element) at every place of shape `size`, in its own type unless `dtype` is given.
+    """Return `fill_value` (a number or a tensor of one element) at every place of shape `size`, in
+    its own type unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.full((2,), 7.0)
@@ -144,7 +166,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 @fused
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """`fill_value` in the shape of `input`, and in its type unless `dtype` is given.
+    """Return `fill_value` in the shape of `input`, and in its type unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.full_like(ms.Tensor([1, 2]), 5).tolist()
@@ -155,7 +177,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
-    """`value` at every place of `shape`, in the element type `type`.
+    """Return `value` at every place of `shape`, in the element type `type`.
 
     >>> import mycel as ms
     >>> ms.ops.fill(ms.int32, (2,), 3).tolist()
@@ -165,7 +187,7 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
 
 
 def fills(x: Any, value: Any) -> Tensor:
-    """`value` in the shape and type of `x`.
+    """Return `value` in the shape and type of `x`.
 
     >>> import mycel as ms
     >>> ms.ops.fills(ms.Tensor([1.0, 2.0]), 4).tolist()
@@ -175,7 +197,7 @@ def fills(x: Any, value: Any) -> Tensor:
 
 
 def _number(name: str, value: Any) -> Any:
-    """A bound of a range: a Python number, or a symbolic size; the value of a tensor."""
+    """Return a bound of a range: a Python number, or a symbolic size; the value of a tensor."""
     if isinstance(value, Tensor):
         return value.item()
     if isinstance(value, (np.generic,)):
@@ -206,9 +228,12 @@ def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -
 
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
-    """The numbers from `start` up to but without `end` in steps of `step`; one argument is the end.
+    """Return the numbers from `start` up to but without `end` in steps of `step`.
 
-    int64 where all three are whole numbers, else float32, unless `dtype` is given. ValueError for a step of 0.
+    One argument is the end.
+
+    int64 where all three are whole numbers, else float32, unless `dtype` is given. ValueError for a
+    step of 0.
 
     >>> import mycel as ms
     >>> ms.ops.arange(1, 7, 2).tolist()
@@ -219,7 +244,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
-    """The numbers from `start` up to but without `end` in steps of `step`; ValueError for more than `maxlen` of them.
+    """Return the numbers from `start` up to but without `end` in steps of `step`.
+
+    Raises ValueError for more than `maxlen` of them.
 
     >>> import mycel as ms
     >>> ms.ops.range(0, 4, 2).tolist()
@@ -237,9 +264,11 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
 
 
 def linspace(start: Any, end: Any, steps: Any) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, at equal distances; float32 for Python numbers.
+    """Return `steps` numbers from `start` to `end`, both included, at equal distances; float32 for
+    Python numbers.
 
-    `start` and `end` may be tensors of one shape; the new axis comes last. ValueError for fewer than one step.
+    `start` and `end` may be tensors of one shape; the new axis comes last. ValueError for fewer
+    than one step.
 
     >>> import mycel as ms
     >>> ms.ops.linspace(0, 1, 5).tolist()
@@ -263,7 +292,8 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
 
 
 def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D.float32) -> Tensor:
-    """`steps` numbers from ``base ** start`` to ``base ** end``, both included, at equal ratios.
+    """Return `steps` numbers from ``base ** start`` to ``base ** end``, both included, at equal
+    ratios.
 
     >>> import mycel as ms
     >>> ms.ops.logspace(0, 2, 3).tolist()
@@ -281,7 +311,9 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
 
 
 def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
-    """An n x m matrix (n x n without `m`) with ones on the diagonal and zeros elsewhere; float32 unless `dtype` is given.
+    """Return an n x m matrix (n x n without `m`) with ones on the diagonal and zeros elsewhere.
+
+    Float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.eye(2).tolist()
@@ -305,7 +337,8 @@ def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) 
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -> Tensor:
-    """The row and column numbers (2 x count) of the elements of a row x col matrix on and below a diagonal.
+    """Return the row and column numbers (2 x count) of the elements of a row x col matrix on and
+    below a diagonal.
 
     >>> import mycel as ms
     >>> ms.ops.tril_indices(2, 2).tolist()
@@ -315,7 +348,8 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -> Tensor:
-    """The row and column numbers (2 x count) of the elements of a row x col matrix on and above a diagonal.
+    """Return the row and column numbers (2 x count) of the elements of a row x col matrix on and
+    above a diagonal.
 
     >>> import mycel as ms
     >>> ms.ops.triu_indices(2, 2).tolist()
@@ -325,10 +359,11 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -
 
 
 def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Tensor:
-    """`on_value` where the position along a new axis of size `depth` equals the index, `off_value` elsewhere.
+    """Return `on_value` where the position along a new axis of size `depth` equals the index,
+    `off_value` elsewhere.
 
-    Indices outside [0, depth) give only `off_value`. The result has the common type of the two values (int64 for
-    Python ints). TypeError for indices that are not integers.
+    Indices outside [0, depth) give only `off_value`. The result has the common type of the two
+    values (int64 for Python ints). TypeError for indices that are not integers.
 
     >>> import mycel as ms
     >>> ms.ops.one_hot(ms.Tensor([0, 2]), 3).tolist()

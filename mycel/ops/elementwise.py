@@ -1,7 +1,9 @@
-"""Element-wise functions that are one primitive each: arithmetic, elementary functions, comparisons, logic and bits.
+"""Element-wise functions that are one primitive each: arithmetic, elementary functions,
+comparisons, logic and bits.
 
-Operands broadcast and meet in their common type (`mycel.dtype.promote`). Functions of real numbers turn booleans and integers into
-float32. Each function below is made from one row of a table: its primitive and what it computes.
+Operands broadcast and meet in their common type (`mycel.dtype.promote`). Functions of real numbers
+turn booleans and integers into float32. Each function below is made from one row of a table: its
+primitive and what it computes.
 """
 
 from __future__ import annotations
@@ -19,16 +21,115 @@ from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh",
-    "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil",
-    "cos", "cosh", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "floor_div",
-    "floor_divide", "floor_mod", "floordiv", "floormod", "fmod", "ge", "greater", "greater_equal", "gt", "inv", "invert", "isfinite",
-    "isinf", "isnan", "le", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "lt", "maximum", "minimum", "mul", "multiply", "ne", "neg", "negative", "not_equal", "positive", "pow", "pows",
-    "reciprocal", "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "subtract", "tan", "tanh",
-    "tensor_add", "tensor_div", "tensor_exp", "tensor_expm1", "tensor_floordiv", "tensor_ge", "tensor_gt", "tensor_le", "tensor_lt",
-    "tensor_mod", "tensor_mul", "tensor_pow", "tensor_sub", "true_divide", "trunc", "truncate_div", "truncate_mod",
-]  # fmt: skip
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "cos",
+    "cosh",
+    "digamma",
+    "div",
+    "divide",
+    "eq",
+    "equal",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "floor_div",
+    "floor_divide",
+    "floor_mod",
+    "floordiv",
+    "floormod",
+    "fmod",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "inv",
+    "invert",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "le",
+    "less",
+    "less_equal",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "maximum",
+    "minimum",
+    "mul",
+    "multiply",
+    "ne",
+    "neg",
+    "negative",
+    "not_equal",
+    "positive",
+    "pow",
+    "pows",
+    "reciprocal",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "sub",
+    "subtract",
+    "tan",
+    "tanh",
+    "tensor_add",
+    "tensor_div",
+    "tensor_exp",
+    "tensor_expm1",
+    "tensor_floordiv",
+    "tensor_ge",
+    "tensor_gt",
+    "tensor_le",
+    "tensor_lt",
+    "tensor_mod",
+    "tensor_mul",
+    "tensor_pow",
+    "tensor_sub",
+    "true_divide",
+    "trunc",
+    "truncate_div",
+    "truncate_mod",
+]
 
 _EXAMPLE = """{summary}
 
@@ -52,7 +153,7 @@ def _show(value: str, dtype: str = "Float32") -> str:
 def _real(
     name: str, primitive: Primitive, summary: str, at: str, value: str, parameter: str = "input"
 ) -> Callable[[Any], Tensor]:
-    """A function of real numbers."""
+    """Return a function of real numbers."""
 
     def of_input(input: Any) -> Tensor:
         return run(primitive, floating(name, input))
@@ -78,7 +179,7 @@ _COMPLEX = {E.abs_: absolute_value, E.sign: direction}
 def _number(
     name: str, primitive: Primitive, summary: str, at: str, value: str, dtype: str = "Float32"
 ) -> Callable[[Any], Tensor]:
-    """A function that keeps the type of its argument, integers included."""
+    """Return a function that keeps the type of its argument, integers included."""
 
     def function(input: Any) -> Tensor:
         x = operand(name, input)
@@ -95,7 +196,7 @@ def _number(
 
 
 def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -> Callable[[Any], Tensor]:
-    """A rounding: integers stay as they are."""
+    """Return a rounding: integers stay as they are."""
 
     def function(input: Any) -> Tensor:
         x = operand(name, input)
@@ -156,7 +257,7 @@ trunc = _whole("trunc", E.trunc, "Each element without its fraction.", "-1.7", "
 
 @fused
 def positive(input: Any) -> Tensor:
-    """The argument itself.
+    """Return the argument itself.
 
     >>> import mycel as ms
     >>> float(ms.ops.positive(2.0))
@@ -167,7 +268,9 @@ def positive(input: Any) -> Tensor:
 
 @fused
 def round(input: Any, *, decimals: int = 0) -> Tensor:
-    """The nearest number with `decimals` decimals, ties to even; negative `decimals` round to tens. Integers stay.
+    """Return the nearest number with `decimals` decimals, ties to even.
+
+    Negative `decimals` round to tens. Integers stay.
 
     >>> import mycel as ms
     >>> ms.ops.round(ms.Tensor([0.5, 1.5, -1.2])).tolist()
@@ -186,7 +289,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
 
 @fused
 def square(input: Any) -> Tensor:
-    """Each element times itself.
+    """Return each element times itself.
 
     >>> import mycel as ms
     >>> ms.ops.square(ms.Tensor([2.0, -3.0])).tolist()
@@ -198,7 +301,7 @@ def square(input: Any) -> Tensor:
 
 @fused
 def reciprocal(input: Any) -> Tensor:
-    """1 / x of each element x; float32 for integers.
+    """Return 1 / x of each element x; float32 for integers.
 
     >>> import mycel as ms
     >>> ms.ops.reciprocal(ms.Tensor([2.0, 4.0])).tolist()
@@ -209,7 +312,7 @@ def reciprocal(input: Any) -> Tensor:
 
 @fused
 def inv(x: Any) -> Tensor:
-    """1 / x of each element x; float32 for integers.
+    """Return 1 / x of each element x; float32 for integers.
 
     >>> import mycel as ms
     >>> ms.ops.inv(ms.Tensor([2.0])).tolist()
@@ -219,7 +322,7 @@ def inv(x: Any) -> Tensor:
 
 
 def _test(name: str, primitive: Primitive, summary: str, call: str, shown: str) -> Callable[[Any], Tensor]:
-    """A test of each element that no integer passes but by being finite."""
+    """Return a test of each element that no integer passes but by being finite."""
     of_integers = name == "isfinite"
 
     def function(input: Any) -> Tensor:
@@ -271,7 +374,9 @@ _BOOLEAN = "Operands broadcast and meet in their common type; the result is bool
 
 
 def _as_they_are(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Tensors, and a tensor and a number, for an operator to convert; other operands as tensors of their common type."""
+    """Return tensors, and a tensor and a number, for an operator to convert; other operands as
+    tensors of their common type.
+    """
     plain = all(isinstance(v, (Tensor, int, float)) for v in (x, y)) and (
         isinstance(x, Tensor) or isinstance(y, Tensor)
     )
@@ -279,7 +384,7 @@ def _as_they_are(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, names: str = "io") -> Binary:
-    """What the operator of tensors computes."""
+    """Return what the operator of tensors computes."""
     method, reverse = getattr(Tensor, f"__{operator}__"), getattr(Tensor, f"__r{operator}__")
 
     def compute(x: Any, y: Any) -> Tensor:
@@ -399,7 +504,7 @@ logical_xor = _logical("logical_xor", E.logical_xor, "Whether exactly one elemen
 
 @fused
 def logical_not(input: Any) -> Tensor:
-    """Whether each element is false (0 for numbers).
+    """Return whether each element is false (0 for numbers).
 
     >>> import mycel as ms
     >>> ms.ops.logical_not(ms.Tensor([True, False])).tolist()
@@ -430,7 +535,7 @@ bitwise_right_shift = _bits("bitwise_right_shift", "rshift", "The bits moved dow
 
 @fused
 def bitwise_not(input: Any) -> Tensor:
-    """All bits inverted; logical not for booleans. TypeError for other types.
+    """Return all bits inverted; logical not for booleans. TypeError for other types.
 
     >>> import mycel as ms
     >>> int(ms.ops.bitwise_not(5))
@@ -444,7 +549,7 @@ def bitwise_not(input: Any) -> Tensor:
 
 @fused
 def invert(x: Any) -> Tensor:
-    """All bits inverted; the same as `bitwise_not`.
+    """Return all bits inverted; the same as `bitwise_not`.
 
     >>> import mycel as ms
     >>> int(ms.ops.invert(5))
@@ -455,7 +560,9 @@ def invert(x: Any) -> Tensor:
 
 @fused
 def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
-    """The quotient; float32 for integers. `rounding_mode` "floor" rounds down and "trunc" towards 0, in the operands' type.
+    """Return the quotient; float32 for integers.
+
+    `rounding_mode` "floor" rounds down and "trunc" towards 0, in the operands' type.
 
     >>> import mycel as ms
     >>> ms.ops.div(ms.Tensor([-7, 7]), 2, rounding_mode="trunc").tolist()
@@ -473,7 +580,7 @@ def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tenso
 
 @fused
 def divide(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
-    """The same as `div`.
+    """Return the same as `div`.
 
     >>> import mycel as ms
     >>> float(ms.ops.divide(1.0, 4.0))
@@ -484,7 +591,7 @@ def divide(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Te
 
 @fused
 def true_divide(dividend: Any, divisor: Any) -> Tensor:
-    """The quotient; float32 for integers.
+    """Return the quotient; float32 for integers.
 
     >>> import mycel as ms
     >>> float(ms.ops.true_divide(1, 4))
@@ -495,7 +602,7 @@ def true_divide(dividend: Any, divisor: Any) -> Tensor:
 
 @fused
 def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """``input - alpha * other``.
+    """Return ``input - alpha * other``.
 
     >>> import mycel as ms
     >>> float(ms.ops.subtract(5.0, 2.0, alpha=2))

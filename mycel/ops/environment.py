@@ -1,6 +1,8 @@
-"""Environments: immutable tables of what belongs to parameters, such as their gradients, by keys that stand for the parameters themselves.
+"""Environments: immutable tables of what belongs to parameters, such as their gradients, by keys
+that stand for the parameters themselves.
 
-A key (`ref_to_embed`) is equal for one parameter only, whatever its value. Setting gives a new environment; adding two adds what both have under a key.
+A key (`ref_to_embed`) is equal for one parameter only, whatever its value. Setting gives a new
+environment; adding two adds what both have under a key.
 """
 
 from __future__ import annotations
@@ -52,15 +54,15 @@ class Environment:
         self._table = dict(table or {})
 
     def get(self, key: Any, default: Any) -> Any:
-        """The value of a key, or `default`."""
+        """Return the value of a key, or `default`."""
         return self._table.get(key, default)
 
     def set(self, key: Any, value: Any) -> Environment:
-        """The environment with a key set."""
+        """Return the environment with a key set."""
         return Environment({**self._table, key: value})
 
     def merged(self, other: Environment) -> Environment:
-        """What is in either, the sum of what is in both."""
+        """Return what is in either, the sum of what is in both."""
         table = dict(self._table)
         for key, value in other._table.items():
             table[key] = add(table[key], value) if key in table else value
@@ -82,7 +84,7 @@ def _checked(name: str, args: tuple[Any, ...], count: int, environments: int = 1
 
 
 def environ_create(*args: Any) -> Environment:
-    """An environment without anything in it.
+    """Return an environment without anything in it.
 
     >>> import mycel as ms
     >>> len(ms.ops.environ_create())
@@ -93,7 +95,9 @@ def environ_create(*args: Any) -> Environment:
 
 
 def environ_set(*args: Any) -> Environment:
-    """(environment, key, value): the environment with the value of a key set. TypeError for what is no environment.
+    """Return (environment, key, value): the environment with the value of a key set.
+
+    TypeError for what is no environment.
 
     >>> import mycel as ms
     >>> ms.ops.environ_get(ms.ops.environ_set(ms.ops.environ_create(), "k", 2), "k", 0)
@@ -104,7 +108,9 @@ def environ_set(*args: Any) -> Environment:
 
 
 def environ_get(*args: Any) -> Any:
-    """(environment, key, default): the value of a key, or the default. TypeError for what is no environment.
+    """Return (environment, key, default): the value of a key, or the default.
+
+    TypeError for what is no environment.
 
     >>> import mycel as ms
     >>> ms.ops.environ_get(ms.ops.environ_create(), "k", 0)
@@ -115,7 +121,9 @@ def environ_get(*args: Any) -> Any:
 
 
 def environ_add(*args: Any) -> Environment:
-    """(environment, environment): all that is in either; what is in both is added. TypeError for what is no environment.
+    """Return (environment, environment): all that is in either; what is in both is added.
+
+    TypeError for what is no environment.
 
     >>> import mycel as ms
     >>> one = ms.ops.environ_set(ms.ops.environ_create(), "k", ms.Tensor(2.0))
@@ -127,7 +135,7 @@ def environ_add(*args: Any) -> Environment:
 
 
 def ref_to_embed(*args: Any) -> SymbolicKey:
-    """The key of a parameter in environments. TypeError for what is no Parameter.
+    """Return the key of a parameter in environments. TypeError for what is no Parameter.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor(1.0))
@@ -142,7 +150,9 @@ def ref_to_embed(*args: Any) -> SymbolicKey:
 
 
 def env_get(*args: Any) -> Any:
-    """(environment, parameter): what is set for a parameter, or zeros of its form. TypeError for other arguments.
+    """Return (environment, parameter): what is set for a parameter, or zeros of its form.
+
+    TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.env_get(ms.ops.environ_create(), ms.Parameter(ms.Tensor([1.0, 2.0]))).tolist()

@@ -1,7 +1,9 @@
-"""Discrete Fourier transforms, all of one primitive: sizes by padding or cutting, real transforms by symmetry.
+"""Discrete Fourier transforms, all of one primitive: sizes by padding or cutting, real transforms
+by symmetry.
 
-float32 and integers are transformed in complex64, float64 in complex128. `norm` is "backward" (the inverse is divided by the number of elements; the default),
-"forward" (the forward transform is) or "ortho" (both are, by its root). Half-size transforms of real data use X[n - k] = conj X[k].
+float32 and integers are transformed in complex64, float64 in complex128. `norm` is "backward" (the
+inverse is divided by the number of elements; the default), "forward" (the forward transform is) or
+"ortho" (both are, by its root). Half-size transforms of real data use X[n - k] = conj X[k].
 """
 
 from __future__ import annotations
@@ -23,9 +25,29 @@ from mycel.prims import fourier as F
 from mycel.prims import shape as S
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn",
-    "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
-]  # fmt: skip
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "hfft2",
+    "hfftn",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "ihfft2",
+    "ihfftn",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
 
 Sizes = Union[None, int, Sequence[int]]
 NORMS = ("backward", "forward", "ortho")
@@ -55,7 +77,7 @@ def _norm(name: str, norm: Optional[str]) -> str:
 
 
 def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[int]], list[int]]:
-    """The sizes asked for (None: as they are) and the axes."""
+    """Return the sizes asked for (None: as they are) and the axes."""
     sizes: Optional[list[Optional[int]]] = None if s is None else [s] if isinstance(s, int) else list(s)
     if dim is None:
         axes = list(range(x.ndim)) if sizes is None else list(range(x.ndim - len(sizes), x.ndim))
@@ -100,7 +122,7 @@ def _full(name: str, input: Any, s: Sizes, dim: Sizes, norm: Optional[str], inve
 
 
 def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
-    """The transform of real data, of whose last axis the second half is left out."""
+    """Return the transform of real data, of whose last axis the second half is left out."""
     x = _real(name, input)
     sizes, axes = _places(name, x, s, dim)
     for size, axis in zip(sizes, axes):
@@ -110,7 +132,7 @@ def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
 
 
 def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
-    """The real data whose transform's first half is given."""
+    """Return the real data whose transform's first half is given."""
     x = _complex(name, input)
     sizes, axes = _places(name, x, s, dim)
     last = axes[-1]
@@ -140,12 +162,26 @@ _HEADS: dict[str, str] = {
     "rfft": "The first n // 2 + 1 terms of the Fourier transform of real numbers along one axis.",
     "rfft2": "The Fourier transform of real numbers along two axes, the first half of the last.",
     "rfftn": "The Fourier transform of real numbers along several axes, the first half of the last.",
-    "irfft": "The real numbers whose Fourier transform's first half is given, along one axis; 2 (m - 1) of them unless `n` says otherwise.",
+    "irfft": (
+        "The real numbers whose Fourier transform's first half is given, along one axis; 2 (m - 1) of them "
+        "unless "
+        "`n` says otherwise."
+    ),
     "irfft2": "The real numbers whose Fourier transform's first half is given, along two axes.",
     "irfftn": "The real numbers whose Fourier transform's first half is given, along several axes.",
-    "hfft": "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along one axis.",
-    "hfft2": "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along two axes.",
-    "hfftn": "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along several axes.",
+    "hfft": (
+        "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along "
+        "one "
+        "axis."
+    ),
+    "hfft2": (
+        "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along "
+        "two axes."
+    ),
+    "hfftn": (
+        "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along "
+        "several axes."
+    ),
     "ihfft": "The first half of the inverse Fourier transform of real numbers along one axis.",
     "ihfft2": "The first half of the inverse Fourier transform of real numbers along two axes.",
     "ihfftn": "The first half of the inverse Fourier transform of real numbers along several axes.",
@@ -181,7 +217,8 @@ def _define(kind: str) -> tuple[Callable[..., Tensor], ...]:
             else "`s` cuts or pads the axes first; without `dim` it is for the last ones."
         )
         function.__doc__ = (
-            f"{_HEADS[name]}\n\n    {sizes} `norm` is 'backward' (default), 'forward' or 'ortho'. ShapeError for axes out of range;\n"
+            f"{_HEADS[name]}\n\n    {sizes} `norm` is 'backward' (default), 'forward' or 'ortho'. ShapeError for axes "
+            "out of range;\n"
             f"    ValueError for an unknown `norm`.\n\n    >>> import mycel as ms\n"
             f"    >>> ms.ops.{name}(ms.ops.ones({shape})).ndim\n    {1 if function is one else 2}\n    "
         )
@@ -207,7 +244,8 @@ def _frequencies(name: str, n: int, d: float, dtype: Any, half: bool) -> Tensor:
 
 
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """The frequencies of the terms of `fft` for `n` samples `d` apart: 0, 1, ..., -2, -1 over n d; float32 unless `dtype` says otherwise.
+    """Return the frequencies of the terms of `fft` for `n` samples `d` apart: 0, 1, ..., -2, -1
+    over n d; float32 unless `dtype` says otherwise.
 
     >>> import mycel as ms
     >>> ms.ops.fftfreq(4).tolist()
@@ -217,7 +255,8 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """The frequencies of the terms of `rfft` for `n` samples `d` apart: 0 to n // 2 over n d; float32 unless `dtype` says otherwise.
+    """Return the frequencies of the terms of `rfft` for `n` samples `d` apart: 0 to n // 2 over n
+    d; float32 unless `dtype` says otherwise.
 
     >>> import mycel as ms
     >>> ms.ops.rfftfreq(4).tolist()
@@ -236,7 +275,7 @@ def _shifted(name: str, input: Any, dim: Sizes, forward: bool) -> Tensor:
 
 
 def fftshift(input: Any, dim: Sizes = None) -> Tensor:
-    """The term of frequency 0 moved to the middle of each axis (of `dim`; all by default).
+    """Return the term of frequency 0 moved to the middle of each axis (of `dim`; all by default).
 
     >>> import mycel as ms
     >>> ms.ops.fftshift(ms.ops.fftfreq(4)).tolist()
@@ -246,7 +285,7 @@ def fftshift(input: Any, dim: Sizes = None) -> Tensor:
 
 
 def ifftshift(input: Any, dim: Sizes = None) -> Tensor:
-    """What `fftshift` does undone.
+    """Return what `fftshift` does undone.
 
     >>> import mycel as ms
     >>> ms.ops.ifftshift(ms.Tensor([-0.5, -0.25, 0.0, 0.25])).tolist()

@@ -30,7 +30,9 @@ def stop_gradient_(input: Tensor) -> Tensor:
 
 
 class InsertGradientOf:
-    """The identity, whose gradient goes through the function `f` on its way back; `f` must keep its shape and type.
+    """The identity, whose gradient goes through the function `f` on its way back.
+
+    `f` must keep its shape and type.
 
     >>> import mycel as ms
     >>> clip = ms.ops.InsertGradientOf(lambda g: ms.ops.clamp(g, -1.0, 1.0))
@@ -50,7 +52,8 @@ class InsertGradientOf:
 
 
 class HookBackward:
-    """The identity of one or several tensors, which calls ``hook_fn(gradients)`` with the tuple of their gradients.
+    """The identity of one or several tensors, which calls ``hook_fn(gradients)`` with the tuple of
+    their gradients.
 
     What `hook_fn` returns, a tensor or as many as there are, unless None, goes back in their place.
 

@@ -1,10 +1,13 @@
 """Reading and writing at positions: gather, scatter, select, masks, segments.
 
-Positions are integers. One that is out of range is an IndexRangeError, raised at once or, from a compiled function, when its call ends. Where MindSpore takes negative ones,
-they count from the end: in `gather`, `gather_elements`, `index_select`, `embedding`, `take`, `index_fill`, `inplace_update`, `scatter`; in `gather_nd`, `index_add` and whatever writes at rows of
-indices they are out of range. `tensor_scatter_elements` leaves out what lies outside. Functions named after MindSpore's
-in-place operations (`scatter_add`, `scatter_nd_update`, ...) write to the parameter they are given and return it;
-those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` have shapes that depend on values (`mycel.core.selection`).
+Positions are integers. One that is out of range is an IndexRangeError, raised at once or, from a
+compiled function, when its call ends. Where MindSpore takes negative ones, they count from the end:
+in `gather`, `gather_elements`, `index_select`, `embedding`, `take`, `index_fill`, `inplace_update`,
+`scatter`; in `gather_nd`, `index_add` and whatever writes at rows of indices they are out of range.
+`tensor_scatter_elements` leaves out what lies outside. Functions named after MindSpore's in-place
+operations (`scatter_add`, `scatter_nd_update`, ...) write to the parameter they are given and
+return it; those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` have
+shapes that depend on values (`mycel.core.selection`).
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from mycel.ops._operands import (
     shape_of,
     size_of,
     take_slice,
-)  # fmt: skip
+)
 from mycel.ops._operands import (
     select as choose,
 )
@@ -46,32 +49,74 @@ from mycel.prims.base import broadcast_shapes
 from mycel.prims.index_bounds import out_of_range
 
 __all__ = [
-    "argwhere", "embedding", "gather", "gather_d", "gather_elements", "gather_nd", "index_add", "index_fill", "index_select",
-    "inplace_add", "inplace_sub", "inplace_update", "masked_fill", "masked_scatter", "masked_select", "nonzero", "scatter",
-    "scatter_add", "scatter_div", "scatter_max", "scatter_min", "scatter_mul", "scatter_nd", "scatter_nd_add", "scatter_nd_div",
-    "scatter_nd_max", "scatter_nd_min", "scatter_nd_mul", "scatter_nd_sub", "scatter_nd_update", "scatter_sub", "scatter_update", "select",
-    "select_scatter", "slice_scatter", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements",
-    "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", 
+    "argwhere",
+    "embedding",
+    "gather",
+    "gather_d",
+    "gather_elements",
+    "gather_nd",
+    "index_add",
+    "index_fill",
+    "index_select",
+    "inplace_add",
+    "inplace_sub",
+    "inplace_update",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "nonzero",
+    "scatter",
+    "scatter_add",
+    "scatter_div",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_nd",
+    "scatter_nd_add",
+    "scatter_nd_div",
+    "scatter_nd_max",
+    "scatter_nd_min",
+    "scatter_nd_mul",
+    "scatter_nd_sub",
+    "scatter_nd_update",
+    "scatter_sub",
+    "scatter_update",
+    "select",
+    "select_scatter",
+    "slice_scatter",
+    "take",
+    "tensor_scatter_add",
+    "tensor_scatter_div",
+    "tensor_scatter_elements",
+    "tensor_scatter_max",
+    "tensor_scatter_min",
+    "tensor_scatter_mul",
+    "tensor_scatter_sub",
+    "tensor_scatter_update",
     "where",
-]  # fmt: skip
+]
 
 
 def _fit(name: str, x: Tensor, axis: int, index: Tensor) -> bool:
-    """Whether `index` has the other sizes of `x`; ShapeError where it cannot lie inside."""
+    """Return whether `index` has the other sizes of `x`; ShapeError where it cannot lie inside."""
     if index.ndim != x.ndim:
         raise ShapeError(f"{name}: the index {index._type} must have the {x.ndim} dimensions of {x._type}")
     return builtins.all(a == b for i, (a, b) in enumerate(zip(index.shape, x.shape)) if i != axis)
 
 
 def _position(index: Tensor, axis: int) -> Tensor:
-    """For each place of `index` the whole position that it names, with `index` along `axis` and its own place elsewhere."""
+    """For each place of `index` the whole position that it names, with `index` along `axis` and its
+    own place elsewhere.
+    """
     parts = [index if i == axis else iota(index.shape, i, index.dtype) for i in builtins.range(index.ndim)]
     parts = [reshaped(p, (*index.shape, 1)) for p in parts]
     return run(S.CONCAT, *parts, axis=index.ndim) if len(parts) > 1 else parts[0]
 
 
 def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Tensor:
-    """The parts of `input_params` that indices name along an axis; the axes of the indices take its place.
+    """Return the parts of `input_params` that indices name along an axis.
+
+    The axes of the indices take its place.
 
     The first `batch_dims` axes of both are shared: each example has its own indices.
 
@@ -99,7 +144,8 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
 
 
 def gather_elements(input: Any, dim: int, index: Any) -> Tensor:
-    """Each element at the place of `index` with the position along `dim` replaced by the index there.
+    """Return each element at the place of `index` with the position along `dim` replaced by the
+    index there.
 
     >>> import mycel as ms
     >>> ms.ops.gather_elements(ms.Tensor([[1, 2], [3, 4]]), 1, ms.Tensor([[0, 0], [1, 0]])).tolist()
@@ -113,7 +159,7 @@ def gather_elements(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def gather_d(x: Any, dim: int, index: Any) -> Tensor:
-    """The same as `gather_elements`.
+    """Return the same as `gather_elements`.
 
     >>> import mycel as ms
     >>> ms.ops.gather_d(ms.Tensor([[1, 2]]), 1, ms.Tensor([[1]])).tolist()
@@ -123,7 +169,8 @@ def gather_d(x: Any, dim: int, index: Any) -> Tensor:
 
 
 def gather_nd(input_x: Any, indices: Any) -> Tensor:
-    """``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of indices names a place in the first k axes.
+    """Return ``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of indices names a
+    place in the first k axes.
 
     >>> import mycel as ms
     >>> ms.ops.gather_nd(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([[0, 1], [1, 0]])).tolist()
@@ -133,7 +180,7 @@ def gather_nd(input_x: Any, indices: Any) -> Tensor:
 
 
 def index_select(input: Any, axis: int, index: Any) -> Tensor:
-    """The parts along an axis that a vector of indices names.
+    """Return the parts along an axis that a vector of indices names.
 
     >>> import mycel as ms
     >>> ms.ops.index_select(ms.Tensor([[1, 2, 3]]), 1, ms.Tensor([2, 0])).tolist()
@@ -146,7 +193,7 @@ def index_select(input: Any, axis: int, index: Any) -> Tensor:
 
 
 def take(input: Any, index: Any) -> Tensor:
-    """The elements of the flattened tensor at positions, in the shape of `index`.
+    """Return the elements of the flattened tensor at positions, in the shape of `index`.
 
     >>> import mycel as ms
     >>> ms.ops.take(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([3, 0])).tolist()
@@ -156,10 +203,16 @@ def take(input: Any, index: Any) -> Tensor:
 
 
 def embedding(
-    input: Any, weight: Any, padding_idx: Optional[int] = None, max_norm: Optional[float] = None, norm_type: float = 2.0,
+    input: Any,
+    weight: Any,
+    padding_idx: Optional[int] = None,
+    max_norm: Optional[float] = None,
+    norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
-) -> Tensor:  # fmt: skip
-    """The rows of a table `weight` that indices name. The row `padding_idx` gets no gradient; `max_norm` limits the norm of rows.
+) -> Tensor:
+    """Return the rows of a table `weight` that indices name.
+
+    The row `padding_idx` gets no gradient; `max_norm` limits the norm of rows.
 
     Rows that are longer are shortened in the result. NotImplementedError for `scale_grad_by_freq`.
 
@@ -187,17 +240,25 @@ def embedding(
 
 
 def inside(name: str, indices: Any, size: Any, axis: int = 0) -> Tensor:
-    """Indices of an operation that is composed without reading or writing at them, which have to be in [0, size)."""
+    """Return indices of an operation that is composed without reading or writing at them, which
+    have to be in [0, size).
+    """
     return run(I.checked, cast_index(name, indices), axis=axis, size=size, bounds="front")
 
 
 def read_or_zeros(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
-    """`gather` for indices of which those out of range read zeros; negative ones count from the end."""
+    """Return `gather` for indices of which those out of range read zeros.
+
+    Negative ones count from the end.
+    """
     return run(I.take, x, index, axis=axis, bounds="drop")
 
 
 def write(name: str, input: Any, indices: Any, updates: Any, mode: str, bounds: str = "front") -> Tensor:
-    """`input` with updates written at the places that rows of indices name; `bounds` says which indices may be given, as in `mycel.prims.index`."""
+    """Return `input` with updates written at the places that rows of indices name.
+
+    `bounds` says which indices may be given, as in `mycel.prims.index`.
+    """
     x, index = operand(name, input), cast_index(name, indices)
     new = operand(name, updates, x.dtype)
     if index.ndim < 1 or not isinstance(index.shape[-1], int) or not index.shape[-1] <= x.ndim:
@@ -220,9 +281,14 @@ def write(name: str, input: Any, indices: Any, updates: Any, mode: str, bounds: 
 
 
 _WORDS = {
-    "update": "replaced by", "add": "increased by", "sub": "decreased by", "mul": "multiplied by", "div": "divided by",
-    "max": "raised to at least", "min": "lowered to at most",
-}  # fmt: skip
+    "update": "replaced by",
+    "add": "increased by",
+    "sub": "decreased by",
+    "mul": "multiplied by",
+    "div": "divided by",
+    "max": "raised to at least",
+    "min": "lowered to at most",
+}
 
 
 def _describe(function: Any, name: str, summary: str, place: str, expected: str) -> None:
@@ -248,8 +314,11 @@ def _tensor_scatter(kind: str) -> Any:
     def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
         return write(name, input_x, indices, updates, "set" if kind == "update" else kind)
 
-    summary = (f"A new tensor: `input_x` {_WORDS[kind]} `updates` at the places that rows of `indices` name in its first axes.\n\n"
-               "    ValueError where shapes do not fit.")  # fmt: skip
+    summary = (
+        f"A new tensor: `input_x` {_WORDS[kind]} `updates` at the places that rows of `indices` name in its first "
+        "axes.\n\n"
+        "    ValueError where shapes do not fit."
+    )
     _describe(function, name, summary, "ms.Tensor([1.0, 2.0]), ms.Tensor([[1]]), ms.Tensor([3.0])", _shown(kind))
     return function
 
@@ -298,7 +367,7 @@ scatter_nd_min = _in_place("scatter_nd_min", "min", False)
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
-    """Zeros of `shape` with `updates` added at the places that rows of `indices` name.
+    """Return zeros of `shape` with `updates` added at the places that rows of `indices` name.
 
     >>> import mycel as ms
     >>> ms.ops.scatter_nd(ms.Tensor([[1], [1]]), ms.Tensor([2.0, 3.0]), (3,)).tolist()
@@ -314,9 +383,11 @@ _REDUCTIONS = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "
 
 
 def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none") -> Tensor:
-    """A new tensor with each update written at its own place with the position along an axis replaced by the index there, if that is inside.
+    """Return a new tensor with each update written at its own place with the position along an axis
+    replaced by the index there, if that is inside.
 
-    `reduction` says how updates meet what is there: "none" (they replace it), "add", "mul", "max" or "min".
+    `reduction` says how updates meet what is there: "none" (they replace it), "add", "mul", "max"
+    or "min".
 
     >>> import mycel as ms
     >>> ms.ops.tensor_scatter_elements(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1]]), ms.Tensor([[5.0]]), 1, "add").tolist()
@@ -328,7 +399,9 @@ def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int 
 def write_elements(
     name: str, input_x: Any, indices: Any, updates: Any, axis: int, reduction: str, bounds: str = "wrap"
 ) -> Tensor:
-    """`tensor_scatter_elements`, in which `bounds` says which indices may be given, as in `mycel.prims.index`."""
+    """Return `tensor_scatter_elements`, in which `bounds` says which indices may be given, as in
+    `mycel.prims.index`.
+    """
     arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     x, index = operand(name, input_x), cast_index(name, indices)
     where = axis_of(name, axis, x.ndim)
@@ -349,7 +422,8 @@ def write_elements(
 
 
 def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
-    """A new tensor with each element of `src` at its own place with the position along an axis replaced by the index there.
+    """Return a new tensor with each element of `src` at its own place with the position along an
+    axis replaced by the index there.
 
     >>> import mycel as ms
     >>> ms.ops.scatter(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([[1]]), ms.Tensor([[5.0]])).tolist()
@@ -359,7 +433,7 @@ def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
 
 
 def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str, bounds: str = "wrap") -> Tensor:
-    """Parts of `values` written at the positions that a vector names along an axis."""
+    """Return parts of `values` written at the positions that a vector names along an axis."""
     x, where = operand(name, input), cast_index(name, index)
     at = axis_of(name, axis, x.ndim)
     where = reshaped(where, (where.size, 1))
@@ -369,7 +443,8 @@ def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str,
 
 
 def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True) -> Tensor:
-    """`x` with the parts of `y` along an axis added at the positions that a vector names; a parameter changes in place.
+    """Return `x` with the parts of `y` along an axis added at the positions that a vector names; a
+    parameter changes in place.
 
     >>> import mycel as ms
     >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
@@ -384,7 +459,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
 
 
 def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:
-    """`x` with `value` at the positions that indices name along an axis.
+    """Return `x` with `value` at the positions that indices name along an axis.
 
     >>> import mycel as ms
     >>> ms.ops.index_fill(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([1]), 9.0).tolist()
@@ -394,7 +469,7 @@ def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:
 
 
 def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
-    """`x` with the rows (axis 0) that `indices` name replaced by those of `v`.
+    """Return `x` with the rows (axis 0) that `indices` name replaced by those of `v`.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_update(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
@@ -404,7 +479,7 @@ def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
 
 
 def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
-    """`x` with the rows of `v` added to the rows (axis 0) that `indices` name.
+    """Return `x` with the rows of `v` added to the rows (axis 0) that `indices` name.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_add(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
@@ -414,7 +489,7 @@ def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
 
 
 def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
-    """`x` with the rows of `v` subtracted from the rows (axis 0) that `indices` name.
+    """Return `x` with the rows of `v` subtracted from the rows (axis 0) that `indices` name.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_sub(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
@@ -425,7 +500,8 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
 
 @fused
 def where(condition: Any, input: Any, other: Any) -> Tensor:
-    """`input` where the condition holds, else `other`; all broadcast, and the two values meet in their common type.
+    """Return `input` where the condition holds, else `other`; all broadcast, and the two values
+    meet in their common type.
 
     >>> import mycel as ms
     >>> ms.ops.where(ms.Tensor([True, False]), ms.Tensor([1, 2]), 0).tolist()
@@ -435,7 +511,7 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
 
 
 def select(condition: Any, input: Any, other: Any) -> Tensor:
-    """The same as `where`.
+    """Return the same as `where`.
 
     >>> import mycel as ms
     >>> ms.ops.select(ms.Tensor([True, False]), ms.Tensor([1, 2]), ms.Tensor([3, 4])).tolist()
@@ -446,7 +522,7 @@ def select(condition: Any, input: Any, other: Any) -> Tensor:
 
 @fused
 def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
-    """`input_x` with `value` where the mask holds, in its own type; the mask broadcasts.
+    """Return `input_x` with `value` where the mask holds, in its own type; the mask broadcasts.
 
     >>> import mycel as ms
     >>> ms.ops.masked_fill(ms.Tensor([1.0, 2.0]), ms.Tensor([True, False]), 9).tolist()
@@ -464,7 +540,8 @@ def _mask(name: str, mask: Any) -> Tensor:
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """The int64 positions of the elements that are not 0, one row each; with `as_tuple` one vector for each axis.
+    """Return the int64 positions of the elements that are not 0, one row each; with `as_tuple` one
+    vector for each axis.
 
     >>> import mycel as ms
     >>> ms.ops.nonzero(ms.Tensor([0, 5, 6])).tolist()
@@ -480,7 +557,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
 
 
 def argwhere(input: Any) -> Tensor:
-    """The int64 positions of the elements that are not 0, one row each.
+    """Return the int64 positions of the elements that are not 0, one row each.
 
     >>> import mycel as ms
     >>> ms.ops.argwhere(ms.Tensor([0, 5, 6])).tolist()
@@ -490,13 +567,13 @@ def argwhere(input: Any) -> Tensor:
 
 
 def _mask_positions(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """`x` broadcast and flattened, and where the mask, broadcast as well, holds in it."""
+    """Return `x` broadcast and flattened, and where the mask, broadcast as well, holds in it."""
     shape = broadcast_shapes(x.shape, mask.shape)
     return flat(broadcast(x, shape)), flat_positions(broadcast(mask, shape))
 
 
 def masked_select(input: Any, mask: Any) -> Tensor:
-    """The elements where the mask holds, in order; both broadcast.
+    """Return the elements where the mask holds, in order; both broadcast.
 
     >>> import mycel as ms
     >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True])).tolist()
@@ -507,7 +584,9 @@ def masked_select(input: Any, mask: Any) -> Tensor:
 
 
 def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
-    """`input` with the elements of `source`, in order, where the mask holds; the mask broadcasts to it. It needs the mask's value.
+    """Return `input` with the elements of `source`, in order, where the mask holds.
+
+    The mask broadcasts to it. It needs the mask's value.
 
     >>> import mycel as ms
     >>> ms.ops.masked_scatter(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True]), ms.Tensor([8, 9])).tolist()
@@ -525,7 +604,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
 
 
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
-    """`input` with the part at one position along an axis replaced by `src`.
+    """Return `input` with the part at one position along an axis replaced by `src`.
 
     >>> import mycel as ms
     >>> ms.ops.select_scatter(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([8, 9]), 0, 1).tolist()
@@ -545,7 +624,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
 def slice_scatter(
     input: Any, src: Any, axis: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1
 ) -> Tensor:
-    """`input` with ``start:end:step`` along an axis replaced by `src`.
+    """Return `input` with ``start:end:step`` along an axis replaced by `src`.
 
     >>> import mycel as ms
     >>> ms.ops.slice_scatter(ms.Tensor([1, 2, 3, 4]), ms.Tensor([8, 9]), start=0, step=2).tolist()

@@ -1,8 +1,9 @@
 """Loss functions, in forms that neither overflow nor give NaN derivatives.
 
-Classes lie along axis 1 of (N, C, ...), or along the only axis. Where a class index chooses an element it is compared with the position along the
-class axis, so that the choice and its derivative (softmax less one-hot) fuse with the rest and no one-hot tensor is kept. Every
-loss ends in `reduced`: "none" as it is, "sum", or "mean" over elements or over the weight of those that count.
+Classes lie along axis 1 of (N, C, ...), or along the only axis. Where a class index chooses an
+element it is compared with the position along the class axis, so that the choice and its derivative
+(softmax less one-hot) fuse with the rest and no one-hot tensor is kept. Every loss ends in
+`reduced`: "none" as it is, "sum", or "mean" over elements or over the weight of those that count.
 """
 
 from __future__ import annotations
@@ -31,18 +32,33 @@ from mycel.ops._operands import (
     select,
     whole,
     wide,
-)  # fmt: skip
+)
 from mycel.ops.activation import _softplus, log_softmax
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy",
-    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
-    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
     "triplet_margin_loss",
-]  # fmt: skip
+]
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -56,7 +72,7 @@ def _everything(x: Tensor) -> tuple[int, ...]:
 
 
 def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
-    """The loss of each element, their sum, or their mean."""
+    """Return the loss of each element, their sum, or their mean."""
     arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     if reduction == "none":
         return loss
@@ -76,7 +92,7 @@ def _class_axis(name: str, x: Tensor) -> int:
 
 
 def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
-    """Class weights shaped to broadcast along the class axis."""
+    """Return class weights shaped to broadcast along the class axis."""
     w = operand(name, weight)
     if w.ndim != 1 or w.shape[0] != x.shape[axis]:
         raise ShapeError(
@@ -86,7 +102,7 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
 
 
 def _as_wide(name: str, x: Tensor, weight: Any) -> Tensor:
-    """x in the type of its product with the weight."""
+    """Return x in the type of its product with the weight."""
     return x if weight is None else operands(name, x, weight)[0]
 
 
@@ -100,11 +116,13 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The cross-entropy of softmax(input) along the class axis with `target`: class indices, or probabilities of the input's shape.
+    """Return the cross-entropy of softmax(input) along the class axis with `target`: class indices,
+    or probabilities of the input's shape.
 
-    `weight` scales each class; examples whose index is `ignore_index` count nothing. "mean" divides by the total weight for indices
-    and by the number of examples for probabilities. `label_smoothing` mixes the target with the uniform distribution.
-    ValueError where shapes do not fit; TypeError for targets of another kind.
+    `weight` scales each class; examples whose index is `ignore_index` count nothing. "mean" divides
+    by the total weight for indices and by the number of examples for probabilities.
+    `label_smoothing` mixes the target with the uniform distribution. ValueError where shapes do not
+    fit; TypeError for targets of another kind.
 
     >>> import mycel as ms
     >>> ms.ops.cross_entropy(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1])).item()
@@ -117,8 +135,10 @@ def cross_entropy(
     axis = _class_axis("cross_entropy", x)
     if y.dtype.is_floating:
         if y.shape != x.shape:
-            raise ShapeError(f"cross_entropy: target probabilities must have the input's shape {x.shape}, not {y.shape}; "
-                             "class indices are integers")  # fmt: skip
+            raise ShapeError(
+                f"cross_entropy: target probabilities must have the input's shape {x.shape}, not {y.shape}; "
+                "class indices are integers"
+            )
         return _probability_entropy(x, cast(y, x.dtype), weight, axis, reduction, label_smoothing)
     return _chosen(log_softmax(x, axis), y, weight, ignore_index, reduction, label_smoothing, axis, "cross_entropy")
 
@@ -146,7 +166,8 @@ def nll_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The negative log-probability of the target class, where `inputs` holds log-probabilities along the class axis.
+    """Return the negative log-probability of the target class, where `inputs` holds
+    log-probabilities along the class axis.
 
     The parameters are those of `cross_entropy` with class indices.
 
@@ -160,7 +181,10 @@ def nll_loss(
 
 
 def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor, Tensor]:
-    """Class indices as int32, 0 for those that are ignored, and which are not; any other has to be one of `count` classes."""
+    """Return class indices as int32, 0 for those that are ignored, and which are not.
+
+    Any other has to be one of `count` classes.
+    """
     index = index if index.dtype is D.int32 else cast(index, D.int64)
     counted = run(E.ne, index, constant_like(ignored, index))
     index = run(I.checked, select(counted, index, 0), axis=axis, size=count, bounds="front")
@@ -170,7 +194,7 @@ def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor
 def _chosen(
     logs: Tensor, index: Tensor, weight: Any, ignore_index: int, reduction: str, smoothing: float, axis: int, name: str
 ) -> Tensor:
-    """The weighted mean of the log-probabilities that the indices choose, negated."""
+    """Return the weighted mean of the log-probabilities that the indices choose, negated."""
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: the target must hold class indices (integers), not {index.dtype.name}")
     shape = logs.shape[:axis] + logs.shape[axis + 1 :]
@@ -211,7 +235,7 @@ def _elementwise(name: str, input: Any, target: Any, reduction: str, compute: An
 @fused
 @rounded_once
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The squared difference of each pair of elements.
+    """Return the squared difference of each pair of elements.
 
     >>> import mycel as ms
     >>> ms.ops.mse_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
@@ -223,7 +247,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The absolute difference of each pair of elements.
+    """Return the absolute difference of each pair of elements.
 
     >>> import mycel as ms
     >>> ms.ops.l1_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
@@ -235,7 +259,9 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
-    """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2. Girshick, 2015.
+    """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2.
+
+    Girshick, 2015.
 
     >>> import mycel as ms
     >>> ms.ops.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])).tolist()
@@ -256,7 +282,9 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
 @fused
 @rounded_once
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2). Huber, 1964.
+    """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2).
+
+    Huber, 1964.
 
     >>> import mycel as ms
     >>> ms.ops.huber_loss(ms.Tensor([0.0]), ms.Tensor([3.0])).item()
@@ -275,7 +303,8 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 @fused
 @rounded_once
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
-    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with 1e-12 added inside the logarithms.
+    """Return ``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with
+    1e-12 added inside the logarithms.
 
     `weight` broadcasts and scales each element. ValueError where shapes differ.
 
@@ -293,7 +322,7 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
 
 
 def _log_from(p: Tensor) -> Tensor:
-    """log(p + 1e-12): finite at 0, with a derivative there that leads away."""
+    """Return log(p + 1e-12): finite at 0, with a derivative there that leads away."""
     return cast(run(E.log, wide(p) + 1e-12), p.dtype)
 
 
@@ -302,9 +331,10 @@ def _log_from(p: Tensor) -> Tensor:
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """`binary_cross_entropy` of sigmoid(input), computed from the logits without overflow.
+    """Return `binary_cross_entropy` of sigmoid(input), computed from the logits without overflow.
 
-    `weight` scales each element and `pos_weight` its positive part; both broadcast. ValueError where shapes differ.
+    `weight` scales each element and `pos_weight` its positive part; both broadcast. ValueError
+    where shapes differ.
 
     >>> import mycel as ms
     >>> ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
@@ -326,7 +356,9 @@ def binary_cross_entropy_with_logits(
 @fused
 @rounded_once
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
-    """``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y; 0 where y is 0.
+    """Return ``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y.
+
+    0 where y is 0.
 
     `reduction` may also be "batchmean": the sum over the size of axis 0.
 
@@ -347,7 +379,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
+    """Return ``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
 
     >>> import mycel as ms
     >>> ms.ops.margin_ranking_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
@@ -365,7 +397,8 @@ def _hinge(x: Tensor) -> Tensor:
 @fused
 @rounded_once
 def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """x where the target is positive (1), ``max(0, margin - x)`` where it is negative (-1), 0 where it is 0.
+    """Return x where the target is positive (1), ``max(0, margin - x)`` where it is negative (-1),
+    0 where it is 0.
 
     >>> import mycel as ms
     >>> ms.ops.hinge_embedding_loss(ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0]), reduction="none").tolist()
@@ -379,7 +412,7 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
 @fused
 @rounded_once
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-y x)) for y in {1, -1}.
+    """Return log(1 + exp(-y x)) for y in {1, -1}.
 
     >>> import mycel as ms
     >>> ms.ops.soft_margin_loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
@@ -394,7 +427,8 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps), plus log(2 pi) / 2 where `full`. Nix and Weigend, 1994.
+    """Return ``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps), plus log(2 pi) / 2 where
+    `full`. Nix and Weigend, 1994.
 
     >>> import mycel as ms
     >>> ms.ops.gaussian_nll_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
@@ -413,7 +447,9 @@ def gaussian_nll_loss(
 @fused
 @rounded_once
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along an axis; the product of their norms counts as at least `eps`.
+    """Return the cosine of the angle between vectors along an axis.
+
+    The product of their norms counts as at least `eps`.
 
     >>> import mycel as ms
     >>> ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
@@ -433,7 +469,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1, of vectors along the last axis.
+    """Return ``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1, of vectors
+    along the last axis.
 
     >>> import mycel as ms
     >>> ms.ops.cosine_embedding_loss(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]]), ms.Tensor([-1])).item()
@@ -447,10 +484,17 @@ def cosine_embedding_loss(
 @fused
 @rounded_once
 def triplet_margin_loss(
-    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm over the last axis. Schroff et al., 2015.
+) -> Tensor:
+    """Return ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm over
+    the last axis. Schroff et al., 2015.
 
     With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts.
 
@@ -473,7 +517,8 @@ def triplet_margin_loss(
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over the other classes of ``max(0, margin - x[target] + x[i]) ** p``, scaled by the target's weight.
+    """Return the mean over the other classes of ``max(0, margin - x[target] + x[i]) ** p``, scaled
+    by the target's weight.
 
     >>> import mycel as ms
     >>> ms.ops.multi_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])).item()
@@ -506,7 +551,8 @@ def multi_margin_loss(
 @fused
 @rounded_once
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over the number of classes.
+    """Return the sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over
+    the number of classes.
 
     A row of `target` lists class indices and ends at the first -1.
 
@@ -540,7 +586,8 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 @fused
 @rounded_once
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
-    """The mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by class with `weight`.
+    """Return the mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by
+    class with `weight`.
 
     >>> import mycel as ms
     >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()

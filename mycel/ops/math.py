@@ -1,7 +1,8 @@
 """Element-wise functions composed of several primitives, and distances.
 
-Limits (`clamp`) pass NaN on and have derivative 1 at the bounds. Functions with a removable singularity (`xlogy`, `sinc`, `hypot`) keep NaN out of
-derivatives by choosing a harmless argument first.
+Limits (`clamp`) pass NaN on and have derivative 1 at the bounds. Functions with a removable
+singularity (`xlogy`, `sinc`, `hypot`) keep NaN out of derivatives by choosing a harmless argument
+first.
 """
 
 from __future__ import annotations
@@ -30,17 +31,50 @@ from mycel.prims import elementwise as E
 from mycel.prims.base import broadcast_shapes
 
 __all__ = [
-    "accumulate_n", "addcdiv", "addcmul", "addn", "approximate_equal", "clamp", "clip", "clip_by_value", "copysign", "deg2rad", "float_power", "fmax", "fmin", "frac", "gcd", "heaviside", "hypot", "isclose",
-    "isneginf", "isposinf", "isreal", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "logit", "nan_to_num", "rad2deg", "sgn",
-    "signbit", "sinc", "xdivy", "xlogy",
-]  # fmt: skip
+    "accumulate_n",
+    "addcdiv",
+    "addcmul",
+    "addn",
+    "approximate_equal",
+    "clamp",
+    "clip",
+    "clip_by_value",
+    "copysign",
+    "deg2rad",
+    "float_power",
+    "fmax",
+    "fmin",
+    "frac",
+    "gcd",
+    "heaviside",
+    "hypot",
+    "isclose",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "lcm",
+    "ldexp",
+    "lerp",
+    "logaddexp",
+    "logaddexp2",
+    "logit",
+    "nan_to_num",
+    "rad2deg",
+    "sgn",
+    "signbit",
+    "sinc",
+    "xdivy",
+    "xlogy",
+]
 
 
 @fused
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    """Each element limited from below and above by numbers or tensors, which broadcast; `max` wins where they cross.
+    """Return each element limited from below and above by numbers or tensors, which broadcast;
+    `max` wins where they cross.
 
-    Operands meet in their common type. ValueError where both bounds are None. A sequence gives a list of results.
+    Operands meet in their common type. ValueError where both bounds are None. A sequence gives a
+    list of results.
 
     >>> import mycel as ms
     >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 3.0]), 0, 2).tolist()
@@ -62,7 +96,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
 @fused
 def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    """The same as `clamp`.
+    """Return the same as `clamp`.
 
     >>> import mycel as ms
     >>> ms.ops.clip(ms.Tensor([-1.0, 3.0]), max=2).tolist()
@@ -73,7 +107,7 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
 @fused
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
-    """The same as `clamp`.
+    """Return the same as `clamp`.
 
     >>> import mycel as ms
     >>> ms.ops.clip_by_value(ms.Tensor([-1.0, 3.0]), 0, 2).tolist()
@@ -85,7 +119,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
 @fused
 @rounded_once
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """``input + value * tensor1 * tensor2``.
+    """Return ``input + value * tensor1 * tensor2``.
 
     >>> import mycel as ms
     >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), 0.5).tolist()
@@ -98,7 +132,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
 @fused
 @rounded_once
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """``input + value * tensor1 / tensor2``.
+    """Return ``input + value * tensor1 / tensor2``.
 
     >>> import mycel as ms
     >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0]), 0.5).tolist()
@@ -110,7 +144,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
 
 @fused
 def addn(x: Any) -> Tensor:
-    """The sum of several tensors.
+    """Return the sum of several tensors.
 
     >>> import mycel as ms
     >>> ms.ops.addn((ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]))).tolist()
@@ -127,7 +161,7 @@ def addn(x: Any) -> Tensor:
 
 @fused
 def accumulate_n(x: Any) -> Tensor:
-    """The same as `addn`.
+    """Return the same as `addn`.
 
     >>> import mycel as ms
     >>> ms.ops.accumulate_n([ms.Tensor([1.0]), ms.Tensor([2.0])]).tolist()
@@ -139,7 +173,7 @@ def accumulate_n(x: Any) -> Tensor:
 @fused
 @rounded_once
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
-    """``input + weight * (end - input)``.
+    """Return ``input + weight * (end - input)``.
 
     >>> import mycel as ms
     >>> ms.ops.lerp(ms.Tensor([1.0]), ms.Tensor([3.0]), 0.25).tolist()
@@ -152,7 +186,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
 @fused
 @rounded_once
 def logaddexp(input: Any, other: Any) -> Tensor:
-    """log(exp(x) + exp(y)) without overflow.
+    """Return log(exp(x) + exp(y)) without overflow.
 
     >>> import mycel as ms
     >>> ms.ops.logaddexp(ms.Tensor(1000.0), ms.Tensor(1000.0)).item()
@@ -162,7 +196,7 @@ def logaddexp(input: Any, other: Any) -> Tensor:
 
 
 def _log_sum(name: str, input: Any, other: Any, scale: float) -> Tensor:
-    """log(exp(x s) + exp(y s)) / s."""
+    """Return log(exp(x s) + exp(y s)) / s."""
     from mycel.ops.activation import _softplus
 
     a, b = operands(name, input, other)
@@ -170,14 +204,15 @@ def _log_sum(name: str, input: Any, other: Any, scale: float) -> Tensor:
     same = run(E.eq, a, b)
     gap = select(same, 0.0, run(E.neg, run(E.abs_, a - b)))
     rest = _softplus(gap) if scale == 1.0 else _softplus(gap * scale) / scale
-    # The larger and what the smaller adds; where both are equal, halves of both, so that each has half of the derivative.
+    # The larger and what the smaller adds; where both are equal, halves of both, so that each has
+    # half of the derivative.
     return select(same, a * 0.5 + b * 0.5 + math.log(2.0) / scale, run(E.maximum, a, b) + rest)
 
 
 @fused
 @rounded_once
 def logaddexp2(input: Any, other: Any) -> Tensor:
-    """log2(2**x + 2**y) without overflow.
+    """Return log2(2**x + 2**y) without overflow.
 
     >>> import mycel as ms
     >>> ms.ops.logaddexp2(ms.Tensor(1000.0), ms.Tensor(1000.0)).item()
@@ -189,7 +224,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
 @fused
 @rounded_once
 def xlogy(input: Any, other: Any) -> Tensor:
-    """x * log(y), and 0 where x is 0 unless y is NaN.
+    """Return x * log(y), and 0 where x is 0 unless y is NaN.
 
     >>> import mycel as ms
     >>> ms.ops.xlogy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 1.0])).tolist()
@@ -201,7 +236,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
 @fused
 @rounded_once
 def xdivy(x: Any, y: Any) -> Tensor:
-    """x / y, and 0 where x is 0 unless y is NaN.
+    """Return x / y, and 0 where x is 0 unless y is NaN.
 
     >>> import mycel as ms
     >>> ms.ops.xdivy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 4.0])).tolist()
@@ -220,7 +255,7 @@ def _times(name: str, input: Any, other: Any, function: Any) -> Tensor:
 @fused
 @rounded_once
 def hypot(input: Any, other: Any) -> Tensor:
-    """sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0.
+    """Return sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0.
 
     >>> import mycel as ms
     >>> ms.ops.hypot(ms.Tensor([3.0]), ms.Tensor([4.0])).tolist()
@@ -237,7 +272,7 @@ def hypot(input: Any, other: Any) -> Tensor:
 
 
 def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
-    """The larger or smaller, where NaN gives way to a number."""
+    """Return the larger or smaller, where NaN gives way to a number."""
     a, b = operands(name, input, other)
     if not a.dtype.is_floating:
         return run(primitive, a, b)
@@ -246,7 +281,7 @@ def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
 
 @fused
 def fmax(input: Any, other: Any) -> Tensor:
-    """The larger of two elements; a number rather than NaN.
+    """Return the larger of two elements; a number rather than NaN.
 
     >>> import mycel as ms
     >>> ms.ops.fmax(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
@@ -257,7 +292,7 @@ def fmax(input: Any, other: Any) -> Tensor:
 
 @fused
 def fmin(input: Any, other: Any) -> Tensor:
-    """The smaller of two elements; a number rather than NaN.
+    """Return the smaller of two elements; a number rather than NaN.
 
     >>> import mycel as ms
     >>> ms.ops.fmin(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
@@ -268,7 +303,7 @@ def fmin(input: Any, other: Any) -> Tensor:
 
 @fused
 def signbit(input: Any) -> Tensor:
-    """Whether the sign is negative; also that of -0.
+    """Return whether the sign is negative; also that of -0.
 
     >>> import mycel as ms
     >>> ms.ops.signbit(ms.Tensor([-0.0, 1.0])).tolist()
@@ -284,7 +319,7 @@ def signbit(input: Any) -> Tensor:
 
 @fused
 def copysign(x: Any, other: Any) -> Tensor:
-    """The size of x with the sign of the other operand.
+    """Return the size of x with the sign of the other operand.
 
     >>> import mycel as ms
     >>> ms.ops.copysign(ms.Tensor([1.0, -2.0]), ms.Tensor([-1.0, 1.0])).tolist()
@@ -297,7 +332,7 @@ def copysign(x: Any, other: Any) -> Tensor:
 
 @fused
 def sgn(input: Any) -> Tensor:
-    """-1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers.
+    """Return -1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers.
 
     >>> import mycel as ms
     >>> ms.ops.sgn(ms.Tensor([-3.0, 0.0])).tolist()
@@ -309,7 +344,7 @@ def sgn(input: Any) -> Tensor:
 
 @fused
 def heaviside(input: Any, values: Any) -> Tensor:
-    """0 for negative elements, 1 for positive ones, `values` at 0.
+    """Return 0 for negative elements, 1 for positive ones, `values` at 0.
 
     >>> import mycel as ms
     >>> ms.ops.heaviside(ms.Tensor([-1.0, 0.0, 2.0]), ms.Tensor(0.5)).tolist()
@@ -323,7 +358,7 @@ def heaviside(input: Any, values: Any) -> Tensor:
 
 @fused
 def frac(x: Any) -> Tensor:
-    """Each element less its whole part.
+    """Return each element less its whole part.
 
     >>> import mycel as ms
     >>> ms.ops.frac(ms.Tensor([1.5, -2.25])).tolist()
@@ -335,7 +370,7 @@ def frac(x: Any) -> Tensor:
 
 @fused
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """The first operand raised to the second in float64.
+    """Return the first operand raised to the second in float64.
 
     >>> import mycel as ms
     >>> ms.ops.float_power(ms.Tensor([2]), 3).tolist()
@@ -348,7 +383,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 @fused
 @rounded_once
 def deg2rad(x: Any) -> Tensor:
-    """Degrees as radians.
+    """Return degrees as radians.
 
     >>> import mycel as ms
     >>> ms.ops.deg2rad(ms.Tensor([0.0])).tolist()
@@ -360,7 +395,7 @@ def deg2rad(x: Any) -> Tensor:
 @fused
 @rounded_once
 def rad2deg(x: Any) -> Tensor:
-    """Radians as degrees.
+    """Return radians as degrees.
 
     >>> import mycel as ms
     >>> ms.ops.rad2deg(ms.Tensor([0.0])).tolist()
@@ -373,7 +408,8 @@ def rad2deg(x: Any) -> Tensor:
 def nan_to_num(
     input: Any, nan: Optional[float] = None, posinf: Optional[float] = None, neginf: Optional[float] = None
 ) -> Tensor:
-    """NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest and smallest of the type).
+    """Return NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest and
+    smallest of the type).
 
     >>> import mycel as ms
     >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), 1.0]), 5.0).tolist()
@@ -392,7 +428,7 @@ def nan_to_num(
 
 @fused
 def isposinf(input: Any) -> Tensor:
-    """Whether each element is +inf.
+    """Return whether each element is +inf.
 
     >>> import mycel as ms
     >>> ms.ops.isposinf(ms.Tensor([float("inf"), float("-inf")])).tolist()
@@ -404,7 +440,7 @@ def isposinf(input: Any) -> Tensor:
 
 @fused
 def isneginf(input: Any) -> Tensor:
-    """Whether each element is -inf.
+    """Return whether each element is -inf.
 
     >>> import mycel as ms
     >>> ms.ops.isneginf(ms.Tensor([float("inf"), float("-inf")])).tolist()
@@ -416,7 +452,7 @@ def isneginf(input: Any) -> Tensor:
 
 @fused
 def isreal(input: Any) -> Tensor:
-    """Whether the imaginary part of each element is 0; that of real numbers is.
+    """Return whether the imaginary part of each element is 0; that of real numbers is.
 
     >>> import mycel as ms
     >>> ms.ops.isreal(ms.Tensor([1.0])).tolist()
@@ -433,7 +469,7 @@ def isreal(input: Any) -> Tensor:
 
 @fused
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN.
+    """Return whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN.
 
     >>> import mycel as ms
     >>> ms.ops.isclose(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 2.1])).tolist()
@@ -450,7 +486,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
 
 @fused
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
-    """Whether ``|x - y| < tolerance``.
+    """Return whether ``|x - y| < tolerance``.
 
     >>> import mycel as ms
     >>> ms.ops.approximate_equal(ms.Tensor([1.0]), ms.Tensor([1.1]), 0.2).tolist()
@@ -464,7 +500,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
 @fused
 @rounded_once
 def logit(input: Any, eps: Optional[float] = None) -> Tensor:
-    """log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given.
+    """Return log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given.
 
     >>> import mycel as ms
     >>> ms.ops.logit(ms.Tensor([0.5])).tolist()
@@ -477,7 +513,7 @@ def logit(input: Any, eps: Optional[float] = None) -> Tensor:
 
 @fused
 def sinc(input: Any) -> Tensor:
-    """sin(pi x) / (pi x), and 1 at 0.
+    """Return sin(pi x) / (pi x), and 1 at 0.
 
     >>> import mycel as ms
     >>> ms.ops.sinc(ms.Tensor([0.0])).tolist()
@@ -486,7 +522,8 @@ def sinc(input: Any) -> Tensor:
     given = floating("sinc", input)
     x = wide(given)
     zero = run(E.eq, x, constant_like(0.0, x))
-    # sin has the period 2 in x: the rest is exact, so that the zeros are, and no large number is multiplied by pi.
+    # sin has the period 2 in x: the rest is exact, so that the zeros are, and no large number is
+    # multiplied by pi.
     angle = (x if x.dtype.is_complex else x - 2.0 * run(E.rint, x * 0.5)) * math.pi
     value = run(E.sin, select(zero, 1.0, angle)) / select(zero, 1.0, x * math.pi)
     return cast(select(zero, 1.0, value), given.dtype)
@@ -494,7 +531,7 @@ def sinc(input: Any) -> Tensor:
 
 @fused
 def ldexp(x: Any, other: Any) -> Tensor:
-    """x * 2**y.
+    """Return x * 2**y.
 
     >>> import mycel as ms
     >>> ms.ops.ldexp(ms.Tensor([3.0]), ms.Tensor([2])).tolist()
@@ -506,7 +543,8 @@ def ldexp(x: Any, other: Any) -> Tensor:
 
 @fused
 def gcd(input: Any, other: Any) -> Tensor:
-    """The greatest common divisor of integers, by Euclid's algorithm with as many steps as the type can need.
+    """Return the greatest common divisor of integers, by Euclid's algorithm with as many steps as
+    the type can need.
 
     >>> import mycel as ms
     >>> ms.ops.gcd(ms.Tensor([12, 7]), ms.Tensor([18, 0])).tolist()
@@ -528,7 +566,7 @@ def gcd(input: Any, other: Any) -> Tensor:
 
 @fused
 def lcm(input: Any, other: Any) -> Tensor:
-    """The least common multiple of integers.
+    """Return the least common multiple of integers.
 
     >>> import mycel as ms
     >>> ms.ops.lcm(ms.Tensor([4, 0]), ms.Tensor([6, 3])).tolist()

@@ -1,7 +1,10 @@
-"""Normalisation: subtract a mean, divide by a spread, scale and shift. 16-bit floats are computed in float32 and rounded once.
+"""Normalisation: subtract a mean, divide by a spread, scale and shift.
 
-All use the biased variance for normalising. `batch_norm` in training also moves the running mean and the running (unbiased) variance in
-place by ``running = (1 - momentum) * running + momentum * batch``.
+16-bit floats are computed in float32 and rounded once.
+
+All use the biased variance for normalising. `batch_norm` in training also moves the running mean
+and the running (unbiased) variance in place by ``running = (1 - momentum) * running + momentum *
+batch``.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "l
 
 
 def _moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """The deviations from the mean, and the biased variance with its axes kept."""
+    """Return the deviations from the mean, and the biased variance with its axes kept."""
     kept = tuple([1 if a in axes else d for a, d in enumerate(x.shape)])
     mean, variance = apply(moments, x, axes=axes)
     return run(E.sub, x, reshaped(mean, kept)), reshaped(variance, kept)
@@ -49,7 +52,7 @@ def _standardized(deviation: Tensor, spread: Tensor, eps: float) -> Tensor:
 
 
 def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
-    """A vector of one value for each channel, shaped to broadcast over axis 1."""
+    """Return a vector of one value for each channel, shaped to broadcast over axis 1."""
     v = operand(name, value)
     if v.ndim != 1 or v.shape[0] != x.shape[1]:
         raise ShapeError(
@@ -65,13 +68,21 @@ def _affine(name: str, x: Tensor, weight: Any, bias: Any) -> Tensor:
 
 
 def batch_norm(
-    input_x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool = False, momentum: float = 0.1,
+    input_x: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any,
+    bias: Any,
+    training: bool = False,
+    momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    """Each channel (axis 1) of (N, C, ...) normalised, scaled by `weight` and shifted by `bias`. Ioffe and Szegedy, 2015.
+) -> Tensor:
+    """Return each channel (axis 1) of (N, C, ...) normalised, scaled by `weight` and shifted by
+    `bias`. Ioffe and Szegedy, 2015.
 
-    In training by its own mean and variance, and `running_mean` and `running_var` move towards them in place; else by the running
-    ones. Either of `weight` and `bias` may be None, and in training the running ones too. ValueError where sizes differ.
+    In training by its own mean and variance, and `running_mean` and `running_var` move towards them
+    in place; else by the running ones. Either of `weight` and `bias` may be None, and in training
+    the running ones too. ValueError where sizes differ.
 
     >>> import mycel as ms
     >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
@@ -104,7 +115,9 @@ def batch_norm(
 def _trained(
     x: Tensor, running_mean: Any, running_var: Any, weight: Any, bias: Any, momentum: float, eps: float
 ) -> tuple[Tensor, ...]:
-    """The result in training, and what the running mean and variance become where there are any."""
+    """Return the result in training, and what the running mean and variance become where there are
+    any.
+    """
     full = wide(x)
     axes = (0, *builtins.range(2, x.ndim))
     count = whole(full, axes)
@@ -130,7 +143,8 @@ def _moved(running: Tensor, batch: Tensor, momentum: float) -> Tensor:
 
 @fused
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """The last axes, of shape `normalized_shape`, normalised, scaled by `weight` and shifted by `bias` of that shape. Ba et al., 2016.
+    """Return the last axes, of shape `normalized_shape`, normalised, scaled by `weight` and shifted
+    by `bias` of that shape. Ba et al., 2016.
 
     ValueError where the last axes have another shape.
 
@@ -156,7 +170,8 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
 @fused
 def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
-    """The last axes, of the shape of `gamma`, divided by their root mean square and scaled by it. Zhang and Sennrich, 2019.
+    """Return the last axes, of the shape of `gamma`, divided by their root mean square and scaled
+    by it. Zhang and Sennrich, 2019.
 
     Returns the result and the reciprocal of the root mean square.
 
@@ -176,7 +191,8 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
 
 @fused
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """The channels of (N, C, ...) normalised in `num_groups` groups for each example, scaled and shifted by channel. Wu and He, 2018.
+    """Return the channels of (N, C, ...) normalised in `num_groups` groups for each example, scaled
+    and shifted by channel. Wu and He, 2018.
 
     ValueError where the channels do not divide.
 
@@ -195,7 +211,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
 @fused
 def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Each channel of each example of (N, C, ...) normalised on its own, scaled and shifted by channel. Ulyanov et al., 2016.
+    """Return each channel of each example of (N, C, ...) normalised on its own, scaled and shifted
+    by channel. Ulyanov et al., 2016.
 
     >>> import mycel as ms
     >>> from mycel.ops.normalization import instance_norm
@@ -219,7 +236,8 @@ def lrn(
     beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",
 ) -> Tensor:
-    """Each element over ``(bias + alpha * sum of squares of the channels within depth_radius) ** beta``. Krizhevsky et al., 2012.
+    """Return each element over ``(bias + alpha * sum of squares of the channels within
+    depth_radius) ** beta``. Krizhevsky et al., 2012.
 
     >>> import mycel as ms
     >>> ms.ops.lrn(ms.ops.ones((1, 1, 1, 1)), bias=3.0).item()
@@ -250,7 +268,8 @@ def lrn(
 @fused
 @rounded_once
 def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
-    """The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.
+    """Return the elements over the square root of the sum of squares along `axis`, which counts as
+    at least `epsilon`.
 
     >>> import mycel as ms
     >>> from mycel.ops.normalization import l2_normalize
@@ -263,7 +282,8 @@ def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
 
 
 def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """A tensor, or a sequence of them, scaled so that the norm of all elements together is at most `max_norm`.
+    """Return a tensor, or a sequence of them, scaled so that the norm of all elements together is
+    at most `max_norm`.
 
     With `error_if_nonfinite` RuntimeError where the norm is not finite, which needs its value.
 
@@ -289,7 +309,8 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
 
 
 def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = None) -> tuple[Tensor, ...]:
-    """Tensors scaled by ``clip_norm / max(norm, clip_norm)``, where norm is the 2-norm of all their elements. Pascanu et al., 2013.
+    """Return tensors scaled by ``clip_norm / max(norm, clip_norm)``, where norm is the 2-norm of
+    all their elements. Pascanu et al., 2013.
 
     ValueError for `use_norm`, which must be None.
 

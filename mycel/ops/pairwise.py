@@ -27,7 +27,8 @@ __all__ = ["cartesian_prod", "cdist", "combinations", "cov", "dist", "pdist", "v
 
 
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
-    """The p-norm distances between the rows of two (stacks of) matrices: (..., P, M) and (..., R, M) give (..., P, R).
+    """Return the p-norm distances between the rows of two (stacks of) matrices: (..., P, M) and
+    (..., R, M) give (..., P, R).
 
     >>> import mycel as ms
     >>> ms.ops.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
@@ -42,7 +43,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
 
 
 def pdist(input: Any, p: float = 2.0) -> Tensor:
-    """The p-norm distances between the rows of a matrix, for every pair i < j.
+    """Return the p-norm distances between the rows of a matrix, for every pair i < j.
 
     >>> import mycel as ms
     >>> ms.ops.pdist(ms.Tensor([[0.0, 0.0], [3.0, 4.0]])).tolist()
@@ -57,7 +58,7 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
 
 
 def dist(input: Any, other: Any, p: float = 2) -> Tensor:
-    """The p-norm of the difference of two tensors.
+    """Return the p-norm of the difference of two tensors.
 
     >>> import mycel as ms
     >>> ms.ops.dist(ms.Tensor([0.0, 0.0]), ms.Tensor([3.0, 4.0])).item()
@@ -68,7 +69,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Tensor:
 
 
 def vander(x: Any, N: Optional[int] = None) -> Tensor:
-    """The matrix of falling powers x**(N-1), ..., x**1, x**0 of a vector.
+    """Return the matrix of falling powers x**(N-1), ..., x**1, x**0 of a vector.
 
     >>> import mycel as ms
     >>> ms.ops.vander(ms.Tensor([2.0, 3.0])).tolist()
@@ -95,12 +96,13 @@ def vander(x: Any, N: Optional[int] = None) -> Tensor:
 
 
 def _over_observations(v: Tensor) -> Tensor:
-    """The sum over the last axis, kept for a matrix."""
+    """Return the sum over the last axis, kept for a matrix."""
     return run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)
 
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """The covariances of variables (rows) over observations (columns), divided by the number less `correction`.
+    """Return the covariances of variables (rows) over observations (columns), divided by the number
+    less `correction`.
 
     `fweights` counts each observation several times and `aweights` weighs it.
 
@@ -129,7 +131,8 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 
 def cartesian_prod(*inputs: Any) -> Tensor:
-    """All combinations of one element from each vector, as rows, the last vector changing fastest.
+    """Return all combinations of one element from each vector, as rows, the last vector changing
+    fastest.
 
     >>> import mycel as ms
     >>> ms.ops.cartesian_prod(ms.Tensor([1, 2]), ms.Tensor([5])).tolist()
@@ -141,7 +144,8 @@ def cartesian_prod(*inputs: Any) -> Tensor:
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of r elements of a vector in order, as rows; with replacement an element may come again.
+    """Return all choices of r elements of a vector in order, as rows; with replacement an element
+    may come again.
 
     >>> import mycel as ms
     >>> ms.ops.combinations(ms.Tensor([1, 2, 3])).tolist()

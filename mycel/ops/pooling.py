@@ -1,8 +1,10 @@
-"""Pooling: extremes and means over windows that slide over (N, C, *spatial), or over windows that adapt to a given output size.
+"""Pooling: extremes and means over windows that slide over (N, C, *spatial), or over windows that
+adapt to a given output size.
 
-With `ceil_mode` a last window that starts inside the input (or the padding in front of it) may hang over the end. The extra places count as nothing:
-they never win a maximum and do not enter the count of a mean. Adaptive pooling cuts an axis of size d into n windows from
-floor(i d / n) to ceil((i + 1) d / n), which are equal where n divides d.
+With `ceil_mode` a last window that starts inside the input (or the padding in front of it) may hang
+over the end. The extra places count as nothing: they never win a maximum and do not enter the count
+of a mean. Adaptive pooling cuts an axis of size d into n windows from floor(i d / n) to ceil((i +
+1) d / n), which are equal where n divides d.
 """
 
 from __future__ import annotations
@@ -41,9 +43,21 @@ from mycel.prims import window as W
 from mycel.prims.conv import window_output
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool2d_ext", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d",
-]  # fmt: skip
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool2d_ext",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "max_pool2d",
+    "max_pool3d",
+]
 
 # Uneven windows are cut out one by one up to so many of them along an axis; more are gathered.
 APART = 64
@@ -51,7 +65,7 @@ MaybePair = Union[Tensor, tuple[Tensor, Tensor]]
 
 
 def batched(name: str, x: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """The input with a batch axis, and whether it came without one."""
+    """Return the input with a batch axis, and whether it came without one."""
     if x.ndim == rank + 2:
         return x, False
     if x.ndim == rank + 1:
@@ -66,7 +80,7 @@ def unbatched(x: Tensor, single: bool) -> Tensor:
 def with_ceil(
     spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, ceil_mode: bool
 ) -> Pairs:
-    """The padding with what the last window hangs over."""
+    """Return the padding with what the last window hangs over."""
     if not ceil_mode:
         return pairs
     result = []
@@ -92,7 +106,9 @@ def _checked(name: str, window: tuple[int, ...], strides: tuple[int, ...], pads:
 def _clipped(
     spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs
 ) -> tuple[tuple[int, ...], Pairs]:
-    """Windows and padding without the places that lie in the padding wherever a window stands: what counts of windows larger than the input."""
+    """Return windows and padding without the places that lie in the padding wherever a window
+    stands: what counts of windows larger than the input.
+    """
     kernel, pads = list(window), list(pairs)
     for i, (d, k, s, (lo, hi)) in enumerate(zip(spatial, window, strides, pairs)):
         if all(isinstance(v, int) for v in (d, k, lo, hi)) and k > d:
@@ -105,7 +121,7 @@ def _clipped(
 
 
 def max_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
-    """The largest element of each window."""
+    """Return the largest element of each window."""
     kernel, padding = _clipped(x.shape[2:], window, strides, pairs)
     return run(W.window_max, x, window=kernel, strides=strides, padding=padding)
 
@@ -116,20 +132,22 @@ def _sums(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: P
 
 
 def max_positions(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
-    """The int64 position of each window's largest element in the flattened spatial axes."""
+    """Return the int64 position of each window's largest element in the flattened spatial axes."""
     place = _wide_places(x, run(W.window_argmax, x, window=window, strides=strides, padding=pairs))
     return _flat_positions(x, place, window, strides, pairs, (1,) * len(window))
 
 
 def _wide_places(x: Tensor, place: Tensor) -> Tensor:
-    """Places in windows in a type that has numbers for all positions of the flattened spatial axes."""
+    """Return places in windows in a type that has numbers for all positions of the flattened
+    spatial axes.
+    """
     return cast(place, S.position_type(math.prod(x.shape[2:])))
 
 
 def _flat_positions(
     x: Tensor, place: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, dilation: tuple[int, ...]
 ) -> Tensor:
-    """Positions in the flattened spatial axes for the int32 places in each window."""
+    """Return positions in the flattened spatial axes for the int32 places in each window."""
     flat: Optional[Tensor] = None
     for i, (k, s, (lo, _)) in enumerate(zip(window, strides, pairs)):
         inner = math.prod(window[i + 1 :])
@@ -143,7 +161,9 @@ def _flat_positions(
 def dilated_max(
     name: str, x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, dilation: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """The largest element of each window with gaps, and its int64 position in the flattened spatial axes."""
+    """Return the largest element of each window with gaps, and its int64 position in the flattened
+    spatial axes.
+    """
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
     lowest = operand(name, W.lowest(x.dtype), x.dtype)
     padded = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
@@ -201,7 +221,8 @@ def max_pool2d(
     return_indices: bool = False,
     ceil_mode: bool = False,
 ) -> MaybePair:
-    """The largest element of each window over (N, C, H, W); with `return_indices` also its int64 position in H * W.
+    """Return the largest element of each window over (N, C, H, W); with `return_indices` also its
+    int64 position in H * W.
 
     The stride is the window unless given. ValueError for padding of more than half the window.
 
@@ -222,7 +243,8 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> MaybePair:
-    """The largest element of each window over (N, C, D, H, W); with `return_indices` also its int64 position in D * H * W.
+    """Return the largest element of each window over (N, C, D, H, W); with `return_indices` also
+    its int64 position in D * H * W.
 
     >>> import mycel as ms
     >>> ms.ops.max_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2).shape
@@ -234,7 +256,10 @@ def max_pool3d(
 def mean_windows(
     x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, counted: Pairs, divisor: Any = None
 ) -> Tensor:
-    """The mean of each window. `counted` is the part of the padding that enters the count."""
+    """Return the mean of each window.
+
+    `counted` is the part of the padding that enters the count.
+    """
     total = _sums(x, window, strides, pairs)
     whole = math.prod(window)
     if divisor:
@@ -283,7 +308,9 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window over (N, C, L). Padding counts as zeros unless `count_include_pad` is off.
+    """Return the mean of each window over (N, C, L).
+
+    Padding counts as zeros unless `count_include_pad` is off.
 
     >>> import mycel as ms
     >>> ms.ops.avg_pool1d(ms.Tensor([[[1.0, 3.0, 5.0]]]), 2).tolist()
@@ -294,10 +321,17 @@ def avg_pool1d(
 
 @fused
 def avg_pool2d(
-    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    input_x: Any,
+    kernel_size: Any = 1,
+    stride: Any = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
     divisor_override: int = 0,
-) -> Tensor:  # fmt: skip
-    """The mean of each window over (N, C, H, W). Padding counts as zeros unless `count_include_pad` is off.
+) -> Tensor:
+    """Return the mean of each window over (N, C, H, W).
+
+    Padding counts as zeros unless `count_include_pad` is off.
 
     A `divisor_override` other than 0 divides the sum instead of the count.
 
@@ -312,10 +346,15 @@ def avg_pool2d(
 
 @fused
 def avg_pool3d(
-    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    input_x: Any,
+    kernel_size: Any = 1,
+    stride: Any = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
     divisor_override: int = 0,
-) -> Tensor:  # fmt: skip
-    """The mean of each window over (N, C, D, H, W), as `avg_pool2d`.
+) -> Tensor:
+    """Return the mean of each window over (N, C, D, H, W), as `avg_pool2d`.
 
     >>> import mycel as ms
     >>> ms.ops.avg_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2, 2).shape
@@ -344,9 +383,10 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
 
 @fused
 def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L), where p is `norm_type`.
+    """Return ``sum(x ** p) ** (1 / p)`` over each window of (N, C, L), where p is `norm_type`.
 
-    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a whole window, as MindSpore has it.
+    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a
+    whole window, as MindSpore has it.
 
     >>> import mycel as ms
     >>> ms.ops.lp_pool1d(ms.Tensor([[[3.0, 4.0]]]), 2, 2).tolist()
@@ -357,9 +397,10 @@ def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil
 
 @fused
 def lp_pool2d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
+    """Return ``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
 
-    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a whole window, as MindSpore has it.
+    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a
+    whole window, as MindSpore has it.
 
     >>> import mycel as ms
     >>> ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 2, 2).tolist()
@@ -404,7 +445,9 @@ def _adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor
 
 
 def _windows_of(d: int, n: int) -> tuple[Any, Any]:
-    """For each of n windows of an axis of size d its positions, the last of them repeated in those that are smaller than others; and the sizes."""
+    """For each of n windows of an axis of size d its positions, the last of them repeated in those
+    that are smaller than others; and the sizes.
+    """
     count = numbers(n)
     begin = count * d // n
     end = -(-(count + 1) * d // n)
@@ -414,7 +457,7 @@ def _windows_of(d: int, n: int) -> tuple[Any, Any]:
 
 
 def _gathered(x: Tensor, axis: int, at: Any) -> Tensor:
-    """The elements at positions (n, width) along an axis, which becomes two."""
+    """Return the elements at positions (n, width) along an axis, which becomes two."""
     from mycel.ops.indexed import gather
 
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
@@ -444,7 +487,7 @@ def _stretch_mean(x: Tensor, axis: int, i: int, n: int) -> Tensor:
 
 @fused
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
-    """(N, C, L) pooled by means to length `output_size`.
+    """Return (N, C, L) pooled by means to length `output_size`.
 
     >>> import mycel as ms
     >>> ms.ops.adaptive_avg_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
@@ -455,7 +498,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
 
 @fused
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
-    """(N, C, H, W) pooled by means to `output_size`, where None keeps an axis.
+    """Return (N, C, H, W) pooled by means to `output_size`, where None keeps an axis.
 
     >>> import mycel as ms
     >>> ms.ops.adaptive_avg_pool2d(ms.ops.ones((1, 2, 5, 7)), (2, None)).shape
@@ -469,7 +512,7 @@ adaptive_avg_pool2d_ext = adaptive_avg_pool2d
 
 @fused
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
-    """(N, C, D, H, W) pooled by means to `output_size`, where None keeps an axis.
+    """Return (N, C, D, H, W) pooled by means to `output_size`, where None keeps an axis.
 
     >>> import mycel as ms
     >>> ms.ops.adaptive_avg_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 1).shape
@@ -479,7 +522,9 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
 
 
 def adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: bool) -> MaybePair:
-    """Maxima over windows that adapt to `output_size`, and with `positions` where they are in the flattened spatial axes."""
+    """Return maxima over windows that adapt to `output_size`, and with `positions` where they are
+    in the flattened spatial axes.
+    """
     x, single = batched(name, operand(name, input), rank)
     spatial = x.shape[2:]
     sizes = _output_size(name, output_size, spatial)
@@ -506,7 +551,9 @@ def adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: 
 
 
 def _uneven_max(x: Tensor, spatial: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """The largest elements of windows of different sizes, and where they are: all are gathered, the smaller ones with their last element repeated."""
+    """Return the largest elements of windows of different sizes, and where they are: all are
+    gathered, the smaller ones with their last element repeated.
+    """
     from mycel.ops.indexed import gather, gather_elements
     from mycel.ops.reduction import argmax
 
@@ -528,7 +575,7 @@ def _uneven_max(x: Tensor, spatial: tuple[int, ...], sizes: tuple[int, ...]) -> 
 
 @fused
 def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
-    """(N, C, L) pooled by maxima to length `output_size`.
+    """Return (N, C, L) pooled by maxima to length `output_size`.
 
     >>> import mycel as ms
     >>> ms.ops.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
@@ -540,7 +587,8 @@ def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
 
 @fused
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
-    """(N, C, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in H * W.
+    """Return (N, C, H, W) pooled by maxima to `output_size`, where None keeps an axis; with
+    `return_indices` also positions in H * W.
 
     >>> import mycel as ms
     >>> ms.ops.adaptive_max_pool2d(ms.ops.ones((1, 2, 4, 4)), 2).shape
@@ -551,7 +599,8 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 
 @fused
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
-    """(N, C, D, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also int32 positions in D * H * W.
+    """Return (N, C, D, H, W) pooled by maxima to `output_size`, where None keeps an axis; with
+    `return_indices` also int32 positions in D * H * W.
 
     >>> import mycel as ms
     >>> ms.ops.adaptive_max_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 2).shape

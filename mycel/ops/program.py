@@ -1,4 +1,6 @@
-"""Operations that a program asks about itself, or by which it chooses: types, constants, branches by a condition or an index, derivatives as objects."""
+"""Operations that a program asks about itself, or by which it chooses: types, constants, branches
+by a condition or an index, derivatives as objects.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,22 @@ from mycel.ops.containers import followed
 from mycel.prims.base import broadcast_shapes
 
 __all__ = [
-    "J", "SliceGetItem", "add_flags", "array_to_scalar", "broadcast_gradient_args", "hastype", "is_sequence_shape_unknown",
-    "is_sequence_value_unknown", "is_tensor_bool_cond", "isconstant", "scalar_to_array", "shape_", "switch", "switch_layer", "typeof",
-]  # fmt: skip
+    "J",
+    "SliceGetItem",
+    "add_flags",
+    "array_to_scalar",
+    "broadcast_gradient_args",
+    "hastype",
+    "is_sequence_shape_unknown",
+    "is_sequence_value_unknown",
+    "is_tensor_bool_cond",
+    "isconstant",
+    "scalar_to_array",
+    "shape_",
+    "switch",
+    "switch_layer",
+    "typeof",
+]
 
 
 def _exactly(name: str, args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
@@ -36,7 +51,8 @@ def _exactly(name: str, args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
 
 
 def typeof(*args: Any) -> Type:
-    """The type of a value: an element type for a number (float32 for Python's floats), a `TensorType` for a tensor, `list_` and so on. TypeError where it has none.
+    """Return the type of a value: an element type for a number (float32 for Python's floats), a
+    `TensorType` for a tensor, `list_` and so on. TypeError where it has none.
 
     >>> import mycel as ms
     >>> ms.ops.typeof(1), ms.ops.typeof((1, 2)), ms.ops.typeof(ms.Tensor([1.0]))
@@ -56,7 +72,8 @@ def typeof(*args: Any) -> Type:
 
 
 def hastype(*args: Any) -> bool:
-    """Whether a value is of a type, or of one that it takes in: `number` takes in all numbers, ``TensorType()`` all tensors, ``Int()`` all signed integers.
+    """Return whether a value is of a type, or of one that it takes in: `number` takes in all
+    numbers, ``TensorType()`` all tensors, ``Int()`` all signed integers.
 
     TypeError where the second argument is no type.
 
@@ -84,7 +101,8 @@ def _is_known(value: Any) -> bool:
 
 
 def isconstant(x: Any) -> bool:
-    """Whether a value is known when a function is compiled: always in eager mode; in compiled functions all but tensors that are computed, and sizes that vary.
+    """Return whether a value is known when a function is compiled: always in eager mode; in
+    compiled functions all but tensors that are computed, and sizes that vary.
 
     >>> import mycel as ms
     >>> ms.ops.isconstant(ms.Tensor(1.0)), ms.jit(lambda x: ms.ops.isconstant(x))(ms.Tensor(1.0))
@@ -94,7 +112,8 @@ def isconstant(x: Any) -> bool:
 
 
 def is_sequence_value_unknown(*args: Any) -> bool:
-    """Whether a member of a sequence of numbers, such as a shape, is not known when a function is compiled: a size that varies, or a tensor.
+    """Return whether a member of a sequence of numbers, such as a shape, is not known when a
+    function is compiled: a size that varies, or a tensor.
 
     >>> import mycel as ms
     >>> ms.ops.is_sequence_value_unknown((2, 3))
@@ -106,7 +125,9 @@ def is_sequence_value_unknown(*args: Any) -> bool:
 
 
 def is_sequence_shape_unknown(*args: Any) -> bool:
-    """Whether the length of a sequence is not known when a function is compiled; it always is.
+    """Return whether the length of a sequence is not known when a function is compiled.
+
+    It always is.
 
     >>> import mycel as ms
     >>> ms.ops.is_sequence_shape_unknown((2, 3))
@@ -118,7 +139,9 @@ def is_sequence_shape_unknown(*args: Any) -> bool:
 
 
 def is_tensor_bool_cond(*args: Any) -> bool:
-    """True for a tensor that can be a condition, which has one element. TypeError for what is no tensor, ValueError for more elements or none.
+    """Return True for a tensor that can be a condition, which has one element.
+
+    TypeError for what is no tensor, ValueError for more elements or none.
 
     >>> import mycel as ms
     >>> ms.ops.is_tensor_bool_cond(ms.Tensor([True]))
@@ -135,7 +158,7 @@ def is_tensor_bool_cond(*args: Any) -> bool:
 
 
 def shape_(x: Tensor) -> tuple[Any, ...]:
-    """The shape of a tensor, as `shape`.
+    """Return the shape of a tensor, as `shape`.
 
     >>> import mycel as ms
     >>> ms.ops.shape_(ms.Tensor([[1.0, 2.0]]))
@@ -145,9 +168,11 @@ def shape_(x: Tensor) -> tuple[Any, ...]:
 
 
 def broadcast_gradient_args(*args: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """For two shapes that broadcast, the axes of the result over which the gradient of each is summed.
+    """For two shapes that broadcast, the axes of the result over which the gradient of each is
+    summed.
 
-    They are the axes where that shape has size 1 or none; none where the shapes are equal. ShapeError where they do not broadcast.
+    They are the axes where that shape has size 1 or none; none where the shapes are equal.
+    ShapeError where they do not broadcast.
 
     >>> import mycel as ms
     >>> ms.ops.broadcast_gradient_args((4, 1, 3), (2, 1))
@@ -164,7 +189,9 @@ def broadcast_gradient_args(*args: Any) -> tuple[tuple[int, ...], tuple[int, ...
 
 
 def scalar_to_array(input_x: Any) -> Tensor:
-    """A number as a tensor without dimensions: int64, float32, or bool. TypeError for what is no number.
+    """Return a number as a tensor without dimensions: int64, float32, or bool.
+
+    TypeError for what is no number.
 
     >>> import mycel as ms
     >>> ms.ops.scalar_to_array(2.0)
@@ -175,7 +202,9 @@ def scalar_to_array(input_x: Any) -> Tensor:
 
 
 def array_to_scalar(*args: Any) -> Any:
-    """The number that a tensor of one element holds; a compiled function goes back to Python for it. TypeError for what is no tensor.
+    """Return the number that a tensor of one element holds.
+
+    A compiled function goes back to Python for it. TypeError for what is no tensor.
 
     >>> import mycel as ms
     >>> ms.ops.array_to_scalar(ms.Tensor(2.0))
@@ -187,7 +216,9 @@ def array_to_scalar(*args: Any) -> Any:
 
 
 def SliceGetItem(*args: Any) -> Any:
-    """The "start", "stop" or "step" of a slice. AttributeError for other names, TypeError for what is no slice.
+    """Return the "start", "stop" or "step" of a slice.
+
+    AttributeError for other names, TypeError for what is no slice.
 
     >>> import mycel as ms
     >>> ms.ops.SliceGetItem(slice(1, 5, 2), "stop")
@@ -208,7 +239,9 @@ def _switch(condition: Any, true: Any, false: Any) -> Any:
 
 
 def switch(*args: Any) -> Any:
-    """The second argument where the first holds, else the third. In a compiled function a tensor may decide, between tensors of one shape or functions.
+    """Return the second argument where the first holds, else the third.
+
+    In a compiled function a tensor may decide, between tensors of one shape or functions.
 
     >>> import mycel as ms
     >>> ms.jit(lambda c, x: ms.ops.switch(c, x, -x))(ms.Tensor(False), ms.Tensor(2.0))
@@ -237,10 +270,11 @@ class _Chosen:
 
 
 def switch_layer(*args: Any) -> Callable[..., Any]:
-    """The function or Cell of a sequence that an index names, in [-n, n) for n of them. In a compiled function the index may be a tensor, and all must give
-    results of one form.
+    """Return the function or Cell of a sequence that an index names, in [-n, n) for n of them. In a
+    compiled function the index may be a tensor, and all must give results of one form.
 
-    TypeError for what cannot be called, ValueError where there are none; an index out of range is an IndexError outside of compiled functions.
+    TypeError for what cannot be called, ValueError where there are none; an index out of range is
+    an IndexError outside of compiled functions.
 
     >>> import mycel as ms
     >>> layers = (ms.nn.ReLU(), ms.nn.Tanh())
@@ -261,9 +295,11 @@ def switch_layer(*args: Any) -> Callable[..., Any]:
 
 
 def J(*args: Any) -> Callable[..., Any]:
-    """The function that gives a function's value together with what takes the gradient of the value back to the arguments, as `mycel.vjp` does for one call.
+    """Return the function that gives a function's value together with what takes the gradient of
+    the value back to the arguments, as `mycel.vjp` does for one call.
 
-    B. A. Pearlmutter and J. M. Siskind, Reverse-mode AD in a functional framework (2008). TypeError for what cannot be called.
+    B. A. Pearlmutter and J. M. Siskind, Reverse-mode AD in a functional framework (2008). TypeError
+    for what cannot be called.
 
     >>> import mycel as ms
     >>> value, back = ms.ops.J(lambda x: x * x)(ms.Tensor(3.0))
@@ -276,7 +312,9 @@ def J(*args: Any) -> Callable[..., Any]:
 
 
 def add_flags(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
-    """Attach named values to a function or Cell, which is given back; a decorator where `fn` is not given. They change nothing of what it computes.
+    """Attach named values to a function or Cell, which is given back.
+
+    A decorator where `fn` is not given. They change nothing of what it computes.
 
     >>> import mycel as ms
     >>> ms.ops.add_flags(ms.nn.ReLU(), has_effect=True).get_flags()["has_effect"]

@@ -33,7 +33,8 @@ __all__ = [
 
 
 def cast(input: Any, dtype: Any) -> Tensor:
-    """The same values in another element type: to integers by truncation, to booleans by x != 0. TypeError for no type.
+    """Return the same values in another element type: to integers by truncation, to booleans by x
+    != 0. TypeError for no type.
 
     >>> import mycel as ms
     >>> ms.ops.cast(ms.Tensor([1.7, 0.0]), ms.int32).tolist()
@@ -46,7 +47,7 @@ def cast(input: Any, dtype: Any) -> Tensor:
 
 
 def type_as(input: Any, other: Tensor) -> Tensor:
-    """`input` in the element type of `other`.
+    """Return `input` in the element type of `other`.
 
     >>> import mycel as ms
     >>> ms.ops.type_as(ms.Tensor([1.5]), ms.Tensor([1])).dtype
@@ -56,7 +57,7 @@ def type_as(input: Any, other: Tensor) -> Tensor:
 
 
 def identity(x: Any) -> Any:
-    """The argument itself.
+    """Return the argument itself.
 
     >>> import mycel as ms
     >>> ms.ops.identity(3)
@@ -66,7 +67,7 @@ def identity(x: Any) -> Any:
 
 
 def deepcopy(input_x: Any) -> Tensor:
-    """A tensor of its own with the same values.
+    """Return a tensor of its own with the same values.
 
     >>> import mycel as ms
     >>> ms.ops.deepcopy(ms.Tensor([1, 2])).tolist()
@@ -76,7 +77,7 @@ def deepcopy(input_x: Any) -> Tensor:
 
 
 def shape(input_x: Any) -> tuple[Any, ...]:
-    """The sizes of the dimensions as a tuple.
+    """Return the sizes of the dimensions as a tuple.
 
     >>> import mycel as ms
     >>> ms.ops.shape(ms.ops.ones((2, 3)))
@@ -86,7 +87,7 @@ def shape(input_x: Any) -> tuple[Any, ...]:
 
 
 def dyn_shape(input_x: Any) -> Tensor:
-    """The sizes of the dimensions as an int64 tensor.
+    """Return the sizes of the dimensions as an int64 tensor.
 
     >>> import mycel as ms
     >>> ms.ops.dyn_shape(ms.ops.ones((2, 3))).tolist()
@@ -99,7 +100,7 @@ def dyn_shape(input_x: Any) -> Tensor:
 
 
 def size(input_x: Any) -> Any:
-    """The number of elements.
+    """Return the number of elements.
 
     >>> import mycel as ms
     >>> ms.ops.size(ms.ops.ones((2, 3)))
@@ -109,7 +110,7 @@ def size(input_x: Any) -> Any:
 
 
 def numel(input: Any) -> Any:
-    """The number of elements.
+    """Return the number of elements.
 
     >>> import mycel as ms
     >>> ms.ops.numel(ms.ops.ones((2, 3)))
@@ -119,7 +120,7 @@ def numel(input: Any) -> Any:
 
 
 def rank(input_x: Any) -> int:
-    """The number of dimensions.
+    """Return the number of dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.rank(ms.ops.ones((2, 3)))
@@ -129,7 +130,7 @@ def rank(input_x: Any) -> int:
 
 
 def dtype(x: Tensor) -> DType:
-    """The element type.
+    """Return the element type.
 
     >>> import mycel as ms
     >>> ms.ops.dtype(ms.ops.ones(1))
@@ -139,7 +140,7 @@ def dtype(x: Tensor) -> DType:
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the element type is floating.
+    """Return whether the element type is floating.
 
     >>> import mycel as ms
     >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
@@ -149,7 +150,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether the element type is complex.
+    """Return whether the element type is complex.
 
     >>> import mycel as ms
     >>> ms.ops.is_complex(ms.Tensor([1.0]))
@@ -159,7 +160,7 @@ def is_complex(input: Tensor) -> bool:
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element is not 0; ValueError for more elements. It needs the value.
+    """Return whether the only element is not 0; ValueError for more elements. It needs the value.
 
     >>> import mycel as ms
     >>> ms.ops.is_nonzero(ms.Tensor([2.0]))

@@ -1,8 +1,10 @@
-"""Random numbers. Every function draws from a generator's state and advances it, eagerly and in compiled code alike.
+"""Random numbers.
 
-Without `seed` the default generator (`mycel.common.generator`) is used; functions that name the same seed go on in one sequence. Shapes may be
-symbolic. Gradients flow through means, bounds and rates by ordinary arithmetic, and through `dropout` and the like as through a
-fixed mask.
+Every function draws from a generator's state and advances it, eagerly and in compiled code alike.
+
+Without `seed` the default generator (`mycel.common.generator`) is used; functions that name the
+same seed go on in one sequence. Shapes may be symbolic. Gradients flow through means, bounds and
+rates by ordinary arithmetic, and through `dropout` and the like as through a fixed mask.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
     wide,
-)  # fmt: skip
+)
 from mycel.ops.activation import softmax
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -42,16 +44,35 @@ from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
 
 __all__ = [
-    "bernoulli", "dropout", "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "laplace", "multinomial", "normal", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "random_categorical", "randperm", "rrelu", "shuffle", "standard_laplace",
-    "standard_normal", "uniform",
-]  # fmt: skip
+    "bernoulli",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "gumbel_softmax",
+    "laplace",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "random_categorical",
+    "randperm",
+    "rrelu",
+    "shuffle",
+    "standard_laplace",
+    "standard_normal",
+    "uniform",
+]
 
 Shape = tuple[Any, ...]
 
 
 def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Tensor:
-    """One element of a distribution of `mycel.prims.random` at each place of `shape`."""
+    """Return one element of a distribution of `mycel.prims.random` at each place of `shape`."""
     arguments.instance(function.__name__, "generator", generator, Generator, "a Generator or None")
     count = product(shape)
     if not isinstance(count, (int, Dim)):
@@ -82,7 +103,8 @@ def _float(name: str, dtype: Any, default: DType = D.float32) -> DType:
 
 
 def rand(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
-    """Numbers spread evenly over [0, 1), of shape `size` and floating type `dtype` (float32).
+    """Return numbers spread evenly over [0, 1), of shape `size` and floating type `dtype`
+    (float32).
 
     >>> import mycel as ms
     >>> ms.ops.rand(2, 3).shape
@@ -92,7 +114,8 @@ def rand(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
 
 
 def randn(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
-    """Numbers of the standard normal distribution, of shape `size` and floating type `dtype` (float32).
+    """Return numbers of the standard normal distribution, of shape `size` and floating type `dtype`
+    (float32).
 
     >>> import mycel as ms
     >>> ms.ops.randn(2, 3).shape
@@ -102,7 +125,7 @@ def randn(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
 
 
 def rand_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """`rand` of the shape and, unless `dtype` is given, the type of `input`.
+    """Return `rand` of the shape and, unless `dtype` is given, the type of `input`.
 
     >>> import mycel as ms
     >>> ms.ops.rand_like(ms.ops.ones((2, 3))).shape
@@ -113,7 +136,7 @@ def rand_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> T
 
 
 def randn_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """`randn` of the shape and, unless `dtype` is given, the type of `input`.
+    """Return `randn` of the shape and, unless `dtype` is given, the type of `input`.
 
     >>> import mycel as ms
     >>> ms.ops.randn_like(ms.ops.ones((2, 3))).shape
@@ -129,7 +152,8 @@ def _bound(name: str, value: Any) -> int:
 
 
 def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """Integers spread evenly over low .. high - 1, of shape `size` and integer type `dtype` (int64). ValueError unless low < high.
+    """Return integers spread evenly over low .. high - 1, of shape `size` and integer type `dtype`
+    (int64). ValueError unless low < high.
 
     >>> import mycel as ms
     >>> ms.ops.randint(0, 5, (2, 3)).shape
@@ -141,7 +165,9 @@ def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype
 
 
 def randint_like(input: Any, low: int, high: int, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """`randint` of the shape and, unless `dtype` is given, the type of `input`. TypeError for a type that is not integer.
+    """Return `randint` of the shape and, unless `dtype` is given, the type of `input`.
+
+    TypeError for a type that is not integer.
 
     >>> import mycel as ms
     >>> ms.ops.randint_like(ms.Tensor([1, 2]), 0, 5).shape
@@ -152,7 +178,7 @@ def randint_like(input: Any, low: int, high: int, seed: Optional[int] = None, *,
 
 
 def standard_normal(shape: Any, seed: Optional[int] = None) -> Tensor:
-    """float32 numbers of the standard normal distribution.
+    """Return float32 numbers of the standard normal distribution.
 
     >>> import mycel as ms
     >>> ms.ops.standard_normal((2, 3)).shape
@@ -162,7 +188,8 @@ def standard_normal(shape: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Tensor:
-    """Numbers of normal distributions with the means and standard deviations given, which broadcast against `shape`.
+    """Return numbers of normal distributions with the means and standard deviations given, which
+    broadcast against `shape`.
 
     >>> import mycel as ms
     >>> ms.ops.normal((3, 2), 0.0, ms.Tensor([1.0, 2.0])).shape
@@ -176,7 +203,8 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Te
 
 
 def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
-    """Numbers spread evenly over [minval, maxval); the bounds broadcast against `shape`. `dtype` is floating, int32 or int64.
+    """Return numbers spread evenly over [minval, maxval); the bounds broadcast against `shape`.
+    `dtype` is floating, int32 or int64.
 
     >>> import mycel as ms
     >>> ms.ops.uniform((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
@@ -198,7 +226,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dt
 
 
 def standard_laplace(shape: Any, seed: Optional[int] = None) -> Tensor:
-    """float32 numbers of the Laplace distribution with mean 0 and scale 1.
+    """Return float32 numbers of the Laplace distribution with mean 0 and scale 1.
 
     >>> import mycel as ms
     >>> ms.ops.standard_laplace((2, 3)).shape
@@ -214,7 +242,8 @@ def _laplace(shape: Shape, kind: DType, seed: Optional[int]) -> Tensor:
 
 
 def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Optional[int] = None) -> Tensor:
-    """Numbers of Laplace distributions with the means and scales given, which broadcast against `shape`.
+    """Return numbers of Laplace distributions with the means and scales given, which broadcast
+    against `shape`.
 
     >>> import mycel as ms
     >>> ms.ops.laplace((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
@@ -227,7 +256,7 @@ def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Optional[int] = None
 
 
 def chance(name: str, p: Any) -> float:
-    """A probability; ValueError outside [0, 1]."""
+    """Return a probability; ValueError outside [0, 1]."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise TypeError(f"{name}: p must be a float, not {type(p).__name__}")
     if not 0.0 <= p <= 1.0:
@@ -236,7 +265,8 @@ def chance(name: str, p: Any) -> float:
 
 
 def bernoulli(input: Any, p: Any = 0.5, seed: Optional[int] = None) -> Tensor:
-    """1 with probability `p` (a number, or a tensor that broadcasts to the shape of `input`) and else 0, in the type of `input`.
+    """Return 1 with probability `p` (a number, or a tensor that broadcasts to the shape of `input`)
+    and else 0, in the type of `input`.
 
     >>> import mycel as ms
     >>> ms.ops.bernoulli(ms.ops.zeros((2, 3)), 1.0).tolist()
@@ -251,7 +281,8 @@ def bernoulli(input: Any, p: Any = 0.5, seed: Optional[int] = None) -> Tensor:
 
 
 def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Tensor:
-    """The numbers 0 .. n - 1 in random order; from the default generator while `seed` and `offset` are 0.
+    """Return the numbers 0 .. n - 1 in random order; from the default generator while `seed` and
+    `offset` are 0.
 
     >>> import mycel as ms
     >>> sorted(ms.ops.randperm(4).tolist())
@@ -263,7 +294,7 @@ def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Te
 
 
 def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
-    """The parts along axis 0 in random order.
+    """Return the parts along axis 0 in random order.
 
     >>> import mycel as ms
     >>> sorted(ms.ops.shuffle(ms.ops.arange(4)).tolist())
@@ -276,20 +307,23 @@ def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def _categories(weights: Tensor, count: DimLike, seed: Optional[int]) -> Tensor:
-    """`count` int32 positions for each row of weights that need not sum to 1."""
+    """Return `count` int32 positions for each row of weights that need not sum to 1."""
     running = run(O.cumsum, weights, axis=weights.ndim - 1, reverse=False)
     total = take_slice(running, running.ndim - 1, running.shape[-1] - 1, running.shape[-1])
     point = draw(P.uniform, (*weights.shape[:-1], count), seeded_generator(seed), dtype=weights.dtype) * total
     found = run(O.search_sorted, running, point, side="right")
-    # Rounding of point may reach the total itself: the last position with a weight is the answer then.
+    # Rounding of point may reach the total itself: the last position with a weight is the answer
+    # then.
     last = weights.shape[-1] - 1
     return run(E.minimum, found, constant_like(last, found))
 
 
 def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
-    """int32 positions along the last axis, drawn with the probabilities of its (non-negative, not normalised) weights.
+    """Return int32 positions along the last axis, drawn with the probabilities of its
+    (non-negative, not normalised) weights.
 
-    `input` is (C,) or (N, C). Without `replacement` no position comes twice. ValueError for more samples than positions then.
+    `input` is (C,) or (N, C). Without `replacement` no position comes twice. ValueError for more
+    samples than positions then.
 
     >>> import mycel as ms
     >>> ms.ops.multinomial(ms.Tensor([0.0, 1.0, 0.0]), 2).tolist()
@@ -316,7 +350,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Op
 
 
 def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any = D.int64) -> Tensor:
-    """Positions along the last axis of (N, C), drawn with the probabilities softmax(logits).
+    """Return positions along the last axis of (N, C), drawn with the probabilities softmax(logits).
 
     >>> import mycel as ms
     >>> ms.ops.random_categorical(ms.Tensor([[0.0, 100.0]]), 2).tolist()
@@ -342,7 +376,9 @@ def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) 
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, seed: Optional[int] = None) -> Tensor:
-    """In training each element becomes 0 with probability `p` and else grows by 1 / (1 - p). Srivastava et al., 2014.
+    """In training each element becomes 0 with probability `p` and else grows by 1 / (1 - p).
+
+    Srivastava et al., 2014.
 
     ValueError for p outside [0, 1].
 
@@ -367,7 +403,7 @@ def _channel_dropout(name: str, input: Any, p: float, training: bool, ranks: tup
 
 
 def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
-    """`dropout` of whole channels of (N, C, L) or (C, L).
+    """Return `dropout` of whole channels of (N, C, L) or (C, L).
 
     >>> import mycel as ms
     >>> ms.ops.dropout1d(ms.ops.ones((1, 2, 3)), training=False).shape
@@ -377,7 +413,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
-    """`dropout` of whole channels of (N, C, H, W) or (C, H, W).
+    """Return `dropout` of whole channels of (N, C, H, W) or (C, H, W).
 
     >>> import mycel as ms
     >>> ms.ops.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
@@ -387,7 +423,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
-    """`dropout` of whole channels of (N, C, D, H, W) or (C, D, H, W).
+    """Return `dropout` of whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     >>> import mycel as ms
     >>> ms.ops.dropout3d(ms.ops.ones((1, 2, 3, 3, 3)), training=False).shape
@@ -397,7 +433,8 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
-    """x where it is positive, else a * x with a spread evenly over [lower, upper) for each element. Xu et al., 2015.
+    """Return x where it is positive, else a * x with a spread evenly over [lower, upper) for each
+    element. Xu et al., 2015.
 
     >>> import mycel as ms
     >>> ms.ops.rrelu(ms.Tensor([1.0, 2.0])).tolist()
@@ -411,7 +448,8 @@ def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
 
 
 def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """softmax((logits + g) / tau) with Gumbel noise g; with `hard` one-hot at the largest, with the derivative of the soft one.
+    """Return softmax((logits + g) / tau) with Gumbel noise g; with `hard` one-hot at the largest,
+    with the derivative of the soft one.
 
     Jang et al., 2017. ValueError unless tau is positive.
 

@@ -1,8 +1,10 @@
 """Random choices of positions: candidates for sampled losses, positions by weights.
 
-A candidate sampler draws classes one after the other until it has enough; with `unique` those that it has already are drawn again. The expected count of a class
-of probability p is then 1 - (1 - p)^tries for the number of tries that it took, and p times the number of samples where every try was good
-(Jean et al., 2015; Mikolov et al., 2013, use such counts). What is drawn is a loop primitive, so that it is the same eagerly and compiled.
+A candidate sampler draws classes one after the other until it has enough; with `unique` those that
+it has already are drawn again. The expected count of a class of probability p is then 1 - (1 -
+p)^tries for the number of tries that it took, and p times the number of samples where every try was
+good (Jean et al., 2015; Mikolov et al., 2013, use such counts). What is drawn is a loop primitive,
+so that it is the same eagerly and compiled.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from mycel.prims import random as P
 from mycel.prims import reduce as R
 
 __all__ = [
-    "log_uniform_candidate_sampler", "multinomial_with_replacement", "uniform_candidate_sampler",
-]  # fmt: skip
+    "log_uniform_candidate_sampler",
+    "multinomial_with_replacement",
+    "uniform_candidate_sampler",
+]
 
 Sampled = tuple[Tensor, Tensor, Tensor]
 
@@ -37,7 +41,7 @@ def _any(x: Tensor) -> Tensor:
 
 
 def _class(unit: Tensor, range_max: int, logarithmic: bool) -> Tensor:
-    """The class that a number in [0, 1) stands for."""
+    """Return the class that a number in [0, 1) stands for."""
     if logarithmic:
         found = run(E.exp, unit * math.log(range_max + 1.0)) - 1.0
     else:
@@ -49,7 +53,9 @@ def _class(unit: Tensor, range_max: int, logarithmic: bool) -> Tensor:
 def _distinct(
     state: Tensor, count: int, range_max: int, logarithmic: bool, barred: Tensor, limit: int
 ) -> tuple[Tensor, Tensor]:
-    """`count` different classes that are not among the barred ones, and how many tries they took; -1 where `limit` tries gave none."""
+    """Return `count` different classes that are not among the barred ones, and how many tries they
+    took; -1 where `limit` tries gave none.
+    """
 
     def body(
         have: Tensor, tries: Tensor, now: Tensor, found: Tensor, step: Tensor, barred: Tensor
@@ -72,8 +78,16 @@ def _distinct(
 
 
 def _candidates(
-    name: str, true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int, logarithmic: bool, remove: bool
-) -> Sampled:  # fmt: skip
+    name: str,
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int,
+    logarithmic: bool,
+    remove: bool,
+) -> Sampled:
     true = operand(name, true_classes)
     if not true.dtype.is_integer:
         raise TypeError(f"{name}: the true classes must be integers, not {true.dtype.name}")
@@ -106,10 +120,12 @@ def _candidates(
 def log_uniform_candidate_sampler(
     true_classes: Any, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5, seed: int = 0
 ) -> Sampled:
-    """Classes drawn with the probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for classes in the order of how frequent they are.
+    """Return classes drawn with the probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for
+    classes in the order of how frequent they are.
 
-    Gives the sampled classes (num_sampled,), in the type of `true_classes` (batch, num_true), and the expected counts, float32, of the true and
-    of the sampled ones. `seed` 0 draws from the default generator.
+    Gives the sampled classes (num_sampled,), in the type of `true_classes` (batch, num_true), and
+    the expected counts, float32, of the true and of the sampled ones. `seed` 0 draws from the
+    default generator.
 
     >>> import mycel as ms
     >>> sampled, of_true, of_sampled = ms.ops.log_uniform_candidate_sampler(ms.Tensor([[1, 7], [0, 4]]), 2, 5, True, 5)
@@ -122,24 +138,40 @@ def log_uniform_candidate_sampler(
 
 
 def uniform_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0, remove_accidental_hits: bool = False
-) -> Sampled:  # fmt: skip
-    """Classes drawn with equal probabilities from 0 .. range_max - 1: the sampled ones and the expected counts of the true and of the sampled ones.
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    remove_accidental_hits: bool = False,
+) -> Sampled:
+    """Return classes drawn with equal probabilities from 0 .. range_max - 1: the sampled ones and
+    the expected counts of the true and of the sampled ones.
 
-    With `unique` and `remove_accidental_hits` true classes are not drawn; where too few others are left, the last samples are -1. `seed` 0 draws from the
-    default generator.
+    With `unique` and `remove_accidental_hits` true classes are not drawn; where too few others are
+    left, the last samples are -1. `seed` 0 draws from the default generator.
 
     >>> import mycel as ms
     >>> ms.ops.uniform_candidate_sampler(ms.Tensor([[1], [3]]), 1, 3, False, 4)[1].tolist()
     [[0.75], [0.75]]
     """
     return _candidates(
-        "uniform_candidate_sampler", true_classes, num_true, num_sampled, unique, range_max, seed, False, remove_accidental_hits
-    )  # fmt: skip
+        "uniform_candidate_sampler",
+        true_classes,
+        num_true,
+        num_sampled,
+        unique,
+        range_max,
+        seed,
+        False,
+        remove_accidental_hits,
+    )
 
 
 def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int, replacement: bool = False) -> Tensor:
-    """int64 positions along the last axis of weights (C,) or (N, C), drawn with or without replacement; `seed` -1 with `offset` 0 for the default generator.
+    """Return int64 positions along the last axis of weights (C,) or (N, C), drawn with or without
+    replacement; `seed` -1 with `offset` 0 for the default generator.
 
     >>> import mycel as ms
     >>> ms.ops.multinomial_with_replacement(ms.Tensor([[0.0, 9.0, 0.0]]), 2, 5, 2, True).tolist()

@@ -1,12 +1,17 @@
-"""Gamma and Poisson numbers by rejection, exactly distributed: one loop whose rounds draw for all elements until every one has been accepted.
+"""Gamma and Poisson numbers by rejection, exactly distributed: one loop whose rounds draw for all
+elements until every one has been accepted.
 
-Gamma, shape a >= 1: Marsaglia and Tsang, 2000. With d = a - 1/3 and c = 1 / sqrt(9 d), a normal number x gives v = (1 + c x)^3, and d v is accepted if
-log u < x^2 / 2 + d - d v + d log v; smaller a are drawn as a + 1 and multiplied by u^(1/a). More than 95 % are accepted in each round.
-Poisson, mean below 10: inversion of one uniform number by summing probabilities. Above: Hoermann's transformed rejection PTRS, 1993.
+Gamma, shape a >= 1: Marsaglia and Tsang, 2000. With d = a - 1/3 and c = 1 / sqrt(9 d), a normal
+number x gives v = (1 + c x)^3, and d v is accepted if log u < x^2 / 2 + d - d v + d log v; smaller
+a are drawn as a + 1 and multiplied by u^(1/a). More than 95 % are accepted in each round. Poisson,
+mean below 10: inversion of one uniform number by summing probabilities. Above: Hoermann's
+transformed rejection PTRS, 1993.
 
-A round's numbers come from a state of its own, a fixed step behind the one before, so results depend on neither threads nor rounds; a draw takes
-`ROUNDS` such steps from the generator whatever it uses of them. That so many rounds all reject has a probability below 1e-24 for each element. Arithmetic
-is in float64. Nothing is differentiable by shapes and means of distributions; a rate or scale enters by ordinary arithmetic.
+A round's numbers come from a state of its own, a fixed step behind the one before, so results
+depend on neither threads nor rounds; a draw takes `ROUNDS` such steps from the generator whatever
+it uses of them. That so many rounds all reject has a probability below 1e-24 for each element.
+Arithmetic is in float64. Nothing is differentiable by shapes and means of distributions; a rate or
+scale enters by ordinary arithmetic.
 """
 
 from __future__ import annotations
@@ -38,7 +43,10 @@ Drawn = tuple[Tensor, Tensor]
 def _until_accepted(
     propose: Callable[..., Drawn], state: Tensor, value: Tensor, waiting: Tensor, fixed: Tensor
 ) -> Tensor:
-    """`value` with the elements that wait replaced by proposals; `propose(first, second, fixed)`, of two states, gives them and which are accepted."""
+    """Return `value` with the elements that wait replaced by proposals.
+
+    `propose(first, second, fixed)`, of two states, gives them and which are accepted.
+    """
 
     def body(i: Tensor, now: Tensor, found: Tensor, left: Tensor, step: Tensor, fixed: Tensor) -> tuple[Tensor, ...]:
         middle = run(E.add, now, step)
@@ -59,12 +67,14 @@ def _until_accepted(
 
 
 def _uniform(state: Tensor, shape: Any) -> Tensor:
-    """Numbers in (0, 1]."""
+    """Return numbers in (0, 1]."""
     return 1.0 - compose(P.uniform, state, shape=shape, dtype=D.float64)
 
 
 def gamma_numbers(shape: Any, concentration: Tensor, generator: Generator, dtype: Any) -> Tensor:
-    """Numbers of gamma distributions of scale 1; `concentration`, positive, broadcasts to `shape`."""
+    """Return numbers of gamma distributions of scale 1; `concentration`, positive, broadcasts to
+    `shape`.
+    """
     a = run(E.stop_gradient, broadcast(cast(concentration, D.float64), shape))
     count = product(shape)
     state = generator.take(count * (2 * ROUNDS + 1))
@@ -87,7 +97,7 @@ def gamma_numbers(shape: Any, concentration: Tensor, generator: Generator, dtype
 
 
 def poisson_numbers(shape: Any, mean: Tensor, generator: Generator, dtype: Any) -> Tensor:
-    """Numbers of Poisson distributions; `mean`, not negative, broadcasts to `shape`."""
+    """Return numbers of Poisson distributions; `mean`, not negative, broadcasts to `shape`."""
     mu = run(E.stop_gradient, broadcast(cast(mean, D.float64), shape))
     count = product(shape)
     state = generator.take(count * (2 * ROUNDS + 1))
@@ -102,7 +112,10 @@ def poisson_numbers(shape: Any, mean: Tensor, generator: Generator, dtype: Any) 
 
 
 def _inverted(u: Tensor, mu: Tensor) -> Tensor:
-    """The first k at which the probabilities of 0 .. k sum to u or more; 1 - u is not reached by sums that round."""
+    """Return the first k at which the probabilities of 0 .. k sum to u or more.
+
+    1 - u is not reached by sums that round.
+    """
 
     def body(k: Tensor, p: Tensor, left: Tensor, mu: Tensor) -> tuple[Tensor, ...]:
         over = left > p
@@ -149,7 +162,8 @@ def _shape(name: str, shape: Any) -> Any:
 
 
 def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tensor:
-    """Numbers of gamma distributions of shape `alpha` and rate (inverse scale) `beta`, both positive; all three shapes broadcast.
+    """Return numbers of gamma distributions of shape `alpha` and rate (inverse scale) `beta`, both
+    positive; all three shapes broadcast.
 
     Differentiable by `beta`.
 
@@ -164,7 +178,8 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tens
 
 
 def random_gamma(shape: Any, alpha: Any, seed: Optional[int] = None) -> Tensor:
-    """`shape` numbers of each gamma distribution of shape `alpha` and scale 1: the result has the shape `shape + alpha.shape`.
+    """Return `shape` numbers of each gamma distribution of shape `alpha` and scale 1: the result
+    has the shape `shape + alpha.shape`.
 
     >>> import mycel as ms
     >>> ms.ops.random_gamma((7, 5), ms.Tensor([0.5, 1.5])).shape
@@ -175,7 +190,8 @@ def random_gamma(shape: Any, alpha: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def poisson(shape: Any, mean: Any, seed: Optional[int] = None) -> Tensor:
-    """Numbers (float32) of Poisson distributions with the means given, which broadcast against `shape`.
+    """Return numbers (float32) of Poisson distributions with the means given, which broadcast
+    against `shape`.
 
     >>> import mycel as ms
     >>> ms.ops.poisson((4, 1), ms.Tensor([5.0, 0.0])).shape
@@ -187,7 +203,8 @@ def poisson(shape: Any, mean: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def random_poisson(shape: Any, rate: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
-    """`shape` numbers of each Poisson distribution of mean `rate`, in a type: the result has the shape `shape + rate.shape`.
+    """Return `shape` numbers of each Poisson distribution of mean `rate`, in a type: the result has
+    the shape `shape + rate.shape`.
 
     >>> import mycel as ms
     >>> ms.ops.random_poisson((2, 3), ms.Tensor([5.0, 1.0]), dtype=ms.int32).shape

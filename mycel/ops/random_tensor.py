@@ -21,7 +21,9 @@ def _kind(x: Tensor) -> Any:
 
 
 def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    """Numbers of the Cauchy distribution of a median and a scale, in the tensor's shape and type (float32 for integers); `sigma` is positive."""
+    """Return numbers of the Cauchy distribution of a median and a scale, in the tensor's shape and
+    type (float32 for integers); `sigma` is positive.
+    """
     number_of("cauchy", "median", median)
     if not number_of("cauchy", "sigma", sigma) > 0:
         raise ValueError(f"cauchy: sigma must be positive, not {sigma}")
@@ -31,7 +33,9 @@ def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
 
 
 def _log_normal(self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    """exp(x) with x normal of a mean and a standard deviation, in the tensor's shape and type (float32 for integers); `std` is positive."""
+    """Return exp(x) with x normal of a mean and a standard deviation, in the tensor's shape and
+    type (float32 for integers); `std` is positive.
+    """
     number_of("log_normal", "mean", mean)
     if not number_of("log_normal", "std", std) > 0:
         raise ValueError(f"log_normal: std must be positive, not {std}")
@@ -45,7 +49,9 @@ def _random_categorical(self: Tensor, num_sample: int, seed: int = 0, dtype: Any
 
 
 def _uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
-    """New numbers spread evenly over [from_, to), in the tensor's shape and type; ValueError where `from_` is larger than `to`."""
+    """Return new numbers spread evenly over [from_, to), in the tensor's shape and type; ValueError
+    where `from_` is larger than `to`.
+    """
     if number_of("uniform", "from_", from_) > number_of("uniform", "to", to):
         raise ValueError(f"uniform: from_ must not be larger than to, but {from_} > {to}")
     unit = draw(P.uniform, self.shape, seeded_generator(generator), dtype=_kind(self))

@@ -1,7 +1,10 @@
-"""Numbers of truncated normal distributions, by inversion: x = the quantile of Phi(a) + u (Phi(b) - Phi(a)).
+"""Numbers of truncated normal distributions, by inversion: x = the quantile of Phi(a) + u (Phi(b) -
+Phi(a)).
 
-An interval above the mean is turned around, so that probabilities are those of a lower tail and keep their precision: the quantile starts from its asymptotic expansion there, and
-Newton's method on log Phi, which is concave, does the rest. Arithmetic is in float64. Bounds may lie up to 37 standard deviations from the mean.
+An interval above the mean is turned around, so that probabilities are those of a lower tail and
+keep their precision: the quantile starts from its asymptotic expansion there, and Newton's method
+on log Phi, which is concave, does the rest. Arithmetic is in float64. Bounds may lie up to 37
+standard deviations from the mean.
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ NEWTON = 4
 
 
 def _below(x: Tensor) -> Tensor:
-    """Phi(x)."""
+    """Return Phi(x)."""
     return run(E.erfc, x * -math.sqrt(0.5)) * 0.5
 
 
 def normal_quantile(p: Tensor) -> Tensor:
-    """The x with Phi(x) = p, for p in (0, 1) that are float64.
+    """Return the x with Phi(x) = p, for p in (0, 1) that are float64.
 
     >>> import mycel as ms
     >>> from mycel.ops.random_truncated import normal_quantile
@@ -49,7 +52,9 @@ def normal_quantile(p: Tensor) -> Tensor:
 
 
 def truncated_normal_numbers(shape: Any, generator: Generator, dtype: Any, *parameters: Tensor) -> Tensor:
-    """Normal numbers of a mean and a standard deviation, given that they lie between two bounds: `parameters`, which broadcast to `shape`."""
+    """Return normal numbers of a mean and a standard deviation, given that they lie between two
+    bounds: `parameters`, which broadcast to `shape`.
+    """
     centre, spread, first, last = (broadcast(cast(v, D.float64), shape) for v in parameters)
     a, b = (first - centre) / spread, (last - centre) / spread
     turned = a > 0.0

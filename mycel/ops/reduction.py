@@ -1,8 +1,9 @@
 """Reductions over axes: sums, means, extremes, spreads, norms, and tests that all or any hold.
 
-Integers are summed and multiplied in int64. Means and spreads of 16-bit floats are computed in float32 and rounded once; those of integers are
-MindSpore's: a mean keeps the type (rounded towards 0), a spread is float32. Variance takes two passes, so that it does not
-cancel: the mean, then the mean of the squared deviations.
+Integers are summed and multiplied in int64. Means and spreads of 16-bit floats are computed in
+float32 and rounded once; those of integers are MindSpore's: a mean keeps the type (rounded towards
+0), a spread is float32. Variance takes two passes, so that it does not cancel: the mean, then the
+mean of the squared deviations.
 """
 
 from __future__ import annotations
@@ -32,16 +33,39 @@ from mycel.ops._operands import (
     select,
     whole,
     wide,
-)  # fmt: skip
+)
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
 
 __all__ = [
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "nanmean",
-    "nansum", "norm", "prod", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std", "std_mean", "sum", "var", "var_mean",
+    "all",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "nanmean",
+    "nansum",
+    "norm",
+    "prod",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_sum",
+    "std",
+    "std_mean",
+    "sum",
+    "var",
+    "var_mean",
     "vector_norm",
-]  # fmt: skip
+]
 
 Pair = tuple[Tensor, Tensor]
 
@@ -51,7 +75,7 @@ def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Ten
 
 
 def _countable(x: Tensor) -> Tensor:
-    """Booleans and integers in int64, where sums and products keep to it."""
+    """Return booleans and integers in int64, where sums and products keep to it."""
     return cast(x, D.int64) if x.dtype.kind in "iub" else x
 
 
@@ -64,7 +88,9 @@ def _total(x: Tensor, axes: tuple[int, ...], keep: bool, dtype: Optional[DType])
 
 @fused
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum over the axes `dim` (None: all). Integers and booleans add up in int64 unless `dtype` is given.
+    """Return the sum over the axes `dim` (None: all).
+
+    Integers and booleans add up in int64 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.sum(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).tolist()
@@ -92,7 +118,8 @@ def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
 
 @fused
 def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
-    """The mean over `axis` (None: all axes), in the type of the tensor; for integers rounded towards 0.
+    """Return the mean over `axis` (None: all axes), in the type of the tensor; for integers rounded
+    towards 0.
 
     NaN where there is nothing to average. TypeError for booleans.
 
@@ -106,7 +133,9 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 @fused
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
-    """The product over `axis` (None: all axes); integers and booleans multiply in int64 unless `dtype` is given.
+    """Return the product over `axis` (None: all axes).
+
+    Integers and booleans multiply in int64 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.prod(ms.Tensor([2.0, 3.0, 4.0])).item()
@@ -136,7 +165,8 @@ def _extreme(name: str, input: Any, axis: Any, keep: bool, initial: Any, where: 
 
 @fused
 def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
-    """The largest element over `axis` (None: all axes), and of `initial`; only of those where `where` holds. NaN wins.
+    """Return the largest element over `axis` (None: all axes), and of `initial`; only of those
+    where `where` holds. NaN wins.
 
     Equal extremes share the derivative. ValueError where there is nothing to choose from.
 
@@ -149,7 +179,8 @@ def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
 
 @fused
 def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
-    """The smallest element over `axis` (None: all axes), and of `initial`; only of those where `where` holds. NaN wins.
+    """Return the smallest element over `axis` (None: all axes), and of `initial`; only of those
+    where `where` holds. NaN wins.
 
     Equal extremes share the derivative. ValueError where there is nothing to choose from.
 
@@ -162,7 +193,7 @@ def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
 
 @fused
 def aminmax(input: Any, *, axis: Optional[int] = 0, keepdims: bool = False) -> Pair:
-    """The smallest and the largest element over `axis` (None: all axes).
+    """Return the smallest and the largest element over `axis` (None: all axes).
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.aminmax(ms.Tensor([3.0, 1.0, 2.0]))]
@@ -185,13 +216,16 @@ def _arg(name: str, primitive: Any, input: Any, axis: Any, keep: bool, dtype: DT
 
 
 def _reaching(positions: Tensor, dtype: DType) -> DType:
-    """A type for positions: the usual one, unless they are int64 as the axis has more than int32 can number."""
+    """Return a type for positions: the usual one, unless they are int64 as the axis has more than
+    int32 can number.
+    """
     return D.int64 if positions.dtype is D.int64 else dtype
 
 
 @fused
 def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
-    """The int64 position of the first largest element along `dim`, or among all elements in order; the first NaN wins.
+    """Return the int64 position of the first largest element along `dim`, or among all elements in
+    order; the first NaN wins.
 
     >>> import mycel as ms
     >>> ms.ops.argmax(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
@@ -202,7 +236,8 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
 
 @fused
 def argmin(input: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """The int32 position of the first smallest element along `axis`, or among all elements in order; the first NaN wins. It is int64 where int32 has no numbers for all positions.
+    """Return the int32 position of the first smallest element along `axis`, or among all elements
+    in order; the first NaN wins. It is int64 where int32 has no numbers for all positions.
 
     >>> import mycel as ms
     >>> ms.ops.argmin(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
@@ -232,9 +267,11 @@ def _with_position(
 def max(
     input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Pair:
-    """The largest element along `axis` and its int64 position; without `axis` the largest of all, with position 0.
+    """Return the largest element along `axis` and its int64 position; without `axis` the largest of
+    all, with position 0.
 
-    `initial` and `where` are those of `amax`; the position is 0 where `initial` is not surpassed. Equal extremes share the derivative.
+    `initial` and `where` are those of `amax`; the position is 0 where `initial` is not surpassed.
+    Equal extremes share the derivative.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.max(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
@@ -248,9 +285,11 @@ def max(
 def min(
     input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Pair:
-    """The smallest element along `axis` and its int64 position; without `axis` the smallest of all, with position 0.
+    """Return the smallest element along `axis` and its int64 position; without `axis` the smallest
+    of all, with position 0.
 
-    `initial` and `where` are those of `amin`; the position is 0 where `initial` is not surpassed. Equal extremes share the derivative.
+    `initial` and `where` are those of `amin`; the position is 0 where `initial` is not surpassed.
+    Equal extremes share the derivative.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.min(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
@@ -262,7 +301,7 @@ def min(
 
 @fused
 def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
-    """Whether any element over `axis` (None: all axes) is true, or for numbers not 0.
+    """Return whether any element over `axis` (None: all axes) is true, or for numbers not 0.
 
     >>> import mycel as ms
     >>> ms.ops.any(ms.Tensor([[True, False], [False, False]]), 1).tolist()
@@ -274,7 +313,7 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 @fused
 def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
-    """Whether all elements over `axis` (None: all axes) are true, or for numbers not 0.
+    """Return whether all elements over `axis` (None: all axes) are true, or for numbers not 0.
 
     >>> import mycel as ms
     >>> ms.ops.all(ms.Tensor([[True, False], [True, True]]), 1).tolist()
@@ -286,7 +325,7 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 @fused
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = D.int32) -> Tensor:
-    """How many elements over `axis` (all axes by default) are not 0.
+    """Return how many elements over `axis` (all axes by default) are not 0.
 
     >>> import mycel as ms
     >>> ms.ops.count_nonzero(ms.Tensor([0.0, 2.0, 3.0])).item()
@@ -302,7 +341,7 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
 
 
 def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
-    """Variance and mean in the wide type."""
+    """Return variance and mean in the wide type."""
     x = floating(name, input)
     axes, full = all_axes(name, axis, x.ndim), wide(x)
     centre = _mean(full, axes, True)
@@ -317,7 +356,8 @@ def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
 
 @fused
 def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
-    """The variance over `axis` (None: all axes): squared deviations from the mean, summed and divided by the count less `ddof`.
+    """Return the variance over `axis` (None: all axes): squared deviations from the mean, summed
+    and divided by the count less `ddof`.
 
     >>> import mycel as ms
     >>> ms.ops.var(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
@@ -328,7 +368,7 @@ def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
 
 @fused
 def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
-    """The square root of `var`.
+    """Return the square root of `var`.
 
     >>> import mycel as ms
     >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
@@ -339,7 +379,7 @@ def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
 
 @fused
 def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
-    """`var` and `mean` together.
+    """Return `var` and `mean` together.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.var_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
@@ -350,7 +390,7 @@ def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
 
 @fused
 def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
-    """`std` and `mean` together.
+    """Return `std` and `mean` together.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.std_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
@@ -362,7 +402,8 @@ def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
 
 @fused
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
-    """The logarithm of the sum of exponentials over `dim`, without overflow: the maximum is taken out first.
+    """Return the logarithm of the sum of exponentials over `dim`, without overflow: the maximum is
+    taken out first.
 
     >>> import mycel as ms
     >>> ms.ops.logsumexp(ms.Tensor([1000.0, 1000.0]), 0).item()
@@ -379,7 +420,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
 
 @fused
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """`sum` with NaN counted as 0.
+    """Return `sum` with NaN counted as 0.
 
     >>> import mycel as ms
     >>> ms.ops.nansum(ms.Tensor([1.0, float("nan"), 2.0])).item()
@@ -393,7 +434,7 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
 
 @fused
 def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """`mean` of the elements that are not NaN; NaN where there are none.
+    """Return `mean` of the elements that are not NaN; NaN where there are none.
 
     >>> import mycel as ms
     >>> ms.ops.nanmean(ms.Tensor([1.0, float("nan"), 2.0])).item()
@@ -410,10 +451,10 @@ def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any 
 
 @fused
 def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm ``sum(|x| ** ord) ** (1 / ord)`` over `axis` (None: all axes).
+    """Return the norm ``sum(|x| ** ord) ** (1 / ord)`` over `axis` (None: all axes).
 
-    `ord` may be any number: 0 counts what is not 0, inf and -inf are the largest and smallest magnitude. The
-    derivative of the 2-norm at 0 is 0.
+    `ord` may be any number: 0 counts what is not 0, inf and -inf are the largest and smallest
+    magnitude. The derivative of the 2-norm at 0 is 0.
 
     >>> import mycel as ms
     >>> ms.ops.vector_norm(ms.Tensor([3.0, 4.0])).item()
@@ -446,10 +487,11 @@ def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, 
 
 @fused
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of vectors (one axis, or all elements where `dim` is None) or of matrices (two axes).
+    """Return the norm of vectors (one axis, or all elements where `dim` is None) or of matrices
+    (two axes).
 
-    Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices "fro", 1 and -1 (column sums), inf and
-    -inf (row sums). ValueError for other orders.
+    Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices "fro",
+    1 and -1 (column sums), inf and -inf (row sums). ValueError for other orders.
 
     >>> import mycel as ms
     >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
@@ -480,7 +522,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
 
 @fused
 def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
-    """The sum over `axis` (all axes by default), in the type of the tensor.
+    """Return the sum over `axis` (all axes by default), in the type of the tensor.
 
     >>> import mycel as ms
     >>> ms.ops.reduce_sum(ms.Tensor([1.0, 2.0])).item()
@@ -492,7 +534,7 @@ def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
 
 @fused
 def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
-    """The mean over `axis` (all axes by default).
+    """Return the mean over `axis` (all axes by default).
 
     >>> import mycel as ms
     >>> ms.ops.reduce_mean(ms.Tensor([1.0, 2.0])).item()
@@ -503,7 +545,7 @@ def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
 
 @fused
 def reduce_max(x: Any, axis: Any = ()) -> Tensor:
-    """The largest element over `axis` (all axes by default).
+    """Return the largest element over `axis` (all axes by default).
 
     >>> import mycel as ms
     >>> ms.ops.reduce_max(ms.Tensor([1.0, 2.0])).item()
@@ -514,7 +556,7 @@ def reduce_max(x: Any, axis: Any = ()) -> Tensor:
 
 @fused
 def reduce_min(x: Any, axis: Any = ()) -> Tensor:
-    """The smallest element over `axis` (all axes by default).
+    """Return the smallest element over `axis` (all axes by default).
 
     >>> import mycel as ms
     >>> ms.ops.reduce_min(ms.Tensor([1.0, 2.0])).item()

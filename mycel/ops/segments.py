@@ -1,4 +1,5 @@
-"""Groups of elements: segments that share a number, runs of equal elements, masks of lengths, and ranks of targets.
+"""Groups of elements: segments that share a number, runs of equal elements, masks of lengths, and
+ranks of targets.
 
 `unique` and `unique_consecutive` have shapes that depend on values (`mycel.core.selection`).
 """
@@ -37,13 +38,20 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 
 __all__ = [
-    "intopk", "sequence_mask", "unique", "unique_consecutive", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod",
+    "intopk",
+    "sequence_mask",
+    "unique",
+    "unique_consecutive",
+    "unsorted_segment_max",
+    "unsorted_segment_min",
+    "unsorted_segment_prod",
     "unsorted_segment_sum",
-]  # fmt: skip
+]
 
 
 def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the sum of the parts of `input_x` with its number; 0 for an empty one, and negative numbers belong nowhere.
+    """For each segment the sum of the parts of `input_x` with its number; 0 for an empty one, and
+    negative numbers belong nowhere.
 
     >>> import mycel as ms
     >>> ms.ops.unsorted_segment_sum(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 3).tolist()
@@ -63,7 +71,8 @@ def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: Any) -> Tensor
 
 
 def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the largest of the parts of `x` with its number; the smallest value of the type for an empty one.
+    """For each segment the largest of the parts of `x` with its number; the smallest value of the
+    type for an empty one.
 
     >>> import mycel as ms
     >>> ms.ops.unsorted_segment_max(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
@@ -73,7 +82,8 @@ def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
 
 
 def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the smallest of the parts of `x` with its number; the largest value of the type for an empty one.
+    """For each segment the smallest of the parts of `x` with its number; the largest value of the
+    type for an empty one.
 
     >>> import mycel as ms
     >>> ms.ops.unsorted_segment_min(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
@@ -90,7 +100,8 @@ def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str,
     from mycel.ops.creation import full
 
     initial = full((count, *value.shape[ids.ndim :]), start(value.dtype), dtype=value.dtype)
-    # Only here does a negative number mean that an element belongs nowhere: one that is beyond the last is none, and checked no more.
+    # Only here does a negative number mean that an element belongs nowhere: one that is beyond the
+    # last is none, and checked no more.
     nowhere = run(E.lt, ids, constant_like(0, ids))
     ids = run(I.checked, select(nowhere, constant_like(0, ids), ids), axis=0, size=count, bounds="front")
     ids = select(nowhere, constant_like(2**31 - 1, ids), ids)
@@ -108,7 +119,8 @@ def _lowest(kind: DType) -> Any:
 
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:
-    """The distinct elements in the order in which they come, and for each element of `input` the position of its own: int64 for int64, else int32.
+    """Return the distinct elements in the order in which they come, and for each element of `input`
+    the position of its own: int64 for int64, else int32.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.unique(ms.Tensor([3, 1, 3]))]
@@ -129,8 +141,10 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The elements where values are not known, in increasing order by sorting; each element's position (int64), the counts, and where each
-    comes first."""
+    """Return the elements where values are not known, in increasing order by sorting.
+
+    Each element's position (int64), the counts, and where each comes first.
+    """
     line = flat(x)
     order = sorting.argsort(line)
     ordered = run(I.take, line, order, axis=0)
@@ -154,7 +168,8 @@ def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
 ) -> Any:
-    """The elements (or parts along `dim`) without those equal to the one before; also positions and counts (int64).
+    """Return the elements (or parts along `dim`) without those equal to the one before; also
+    positions and counts (int64).
 
     >>> import mycel as ms
     >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
@@ -184,7 +199,7 @@ def unique_consecutive(
 
 
 def _runs(x: Tensor, axis: Optional[int], return_inverse: bool, return_counts: bool) -> Any:
-    """`unique_consecutive` where values are not known."""
+    """Return `unique_consecutive` where values are not known."""
     parts = flat(x) if axis is None else move_axis(x, axis, 0)
     count = parts.shape[0]
     changed = run(E.ne, take_slice(parts, 0, 0, count - 1), take_slice(parts, 0, 1, count))
@@ -203,7 +218,9 @@ def _runs(x: Tensor, axis: Optional[int], return_inverse: bool, return_counts: b
 
 
 def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
-    """For each length a row of `maxlen` booleans that hold up to it. Without `maxlen` the largest length, whose value is needed.
+    """For each length a row of `maxlen` booleans that hold up to it.
+
+    Without `maxlen` the largest length, whose value is needed.
 
     >>> import mycel as ms
     >>> ms.ops.sequence_mask(ms.Tensor([1, 2]), 3).tolist()
@@ -217,7 +234,8 @@ def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
 
 
 def intopk(x1: Any, x2: Any, k: int) -> Tensor:
-    """Whether the target class of each row of `x1` is among its k largest elements (ties count for it); a class that there is not is not.
+    """Return whether the target class of each row of `x1` is among its k largest elements (ties
+    count for it); a class that there is not is not.
 
     >>> import mycel as ms
     >>> ms.ops.intopk(ms.Tensor([[1.0, 3.0, 2.0]]), ms.Tensor([2]), 2).tolist()

@@ -1,4 +1,5 @@
-"""Reductions of segments whose numbers are sorted: as many as the last number says, so that number's value is needed.
+"""Reductions of segments whose numbers are sorted: as many as the last number says, so that
+number's value is needed.
 
 An empty segment gives 0, of a product 1.
 """
@@ -25,7 +26,7 @@ def _given(name: str, input_x: Any, segment_ids: Any) -> tuple[Tensor, Tensor, i
 
 
 def _members(ids: Tensor, count: int, x: Tensor) -> Tensor:
-    """How many parts each segment has, to go with the results."""
+    """Return how many parts each segment has, to go with the results."""
     found = segments.unsorted_segment_sum(ones(ids.shape, ids.dtype), ids, count)
     return reshaped(found, (count, *(1,) * (x.ndim - 1)))
 
@@ -36,7 +37,7 @@ def _extreme(name: str, input_x: Any, segment_ids: Any, function: Any) -> Tensor
 
 
 def segment_max(input_x: Any, segment_ids: Any) -> Tensor:
-    """The largest element of each segment of axis 0; 0 for an empty one.
+    """Return the largest element of each segment of axis 0; 0 for an empty one.
 
     >>> import mycel as ms
     >>> from mycel.ops.sorted_segments import segment_max
@@ -47,7 +48,7 @@ def segment_max(input_x: Any, segment_ids: Any) -> Tensor:
 
 
 def segment_min(input_x: Any, segment_ids: Any) -> Tensor:
-    """The smallest element of each segment of axis 0; 0 for an empty one.
+    """Return the smallest element of each segment of axis 0; 0 for an empty one.
 
     >>> import mycel as ms
     >>> from mycel.ops.sorted_segments import segment_min
@@ -58,7 +59,7 @@ def segment_min(input_x: Any, segment_ids: Any) -> Tensor:
 
 
 def segment_sum(input_x: Any, segment_ids: Any) -> Tensor:
-    """The sum of each segment of axis 0.
+    """Return the sum of each segment of axis 0.
 
     >>> import mycel as ms
     >>> from mycel.ops.sorted_segments import segment_sum
@@ -69,7 +70,7 @@ def segment_sum(input_x: Any, segment_ids: Any) -> Tensor:
 
 
 def segment_prod(input_x: Any, segment_ids: Any) -> Tensor:
-    """The product of each segment of axis 0; 1 for an empty one.
+    """Return the product of each segment of axis 0; 1 for an empty one.
 
     >>> import mycel as ms
     >>> from mycel.ops.sorted_segments import segment_prod
@@ -80,7 +81,8 @@ def segment_prod(input_x: Any, segment_ids: Any) -> Tensor:
 
 
 def segment_mean(input_x: Any, segment_ids: Any) -> Tensor:
-    """The mean of each segment of axis 0, in the type of `input_x` (of integers rounded towards 0); 0 for an empty one.
+    """Return the mean of each segment of axis 0, in the type of `input_x` (of integers rounded
+    towards 0); 0 for an empty one.
 
     >>> import mycel as ms
     >>> from mycel.ops.sorted_segments import segment_mean

@@ -1,7 +1,8 @@
-"""Order: sorting, largest and smallest elements, running sums, products and extremes, medians and quantiles, searches and counts.
+"""Order: sorting, largest and smallest elements, running sums, products and extremes, medians and
+quantiles, searches and counts.
 
-Sorting is stable, has NaN above every number (first in a descending order), as `max` has, and gives int32 positions. Its derivative moves cotangents back to where the elements came
-from.
+Sorting is stable, has NaN above every number (first in a descending order), as `max` has, and gives
+int32 positions. Its derivative moves cotangents back to where the elements came from.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
     wide,
-)  # fmt: skip
+)
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import ordered as O
@@ -44,15 +45,35 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 
 __all__ = [
-    "argsort", "bincount", "bucketize", "cummax", "cummin", "cumprod", "cumsum", "diff", "histc", "logcumsumexp", "median",
-    "msort", "nanmedian", "nanquantile", "quantile", "searchsorted", "sort", "top_k", "topk", "trapz",
-]  # fmt: skip
+    "argsort",
+    "bincount",
+    "bucketize",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "diff",
+    "histc",
+    "logcumsumexp",
+    "median",
+    "msort",
+    "nanmedian",
+    "nanquantile",
+    "quantile",
+    "searchsorted",
+    "sort",
+    "top_k",
+    "topk",
+    "trapz",
+]
 
 Pair = tuple[Tensor, Tensor]
 
 
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> Pair:
-    """The sorted elements along an axis and their int32 positions; equal elements keep their order, and NaN counts as the largest.
+    """Return the sorted elements along an axis and their int32 positions.
+
+    Equal elements keep their order, and NaN counts as the largest.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.sort(ms.Tensor([3.0, 1.0, 2.0]))]
@@ -66,7 +87,7 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> Pair:
 
 
 def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
-    """The int32 positions that sort the elements along an axis.
+    """Return the int32 positions that sort the elements along an axis.
 
     >>> import mycel as ms
     >>> ms.ops.argsort(ms.Tensor([3.0, 1.0, 2.0])).tolist()
@@ -76,7 +97,7 @@ def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
 
 
 def msort(input: Any) -> Tensor:
-    """The elements sorted along axis 0.
+    """Return the elements sorted along axis 0.
 
     >>> import mycel as ms
     >>> ms.ops.msort(ms.Tensor([3.0, 1.0])).tolist()
@@ -86,9 +107,11 @@ def msort(input: Any) -> Tensor:
 
 
 def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, sorted: bool = True) -> Pair:
-    """The k largest (or smallest) elements along an axis (the last one) in order, and their int32 positions.
+    """Return the k largest (or smallest) elements along an axis (the last one) in order, and their
+    int32 positions.
 
-    They come in order also where `sorted` is off; NaN counts as the largest. ValueError for k outside the axis.
+    They come in order also where `sorted` is off; NaN counts as the largest. ValueError for k
+    outside the axis.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
@@ -105,7 +128,7 @@ def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, so
 
 
 def top_k(input_x: Any, k: int, sorted: bool = True) -> Pair:
-    """The k largest elements along the last axis in order, and their int32 positions.
+    """Return the k largest elements along the last axis in order, and their int32 positions.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.top_k(ms.Tensor([3.0, 1.0, 2.0]), 1)]
@@ -122,7 +145,7 @@ def _running(name: str, primitive: Any, input: Any, axis: Any, dtype: Any) -> Te
 
 
 def cumsum(x: Any, axis: int, dtype: Any = None) -> Tensor:
-    """The running sums along an axis, in the type of `x` or in `dtype`.
+    """Return the running sums along an axis, in the type of `x` or in `dtype`.
 
     >>> import mycel as ms
     >>> ms.ops.cumsum(ms.Tensor([1.0, 2.0, 3.0]), 0).tolist()
@@ -132,7 +155,8 @@ def cumsum(x: Any, axis: int, dtype: Any = None) -> Tensor:
 
 
 def cumprod(input: Any, dim: int, dtype: Any = None) -> Tensor:
-    """The running products along an axis, in `dtype`, or the type of `input`; of integers in int64.
+    """Return the running products along an axis, in `dtype`, or the type of `input`; of integers in
+    int64.
 
     >>> import mycel as ms
     >>> ms.ops.cumprod(ms.Tensor([1.0, 2.0, 3.0]), 0).tolist()
@@ -146,7 +170,8 @@ def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
     x = operand(name, input)
     where = axis_of(name, axis, x.ndim)
     best = run(primitive, x, axis=where, reverse=False)
-    # The latest place that equals the running extreme is where it comes from; NaN equals nothing but itself.
+    # The latest place that equals the running extreme is where it comes from; NaN equals nothing
+    # but itself.
     hit = run(E.eq, x, best)
     if x.dtype.is_floating:
         hit = run(E.logical_or, hit, run(E.is_nan, x))
@@ -156,7 +181,8 @@ def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
 
 
 def cummax(input: Any, axis: int) -> Pair:
-    """The largest element so far along an axis, and its int64 position (the latest of equals).
+    """Return the largest element so far along an axis, and its int64 position (the latest of
+    equals).
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0)]
@@ -166,7 +192,8 @@ def cummax(input: Any, axis: int) -> Pair:
 
 
 def cummin(input: Any, axis: int) -> Pair:
-    """The smallest element so far along an axis, and its int32 position (the latest of equals); int64 where int32 has no numbers for all positions.
+    """Return the smallest element so far along an axis, and its int32 position (the latest of
+    equals); int64 where int32 has no numbers for all positions.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0)]
@@ -178,7 +205,8 @@ def cummin(input: Any, axis: int) -> Pair:
 
 
 def logcumsumexp(input: Any, axis: int) -> Tensor:
-    """The logarithms of the running sums of exponentials along an axis, with the largest element taken out.
+    """Return the logarithms of the running sums of exponentials along an axis, with the largest
+    element taken out.
 
     >>> import mycel as ms
     >>> ms.ops.logcumsumexp(ms.Tensor([0.0, float("-inf")]), 0).tolist()
@@ -200,7 +228,8 @@ def logcumsumexp(input: Any, axis: int) -> Tensor:
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences of neighbours along an axis, with `prepend` and `append` joined on first.
+    """Return the n-th differences of neighbours along an axis, with `prepend` and `append` joined
+    on first.
 
     >>> import mycel as ms
     >>> ms.ops.diff(ms.Tensor([1.0, 4.0, 9.0])).tolist()
@@ -223,7 +252,8 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral along an axis by the trapezoid rule, at the points `x` or at distances `dx`.
+    """Return the integral along an axis by the trapezoid rule, at the points `x` or at distances
+    `dx`.
 
     >>> import mycel as ms
     >>> ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])).item()
@@ -250,7 +280,7 @@ def _kth(values: Tensor, positions: Tensor, axis: int, k: Any, keep: bool) -> Pa
 
 
 def _axis_with_elements(name: str, axis: Any, x: Tensor) -> int:
-    """The axis, counted from the front; ShapeError where nothing lies along it."""
+    """Return the axis, counted from the front; ShapeError where nothing lies along it."""
     where = axis_of(name, axis, x.ndim)
     if certainly(lambda: x.shape[where] == 0):
         raise ShapeError(f"{name}: nothing lies along axis {axis} of a tensor of shape {tuple(x.shape)}")
@@ -265,7 +295,9 @@ class Chosen(NamedTuple):
 
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
-    """The `k`-th smallest element along `dim`, counted from 1, with its position. ValueError for `k` out of range.
+    """Return the `k`-th smallest element along `dim`, counted from 1, with its position.
+
+    ValueError for `k` out of range.
 
     >>> import mycel as ms
     >>> ms.mint.kthvalue(ms.Tensor([3.0, 1.0, 2.0]), 2).values.item()
@@ -281,7 +313,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen
 
 
 def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
-    """The lower median along an axis and its int64 position; NaN where there is one.
+    """Return the lower median along an axis and its int64 position; NaN where there is one.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.median(ms.Tensor([3.0, 1.0, 2.0, 4.0]))]
@@ -300,7 +332,8 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
 
 
 def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
-    """The lower median of the elements along an axis that are not NaN, and its int64 position.
+    """Return the lower median of the elements along an axis that are not NaN, and its int64
+    position.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.nanmedian(ms.Tensor([3.0, float("nan"), 2.0]))]
@@ -347,7 +380,8 @@ def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool
 
 
 def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """The q-quantiles along an axis (of all elements without one), between neighbours by linear interpolation; NaN where there is one.
+    """Return the q-quantiles along an axis (of all elements without one), between neighbours by
+    linear interpolation; NaN where there is one.
 
     A vector `q` gives a leading axis.
 
@@ -359,7 +393,7 @@ def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = Fa
 
 
 def nanquantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """`quantile` of the elements that are not NaN.
+    """Return `quantile` of the elements that are not NaN.
 
     >>> import mycel as ms
     >>> ms.ops.nanquantile(ms.Tensor([1.0, float("nan"), 3.0]), 0.5).item()
@@ -381,9 +415,11 @@ def searchsorted(
     side: Optional[str] = None,
     sorter: Any = None,
 ) -> Tensor:
-    """Where values would be put into rows (the last axis) that are sorted: before equal elements, or behind with `right` (side "right").
+    """Return where values would be put into rows (the last axis) that are sorted: before equal
+    elements, or behind with `right` (side "right").
 
-    One row serves all values. `sorter` holds the positions that sort the rows. ValueError where shapes or `side` do not fit.
+    One row serves all values. `sorter` holds the positions that sort the rows. ValueError where
+    shapes or `side` do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.searchsorted(ms.Tensor([1.0, 3.0, 5.0]), ms.Tensor([3.0, 4.0])).tolist()
@@ -406,7 +442,8 @@ def searchsorted(
 
 
 def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
-    """For each element the int32 number of the interval between sorted boundaries that it lies in; `right` closes intervals on the left.
+    """For each element the int32 number of the interval between sorted boundaries that it lies in;
+    `right` closes intervals on the left.
 
     >>> import mycel as ms
     >>> ms.ops.bucketize(ms.Tensor([0.0, 2.0, 9.0]), [1.0, 2.0, 3.0]).tolist()
@@ -416,7 +453,9 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each number 0, 1, ... occurs (float32), or the sum of the weights with it. It needs the largest value.
+    """Return how often each number 0, 1, ... occurs (float32), or the sum of the weights with it.
+
+    It needs the largest value.
 
     >>> import mycel as ms
     >>> ms.ops.bincount(ms.Tensor([1, 1, 2])).tolist()
@@ -439,7 +478,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
 
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many elements fall into each of `bins` equal intervals of [min, max] (of the elements' own range where both are 0).
+    """Return how many elements fall into each of `bins` equal intervals of [min, max] (of the
+    elements' own range where both are 0).
 
     The type is that of `input`; the last interval is closed. It needs the values.
 

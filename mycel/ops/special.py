@@ -1,9 +1,12 @@
-"""The gamma function's relatives: incomplete, multivariate, polygamma, and the zeta function of Hurwitz.
+"""The gamma function's relatives: incomplete, multivariate, polygamma, and the zeta function of
+Hurwitz.
 
-`zeta` sums its first terms and adds what the formula of Euler and Maclaurin says of the others. The incomplete gamma functions are an integral each:
-with t = x e^(-+s) the smaller of the two is x^a e^-x / gamma(a) times the integral over s >= 0 of exp(-h(s)), where h is convex, h(0) = 0, and h'(0) = |x - a|;
-it is cut off where h is 37 and computed by the rule of Gauss and Legendre. For a < 1 this is done at a + 1, and the recurrence leads back. All of it is
-made of elementary functions, so that derivatives by every operand are those of the integral.
+`zeta` sums its first terms and adds what the formula of Euler and Maclaurin says of the others. The
+incomplete gamma functions are an integral each: with t = x e^(-+s) the smaller of the two is x^a
+e^-x / gamma(a) times the integral over s >= 0 of exp(-h(s)), where h is convex, h(0) = 0, and h'(0)
+= |x - a|; it is cut off where h is 37 and computed by the rule of Gauss and Legendre. For a < 1
+this is done at a + 1, and the recurrence leads back. All of it is made of elementary functions, so
+that derivatives by every operand are those of the integral.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 
 
 def _hurwitz(s: Tensor, q: Tensor) -> Tensor:
-    """The sum over k >= 0 of (q + k)^-s, for s > 1 and q > 0."""
+    """Return the sum over k >= 0 of (q + k)^-s, for s > 1 and q > 0."""
     total = run(E.pow_, q, -s)
     for k in range(1, TERMS):
         total = total + run(E.pow_, q + float(k), -s)
@@ -58,7 +61,9 @@ def _hurwitz(s: Tensor, q: Tensor) -> Tensor:
 
 
 def _shifted(s: Tensor, q: Tensor) -> Tensor:
-    """`_hurwitz` for q above -SHIFTS that is no whole number and whole s: the terms at q, q + 1, ... below 1 by themselves."""
+    """Return `_hurwitz` for q above -SHIFTS that is no whole number and whole s: the terms at q, q
+    + 1, ... below 1 by themselves.
+    """
     steps = run(E.maximum, -run(E.floor, q), constant_like(0.0, q))
     total = _hurwitz(s, q + steps)
     odd = run(E.ne, s - 2.0 * run(E.floor, s * 0.5), constant_like(0.0, s))
@@ -72,9 +77,11 @@ def _shifted(s: Tensor, q: Tensor) -> Tensor:
 
 @fused
 def zeta(input: Any, other: Any) -> Tensor:
-    """The zeta function of Hurwitz: the sum over k >= 0 of (other + k)^-input. inf at input = 1 and where a term is infinite.
+    """Return the zeta function of Hurwitz: the sum over k >= 0 of (other + k)^-input. inf at input
+    = 1 and where a term is infinite.
 
-    Operands broadcast. NaN for `input` below 1, and for `other` below 0 where `input` is not whole or `other` is below -32.
+    Operands broadcast. NaN for `input` below 1, and for `other` below 0 where `input` is not whole
+    or `other` is below -32.
 
     >>> import mycel as ms
     >>> round(ms.ops.zeta(ms.Tensor([2.0]), ms.Tensor([1.0])).item(), 4)
@@ -103,9 +110,11 @@ def zeta(input: Any, other: Any) -> Tensor:
 
 @fused
 def polygamma(n: Any, input: Any) -> Tensor:
-    """The derivative of order `n`, a whole number of at least 0, of `digamma` at each element. NaN below -32.
+    """Return the derivative of order `n`, a whole number of at least 0, of `digamma` at each
+    element. NaN below -32.
 
-    `n` is a number or a tensor of integers that broadcasts with the input. (-1)^(n+1) n! zeta(n + 1, x) (Abramowitz and Stegun, 6.4.10).
+    `n` is a number or a tensor of integers that broadcasts with the input. (-1)^(n+1) n! zeta(n +
+    1, x) (Abramowitz and Stegun, 6.4.10).
 
     >>> import mycel as ms
     >>> round(ms.ops.polygamma(ms.Tensor(1), ms.Tensor([1.0])).item(), 4)
@@ -127,7 +136,8 @@ def polygamma(n: Any, input: Any) -> Tensor:
 
 @fused
 def mvlgamma(input: Any, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`: p(p - 1)/4 log pi + the sum over j < p of lgamma(x - j/2).
+    """Return the logarithm of the multivariate gamma function of dimension `p`: p(p - 1)/4 log pi +
+    the sum over j < p of lgamma(x - j/2).
 
     >>> import mycel as ms
     >>> round(ms.ops.mvlgamma(ms.Tensor([3.0]), 2).item(), 4)
@@ -168,13 +178,19 @@ def _incomplete(name: str, input: Any, other: Any, upper: bool) -> Tensor:
     at_zero, at_end = (1.0, 0.0) if upper else (0.0, 1.0)
     valid = run(E.logical_and, run(E.ge, a, zero), run(E.ge, x, zero))
     started = run(E.logical_or, run(E.eq, x, zero), run(E.eq, a, endless))
-    both = run(E.logical_or, run(E.logical_and, run(E.eq, a, zero), run(E.eq, x, zero)), run(E.logical_and, run(E.eq, a, endless), run(E.eq, x, endless)))  # fmt: skip
+    both = run(
+        E.logical_or,
+        run(E.logical_and, run(E.eq, a, zero), run(E.eq, x, zero)),
+        run(E.logical_and, run(E.eq, a, endless), run(E.eq, x, endless)),
+    )
     edge = select(run(E.logical_or, run(E.logical_not, valid), both), math.nan, select(started, at_zero, at_end))
     return cast(select(inside, found, edge), kind)
 
 
 def _tail(a: Tensor, x: Tensor, above: Tensor) -> Tensor:
-    """The integral of exp(-h(s)) over s >= 0, h(s) = x (e^(+-s) - 1) -+ a s, plus where x is above a."""
+    """Return the integral of exp(-h(s)) over s >= 0, h(s) = x (e^(+-s) - 1) -+ a s, plus where x is
+    above a.
+    """
     free_a, free_x = run(E.stop_gradient, a), run(E.stop_gradient, x)
     signed = select(above, 1.0, constant_like(-1.0, x))
     # Newton's method from the right for h(s) = 37, h being convex and increasing.
@@ -200,7 +216,9 @@ def _tail(a: Tensor, x: Tensor, above: Tensor) -> Tensor:
 
 @fused
 def igamma(input: Any, other: Any) -> Tensor:
-    """The regularized lower incomplete gamma function P(input, other). Abramowitz and Stegun, 6.5.1.
+    """Return the regularized lower incomplete gamma function P(input, other).
+
+    Abramowitz and Stegun, 6.5.1.
 
     Operands broadcast. NaN where one is negative.
 
@@ -213,7 +231,8 @@ def igamma(input: Any, other: Any) -> Tensor:
 
 @fused
 def igammac(input: Any, other: Any) -> Tensor:
-    """The regularized upper incomplete gamma function, 1 - `igamma`, exact where it is small.
+    """Return the regularized upper incomplete gamma function, 1 - `igamma`, exact where it is
+    small.
 
     >>> import mycel as ms
     >>> round(ms.ops.igammac(ms.Tensor([1.0]), ms.Tensor([1.0])).item(), 4)
@@ -227,7 +246,9 @@ _UNSIGNED = {1: D.uint8, 2: D.uint16, 4: D.uint32, 8: D.uint64}
 
 @fused
 def population_count(input_x: Any) -> Tensor:
-    """The number of bits that are 1 in each integer, as uint8. TypeError for what is not of integers.
+    """Return the number of bits that are 1 in each integer, as uint8.
+
+    TypeError for what is not of integers.
 
     >>> import mycel as ms
     >>> ms.ops.population_count(ms.Tensor([0, 3, 255], ms.int16)).tolist()

@@ -15,7 +15,10 @@ __all__ = ["assign", "assign_add", "assign_sub", "depend"]
 
 
 def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
-    """Fit `value` to the type and shape of `variable`; ValueError where it does not broadcast."""
+    """Return fit `value` to the type and shape of `variable`.
+
+    Raises ValueError where it does not broadcast.
+    """
     arguments.instance(name, "the variable", variable, Tensor, "a parameter or a tensor")
     new = operand(name, value, variable.dtype)
     if new.ndim == 0 and variable.ndim:
@@ -33,7 +36,8 @@ def updated(variable: Tensor, new: Tensor) -> Tensor:
 
 
 def assign(variable: Tensor, value: Any) -> Tensor:
-    """Give a parameter the values of a tensor (or number) in place; its values, which the result shares. ValueError where shapes differ.
+    """Give a parameter the values of a tensor (or number) in place; its values, which the result
+    shares. ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0, 2.0]))
@@ -45,7 +49,9 @@ def assign(variable: Tensor, value: Any) -> Tensor:
 
 
 def assign_add(variable: Tensor, value: Any) -> Tensor:
-    """Add to a parameter in place; its values, which the result shares. ValueError where shapes differ.
+    """Add to a parameter in place; its values, which the result shares.
+
+    ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> ms.ops.assign_add(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
@@ -55,7 +61,9 @@ def assign_add(variable: Tensor, value: Any) -> Tensor:
 
 
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
-    """Subtract from a parameter in place; its values, which the result shares. ValueError where shapes differ.
+    """Subtract from a parameter in place; its values, which the result shares.
+
+    ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> ms.ops.assign_sub(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
@@ -65,7 +73,7 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
 
 
 def depend(value: Any, expr: Any) -> Any:
-    """`value`; operations run in the order of the program, so `expr` has run before.
+    """Return `value`; operations run in the order of the program, so `expr` has run before.
 
     >>> import mycel as ms
     >>> ms.ops.depend(ms.Tensor(2.0), None).item()

@@ -1,6 +1,8 @@
-"""The values of a step that a program gives by operations (`ScalarSummary` and so on) on their way to the records that write them.
+"""The values of a step that a program gives by operations (`ScalarSummary` and so on) on their way
+to the records that write them.
 
-Whoever records opens a `Collected`; while any is open, a value is copied into each, under its plugin and name, and taken out by the next ``take``.
+Whoever records opens a `Collected`; while any is open, a value is copied into each, under its
+plugin and name, and taken out by the next ``take``.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Collected:
         self._values[plugin, name] = value
 
     def take(self) -> list[tuple[str, str, Any]]:
-        """The plugin, name and value of each, which are forgotten here."""
+        """Return the plugin, name and value of each, which are forgotten here."""
         taken = [(plugin, name, value) for (plugin, name), value in self._values.items()]
         self._values.clear()
         return taken

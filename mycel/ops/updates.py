@@ -1,8 +1,10 @@
 """The update rules of optimizers as functions of tensors, each written once.
 
-A rule takes a parameter p, its gradient g, the states, and numbers or tensors of no dimensions; it gives the new parameter and the new states in the order in which
-they were given, and writes nothing. The optimizers of `mycel.nn` and `mycel.experimental`, and the operations that update parameters in
-place (`mycel.ops.operations.updates`), say where the numbers come from and write the results.
+A rule takes a parameter p, its gradient g, the states, and numbers or tensors of no dimensions; it
+gives the new parameter and the new states in the order in which they were given, and writes
+nothing. The optimizers of `mycel.nn` and `mycel.experimental`, and the operations that update
+parameters in place (`mycel.ops.operations.updates`), say where the numbers come from and write the
+results.
 """
 
 from __future__ import annotations
@@ -20,21 +22,44 @@ from mycel.ops.reduction import sum as total
 from mycel.ops.segments import unsorted_segment_sum
 
 __all__ = [
-    "adadelta", "adagrad", "adagrad_da", "adafactor", "adam", "adam_rate", "adam_decayed", "adamax", "average", "centred_rmsprop", "ftrl", "keras_momentum", "lars", "lamb", "momentum",
-    "on_rows", "proximal", "proximal_adagrad", "rmsprop", "rprop", "sgd", "signed", "summed",
-]  # fmt: skip
+    "adadelta",
+    "adagrad",
+    "adagrad_da",
+    "adafactor",
+    "adam",
+    "adam_rate",
+    "adam_decayed",
+    "adamax",
+    "average",
+    "centred_rmsprop",
+    "ftrl",
+    "keras_momentum",
+    "lars",
+    "lamb",
+    "momentum",
+    "on_rows",
+    "proximal",
+    "proximal_adagrad",
+    "rmsprop",
+    "rprop",
+    "sgd",
+    "signed",
+    "summed",
+]
 
 Values = tuple[Tensor, ...]
 sqrt, maximum, absolute, sign = E.sqrt, E.maximum, E.abs, E.sign
 
 
 def average(running: Tensor, value: Tensor, weight: Any) -> Tensor:
-    """The running average with `weight` on what it was."""
+    """Return the running average with `weight` on what it was."""
     return running * weight + value * (1 - weight)
 
 
 def adam_rate(lr: Any, power1: Any, power2: Any) -> Any:
-    """Adam's rate from the powers of its two weights: ``lr * sqrt(1 - power2) / (1 - power1)``."""
+    """Return Adam's rate from the powers of its two weights: ``lr * sqrt(1 - power2) / (1 -
+    power1)``.
+    """
     root = math.sqrt(1 - power2) if isinstance(power2, float) else sqrt(1 - power2)
     return lr * root / (1 - power1)
 
@@ -52,9 +77,11 @@ def adam(
     top: Optional[Tensor] = None,
     spread: Any = 1.0,
 ) -> Values:
-    """Adam (Kingma and Ba, 2014): m and v average g and g**2; ``p -= rate * m / (spread * sqrt(v) + eps)``.
+    """Adam (Kingma and Ba, 2014): m and v average g and g**2; ``p -= rate * m / (spread * sqrt(v) +
+    eps)``.
 
-    With `nesterov` m is averaged with g once more (Dozat, 2016); with `top` the largest v counts, and is the last result (Reddi et al., 2018).
+    With `nesterov` m is averaged with g once more (Dozat, 2016); with `top` the largest v counts,
+    and is the last result (Reddi et al., 2018).
     """
     m, v = average(m, g, beta1), average(v, g * g, beta2)
     direction = average(m, g, beta1) if nesterov else m
@@ -64,8 +91,12 @@ def adam(
     return p - rate * direction / (length + eps), m, v, *kept
 
 
-def adam_decayed(p: Tensor, g: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any, beta2: Any, eps: Any, decay: Any) -> Values:  # fmt: skip
-    """Adam without correction of its start and with decoupled weight decay (Loshchilov and Hutter, 2017)."""
+def adam_decayed(
+    p: Tensor, g: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any, beta2: Any, eps: Any, decay: Any
+) -> Values:
+    """Adam without correction of its start and with decoupled weight decay (Loshchilov and Hutter,
+    2017).
+    """
     m, v = average(m, g, beta1), average(v, g * g, beta2)
     update = m / (sqrt(v) + eps)
     update = update if isinstance(decay, float) and decay == 0.0 else update + decay * p
@@ -73,9 +104,21 @@ def adam_decayed(p: Tensor, g: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any
 
 
 def lamb(
-    p: Tensor, g: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any, beta2: Any, eps: Any, decay: Any, correct1: Any, correct2: Any
-) -> Values:  # fmt: skip
-    """Adam with a step in proportion to the parameter's norm, where neither norm is 0 (You et al., "Large batch optimization", 2019)."""
+    p: Tensor,
+    g: Tensor,
+    m: Tensor,
+    v: Tensor,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    decay: Any,
+    correct1: Any,
+    correct2: Any,
+) -> Values:
+    """Adam with a step in proportion to the parameter's norm, where neither norm is 0 (You et al.,
+    "Large batch optimization", 2019).
+    """
     m, v = average(m, g, beta1), average(v, g * g, beta2)
     update = m / correct1 / (sqrt(v / correct2) + eps)
     update = update if isinstance(decay, float) and decay == 0.0 else update + decay * p
@@ -84,7 +127,7 @@ def lamb(
 
 
 def _ratio(squares: Any, slopes: Any, eps: Any = None, weight: Any = 0.0) -> Tensor:
-    """``|p| / (|u| + weight * |p| + eps)`` from sums of squares, 1 where a norm is 0."""
+    """Return ``|p| / (|u| + weight * |p| + eps)`` from sums of squares, 1 where a norm is 0."""
     size, length = sqrt(squares), sqrt(slopes)
     usable = E.logical_and(size > 0, length > 0)
     below = length if eps is None else length + weight * size + eps
@@ -93,15 +136,20 @@ def _ratio(squares: Any, slopes: Any, eps: Any = None, weight: Any = 0.0) -> Ten
 
 def adamax(
     p: Tensor, g: Tensor, m: Tensor, u: Tensor, rate: Any, beta1: Any, beta2: Any, eps: Any, within: bool = False
-) -> Values:  # fmt: skip
-    """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7); eps is added to u, or `within` u to the gradient's size."""
+) -> Values:
+    """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7).
+
+    Eps is added to u, or `within` u to the gradient's size.
+    """
     size = absolute(g)
     m, u = average(m, g, beta1), maximum(u * beta2, size + eps if within else size)
     return p - rate * m / (u if within else u + eps), m, u
 
 
 def adadelta(p: Tensor, g: Tensor, a: Tensor, u: Tensor, lr: Any, rho: Any, eps: Any) -> Values:
-    """Adadelta (Zeiler, 2012): steps d as large as the steps before were; a and u average g**2 and d**2."""
+    """Return adadelta (Zeiler, 2012): steps d as large as the steps before were; a and u average
+    g**2 and d**2.
+    """
     a = average(a, g * g, rho)
     d = sqrt(u + eps) / sqrt(a + eps) * g
     return p - lr * d, a, average(u, d * d, rho)
@@ -115,14 +163,18 @@ def adagrad(p: Tensor, g: Tensor, a: Tensor, lr: Any, eps: Optional[Any] = None,
 
 
 def adagrad_da(p: Tensor, g: Tensor, a: Tensor, s: Tensor, lr: Any, l1: Any, l2: Any, step: Any) -> Values:
-    """AdaGrad by dual averaging (Duchi et al., 2011): p is a function of the sums a and s of g and g**2 alone."""
+    """AdaGrad by dual averaging (Duchi et al., 2011): p is a function of the sums a and s of g and
+    g**2 alone.
+    """
     a, s = a + g, s + g * g
     pulled = sign(a) * maximum(absolute(a) - l1 * step, 0.0)
     return -lr * pulled / (l2 * step * lr + sqrt(s)), a, s
 
 
 def proximal(q: Tensor, rate: Any, l1: Any, l2: Any) -> Tensor:
-    """The proximal step for the penalty ``l1 * |p| + l2 / 2 * p**2`` (Duchi and Singer, 2009)."""
+    """Return the proximal step for the penalty ``l1 * |p| + l2 / 2 * p**2`` (Duchi and Singer,
+    2009).
+    """
     return sign(q) * maximum(absolute(q) - rate * l1, 0.0) / (1 + rate * l2)
 
 
@@ -134,21 +186,28 @@ def proximal_adagrad(p: Tensor, g: Tensor, a: Tensor, lr: Any, l1: Any, l2: Any)
 
 
 def rmsprop(p: Tensor, g: Tensor, s: Tensor, v: Tensor, lr: Any, decay: Any, momentum: Any, eps: Any) -> Values:
-    """RMSProp (Tieleman and Hinton, 2012) with momentum: ``v = momentum * v + lr * g / sqrt(s + eps); p -= v``, s averages g**2."""
+    """RMSProp (Tieleman and Hinton, 2012) with momentum: ``v = momentum * v + lr * g / sqrt(s +
+    eps); p -= v``, s averages g**2.
+    """
     s = average(s, g * g, decay)
     v = momentum * v + lr * g / sqrt(s + eps)
     return p - v, s, v
 
 
-def centred_rmsprop(p: Tensor, g: Tensor, s: Tensor, v: Tensor, mean: Tensor, lr: Any, decay: Any, momentum: Any, eps: Any) -> Values:  # fmt: skip
+def centred_rmsprop(
+    p: Tensor, g: Tensor, s: Tensor, v: Tensor, mean: Tensor, lr: Any, decay: Any, momentum: Any, eps: Any
+) -> Values:
     """RMSProp with the square of the mean gradient taken from s (Graves, 2013)."""
     s, mean = average(s, g * g, decay), average(mean, g, decay)
     v = momentum * v + lr * g / sqrt(s - mean * mean + eps)
     return p - v, s, v, mean
 
 
-def ftrl(p: Tensor, g: Tensor, n: Tensor, z: Tensor, lr: Any, l1: Any, l2: Any, power: Any, shrink: Any = None) -> Values:  # fmt: skip
-    """Follow the regularized leader, proximal (McMahan et al., 2013): p is a function of the sums n of g**2 and z of adjusted gradients.
+def ftrl(
+    p: Tensor, g: Tensor, n: Tensor, z: Tensor, lr: Any, l1: Any, l2: Any, power: Any, shrink: Any = None
+) -> Values:
+    """Follow the regularized leader, proximal (McMahan et al., 2013): p is a function of the sums n
+    of g**2 and z of adjusted gradients.
 
     With `shrink`, ``2 * shrink * p`` is added to the gradient in z, not in n.
     """
@@ -160,7 +219,9 @@ def ftrl(p: Tensor, g: Tensor, n: Tensor, z: Tensor, lr: Any, l1: Any, l2: Any, 
 
 
 def momentum(p: Tensor, g: Tensor, v: Tensor, lr: Any, weight: Any, nesterov: bool = False) -> Values:
-    """Gradient descent with momentum (Polyak, 1964; Sutskever et al., 2013): ``v = weight * v + g; p -= lr * v``."""
+    """Return gradient descent with momentum (Polyak, 1964; Sutskever et al., 2013): ``v = weight *
+    v + g; p -= lr * v``.
+    """
     v = v * weight + g
     return p - lr * (g + v * weight if nesterov else v), v
 
@@ -172,13 +233,19 @@ def keras_momentum(p: Tensor, g: Tensor, v: Tensor, lr: Any, weight: Any, nester
 
 
 def sgd(p: Tensor, g: Tensor, v: Tensor, first: Tensor, lr: Any, weight: Any, fresh: Any, nesterov: bool) -> Values:
-    """Momentum whose first step, where `first` is above 0, sets v to g; later ones add ``fresh * g``."""
+    """Momentum whose first step, where `first` is above 0, sets v to g; later ones add ``fresh *
+    g``.
+    """
     v = where(first > 0, g, v * weight + g * fresh)
     return p - lr * (g + v * weight if nesterov else v), v, zeros_like(first)
 
 
-def rprop(p: Tensor, g: Tensor, before: Tensor, size: Tensor, shrink: float, grow: float, least: Any, most: Any) -> Values:  # fmt: skip
-    """Resilient backpropagation (Riedmiller and Braun, 1993): a coordinate rests for one step after its gradient's sign changed."""
+def rprop(
+    p: Tensor, g: Tensor, before: Tensor, size: Tensor, shrink: float, grow: float, least: Any, most: Any
+) -> Values:
+    """Return resilient backpropagation (Riedmiller and Braun, 1993): a coordinate rests for one
+    step after its gradient's sign changed.
+    """
     turn = g * before
     size = where(turn > 0, size * grow, where(turn < 0, size * shrink, size))
     size = E.minimum(maximum(size, least), most)
@@ -187,13 +254,20 @@ def rprop(p: Tensor, g: Tensor, before: Tensor, size: Tensor, shrink: float, gro
 
 
 def signed(p: Tensor, g: Tensor, m: Tensor, lr: Any, beta: Any, scale: Callable[[Tensor], Tensor]) -> Values:
-    """Steps scaled by whether gradient and mean gradient agree in sign (Bello et al., "Neural optimizer search", 2017)."""
+    """Return steps scaled by whether gradient and mean gradient agree in sign (Bello et al.,
+    "Neural optimizer search", 2017).
+    """
     m = average(m, g, beta)
     return p - lr * scale(sign(g) * sign(m)) * g, m
 
 
-def lars(p: Tensor, g: Tensor, squares: Any, slopes: Any, decay: Any, lr: Any, coefficient: float, eps: float, clip: bool) -> Tensor:  # fmt: skip
-    """The gradient with weight decay, scaled to the layer (You et al., 2017); `squares` and `slopes` are the sums of p**2 and of g**2."""
+def lars(
+    p: Tensor, g: Tensor, squares: Any, slopes: Any, decay: Any, lr: Any, coefficient: float, eps: float, clip: bool
+) -> Tensor:
+    """Return the gradient with weight decay, scaled to the layer (You et al., 2017).
+
+    `squares` and `slopes` are the sums of p**2 and of g**2.
+    """
     usable = E.logical_and(squares > 0, slopes > 0)
     rate = where(usable, coefficient * _ratio(squares, slopes, eps, decay), ones_like(slopes))
     rate = E.minimum(rate / lr, 1.0) if clip else rate
@@ -219,9 +293,11 @@ def adafactor(
     decay: Any,
     scaled: bool,
 ) -> tuple[Optional[Tensor], ...]:
-    """Adafactor (Shazeer and Stern, 2018): Adam whose v is a product of means over rows and columns where there are two dimensions or more.
+    """Return adafactor (Shazeer and Stern, 2018): Adam whose v is a product of means over rows and
+    columns where there are two dimensions or more.
 
-    Without `m` there is no first moment; `scaled` multiplies the rate by the parameter's root mean square, at least ``eps[1]``.
+    Without `m` there is no first moment; `scaled` multiplies the rate by the parameter's root mean
+    square, at least ``eps[1]``.
     """
     rate = lr * maximum(_rms(p), eps[1]) if scaled else lr
     squared = g * g + eps[0]
@@ -243,14 +319,19 @@ def adafactor(
 
 
 def summed(g: Tensor, indices: Tensor, p: Tensor) -> Tensor:
-    """The gradient of the whole of p from rows of it; rows that are named twice add up."""
+    """Return the gradient of the whole of p from rows of it; rows that are named twice add up."""
     if p.ndim == 0:
         raise ShapeError("a sparse gradient updates rows, of which a parameter without axes has none")
     return unsorted_segment_sum(g, indices, p.shape[0])
 
 
-def on_rows(rule: Callable[..., Values], p: Tensor, g: Tensor, indices: Tensor, states: Values, *numbers: Any) -> Values:  # fmt: skip
-    """A rule ``rule(p, g, *states, *numbers)`` on the rows that `indices` name; gradients of the same row are added."""
+def on_rows(
+    rule: Callable[..., Values], p: Tensor, g: Tensor, indices: Tensor, states: Values, *numbers: Any
+) -> Values:
+    """Return a rule ``rule(p, g, *states, *numbers)`` on the rows that `indices` name.
+
+    Gradients of the same row are added.
+    """
     places = indices.expand_dims(-1)
     rows = [gather(x, indices, 0) for x in (p, summed(g, indices, p), *states)]
     found = rule(*rows, *numbers)

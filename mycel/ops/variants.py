@@ -1,4 +1,6 @@
-"""Functions whose parameters differ from those of a function that does the same under a plainer name, and small ones around shapes."""
+"""Functions whose parameters differ from those of a function that does the same under a plainer
+name, and small ones around shapes.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,31 @@ from mycel.prims import index as I
 from mycel.prims import random as P
 
 __all__ = [
-    "baddbmm_ext", "bernoulli_ext", "bidense", "diff_ext", "eps", "fill_diagonal", "float_power_ext", "hyper_add",
-    "inplace_index_add", "inplace_sigmoid", "isnan_ext", "mse_loss_ext", "print_", "reduced_shape", "reshape_", "shape_mul",
-    "tensor_muls", "unique_with_pad",
-]  # fmt: skip
+    "baddbmm_ext",
+    "bernoulli_ext",
+    "bidense",
+    "diff_ext",
+    "eps",
+    "fill_diagonal",
+    "float_power_ext",
+    "hyper_add",
+    "inplace_index_add",
+    "inplace_sigmoid",
+    "isnan_ext",
+    "mse_loss_ext",
+    "print_",
+    "reduced_shape",
+    "reshape_",
+    "shape_mul",
+    "tensor_muls",
+    "unique_with_pad",
+]
 
 
 def baddbmm_ext(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * bmm(batch1, batch2)``; `input` broadcasts, and does not count where `beta` is 0.
+    """Return ``beta * input + alpha * bmm(batch1, batch2)``.
+
+    `input` broadcasts, and does not count where `beta` is 0.
 
     >>> import mycel as ms
     >>> ms.ops.baddbmm_ext(ms.Tensor([1.0]), ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1)), alpha=2).tolist()
@@ -45,7 +64,8 @@ def baddbmm_ext(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: A
 
 
 def bernoulli_ext(input: Any, *, generator: Any = None) -> Tensor:
-    """1 with the probability that each element of `input` gives and else 0, in its shape and floating type.
+    """Return 1 with the probability that each element of `input` gives and else 0, in its shape and
+    floating type.
 
     >>> import mycel as ms
     >>> ms.ops.bernoulli_ext(ms.Tensor([0.0, 1.0])).tolist()
@@ -57,7 +77,8 @@ def bernoulli_ext(input: Any, *, generator: Any = None) -> Tensor:
 
 
 def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
-    """x1^T A_o x2 + b_o for each output o: `input1` (.., i), `input2` (.., j), `weight` (o, i, j), `bias` (o,) or (); the result is (.., o).
+    """Return x1^T A_o x2 + b_o for each output o: `input1` (.., i), `input2` (.., j), `weight` (o,
+    i, j), `bias` (o,) or (); the result is (.., o).
 
     >>> import mycel as ms
     >>> ms.ops.bidense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0]]), ms.ops.ones((1, 2, 1))).tolist()
@@ -71,7 +92,8 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
 
 
 def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences of neighbours along a dimension, after `prepend` and `append` have been joined to it.
+    """Return the n-th differences of neighbours along a dimension, after `prepend` and `append`
+    have been joined to it.
 
     >>> import mycel as ms
     >>> ms.ops.diff_ext(ms.Tensor([1, 3, -1])).tolist()
@@ -89,7 +111,9 @@ def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append:
 
 
 def float_power_ext(input: Any, exponent: Any) -> Tensor:
-    """The first operand raised to the second in float64; one of them is a tensor, and none is complex.
+    """Return the first operand raised to the second in float64.
+
+    One of them is a tensor, and none is complex.
 
     >>> import mycel as ms
     >>> ms.ops.float_power_ext(ms.Tensor([2]), -1).tolist()
@@ -104,7 +128,7 @@ def float_power_ext(input: Any, exponent: Any) -> Tensor:
 
 
 def isnan_ext(tensor: Any) -> Tensor:
-    """Where elements are NaN; nowhere in a tensor of integers.
+    """Return where elements are NaN; nowhere in a tensor of integers.
 
     >>> import mycel as ms
     >>> ms.ops.isnan_ext(ms.Tensor([float("nan"), 1.0])).tolist()
@@ -114,7 +138,8 @@ def isnan_ext(tensor: Any) -> Tensor:
 
 
 def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The squared difference of each pair of elements of two tensors that broadcast: its mean, its sum, or as it is.
+    """Return the squared difference of each pair of elements of two tensors that broadcast: its
+    mean, its sum, or as it is.
 
     >>> import mycel as ms
     >>> ms.ops.mse_loss_ext(ms.Tensor([1.0, 2.0]), ms.Tensor([[1.0], [4.0]]), "sum").item()
@@ -124,7 +149,7 @@ def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 def tensor_muls(input: Any, other: Any) -> Tensor:
-    """A tensor times a number.
+    """Return a tensor times a number.
 
     >>> import mycel as ms
     >>> ms.ops.tensor_muls(ms.Tensor([2.0]), 3).tolist()
@@ -134,7 +159,7 @@ def tensor_muls(input: Any, other: Any) -> Tensor:
 
 
 def hyper_add(*args: Any) -> Any:
-    """The sums of the corresponding leaves of equally nested sequences.
+    """Return the sums of the corresponding leaves of equally nested sequences.
 
     >>> import mycel as ms
     >>> ms.ops.hyper_add((1, (2, 3)), (10, (20, 30)))
@@ -150,7 +175,8 @@ def _added(x: Any, *more: Any) -> Any:
 
 
 def eps(x: Any) -> Tensor:
-    """The distance from 1 to the next number of a floating type, in the shape and type of `x`.
+    """Return the distance from 1 to the next number of a floating type, in the shape and type of
+    `x`.
 
     >>> import mycel as ms
     >>> ms.ops.eps(ms.Tensor([4.0])).tolist() == [2.0**-23]
@@ -166,7 +192,8 @@ def eps(x: Any) -> Tensor:
 
 
 def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor:
-    """`var`, after `updates` have been added to it at the positions that a vector names along an axis.
+    """Return `var`, after `updates` have been added to it at the positions that a vector names
+    along an axis.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
@@ -177,7 +204,7 @@ def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor
 
 
 def inplace_sigmoid(input: Any) -> Tensor:
-    """`input`, after each element has been replaced by its sigmoid.
+    """Return `input`, after each element has been replaced by its sigmoid.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_sigmoid(ms.Tensor([0.0])).tolist()
@@ -188,7 +215,9 @@ def inplace_sigmoid(input: Any) -> Tensor:
 
 
 def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
-    """A new tensor with one value at the places all of whose positions are equal; a tensor of more than two dimensions has equal sizes.
+    """Return a new tensor with one value at the places all of whose positions are equal.
+
+    A tensor of more than two dimensions has equal sizes.
 
     With `wrap` the diagonal of a tall matrix begins again after each block of columns + 1 rows.
 
@@ -209,7 +238,8 @@ def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
-    """The distinct elements of a vector in the order in which they come, followed by `pad_num` up to its length, and each element's position among them.
+    """Return the distinct elements of a vector in the order in which they come, followed by
+    `pad_num` up to its length, and each element's position among them.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)]
@@ -228,7 +258,7 @@ def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
 
 
 def reshape_(input: Any, shape: Any) -> Tensor:
-    """`reshape`.
+    """Return `reshape`.
 
     >>> import mycel as ms
     >>> ms.ops.reshape_(ms.Tensor([1, 2]), (2, 1)).tolist()
@@ -238,7 +268,7 @@ def reshape_(input: Any, shape: Any) -> Tensor:
 
 
 def shape_mul(input_data: Any) -> Any:
-    """The product of the sizes of a shape.
+    """Return the product of the sizes of a shape.
 
     >>> import mycel as ms
     >>> ms.ops.shape_mul((2, 3))
@@ -248,7 +278,8 @@ def shape_mul(input_data: Any) -> Any:
 
 
 def reduced_shape(shape: Any, axis: Any) -> tuple[Any, ...]:
-    """The shape that a reduction over axes leaves when it keeps them; over all of them for ().
+    """Return the shape that a reduction over axes leaves when it keeps them; over all of them for
+    ().
 
     >>> import mycel as ms
     >>> ms.ops.reduced_shape((2, 3), (1,))

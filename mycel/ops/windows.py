@@ -1,7 +1,8 @@
 """Windows of signal processing, and the short-time Fourier transform.
 
-A periodic window of n elements is a symmetric one of n + 1 without its last. The windows are given in numbers alone, so they are computed by NumPy. In the
-short-time transform frame k is the window times x[k hop : k hop + n_fft], with a window shorter than n_fft centred among zeros.
+A periodic window of n elements is a symmetric one of n + 1 without its last. The windows are given
+in numbers alone, so they are computed by NumPy. In the short-time transform frame k is the window
+times x[k hop : k hop + n_fft], with a window shorter than n_fft centred among zeros.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
 
 
 def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
-    """The triangular window that is 0 at its ends; float32 unless `dtype` is given.
+    """Return the triangular window that is 0 at its ends; float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.bartlett_window(5, False).tolist()
@@ -48,7 +49,9 @@ def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
 
 
 def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
-    """0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1)); float32 unless `dtype` is given.
+    """Return 0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1)).
+
+    Float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.blackman_window(4).tolist()]
@@ -62,7 +65,7 @@ def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
 def hamming_window(
     window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None
 ) -> Tensor:
-    """alpha - beta cos(2 pi i / (n - 1)); float32 unless `dtype` is given.
+    """Return alpha - beta cos(2 pi i / (n - 1)); float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.hamming_window(4).tolist()]
@@ -78,7 +81,7 @@ def hamming_window(
 
 
 def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
-    """0.5 - 0.5 cos(2 pi i / (n - 1)); float64 unless `dtype` is given.
+    """Return 0.5 - 0.5 cos(2 pi i / (n - 1)); float64 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.hann_window(4).tolist()]
@@ -88,7 +91,7 @@ def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None)
 
 
 def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None) -> Tensor:
-    """I0(beta sqrt(1 - (2 i / (n - 1) - 1)^2)) / I0(beta); float64 unless `dtype` is given.
+    """Return I0(beta sqrt(1 - (2 i / (n - 1) - 1)^2)) / I0(beta); float64 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
@@ -110,11 +113,13 @@ def stft(
     onesided: Optional[bool] = None,
     return_complex: Optional[bool] = None,
 ) -> Tensor:
-    """The Fourier transforms of overlapping frames of ([B,] L): ([B,] frequencies, frames), of pairs (..., 2) unless `return_complex`.
+    """Return the Fourier transforms of overlapping frames of ([B,] L): ([B,] frequencies, frames),
+    of pairs (..., 2) unless `return_complex`.
 
-    `hop_length` is n_fft / 4 and `win_length` n_fft by default; a window of ones. With `center` frame k is centred at k hop, the ends padded by
-    `pad_mode`. `onesided`, the default for real signals, leaves out the frequencies above n_fft / 2. `normalized` divides by sqrt(n_fft). Results are
-    complex by default where the signal is.
+    `hop_length` is n_fft / 4 and `win_length` n_fft by default; a window of ones. With `center`
+    frame k is centred at k hop, the ends padded by `pad_mode`. `onesided`, the default for real
+    signals, leaves out the frequencies above n_fft / 2. `normalized` divides by sqrt(n_fft).
+    Results are complex by default where the signal is.
 
     >>> import mycel as ms
     >>> ms.ops.stft(ms.ops.ones(8), 4, return_complex=True).shape
@@ -141,7 +146,10 @@ def stft(
         signal = reshaped(signal, (1, *signal.shape))
     if center:
         half = n_fft // 2
-        signal = reshaped(pad(reshaped(signal, (1, *signal.shape)), (half, half), mode=pad_mode.lower()), (signal.shape[0], signal.shape[1] + 2 * half))  # fmt: skip
+        signal = reshaped(
+            pad(reshaped(signal, (1, *signal.shape)), (half, half), mode=pad_mode.lower()),
+            (signal.shape[0], signal.shape[1] + 2 * half),
+        )
     length = int(signal.shape[1])
     if length < n_fft:
         raise ValueError(f"{name}: a signal of {length} elements is shorter than n_fft {n_fft}")

@@ -1,4 +1,7 @@
-"""`mindspore.parallel`: descriptions of work divided over devices, and checkpoints of it; the work itself runs on the one device of this process."""
+"""`mindspore.parallel`: descriptions of work divided over devices, and checkpoints of it.
+
+The work itself runs on the one device of this process.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,24 @@ from mycel.train.unified_checkpoints import load_segmented_checkpoints as load_s
 from mycel.train.unified_checkpoints import unified_safetensors as unified_safetensors
 
 __all__ = [
-    "Layout", "build_searched_strategy", "convert_checkpoint_by_rank", "convert_checkpoints", "get_algo_parameters", "load_distributed_checkpoint", "load_segmented_checkpoints", "merge_pipeline_strategys", "merge_sliced_parameter", "parameter_broadcast",
-    "rank_list_for_convert", "rank_list_for_transform", "reset_algo_parameters", "restore_group_info_list", "set_algo_parameters", "shard", "sync_pipeline_shared_parameters", "transform_checkpoint_by_rank", "transform_checkpoints", "unified_safetensors",
-]  # fmt: skip
+    "Layout",
+    "build_searched_strategy",
+    "convert_checkpoint_by_rank",
+    "convert_checkpoints",
+    "get_algo_parameters",
+    "load_distributed_checkpoint",
+    "load_segmented_checkpoints",
+    "merge_pipeline_strategys",
+    "merge_sliced_parameter",
+    "parameter_broadcast",
+    "rank_list_for_convert",
+    "rank_list_for_transform",
+    "reset_algo_parameters",
+    "restore_group_info_list",
+    "set_algo_parameters",
+    "shard",
+    "sync_pipeline_shared_parameters",
+    "transform_checkpoint_by_rank",
+    "transform_checkpoints",
+    "unified_safetensors",
+]

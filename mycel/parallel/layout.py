@@ -1,7 +1,8 @@
 """Descriptions of how tensors are divided over a grid of devices.
 
-A `Layout` is a description alone: which axis of a tensor goes along which axis of the grid. On the one device of this process every part is the whole, so what would divide a tensor or a function's work checks the
-description and gives back what it was given, which computes the same numbers.
+A `Layout` is a description alone: which axis of a tensor goes along which axis of the grid. On the
+one device of this process every part is the whole, so what would divide a tensor or a function's
+work checks the description and gives back what it was given, which computes the same numbers.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ _NONE = "None"
 
 
 class Layout:
-    """A grid of devices whose axes have names; calling it says along which of them each axis of a tensor is divided.
+    """A grid of devices whose axes have names.
 
-    `device_matrix` has the sizes of the grid and `alias_name` the names of its axes; `rank_list` numbers the devices, in row-major order. A call takes for each axis of the tensor a name, several as
-    a tuple, or "None" for one that is whole. Raises TypeError for arguments of other types, ValueError for names that are empty, "None" or repeated, for lengths that do not agree,
+    Calling it says along which of them each axis of a tensor is divided.
+
+    `device_matrix` has the sizes of the grid and `alias_name` the names of its axes; `rank_list`
+    numbers the devices, in row-major order. A call takes for each axis of the tensor a name,
+    several as a tuple, or "None" for one that is whole. Raises TypeError for arguments of other
+    types, ValueError for names that are empty, "None" or repeated, for lengths that do not agree,
     and in a call for names that there are not or that are used twice.
 
     >>> from mycel import Layout
@@ -65,7 +70,7 @@ class Layout:
         self._axes: Optional[tuple[Any, ...]] = None
 
     def __call__(self, *tensor_map: Union[str, tuple[str, ...]]) -> Layout:
-        """The layout of a tensor."""
+        """Return the layout of a tensor."""
         used: set[str] = set()
 
         def place(name: Any) -> int:
@@ -87,13 +92,18 @@ class Layout:
         return made
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it; in "tensor_map" axes of the grid are counted from the last, and -1 stands for axes that are whole. ValueError before a call has said how a tensor lies."""
+        """Return all of it; in "tensor_map" axes of the grid are counted from the last, and -1
+        stands for axes that are whole. ValueError before a call has said how a tensor lies.
+        """
         if self._axes is None:
             raise ValueError("Layout: says nothing of a tensor yet; call it with a name for each axis")
         return {
-            "device_matrix": self.device_matrix, "tensor_map": self._axes, "interleaved_parallel": _COPIES in self.alias_name, "alias_name": self.alias_name,
+            "device_matrix": self.device_matrix,
+            "tensor_map": self._axes,
+            "interleaved_parallel": _COPIES in self.alias_name,
+            "alias_name": self.alias_name,
             "rank_list": list(self.rank_list),
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         axes = "" if self._axes is None else f", tensor_map={self._axes}"
@@ -121,7 +131,8 @@ def shard(
     out_strategy: Any = None,
     parameter_plan: Optional[Mapping[str, Any]] = None,
 ) -> Callable[..., Any]:
-    """A function or Cell whose work would be divided as the strategies say: itself, as there is one device. TypeError for strategies that are none, and for what cannot be called.
+    """Return a function or Cell whose work would be divided as the strategies say: itself, as there
+    is one device. TypeError for strategies that are none, and for what cannot be called.
 
     >>> import mycel as ms
     >>> float(ms.shard(lambda x: x * 2, in_strategy=((1,),))(ms.Tensor(2.0)))
@@ -140,7 +151,9 @@ def shard(
 
 
 def reshard(tensor: Tensor, layout: Layout) -> Tensor:
-    """A tensor laid out in another way: itself, as there is one device. TypeError for other arguments.
+    """Return a tensor laid out in another way: itself, as there is one device.
+
+    TypeError for other arguments.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([1.0, 2.0])
@@ -153,9 +166,11 @@ def reshard(tensor: Tensor, layout: Layout) -> Tensor:
 
 
 def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0, initial_rank: int = 0) -> None:
-    """Send parameters to the other processes that have the same part of them, of which there are none: they stay as they are.
+    """Send parameters to the other processes that have the same part of them, of which there are
+    none: they stay as they are.
 
-    `layout` is by names of parameters. TypeError for what is no Cell or no dictionary, ValueError for ranks other than 0 and names that `net` has not.
+    `layout` is by names of parameters. TypeError for what is no Cell or no dictionary, ValueError
+    for ranks other than 0 and names that `net` has not.
     """
     arguments.instance("parameter_broadcast", "net", net, Cell)
     arguments.mapping("parameter_broadcast", "layout", layout)
@@ -169,5 +184,7 @@ def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0,
 
 
 def sync_pipeline_shared_parameters(net: Cell) -> None:
-    """Let parameters that several stages of a pipeline share be the same, which they are in one process. TypeError for what is no Cell."""
+    """Let parameters that several stages of a pipeline share be the same, which they are in one
+    process. TypeError for what is no Cell.
+    """
     arguments.instance("sync_pipeline_shared_parameters", "net", net, Cell)

@@ -1,6 +1,7 @@
 """Settings of training with parameter servers, which are other processes that keep the parameters.
 
-There are none here: settings are checked, kept and given back, so that programs that leave servers off run, and switching servers on is an error.
+There are none here: settings are checked, kept and given back, so that programs that leave servers
+off run, and switching servers on is an error.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ from mycel.base import arguments
 __all__ = ["get_ps_context", "reset_ps_context", "set_ps_context"]
 
 _DEFAULTS: dict[str, Any] = {
-    "enable_ps": False, "config_file_path": "", "enable_ssl": False, "client_password": "", "server_password": "",
-}  # fmt: skip
+    "enable_ps": False,
+    "config_file_path": "",
+    "enable_ssl": False,
+    "client_password": "",
+    "server_password": "",
+}
 _SECRET = ("client_password", "server_password")
 _settings = dict(_DEFAULTS)
 
 
 def set_ps_context(**kwargs: Any) -> None:
-    """Keep settings: `enable_ps`, which must be False, `config_file_path`, `enable_ssl`, `client_password`, `server_password`.
+    """Keep settings: `enable_ps`, which must be False, `config_file_path`, `enable_ssl`,
+    `client_password`, `server_password`.
 
-    Raises ValueError for other names, TypeError for values of other types, RuntimeError for ``enable_ps=True``, as this process has no parameter servers.
+    Raises ValueError for other names, TypeError for values of other types, RuntimeError for
+    ``enable_ps=True``, as this process has no parameter servers.
 
     >>> set_ps_context(enable_ps=False, enable_ssl=True)
     >>> get_ps_context("enable_ssl")
@@ -40,7 +47,9 @@ def set_ps_context(**kwargs: Any) -> None:
 
 
 def get_ps_context(attr_key: str) -> Any:
-    """One setting; ValueError for names that there are not, and for passwords, which are not given back."""
+    """Return one setting; ValueError for names that there are not, and for passwords, which are not
+    given back.
+    """
     if not isinstance(attr_key, str) or attr_key not in _settings or attr_key in _SECRET:
         known = ", ".join(n for n in _DEFAULTS if n not in _SECRET)
         raise ValueError(f"get_ps_context: there is no setting {attr_key!r} to read; the names are {known}")

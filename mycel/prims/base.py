@@ -1,8 +1,9 @@
 """What a primitive is, and the registry of all of them.
 
-A primitive is one record: how types are inferred, its derivative, its batching, its definition in simpler primitives, a NumPy reference, and
-samples for the contract test. Applying one to nodes gives a node; rules are written in the same applications, so that a rule's
-result can be differentiated, batched and compiled again.
+A primitive is one record: how types are inferred, its derivative, its batching, its definition in
+simpler primitives, a NumPy reference, and samples for the contract test. Applying one to nodes
+gives a node; rules are written in the same applications, so that a rule's result can be
+differentiated, batched and compiled again.
 
     infer(*types, **params)                 -> type, or a tuple of types
     vjp(ct, out, *inputs, **params)         -> one cotangent, or None, for each input; for several outputs `ct` and `out` are
@@ -11,8 +12,9 @@ result can be differentiated, batched and compiled again.
     expand(*inputs, **params)               -> node, or a tuple of nodes
     reference(*arrays, **params)            -> array, or a tuple of arrays
 
-A record without `vjp` is differentiated, and one without `batch` batched, through `expand`. What transformations, engines and reports go by is said by the
-record's further fields, so that none of them lists primitives by name.
+A record without `vjp` is differentiated, and one without `batch` batched, through `expand`. What
+transformations, engines and reports go by is said by the record's further fields, so that none of
+them lists primitives by name.
 """
 
 from __future__ import annotations
@@ -82,8 +84,9 @@ class Literal:
 class Sample:
     """One case for the contract test: input shapes (or arrays) and parameters.
 
-    `domain` limits random floats to an interval, `integers` random integers to ``range(*integers)``. `dtypes` names each input's type, with
-    "*" for one that goes through the primitive's `dtypes`; all do unless it is given. An array in `shapes` is passed as it is.
+    `domain` limits random floats to an interval, `integers` random integers to
+    ``range(*integers)``. `dtypes` names each input's type, with "*" for one that goes through the
+    primitive's `dtypes`; all do unless it is given. An array in `shapes` is passed as it is.
     """
 
     shapes: tuple[Any, ...]
@@ -97,8 +100,8 @@ class Sample:
 class Cost(IntEnum):
     """What one application costs, by which it is decided what may be computed twice.
 
-    LIGHT: a view, a number, or arithmetic that takes no longer than reading its operands. PASS: one pass over the elements, as elementary functions, copies and
-    reductions. HEAVY: anything else.
+    LIGHT: a view, a number, or arithmetic that takes no longer than reading its operands. PASS: one
+    pass over the elements, as elementary functions, copies and reductions. HEAVY: anything else.
     """
 
     LIGHT = 0
@@ -109,8 +112,10 @@ class Cost(IntEnum):
 class Rounding(Enum):
     """How a floating-point result is rounded, which says in which type a constant is computed.
 
-    OWN: as the operation does it in the type of its operands. EXACT: not at all; elements of the operands, or functions of them that are numbers of their type.
-    ONCE: after a computation in a wider type. SUM: likewise, of so many terms that float64 wants a wider type as well. IN_PLACE: at each addition into memory.
+    OWN: as the operation does it in the type of its operands. EXACT: not at all; elements of the
+    operands, or functions of them that are numbers of their type. ONCE: after a computation in a
+    wider type. SUM: likewise, of so many terms that float64 wants a wider type as well. IN_PLACE:
+    at each addition into memory.
     """
 
     OWN = "own"
@@ -124,12 +129,15 @@ class Rounding(Enum):
 class Primitive:
     """The record of one primitive; see the module's description for the form of each rule.
 
-    `elementwise`: element i of the result depends on element i of the broadcast operands alone. `view`: the value is the operand's, found at other positions.
-    `linear`: known to be linear over the real numbers in all but indices and conditions, so that it is applied to the two parts of complex numbers one by one.
-    `holomorphic`: the rule for real operands, with conjugates of the cotangents and of its results, is the rule for complex ones. `effect`: it acts on more than its
-    results, and is neither dropped nor moved. `traps(node)`: whether an application stops the program for some operands, as indices out of range do.
-    `work(node, number)`: the floating-point operations of a product or convolution, `number` giving sizes as integers. `advice`: what to write where it gives the
-    first NaN or infinity.
+    `elementwise`: element i of the result depends on element i of the broadcast operands alone.
+    `view`: the value is the operand's, found at other positions. `linear`: known to be linear over
+    the real numbers in all but indices and conditions, so that it is applied to the two parts of
+    complex numbers one by one. `holomorphic`: the rule for real operands, with conjugates of the
+    cotangents and of its results, is the rule for complex ones. `effect`: it acts on more than its
+    results, and is neither dropped nor moved. `traps(node)`: whether an application stops the
+    program for some operands, as indices out of range do. `work(node, number)`: the floating-point
+    operations of a product or convolution, `number` giving sizes as integers. `advice`: what to
+    write where it gives the first NaN or infinity.
     """
 
     name: str
@@ -159,11 +167,13 @@ class Primitive:
         return (_find, (self.name,))
 
     def node(self, *inputs: Node, **params: Any) -> Node:
-        """The application as one node, whose type is a tuple where there are several outputs."""
+        """Return the application as one node, whose type is a tuple where there are several
+        outputs.
+        """
         return Node(self, inputs, params, self.type_of(*[n.type for n in inputs], **params))
 
     def type_of(self, *types: Any, **params: Any) -> Any:
-        """What `infer` says; an error of sizes names the primitive."""
+        """Return what `infer` says; an error of sizes names the primitive."""
         try:
             return self.infer(*types, **params)
         except SizeError as error:
@@ -171,7 +181,10 @@ class Primitive:
             raise
 
     def __call__(self, *inputs: Any, **params: Any) -> Node:
-        """Apply to nodes and Python scalars (which take the type of the first node): a node. `outputs` is for primitives of several."""
+        """Apply to nodes and Python scalars (which take the type of the first node): a node.
+
+        `outputs` is for primitives of several.
+        """
         made: Node = outputs_of(self.node(*_as_nodes(inputs), **params))
         return made
 
@@ -182,7 +195,7 @@ class Primitive:
 
 
 def outputs_of(node: Node) -> Any:
-    """The node itself, or one node for each output where there are several."""
+    """Return the node itself, or one node for each output where there are several."""
     if isinstance(node.type, tuple):
         known = getattr(node, "items", None)
         if known is not None:
@@ -202,10 +215,12 @@ REGISTRY: dict[str, Primitive] = {}
 
 
 class Services:
-    """What the rules of primitives that hold graphs need from the layers above, which put it here when they load.
+    """What the rules of primitives that hold graphs need from the layers above, which put it here
+    when they load.
 
-    `differentiate` is `mycel.transforms.grad.vjp`, `push_forward` is `mycel.transforms.jvp.jvp`, `evaluate` that of `mycel.engines.reference`, `concrete` and
-    `specialize` those of `mycel.transforms.specialize`.
+    `differentiate` is `mycel.transforms.grad.vjp`, `push_forward` is `mycel.transforms.jvp.jvp`,
+    `evaluate` that of `mycel.engines.reference`, `concrete` and `specialize` those of
+    `mycel.transforms.specialize`.
     """
 
     differentiate: Callable[..., list[Optional[Node]]]
@@ -231,7 +246,7 @@ def _find(name: str) -> Primitive:
 
 
 def freeze(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Parameters as a hashable key."""
+    """Return parameters as a hashable key."""
     return tuple(sorted(params.items()) if len(params) > 1 else params.items())
 
 
@@ -260,7 +275,7 @@ CONSTANT: Primitive = register(
 
 
 def constant(value: Any, dtype: Optional[DType] = None) -> Node:
-    """A literal node from a scalar or array."""
+    """Return a literal node from a scalar or array."""
     if isinstance(value, Dim):
         from mycel.prims.shape import size_node
 
@@ -294,7 +309,10 @@ def get_item(whole: Node, index: int) -> Node:
 
 
 def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimLike, ...]:
-    """The common shape by NumPy's rule; ShapeError, in the name of an operation, where there is none."""
+    """Return the common shape by NumPy's rule.
+
+    ShapeError, in the name of an operation, where there is none.
+    """
     if len(shapes) == 2 and shapes[0] is shapes[1] and all(type(d) is int for d in shapes[0]):
         return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
@@ -307,8 +325,10 @@ def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimL
                 if not is_one(size) and s[axis] == 1:
                     continue
                 if not is_one(size) and size != 1 and s[axis] != size:
-                    raise ShapeError(f"{name}{': ' if name else ''}shapes {' and '.join(map(_show, shapes))} do not broadcast: "
-                                     f"sizes {size} and {s[axis]} at axis {axis} differ and neither is 1")  # fmt: skip
+                    raise ShapeError(
+                        f"{name}{': ' if name else ''}shapes {' and '.join(map(_show, shapes))} do not broadcast: "
+                        f"sizes {size} and {s[axis]} at axis {axis} differ and neither is 1"
+                    )
                 size = s[axis]
         result.append(size)
     return tuple(result)
@@ -320,7 +340,7 @@ def _show(shape: Iterable[DimLike]) -> str:
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
-    """`axis` counted from the front; ShapeError outside [-rank, rank)."""
+    """Return `axis` counted from the front; ShapeError outside [-rank, rank)."""
     if not -rank <= axis < rank:
         raise ShapeError(
             f"{name} {axis} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})"
@@ -329,7 +349,9 @@ def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
 
 
 def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
-    """Axes (None: all; an int; a sequence) counted from the front, in order, without repeats."""
+    """Return axes (None: all; an int; a sequence) counted from the front, in order, without
+    repeats.
+    """
     if axes is None:
         return tuple(range(rank))
     if isinstance(axes, (int, np.integer)):
@@ -341,7 +363,7 @@ def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
 
 
 def same_dtype(name: str, *types: TensorType) -> DType:
-    """The one element type of `types`; TypeError where they differ."""
+    """Return the one element type of `types`; TypeError where they differ."""
     for t in types[1:]:
         if t.dtype is not types[0].dtype:
             raise TypeError(f"{name}: element types {', '.join(x.dtype.name for x in types)} differ; cast one of them")
@@ -349,7 +371,7 @@ def same_dtype(name: str, *types: TensorType) -> DType:
 
 
 def need_kind(name: str, kinds: str, *types: TensorType) -> None:
-    """TypeError unless each type's kind is one of `kinds`."""
+    """Raise TypeError unless each type's kind is one of `kinds`."""
     for t in types:
         if t.dtype.kind not in kinds:
             words = {"b": "boolean", "i": "signed integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
@@ -359,7 +381,9 @@ def need_kind(name: str, kinds: str, *types: TensorType) -> None:
 def batch_elementwise(
     primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[Optional[int]], params: Any
 ) -> Any:
-    """The batch rule of element-wise primitives: batch axes go to the front and ranks are aligned behind them."""
+    """Return the batch rule of element-wise primitives: batch axes go to the front and ranks are
+    aligned behind them.
+    """
     from mycel.prims import shape as S
 
     rank = max((v.type.rank - (a is not None) for v, a in zip(values, axes)), default=0)

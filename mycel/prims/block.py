@@ -1,7 +1,9 @@
-"""Blocks of a tensor at a start that is data: `dynamic_slice` reads one, `dynamic_update_slice` replaces one.
+"""Blocks of a tensor at a start that is data: `dynamic_slice` reads one, `dynamic_update_slice`
+replaces one.
 
-A start is clamped so that the block lies inside the tensor; unlike an index, a negative one does not count from the end. The two
-are each other's transposes. With one start for each example of a batch, a block is read by one `take` for each axis.
+A start is clamped so that the block lies inside the tensor; unlike an index, a negative one does
+not count from the end. The two are each other's transposes. With one start for each example of a
+batch, a block is read by one `take` for each axis.
 """
 
 from __future__ import annotations
@@ -76,7 +78,10 @@ def _clamped(start: Node, limit: DimLike, size: DimLike) -> Node:
 
 
 def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
-    """`take` where x may, and the index (rank 2) may, have a batch in front; it is inside, or one beyond where nothing is to be read."""
+    """Return `take` where x may, and the index (rank 2) may, have a batch in front.
+
+    It is inside, or one beyond where nothing is to be read.
+    """
     many = index.type.rank == 2
     if not batched and not many:
         return take(x, index, axis=axis, bounds="drop"), False
@@ -86,7 +91,10 @@ def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, ax
 
 
 def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequence[Node], sizes: Shape) -> Node:
-    """`dynamic_slice` where x, and each start, may have a batch in front; one `take` for each axis."""
+    """Return `dynamic_slice` where x, and each start, may have a batch in front.
+
+    One `take` for each axis.
+    """
     shape = x.shape[1:] if batched else x.shape
     for axis, (start, d, n) in enumerate(zip(starts, shape, sizes)):
         first = S.reshape(_clamped(start, d, n), (*start.shape, 1))
@@ -98,7 +106,9 @@ def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequ
 def _update_by_take(
     size: Optional[DimLike], x: Node, update: Node, batched: bool, shape: Shape, starts: Sequence[Node]
 ) -> Node:
-    """`dynamic_update_slice` where x, the update (if `batched`) and each start may have a batch in front; `shape` is one example's."""
+    """Return `dynamic_update_slice` where x, the update (if `batched`) and each start may have a
+    batch in front; `shape` is one example's.
+    """
     sizes = update.shape[1:] if batched else update.shape
     rank = len(shape)
     inside: Optional[Node] = None
@@ -114,7 +124,9 @@ def _update_by_take(
 
 
 def _update_open(x: Node, update: Node, *starts: Node) -> Node:
-    """`dynamic_update_slice` in simpler primitives: few rows are scattered into a copy, which costs what they are; else every element is chosen."""
+    """Return `dynamic_update_slice` in simpler primitives: few rows are scattered into a copy,
+    which costs what they are; else every element is chosen.
+    """
     partial = [i for i, (d, n) in enumerate(zip(x.shape, update.shape)) if d is not n and d != n]
     lead = update.shape[: max(partial, default=-1) + 1]
     if not partial or not all(type(d) is int for d in (*x.shape, *lead)):

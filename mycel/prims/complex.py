@@ -1,8 +1,10 @@
 """Complex numbers: making them of their parts, and taking them apart.
 
-All else about complex numbers is composed of these and of the element-wise primitives. The gradient of a real function by a complex number z = x + iy is
-df/dx + i df/dy. So the rule of a function that is complex-differentiable, made of the same formula as its real derivative, takes the conjugate of
-the cotangent and gives the conjugate of the result: `Primitive.holomorphic` says which, and differentiation does it.
+All else about complex numbers is composed of these and of the element-wise primitives. The gradient
+of a real function by a complex number z = x + iy is df/dx + i df/dy. So the rule of a function that
+is complex-differentiable, made of the same formula as its real derivative, takes the conjugate of
+the cotangent and gives the conjugate of the result: `Primitive.holomorphic` says which, and
+differentiation does it.
 """
 
 from __future__ import annotations
@@ -27,20 +29,29 @@ from mycel.prims.base import (
 )
 
 __all__ = [
-    "angle", "complex_", "complex_abs", "complex_angle", "complex_of", "conjugate", "imag", "modulus", "part_of", "real",
-]  # fmt: skip
+    "angle",
+    "complex_",
+    "complex_abs",
+    "complex_angle",
+    "complex_of",
+    "conjugate",
+    "imag",
+    "modulus",
+    "part_of",
+    "real",
+]
 
 _PARTS = {complex64: float32, complex128: float64}
 _WHOLES = {float32: complex64, float64: complex128}
 
 
 def part_of(dtype: DType) -> DType:
-    """The element type of the parts of a complex type."""
+    """Return the element type of the parts of a complex type."""
     return _PARTS[dtype]
 
 
 def complex_of(dtype: DType) -> DType:
-    """The complex type with parts of a floating type."""
+    """Return the complex type with parts of a floating type."""
     return _WHOLES[dtype]
 
 
@@ -101,12 +112,12 @@ imag: Primitive = _part(
 
 
 def conjugate(x: Node) -> Node:
-    """The complex conjugate; a real node itself."""
+    """Return the complex conjugate; a real node itself."""
     return complex_(real(x), E.neg(imag(x))) if x.dtype.is_complex else x
 
 
 def modulus(re: Node, im: Node) -> Node:
-    """sqrt(re^2 + im^2) without overflow; the derivative at 0 is 0."""
+    """Return sqrt(re^2 + im^2) without overflow; the derivative at 0 is 0."""
     largest = E.maximum(E.abs_(re), E.abs_(im))
     plain = E.logical_and(E.gt(largest, 0), E.is_finite(largest))
     scale = E.stop_gradient(E.select(plain, largest, 1))
@@ -117,7 +128,7 @@ def modulus(re: Node, im: Node) -> Node:
 
 
 def angle(re: Node, im: Node) -> Node:
-    """The angle of the point (re, im), in (-pi, pi]; the derivative at 0 is 0."""
+    """Return the angle of the point (re, im), in (-pi, pi]; the derivative at 0 is 0."""
     zero = E.logical_and(E.eq(re, 0), E.eq(im, 0))
     # At 0 the sign of the real part decides; 1 / re is infinite, with its sign.
     side = E.sign(E.div(1, E.stop_gradient(re)))

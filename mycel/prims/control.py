@@ -5,8 +5,10 @@
                                                     the other operands stay the same in every round
     call(*operands; graph)                          the outputs of a graph
 
-All three give a tuple. The graph of a `call` may have symbolic sizes, which the operands' types bind. The graphs are closed: what they use from outside is among the operands. The derivative of `cond` is a `cond` of the
-derivatives of its branches, which compute anew what they need; that of `while_loop` is in `loop_gradient`.
+All three give a tuple. The graph of a `call` may have symbolic sizes, which the operands' types
+bind. The graphs are closed: what they use from outside is among the operands. The derivative of
+`cond` is a `cond` of the derivatives of its branches, which compute anew what they need; that of
+`while_loop` is in `loop_gradient`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ __all__ = ["call", "cond", "graph_for_call", "inline", "results_of_call", "sizes
 
 
 def inline(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
-    """The outputs of a graph with operands in place of its inputs."""
+    """Return the outputs of a graph with operands in place of its inputs."""
     return tuple(substitute(graph.outputs, dict(zip(graph.inputs, operands))))
 
 
@@ -43,7 +45,7 @@ def run_graph(graph: Graph, arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def inner_gradient(graph: Graph, given: Sequence[Optional[Node]]) -> list[Optional[Node]]:
-    """The cotangents of a graph's inputs from those of its outputs."""
+    """Return the cotangents of a graph's inputs from those of its outputs."""
     pairs = [(o, c) for o, c in zip(graph.outputs, given) if c is not None]
     return SERVICES.differentiate([o for o, _ in pairs], [c for _, c in pairs], graph.inputs)
 
@@ -170,7 +172,8 @@ while_loop: Primitive = register(
             Sample((np.array(9), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*")),
         ),
         dtypes=("int64",),
-        doc="The first `carried` operands, replaced by the outputs of the graph `body` as long as the graph `test` gives true.",
+        doc="The first `carried` operands, replaced by the outputs of the graph `body` as long as the graph `test` "
+        "gives true.",
     )
 )
 
@@ -182,7 +185,10 @@ _binders = RememberedOf[Binder]("sizes of called graphs", MANY)
 
 
 def sizes_in_call(graph: Graph, types: Sequence[Type]) -> dict[str, int]:
-    """The sizes that operands' types give the symbols of a called graph; none where the types are the graph's own."""
+    """Return the sizes that operands' types give the symbols of a called graph.
+
+    None where the types are the graph's own.
+    """
     if graph.input_types == tuple(types):
         return {}
     binder = _binders.of(graph, lambda: Binder(graph.input_types))
@@ -193,13 +199,13 @@ def sizes_in_call(graph: Graph, types: Sequence[Type]) -> dict[str, int]:
 
 
 def results_of_call(graph: Graph, types: Sequence[Type]) -> tuple[Type, ...]:
-    """The types of a called graph's outputs for operands of these types."""
+    """Return the types of a called graph's outputs for operands of these types."""
     sizes = sizes_in_call(graph, types)
     return SERVICES.concrete(graph.output_types, sizes) if sizes else graph.output_types
 
 
 def graph_for_call(graph: Graph, types: Sequence[Type]) -> Graph:
-    """A called graph with the sizes of its operands' types."""
+    """Return a called graph with the sizes of its operands' types."""
     sizes = sizes_in_call(graph, types)
     return SERVICES.specialize(graph, sizes) if sizes else graph
 

@@ -4,10 +4,11 @@ With x (N, C, *spatial), w (O, C / groups, *kernel), and y (N, O, *out), as cros
 
     y[n, o, p] = sum_{c, k}  x[n, c, p * stride + k * dilation - low] * w[o, c, k]
 
-where c runs over the channels of the group of o and x is 0 outside. `conv` is linear in x and in w; `conv_grad_input` and
-`conv_grad_weight` are its transposes in one with the other fixed. Each is bilinear in its operands, so the derivatives of
-each are the other two, to any order. 16-bit floats accumulate in float32. Batching needs no new operation: a batched image axis
-folds into N, a batched weight axis into the groups.
+where c runs over the channels of the group of o and x is 0 outside. `conv` is linear in x and in w;
+`conv_grad_input` and `conv_grad_weight` are its transposes in one with the other fixed. Each is
+bilinear in its operands, so the derivatives of each are the other two, to any order. 16-bit floats
+accumulate in float32. Batching needs no new operation: a batched image axis folds into N, a batched
+weight axis into the groups.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def window_output(
     padding: Padding,
     dilation: Optional[tuple[int, ...]] = None,
 ) -> Shape:
-    """How many positions a window takes along each spatial axis; ShapeError where it takes none."""
+    """Return how many positions a window takes along each spatial axis.
+
+    Raises ShapeError where it takes none.
+    """
     rank = len(spatial)
     dilation = (1,) * rank if dilation is None else dilation
     for word, given in (("window", window), ("strides", strides), ("padding", padding), ("dilation", dilation)):
@@ -63,7 +67,8 @@ def window_output(
         span, room = (k - 1) * step + 1, d + pads[0] + pads[1]
         if _below(room, span):
             raise ShapeError(
-                f"{name}: a window that spans {span} does not fit in spatial axis {axis} of size {d} with padding {pads}"
+                f"{name}: a window that spans {span} does not fit in spatial axis {axis} of size {d} with padding "
+                f"{pads}"
             )
         result.append((room - span) // s + 1)
     return tuple(result)
@@ -79,7 +84,7 @@ def _below(value: DimLike, limit: DimLike) -> bool:
 def _check(
     name: str, x: TensorType, w: TensorType, strides: Any, padding: Any, dilation: Any, groups: DimLike
 ) -> TensorType:
-    """The type of the convolution of `x` with `w`."""
+    """Return the type of the convolution of `x` with `w`."""
     need_kind(name, "f", x, w)
     dtype = same_dtype(name, x, w)
     if not 3 <= x.rank <= 5:
@@ -92,7 +97,8 @@ def _check(
         raise ShapeError(f"{name}: groups must be at least 1, not {groups}")
     if _differs(w.shape[1] * groups, x.shape[1]):
         raise ShapeError(
-            f"{name}: {x.shape[1]} input channels in {groups} groups need a weight of shape (O, C / groups, *kernel), not {w}"
+            f"{name}: {x.shape[1]} input channels in {groups} groups need a weight of shape (O, C / groups, *kernel), "
+            f"not {w}"
         )
     if isinstance(groups, int) and _differs(w.shape[0] % groups, 0):
         raise ShapeError(f"{name}: {w.shape[0]} output channels do not divide into {groups} groups")
@@ -102,7 +108,7 @@ def _check(
 
 
 def _differs(a: DimLike, b: DimLike) -> bool:
-    """Whether two sizes are certainly different."""
+    """Return whether two sizes are certainly different."""
     try:
         return bool(a < b) or bool(a > b)
     except InconclusiveDimension:
@@ -162,7 +168,7 @@ def _padded(x: Any, padding: Any) -> Any:
 
 
 def _grouped(a: Any, groups: int) -> Any:
-    """(N, G * C, *spatial) as (N, G, C, positions)."""
+    """Return (N, G * C, *spatial) as (N, G, C, positions)."""
     return a.reshape(a.shape[0], groups, a.shape[1] // groups, -1 if a.size else math.prod(a.shape[2:]))
 
 
@@ -221,11 +227,12 @@ def _grad_weight_vjp(c: Node, out: Node, x: Node, ct: Node, *, weight_shape: Sha
     return conv_grad_input(ct, c, input_shape=x.shape, **p), conv(x, c, **p)
 
 
-# Batching. An image is (N, C, *spatial), a weight (G * O, C, *kernel); `axis` is where the batch lies.
+# Batching. An image is (N, C, *spatial), a weight (G * O, C, *kernel); `axis` is where the batch
+# lies.
 
 
 def _fold_images(x: Node, axis: int) -> Node:
-    """The batch joined with N."""
+    """Return the batch joined with N."""
     x = S.move_axis(x, axis, 0)
     return S.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
@@ -235,7 +242,7 @@ def _unfold_images(y: Node, size: DimLike) -> Node:
 
 
 def _fold_channels(x: Node, axis: int, groups: DimLike, outer: bool) -> Node:
-    """(B, N, G * C, ...) as (N, B * G * C, ...) where `outer`, else (N, G * B * C, ...)."""
+    """Return (B, N, G * C, ...) as (N, B * G * C, ...) where `outer`, else (N, G * B * C, ...)."""
     x = S.move_axis(x, axis, 0)
     size, n, c, rest = x.shape[0], x.shape[1], x.shape[2], tuple(x.shape[3:])
     if outer:
@@ -253,7 +260,9 @@ def _unfold_channels(y: Node, size: DimLike, groups: DimLike, outer: bool) -> No
 
 
 def _fold_weight_outputs(w: Node, axis: int, groups: DimLike, outer: bool) -> Node:
-    """(B, G * O, C, *kernel) as (B * G * O, C, *kernel) where `outer`, else (G * B * O, C, *kernel)."""
+    """Return (B, G * O, C, *kernel) as (B * G * O, C, *kernel) where `outer`, else (G * B * O, C,
+    *kernel).
+    """
     w = S.move_axis(w, axis, 0)
     size, o, rest = w.shape[0], w.shape[1], tuple(w.shape[2:])
     if not outer:
@@ -325,7 +334,7 @@ def _corners(kernel: Shape, out: Shape, strides: Any, dilation: Any) -> list[tup
 
 
 def _patches(x: Node, kernel: Shape, out: Shape, strides: Any, padding: Any, dilation: Any, groups: DimLike) -> Node:
-    """(N, G, C / G * kernel, positions): what each kernel position meets, side by side."""
+    """Return (N, G, C / G * kernel, positions): what each kernel position meets, side by side."""
     low, high = (0, 0, *(a for a, _ in padding)), (0, 0, *(b for _, b in padding))
     wide, n, c = S.pad(x, 0, low, high), x.shape[0], x.shape[1]
     steps = (1, 1, *strides)
@@ -406,7 +415,9 @@ _CASES = (
 
 
 def _work(image: TensorType, weights: TensorType, number: Number) -> int:
-    """The operations of a convolution: every weight meets every position of the image that has its output channels."""
+    """Return the operations of a convolution: every weight meets every position of the image that
+    has its output channels.
+    """
     return 2 * number(weights.size) * number(image.size) // number(image.shape[1])
 
 

@@ -2,15 +2,18 @@
 
     custom(*values, *operands; count, backward, rule)
 
-gives its `count` values, whose derivative by whatever they were computed from is replaced: their cotangents become cotangents of the operands as the
-graph ``backward(*operands, *values, *cotangents)`` says, which gives one for each operand in `wanted`. Cotangents are those of the values of differentiable
-type. `rule` is the program's own function. Where it could not become a graph, `backward` is None and ``rule.refusal`` says why; then only who meets the node while the
+gives its `count` values, whose derivative by whatever they were computed from is replaced: their
+cotangents become cotangents of the operands as the graph ``backward(*operands, *values,
+*cotangents)`` says, which gives one for each operand in `wanted`. Cotangents are those of the
+values of differentiable type. `rule` is the program's own function. Where it could not become a
+graph, `backward` is None and ``rule.refusal`` says why; then only who meets the node while the
 function's variables are at hand can call it (`own` in `transforms.grad.vjp`).
 
     kept_call(*operands; graph, count, link)
 
-calls a graph whose outputs after the first `count` are what `link.backward(present)`, the derivative of the others, takes besides the operands, so that
-nothing is computed twice. Both give a tuple.
+calls a graph whose outputs after the first `count` are what `link.backward(present)`, the
+derivative of the others, takes besides the operands, so that nothing is computed twice. Both give a
+tuple.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ __all__ = ["Rule", "cotangents_of", "custom", "kept_call", "refusal"]
 
 
 class Rule:
-    """A program's own derivative: ``function(values, cotangents)`` gives a cotangent, or None, for each of the first operands.
+    """A program's own derivative: ``function(values, cotangents)`` gives a cotangent, or None, for
+    each of the first operands.
 
     The rule of a hook leaves values alone, so that tangents pass.
     """
@@ -54,7 +58,7 @@ def _infer(*types: Type, count: int, **params: Any) -> tuple[Type, ...]:
 
 
 def cotangents_of(values: Sequence[Node], ct: Sequence[Optional[Node]]) -> list[Node]:
-    """The cotangents of the values of differentiable type, zeros where there is none."""
+    """Return the cotangents of the values of differentiable type, zeros where there is none."""
     return [zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
 
 
@@ -95,7 +99,10 @@ custom: Primitive = register(
 
 
 def refusal(graph: Graph) -> str:
-    """Why a graph cannot be differentiated as it is: a rule in it that is no graph; empty where it can."""
+    """Return why a graph cannot be differentiated as it is: a rule in it that is no graph.
+
+    Empty where it can.
+    """
     return _refusals.of(graph, lambda: _refusal(graph))
 
 

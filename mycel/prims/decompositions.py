@@ -1,9 +1,12 @@
-"""Decompositions of matrices and systems of triangular ones: LAPACK's, for stacks of matrices in the last two axes.
+"""Decompositions of matrices and systems of triangular ones: LAPACK's, for stacks of matrices in
+the last two axes.
 
-The derivatives are the adjoints of the differentials of the defining equations (Giles, "An extended collection of matrix derivative results", 2008;
-Seeger et al., "Auto-differentiating linear algebra", 2017; Boeddeker et al., "On the computation of complex-valued gradients", 2017). `H` is the
-conjugate transpose throughout, so one formula serves real and complex matrices. Where eigenvalues or singular values coincide, vectors are not
-differentiable; the terms in question are left out.
+The derivatives are the adjoints of the differentials of the defining equations (Giles, "An extended
+collection of matrix derivative results", 2008; Seeger et al., "Auto-differentiating linear
+algebra", 2017; Boeddeker et al., "On the computation of complex-valued gradients", 2017). `H` is
+the conjugate transpose throughout, so one formula serves real and complex matrices. Where
+eigenvalues or singular values coincide, vectors are not differentiable; the terms in question are
+left out.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ def _matrix(name: str, a: TensorType, square: bool = True) -> None:
     need_kind(name, "fc", a)
     if a.dtype.kind == "f" and a.dtype.itemsize < 4:
         raise TypeError(
-            f"{name} takes float32, float64, complex64 or complex128 matrices, not {a.dtype.name}; cast the tensor first"
+            f"{name} takes float32, float64, complex64 or complex128 matrices, not {a.dtype.name}; cast the tensor "
+            "first"
         )
     if a.rank < 2 or (square and a.shape[-1] != a.shape[-2]):
         raise ShapeError(f"{name}: takes {'square ' if square else ''}matrices in the last two axes, not {a}")
@@ -54,12 +58,12 @@ def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 
 
 def adjoint(x: Node) -> Node:
-    """The conjugate transpose of the last two axes."""
+    """Return the conjugate transpose of the last two axes."""
     return swap_last(conjugate(x))
 
 
 def _triangle(x: Node, lower: bool, diagonal: float = 1.0) -> Node:
-    """One triangle of matrices, the diagonal multiplied."""
+    """Return one triangle of matrices, the diagonal multiplied."""
     shape = tuple(x.shape[-2:])
     row, column = (S.iota(shape=shape, axis=axis, dtype=int32) for axis in (0, 1))
     kept = E.gt(row, column) if lower else E.lt(row, column)
@@ -68,7 +72,7 @@ def _triangle(x: Node, lower: bool, diagonal: float = 1.0) -> Node:
 
 
 def _diagonal_of(values: Node) -> Node:
-    """Vectors as diagonal matrices."""
+    """Return vectors as diagonal matrices."""
     n = values.shape[-1]
     row, column = (S.iota(shape=(n, n), axis=axis, dtype=int32) for axis in (0, 1))
     return E.select(E.eq(row, column), S.reshape(values, (*values.shape, 1)), 0)
@@ -108,7 +112,7 @@ def _solve_infer(a: TensorType, b: TensorType, *, lower: bool, trans: str, unit:
 
 
 def _stacked(function: Callable[..., Any], *arrays: Any) -> Any:
-    """A function of matrices over stacks of them; results stacked, each by itself."""
+    """Return a function of matrices over stacks of them; results stacked, each by itself."""
     lead = arrays[0].shape[:-2]
     flat = [a.reshape(-1, *a.shape[-2:]) for a in arrays]
     found = [function(*matrices) for matrices in zip(*flat)]
@@ -163,7 +167,8 @@ triangular_solve: Primitive = register(
         )
         + (Sample(((2, 0, 0), (2, 0, 3)), {"lower": True, "trans": "N", "unit": False}),),
         dtypes=KINDS,
-        doc="The solution x of op(a) x = b for triangular a, of which the other triangle is not read; NaN where a is singular.",
+        doc="The solution x of op(a) x = b for triangular a, of which the other triangle is not read; NaN where a is "
+        "singular.",
     )
 )
 
@@ -213,7 +218,8 @@ cholesky: Primitive = register(
         samples=tuple(Sample((_positive(3, k),), dtypes=(k,), differentiable=False) for k in KINDS)
         + (Sample(((2, 0, 0),)),),
         dtypes=KINDS,
-        doc="The lower triangular L with positive diagonal and L L^H = a, of which the lower triangle is read; NaN where there is none.",
+        doc="The lower triangular L with positive diagonal and L L^H = a, of which the lower triangle is read; NaN "
+        "where there is none.",
     )
 )
 
@@ -291,13 +297,14 @@ lu: Primitive = register(
         samples=tuple(Sample((_positive(3, k),), dtypes=(k,)) for k in KINDS)
         + (Sample(((2, 3, 4),), differentiable=False),),
         dtypes=KINDS,
-        doc="L (unit diagonal) and U in one matrix, the row exchanges in LAPACK's form counted from 0, and the order of rows: a[order] = L U.",
+        doc="L (unit diagonal) and U in one matrix, the row exchanges in LAPACK's form counted from 0, and the order "
+        "of rows: a[order] = L U.",
     )
 )
 
 
 def solve(a: Node, b: Node) -> Node:
-    """The solution x of a x = b for square matrices."""
+    """Return the solution x of a x = b for square matrices."""
     packed, _, order = lu.outputs(a)
     turned = I.take_along(b, _spread(order, b), axis=b.type.rank - 2, bounds="drop")
     middle = triangular_solve(packed, turned, lower=True, trans="N", unit=True)
@@ -399,6 +406,7 @@ householder: Primitive = register(
         _batch(lambda: householder),
         samples=tuple(Sample((s,), differentiable=False) for s in ((4, 3), (3, 4), (2, 3, 3))),
         dtypes=KINDS,
-        doc="LAPACK's form of a = q r: r above, and below the diagonal the vectors of the reflections whose product is q; their factors.",
+        doc="LAPACK's form of a = q r: r above, and below the diagonal the vectors of the reflections whose product is "
+        "q; their factors.",
     )
 )

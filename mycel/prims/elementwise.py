@@ -1,8 +1,9 @@
 """Element-wise primitives: operands broadcast by NumPy's rule and share one element type.
 
-The derivative of a broadcast is a sum, so each rule passes its cotangents through `unbroadcast`. Comparisons give booleans and have no
-derivative. Integer division and remainder are floored, as in Python. Where a function has a kink, its derivative is the one stated in
-its rule. bfloat16 and float16 are computed in float32 and rounded once.
+The derivative of a broadcast is a sum, so each rule passes its cotangents through `unbroadcast`.
+Comparisons give booleans and have no derivative. Integer division and remainder are floored, as in
+Python. Where a function has a kink, its derivative is the one stated in its rule. bfloat16 and
+float16 are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Facts(NamedTuple):
 
 
 def _zero_traps(node: Node) -> bool:
-    """Whether a division by zero has no result."""
+    """Return whether a division by zero has no result."""
     return bool(node.dtype.is_integer)
 
 
@@ -78,7 +79,7 @@ def unbroadcast(ct: Node, like: Node) -> Node:
 
 
 def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The reference in float32 for the 16-bit types, and with floating-point warnings off."""
+    """Return the reference in float32 for the 16-bit types, and with floating-point warnings off."""
 
     def run(*arrays: Any, **params: Any) -> Any:
         kind = arrays[0].dtype
@@ -93,9 +94,18 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _define(
-    name: str, arity: int, reference: Callable[..., Any], vjp: Rule, kinds: str, result: Optional[DType], doc: str,
-    domain: tuple[float, float], expand: Rule, integers: tuple[int, int], facts: Facts,
-) -> Primitive:  # fmt: skip
+    name: str,
+    arity: int,
+    reference: Callable[..., Any],
+    vjp: Rule,
+    kinds: str,
+    result: Optional[DType],
+    doc: str,
+    domain: tuple[float, float],
+    expand: Rule,
+    integers: tuple[int, int],
+    facts: Facts,
+) -> Primitive:
     def infer(*types: TensorType) -> TensorType:
         if len(types) != arity:
             raise TypeError(f"{name} takes {arity} operands, not {len(types)}")
@@ -114,9 +124,19 @@ def _define(
     }[arity]
     samples = tuple(Sample(s, domain=domain, integers=integers) for s in shapes)
     primitive = Primitive(
-        name, infer, _widened(reference), vjp, batch, expand, samples, allowed, elementwise=True,
-        holomorphic="c" in kinds, doc=doc, **facts._asdict(),
-    )  # fmt: skip
+        name,
+        infer,
+        _widened(reference),
+        vjp,
+        batch,
+        expand,
+        samples,
+        allowed,
+        elementwise=True,
+        holomorphic="c" in kinds,
+        doc=doc,
+        **facts._asdict(),
+    )
     return register(primitive)
 
 
@@ -125,10 +145,17 @@ def _kind(name: str) -> str:
 
 
 def unary(
-    name: str, reference: Any, derivative: Rule, kinds: str = "f", result: Optional[DType] = None, doc: str = "",
-    domain: tuple[float, float] = (-2.0, 2.0), expand: Rule = None, integers: tuple[int, int] = (-5, 6),
+    name: str,
+    reference: Any,
+    derivative: Rule,
+    kinds: str = "f",
+    result: Optional[DType] = None,
+    doc: str = "",
+    domain: tuple[float, float] = (-2.0, 2.0),
+    expand: Rule = None,
+    integers: tuple[int, int] = (-5, 6),
     facts: Facts = _FUNCTION,
-) -> Primitive:  # fmt: skip
+) -> Primitive:
     """Define a unary primitive; `derivative(ct, out, x)` is the cotangent of x."""
     vjp = (lambda ct, out, x: (derivative(ct, out, x),)) if derivative is not None else None
     if derivative is None and expand is None:
@@ -137,10 +164,19 @@ def unary(
 
 
 def binary(
-    name: str, reference: Any, derivative: Rule, kinds: str, result: Optional[DType] = None, doc: str = "",
-    domain: tuple[float, float] = (-2.0, 2.0), integers: tuple[int, int] = (-5, 6), facts: Facts = _FUNCTION,
-) -> Primitive:  # fmt: skip
-    """Define a binary primitive; `derivative(ct, out, x, y)` gives both cotangents before unbroadcasting."""
+    name: str,
+    reference: Any,
+    derivative: Rule,
+    kinds: str,
+    result: Optional[DType] = None,
+    doc: str = "",
+    domain: tuple[float, float] = (-2.0, 2.0),
+    integers: tuple[int, int] = (-5, 6),
+    facts: Facts = _FUNCTION,
+) -> Primitive:
+    """Define a binary primitive; `derivative(ct, out, x, y)` gives both cotangents before
+    unbroadcasting.
+    """
 
     def vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:
         if derivative is None:
@@ -225,9 +261,14 @@ sqrt: Primitive = unary(
     doc="Square root; NaN below 0.",
 )
 rsqrt: Primitive = unary(
-    "rsqrt", lambda x: np.reciprocal(np.sqrt(x)), lambda ct, out, x: mul(ct, mul(div(out, x), -0.5)), domain=(0.1, 3),
-    kinds="fc", facts=_advised("keep the operand above 0, as in ops.rsqrt(x + 1e-12)"), doc="1 / sqrt(x).",
-)  # fmt: skip
+    "rsqrt",
+    lambda x: np.reciprocal(np.sqrt(x)),
+    lambda ct, out, x: mul(ct, mul(div(out, x), -0.5)),
+    domain=(0.1, 3),
+    kinds="fc",
+    facts=_advised("keep the operand above 0, as in ops.rsqrt(x + 1e-12)"),
+    doc="1 / sqrt(x).",
+)
 sin: Primitive = unary("sin", np.sin, lambda ct, out, x: mul(ct, cos(x)), kinds="fc", doc="Sine of radians.")
 cos: Primitive = unary("cos", np.cos, lambda ct, out, x: neg(mul(ct, sin(x))), kinds="fc", doc="Cosine of radians.")
 tan: Primitive = unary(
@@ -302,9 +343,12 @@ erfc: Primitive = unary(
     doc="1 - erf(x).",
 )
 erfinv: Primitive = unary(
-    "erfinv", scalar_functions.vectorized(scalar_functions.erfinv), lambda ct, out, x: mul(ct, mul(exp(mul(out, out)), math.sqrt(math.pi) / 2)),
-    domain=(-0.99, 0.99), doc="Inverse of erf.",
-)  # fmt: skip
+    "erfinv",
+    scalar_functions.vectorized(scalar_functions.erfinv),
+    lambda ct, out, x: mul(ct, mul(exp(mul(out, out)), math.sqrt(math.pi) / 2)),
+    domain=(-0.99, 0.99),
+    doc="Inverse of erf.",
+)
 lgamma: Primitive = unary(
     "lgamma",
     scalar_functions.vectorized(scalar_functions.lgamma),
@@ -320,9 +364,12 @@ digamma: Primitive = unary(
     doc="Derivative of lgamma.",
 )
 sigmoid: Primitive = unary(
-    "sigmoid", scalar_functions.sigmoid, lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
-    kinds="fc", doc="1 / (1 + e**-x), without overflow.",
-)  # fmt: skip
+    "sigmoid",
+    scalar_functions.sigmoid,
+    lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
+    kinds="fc",
+    doc="1 / (1 + e**-x), without overflow.",
+)
 floor: Primitive = unary("floor", np.floor, None, facts=_EXACT, doc="Largest integer not above x; derivative 0.")
 ceil: Primitive = unary("ceil", np.ceil, None, facts=_EXACT, doc="Smallest integer not below x; derivative 0.")
 trunc: Primitive = unary("trunc", np.trunc, None, facts=_EXACT, doc="x without its fraction; derivative 0.")
@@ -335,7 +382,9 @@ bitwise_not: Primitive = unary("bitwise_not", np.invert, None, "iu", doc="All bi
 
 
 def trigamma(x: Node) -> Node:
-    """The derivative of digamma: ten steps of its recurrence, then its asymptotic series; by reflection below 0."""
+    """Return the derivative of digamma: ten steps of its recurrence, then its asymptotic series; by
+    reflection below 0.
+    """
     reflected = lt(x, 0.0)
     y = select(reflected, sub(1.0, x), x)
     total = div(1.0, mul(y, y))
@@ -387,38 +436,77 @@ mul: Primitive = binary(
     doc="x * y; modular for integers.",
 )
 div: Primitive = binary(
-    "div", np.true_divide, lambda ct, out, x, y: (div(ct, y), neg(div(mul(ct, out), y))), "fc", domain=(0.5, 2),
-    facts=_advised("keep the divisor away from 0, as in x / (y + 1e-7)"), doc="x / y for floating tensors.",
-)  # fmt: skip
+    "div",
+    np.true_divide,
+    lambda ct, out, x, y: (div(ct, y), neg(div(mul(ct, out), y))),
+    "fc",
+    domain=(0.5, 2),
+    facts=_advised("keep the divisor away from 0, as in x / (y + 1e-7)"),
+    doc="x / y for floating tensors.",
+)
 floor_div: Primitive = binary(
-    "floor_div", np.floor_divide, None, "ifu", domain=(0.5, 2), integers=(1, 6),
-    facts=_QUOTIENT, doc="floor(x / y); derivative 0; division of integers by zero is not defined.",
-)  # fmt: skip
+    "floor_div",
+    np.floor_divide,
+    None,
+    "ifu",
+    domain=(0.5, 2),
+    integers=(1, 6),
+    facts=_QUOTIENT,
+    doc="floor(x / y); derivative 0; division of integers by zero is not defined.",
+)
 mod: Primitive = binary(
-    "mod", np.mod, _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, floor(div(x, y)))))), "ifu", domain=(0.5, 2), integers=(1, 6),
-    facts=_QUOTIENT, doc="x - y * floor(x / y): the remainder with the sign of y.",
-)  # fmt: skip
+    "mod",
+    np.mod,
+    _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, floor(div(x, y)))))),
+    "ifu",
+    domain=(0.5, 2),
+    integers=(1, 6),
+    facts=_QUOTIENT,
+    doc="x - y * floor(x / y): the remainder with the sign of y.",
+)
 fmod: Primitive = binary(
-    "fmod", np.fmod, _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, trunc(div(x, y)))))), "ifu", domain=(0.5, 2), integers=(1, 6),
-    facts=Facts(rounding=Rounding.EXACT, traps=_zero_traps), doc="x - y * trunc(x / y): the remainder with the sign of x.",
-)  # fmt: skip
+    "fmod",
+    np.fmod,
+    _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, trunc(div(x, y)))))),
+    "ifu",
+    domain=(0.5, 2),
+    integers=(1, 6),
+    facts=Facts(rounding=Rounding.EXACT, traps=_zero_traps),
+    doc="x - y * trunc(x / y): the remainder with the sign of x.",
+)
 pow_: Primitive = binary(
-    "pow", scalar_functions.power, _pow_vjp, "ifuc", domain=(0.2, 2), integers=(0, 4),
-    facts=_advised("keep the base above 0, and base and exponent in a range whose power the type holds"), doc="x ** y; the derivative by y is 0 where x <= 0; a negative integer power truncates.",
-)  # fmt: skip
+    "pow",
+    scalar_functions.power,
+    _pow_vjp,
+    "ifuc",
+    domain=(0.2, 2),
+    integers=(0, 4),
+    facts=_advised("keep the base above 0, and base and exponent in a range whose power the type holds"),
+    doc="x ** y; the derivative by y is 0 where x <= 0; a negative integer power truncates.",
+)
 atan2 = binary(
-    "atan2", np.arctan2,
+    "atan2",
+    np.arctan2,
     lambda ct, out, y, x: (div(mul(ct, x), add(mul(x, x), mul(y, y))), neg(div(mul(ct, y), add(mul(x, x), mul(y, y))))),
-    "f", doc="The angle of the point (y, x), in (-pi, pi].",
-)  # fmt: skip
+    "f",
+    doc="The angle of the point (y, x), in (-pi, pi].",
+)
 maximum: Primitive = binary(
-    "maximum", np.maximum, _float_only(lambda ct, out, x, y: (_share(ct, gt(x, y), eq(x, y)), _share(ct, lt(x, y), eq(x, y)))),
-    "ifub", facts=_CHOICE, doc="The larger; NaN if either is; equal operands share the derivative.",
-)  # fmt: skip
+    "maximum",
+    np.maximum,
+    _float_only(lambda ct, out, x, y: (_share(ct, gt(x, y), eq(x, y)), _share(ct, lt(x, y), eq(x, y)))),
+    "ifub",
+    facts=_CHOICE,
+    doc="The larger; NaN if either is; equal operands share the derivative.",
+)
 minimum: Primitive = binary(
-    "minimum", np.minimum, _float_only(lambda ct, out, x, y: (_share(ct, lt(x, y), eq(x, y)), _share(ct, gt(x, y), eq(x, y)))),
-    "ifub", facts=_CHOICE, doc="The smaller; NaN if either is; equal operands share the derivative.",
-)  # fmt: skip
+    "minimum",
+    np.minimum,
+    _float_only(lambda ct, out, x, y: (_share(ct, lt(x, y), eq(x, y)), _share(ct, gt(x, y), eq(x, y)))),
+    "ifub",
+    facts=_CHOICE,
+    doc="The smaller; NaN if either is; equal operands share the derivative.",
+)
 eq: Primitive = binary("eq", np.equal, None, "ifubc", bool_, facts=_ARITHMETIC, doc="x == y.")
 ne: Primitive = binary("ne", np.not_equal, None, "ifubc", bool_, facts=_ARITHMETIC, doc="x != y.")
 lt: Primitive = binary("lt", np.less, None, "ifub", bool_, facts=_ARITHMETIC, doc="x < y.")
@@ -482,7 +570,7 @@ _SELECT: Primitive = register(
 
 
 def select(condition: Node, x: Any, y: Any) -> Node:
-    """`x` where `condition` holds, else `y`; either may be a Python scalar."""
+    """Return `x` where `condition` holds, else `y`; either may be a Python scalar."""
     from mycel.prims.base import constant
 
     like = x.dtype if isinstance(x, Node) else y.dtype
@@ -491,7 +579,7 @@ def select(condition: Node, x: Any, y: Any) -> Node:
 
 
 def zero_like(x: Node) -> Node:
-    """A scalar zero of the element type of `x`."""
+    """Return a scalar zero of the element type of `x`."""
     from mycel.prims.base import constant
 
     return constant(0, x.dtype)
@@ -509,7 +597,9 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
 
 
 def to_odd(x: Any) -> Any:
-    """float64 with the precision of float32, odd where bits were cut off: so what is then rounded by way of float32 is rounded once."""
+    """Return float64 with the precision of float32, odd where bits were cut off: so what is then
+    rounded by way of float32 is rounded once.
+    """
     bits = x.view(np.uint64) if x.flags.c_contiguous else x.copy().view(np.uint64)
     cut = np.uint64((1 << 29) - 1)
     return ((bits & ~cut) | (((bits & cut) != 0).astype(np.uint64) << np.uint64(29))).view(np.float64)
@@ -539,21 +629,37 @@ cast: Primitive = register(
 
 identity: Primitive = register(
     Primitive(
-        "identity", lambda x: x, lambda x: x, lambda ct, out, x: (ct,),
+        "identity",
+        lambda x: x,
+        lambda x: x,
+        lambda ct, out, x: (ct,),
         lambda size, values, axes: (identity(values[0]), axes[0]),
-        samples=(Sample(((2, 3),)),), dtypes=(*NUMBERS, "bool"), elementwise=True, view=True,
-        linear=True, cost=Cost.LIGHT, rounding=Rounding.EXACT,
+        samples=(Sample(((2, 3),)),),
+        dtypes=(*NUMBERS, "bool"),
+        elementwise=True,
+        view=True,
+        linear=True,
+        cost=Cost.LIGHT,
+        rounding=Rounding.EXACT,
         doc="The same tensor as a new node: what differentiation marks its inputs with.",
     )
-)  # fmt: skip
+)
 stop_gradient: Primitive = register(
     Primitive(
-        "stop_gradient", lambda x: x, lambda x: x, lambda ct, out, x: (None,),
+        "stop_gradient",
+        lambda x: x,
+        lambda x: x,
+        lambda ct, out, x: (None,),
         lambda size, values, axes: (stop_gradient(values[0]), axes[0]),
-        samples=(Sample(((2, 3),), differentiable=False),), dtypes=(*NUMBERS, "bool"), elementwise=True, view=True,
-        linear=True, cost=Cost.LIGHT, rounding=Rounding.EXACT,
+        samples=(Sample(((2, 3),), differentiable=False),),
+        dtypes=(*NUMBERS, "bool"),
+        elementwise=True,
+        view=True,
+        linear=True,
+        cost=Cost.LIGHT,
+        rounding=Rounding.EXACT,
         doc="The same tensor with derivative 0.",
     )
-)  # fmt: skip
+)
 
 OPERATORS.update(add=add, sub=sub, mul=mul, div=div, neg=neg)

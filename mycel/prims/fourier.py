@@ -1,4 +1,7 @@
-"""Discrete Fourier transforms. One primitive, without normalisation: its adjoint is itself in the other direction."""
+"""Discrete Fourier transforms.
+
+One primitive, without normalisation: its adjoint is itself in the other direction.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +45,16 @@ fourier: Primitive = register(
         lambda ct, out, x, *, axes, inverse: (fourier(ct, axes=axes, inverse=not inverse),),
         _batch,
         samples=tuple(
-            Sample((np.exp(1j * np.arange(12.0) ** 2).reshape(3, 4).astype(k),), {"axes": a, "inverse": i}, dtypes=(k,), differentiable=False)
+            Sample(
+                (np.exp(1j * np.arange(12.0) ** 2).reshape(3, 4).astype(k),),
+                {"axes": a, "inverse": i},
+                dtypes=(k,),
+                differentiable=False,
+            )
             for k in ("complex64", "complex128")
             for a, i in (((1,), False), ((0, 1), True))
         ),
-        doc="Sums of x[n] exp(-2 pi i k n / N) over axes; with `inverse` of the conjugate exponentials. Neither is divided by N.",
+        doc="Sums of x[n] exp(-2 pi i k n / N) over axes; with `inverse` of the conjugate exponentials. Neither is "
+        "divided by N.",
     )
-)  # fmt: skip
+)

@@ -6,14 +6,16 @@ Indices are int32 or int64. What becomes of one that is not in [0, size) is said
     front   a negative one is an error, too
     drop    a negative one counts from the end; one out of range reads 0 and writes nothing
 
-The error is the engine's: a compiled program finds the index while it runs and raises when it ends. No access leaves its array in any case. Derivatives look at the same
-indices in the same way, as the operation itself may not be computed where only its derivative is wanted. `checked` looks at indices of operations that are composed otherwise.
+The error is the engine's: a compiled program finds the index while it runs and raises when it ends.
+No access leaves its array in any case. Derivatives look at the same indices in the same way, as the
+operation itself may not be computed where only its derivative is wanted. `checked` looks at indices
+of operations that are composed otherwise.
 
-Where several writes meet in one place, `set` keeps the last in row-major order and the other modes combine
-all of them with what is there. 16-bit sums accumulate in float32.
+Where several writes meet in one place, `set` keeps the last in row-major order and the other modes
+combine all of them with what is there. 16-bit sums accumulate in float32.
 
-Reading is linear and its transpose is an adding write. For the writes, with a = the value at the place, u = an update that
-meets it, others(u) = everything else that meets there:
+Reading is linear and its transpose is an adding write. For the writes, with a = the value at the
+place, u = an update that meets it, others(u) = everything else that meets there:
 
     set   da = 0 where written          du = ct at the place for the update that stays, else 0
     add   da = ct                       du = ct at the place
@@ -65,7 +67,7 @@ def _same_shape(a: Shape, b: Shape) -> bool:
 
 
 def _write_at(x: Any, where: Any, updates: Any, mode: str) -> Any:
-    """A copy of `x` with `updates` written at the positions `where`, in order."""
+    """Return a copy of `x` with `updates` written at the positions `where`, in order."""
     narrow = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
     result = x.astype(np.float32) if narrow else x.copy()
     with np.errstate(all="ignore"):
@@ -77,12 +79,20 @@ def _write_at(x: Any, where: Any, updates: Any, mode: str) -> Any:
 
 
 def _write_vjp(
-    ct: Node, out: Node, x: Node, updates: Node, mode: str, slots: Shape, writes: Shape,
-    gather: Callable[[Node], Node], scatter: Callable[[Node, Node, str], Node],
-) -> tuple[Optional[Node], Optional[Node]]:  # fmt: skip
-    """The cotangents of what is written to and of the updates.
+    ct: Node,
+    out: Node,
+    x: Node,
+    updates: Node,
+    mode: str,
+    slots: Shape,
+    writes: Shape,
+    gather: Callable[[Node], Node],
+    scatter: Callable[[Node, Node, str], Node],
+) -> tuple[Optional[Node], Optional[Node]]:
+    """Return the cotangents of what is written to and of the updates.
 
-    `slots` is the shape of the places that one index names and `writes` that of the indices; both lead the shapes of `x` and `updates`.
+    `slots` is the shape of the places that one index names and `writes` that of the indices; both
+    lead the shapes of `x` and `updates`.
     """
     if not x.dtype.is_differentiable:
         return None, None
@@ -116,7 +126,7 @@ def _count(shape: Shape) -> DimLike:
 
 
 def _front(value: Node, axis: Optional[int], size: DimLike) -> Node:
-    """The value with its batch in front, repeated if it has none."""
+    """Return the value with its batch in front, repeated if it has none."""
     return S.broadcast_to(value, (size, *value.shape)) if axis is None else S.move_axis(value, axis, 0)
 
 
@@ -182,14 +192,21 @@ def _scatter_nd_vjp(
 ) -> tuple[Any, ...]:
     k = indices.shape[-1]
     dx, du = _write_vjp(
-        ct, out, x, updates, mode, x.shape[:k], tuple(indices.shape[:-1]),
-        lambda v: gather_nd(v, indices, **p), lambda base, u, m: scatter_nd(base, indices, u, mode=m, **p),
-    )  # fmt: skip
+        ct,
+        out,
+        x,
+        updates,
+        mode,
+        x.shape[:k],
+        tuple(indices.shape[:-1]),
+        lambda v: gather_nd(v, indices, **p),
+        lambda base, u, m: scatter_nd(base, indices, u, mode=m, **p),
+    )
     return dx, None, du
 
 
 def _with_batch_index(indices: Node, axis: Optional[int], size: DimLike) -> Node:
-    """Indices (B, ..., 1 + k) that name the example first."""
+    """Return indices (B, ..., 1 + k) that name the example first."""
     indices = _front(indices, axis, size)
     column = S.iota(shape=(*indices.shape[:-1], 1), axis=0, dtype=indices.dtype)
     return S.concat([column, indices], len(indices.shape) - 1)
@@ -238,7 +255,8 @@ def _take_add_infer(
     end = axis + indices.rank
     if axis < 0 or end > ct.rank or not _same_shape(ct.shape[axis:end], indices.shape):
         raise ShapeError(
-            f"take_add: the axes of {ct} from {axis} on do not begin with the shape of the indices, {list(indices.shape)}"
+            f"take_add: the axes of {ct} from {axis} on do not begin with the shape of the indices, "
+            f"{list(indices.shape)}"
         )
     return ct.with_shape(ct.shape[:axis] + (size,) + ct.shape[end:])
 
@@ -286,19 +304,21 @@ def _take_add_expand(ct: Node, indices: Node, *, axis: int, size: DimLike, **p: 
 
 
 def _put_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
-    """The `length` axes after the first `skip` moved `axis` places back."""
+    """Return the `length` axes after the first `skip` moved `axis` places back."""
     order = [*range(skip), *range(skip + length, skip + length + axis), *range(skip, skip + length)]
     return S.transpose(x, (*order, *range(len(order), x.type.rank)))
 
 
 def _take_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
-    """The inverse of `_put_block`."""
+    """Return the inverse of `_put_block`."""
     order = [*range(skip), *range(skip + axis, skip + axis + length), *range(skip, skip + axis)]
     return S.transpose(x, (*order, *range(len(order), x.type.rank)))
 
 
 def _joined_indices(indices: Node, axis: int, count: DimLike, size: DimLike, along: int, bounds: str = "wrap") -> Node:
-    """Indices into the rows of all examples joined, each example having `size` rows along its axis `along`; they are looked at here, so that the joined ones need not be."""
+    """Return indices into the rows of all examples joined, each example having `size` rows along
+    its axis `along`; they are looked at here, so that the joined ones need not be.
+    """
     front = E.cast(S.move_axis(indices, axis, 0), dtype=int64)
     if bounds != "drop":
         front = checked(front, axis=along, size=size, bounds=bounds)
@@ -383,7 +403,7 @@ def _put_along_reference(x: Any, indices: Any, updates: Any, *, axis: int, mode:
 
 
 def _along_position(indices: Node, axis: int) -> Node:
-    """The indices of `gather_nd` that name the same places."""
+    """Return the indices of `gather_nd` that name the same places."""
     columns = [
         indices if i == axis else S.iota(shape=tuple(indices.shape), axis=i, dtype=indices.dtype)
         for i in range(indices.type.rank)
@@ -401,10 +421,16 @@ def _put_along_vjp(
     ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, axis: int, mode: str, **p: Any
 ) -> tuple[Any, ...]:
     dx, du = _write_vjp(
-        ct, out, x, updates, mode, tuple(x.shape), tuple(indices.shape),
+        ct,
+        out,
+        x,
+        updates,
+        mode,
+        tuple(x.shape),
+        tuple(indices.shape),
         lambda v: take_along(v, indices, axis=axis, **p),
         lambda base, u, m: put_along(base, indices, u, axis=axis, mode=m, **p),
-    )  # fmt: skip
+    )
     return dx, None, du
 
 

@@ -1,4 +1,6 @@
-"""Which indices may be given: what becomes of one that is not in [0, size), as `mycel.prims.index` says it."""
+"""Which indices may be given: what becomes of one that is not in [0, size), as `mycel.prims.index`
+says it.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,16 @@ BOUNDS = ("wrap", "front", "drop")
 
 
 def out_of_range(name: str, index: int, axis: int, size: int, bounds: str = "wrap") -> IndexRangeError:
-    """The error for an index along an axis."""
+    """Return the error for an index along an axis."""
     mend = f"use one in [{0 if bounds == 'front' else -size}, {size})" if size else "the axis has no elements"
     return IndexRangeError(f"{name}: index {index} is out of range for axis {axis} of size {size}; {mend}")
 
 
 def inside(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
-    """Indices counted from the front, and whether each is in range; IndexRangeError for those that must be and are not."""
+    """Return indices counted from the front, and whether each is in range.
+
+    Raises IndexRangeError for those that must be and are not.
+    """
     front = indices
     if bounds != "front" and indices.dtype.kind == "i":
         front = np.where(indices < 0, indices.astype(np.int64) + size, indices)
@@ -33,11 +38,13 @@ def inside(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[
 
 
 def wrapped(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
-    """Indices counted from the front and made safe to read with, and whether each was in range."""
+    """Return indices counted from the front and made safe to read with, and whether each was in
+    range.
+    """
     front, valid = inside(name, indices, axis, size, bounds)
     return np.where(valid, front, 0), valid
 
 
 def may_be_outside(node: Node) -> bool:
-    """Whether an index out of range is an error."""
+    """Return whether an index out of range is an error."""
     return bool(node.params.get("bounds", "wrap") != "drop")

@@ -1,4 +1,7 @@
-"""Matrix product. Leading dimensions broadcast; derivatives are again products, with transposed operands."""
+"""Matrix product.
+
+Leading dimensions broadcast; derivatives are again products, with transposed operands.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def _reference(a: Any, b: Any) -> Any:
 
 
 def swap_last(x: Node) -> Node:
-    """The last two axes exchanged."""
+    """Return the last two axes exchanged."""
     r = x.type.rank
     return S.transpose(x, (*range(r - 2), r - 1, r - 2))
 

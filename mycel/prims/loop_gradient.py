@@ -2,23 +2,28 @@
 
     while_grad(*values, *fixed, *cts; test, body, backward, carried, smooth, free, keep)
 
-goes through the loop and gives the cotangents of the carried values `smooth` and of the fixed operands `free`, from the cotangents `cts` of
-the final values `smooth`. Its definition is
+goes through the loop and gives the cotangents of the carried values `smooth` and of the fixed
+operands `free`, from the cotangents `cts` of the final values `smooth`. Its definition is
 
     x[k+1] = body(x[k], fixed),        l[k] = l[k+1] d body / d x,        m <- m + l[k+1] d body / d fixed,
 
-and `backward` is the graph (values, fixed, l) -> (l, the addend of m). It is a primitive, so that derivatives of a gradient need no tape of tapes: it is linear in
-`cts`, g(x, l) = J(x)^T l, and the loop that carries tangents v along with its values (`tangent_loop`) ends in v[n] = J(x) v[0], so that
+and `backward` is the graph (values, fixed, l) -> (l, the addend of m). It is a primitive, so that
+derivatives of a gradient need no tape of tapes: it is linear in `cts`, g(x, l) = J(x)^T l, and the
+loop that carries tangents v along with its values (`tangent_loop`) ends in v[n] = J(x) v[0], so
+that
 
     cotangents of g along v:      for l: v[n],      for x: the gradient of <l, v[n]>,
 
-which is `while_grad` of the loop that carries v, and its push-forward is the same (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 5.3).
+which is `while_grad` of the loop that carries v, and its push-forward is the same (Griewank and
+Walther, "Evaluating Derivatives", 2008, chapter 5.3).
 
-An engine that claims `while_grad` keeps the state before each round, or with ``keep="root"`` about as many as the root of their number. `expand` is for the others: the
-loop is run again with a tape of `SLOTS` states: the state before every `stride`-th round is kept, and when the tape is full every second entry is dropped
-and the stride doubles (Stumm and Walther, "New algorithms for optimal online checkpointing", SIAM J. Sci. Comput. 2010, describe this
-family). The rounds between two entries are computed anew, the last ones first. Up to SLOTS rounds each costs one further run of the body; n rounds
-cost about n * n / (2 * SLOTS) of them, in memory that does not grow.
+An engine that claims `while_grad` keeps the state before each round, or with ``keep="root"`` about
+as many as the root of their number. `expand` is for the others: the loop is run again with a tape
+of `SLOTS` states: the state before every `stride`-th round is kept, and when the tape is full every
+second entry is dropped and the stride doubles (Stumm and Walther, "New algorithms for optimal
+online checkpointing", SIAM J. Sci. Comput. 2010, describe this family). The rounds between two
+entries are computed anew, the last ones first. Up to SLOTS rounds each costs one further run of the
+body; n rounds cost about n * n / (2 * SLOTS) of them, in memory that does not grow.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ Nodes = Sequence[Node]
 def loop_vjp(
     ct: Sequence[Optional[Node]], out: Any, *operands: Node, test: Graph, body: Graph, carried: int
 ) -> tuple[Optional[Node], ...]:
-    """The cotangents of a loop's operands."""
+    """Return the cotangents of a loop's operands."""
     values = operands[:carried]
     cts = [S.zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
     result: list[Optional[Node]] = [None] * len(operands)
@@ -60,7 +65,7 @@ def loop_vjp(
 def _gradient(
     test: Graph, body: Graph, carried: int, operands: Nodes, cts: Nodes, keep: str = "all"
 ) -> tuple[list[int], list[Node]]:
-    """The operands that have cotangents, and these."""
+    """Return the operands that have cotangents, and these."""
     backward, smooth, free = backward_graph(body, carried)
     params = {"test": test, "body": body, "backward": backward, "carried": carried}
     whole = while_grad.node(*operands, *cts, **params, smooth=smooth, free=free, keep=keep)
@@ -73,7 +78,10 @@ def _or_zeros(change: Optional[Node], like: Node) -> Node:
 
 
 def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], tuple[int, ...]]:
-    """One round backwards; the carried values and the fixed operands that have cotangents."""
+    """Return one round backwards.
+
+    The carried values and the fixed operands that have cotangents.
+    """
     from mycel.prims.control import inner_gradient
 
     smooth = tuple([i for i in range(carried) if body.inputs[i].dtype.is_differentiable])
@@ -88,7 +96,8 @@ def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], t
 
 
 def tangent_loop(test: Graph, body: Graph, carried: int, moving: Sequence[int], fixed: Sequence[int]) -> dict[str, Any]:
-    """The parameters of the loop that carries the tangents of the values `moving` too, given those of the operands `fixed`.
+    """Return the parameters of the loop that carries the tangents of the values `moving` too, given
+    those of the operands `fixed`.
 
     Its operands are the values, their tangents, the fixed operands, and the tangents of those.
     """
@@ -100,8 +109,10 @@ def tangent_loop(test: Graph, body: Graph, carried: int, moving: Sequence[int], 
     from mycel.prims.control import inline
 
     outs, moved = SERVICES.push_forward(
-        inline(body, [*values, *rest]), [*[values[i] for i in moving], *[rest[i - carried] for i in fixed]], [*changes, *drift]
-    )  # fmt: skip
+        inline(body, [*values, *rest]),
+        [*[values[i] for i in moving], *[rest[i - carried] for i in fixed]],
+        [*changes, *drift],
+    )
     results = [_or_zeros(moved[i], outs[i]) for i in moving]
     return {
         "test": Graph(inputs, inline(test, [*values, *rest]), f"jvp_{test.name}"),
@@ -111,12 +122,14 @@ def tangent_loop(test: Graph, body: Graph, carried: int, moving: Sequence[int], 
 
 
 def _parts(inputs: Nodes, params: Any) -> tuple[Nodes, Nodes, Nodes]:
-    """The carried values, the fixed operands and the cotangents."""
+    """Return the carried values, the fixed operands and the cotangents."""
     carried, count = params["carried"], len(params["body"].inputs)
     return inputs[:carried], inputs[carried:count], inputs[count:]
 
 
-def _infer(*types: Type, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str) -> Any:  # fmt: skip
+def _infer(
+    *types: Type, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str
+) -> Any:
     if not 0 <= carried == len(body.outputs) <= len(body.inputs):
         raise TypeError(f"while_grad: {body.name} gives {len(body.outputs)} values, not the {carried} that are carried")
     operands, cts = types[: len(body.inputs)], types[len(body.inputs) :]
@@ -130,7 +143,9 @@ def _infer(*types: Type, test: Graph, body: Graph, backward: Graph, carried: int
     return (*cts, *[operands[carried + i] for i in free])
 
 
-def _reference(*arrays: Any, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str) -> Any:  # fmt: skip
+def _reference(
+    *arrays: Any, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str
+) -> Any:
     run = SERVICES.evaluate
     values, fixed, cts = arrays[:carried], arrays[carried : len(body.inputs)], arrays[len(body.inputs) :]
     tape = []
@@ -146,7 +161,9 @@ def _reference(*arrays: Any, test: Graph, body: Graph, backward: Graph, carried:
 
 
 def _with_tangents(inputs: Nodes, params: Any, start: Nodes, drift: Nodes) -> tuple[dict[str, Any], list[Node]]:
-    """The loop that carries tangents of the values `smooth`, with tangents of the operands `free`; its parameters and operands."""
+    """Return the loop that carries tangents of the values `smooth`, with tangents of the operands
+    `free`; its parameters and operands.
+    """
     values, fixed, _ = _parts(inputs, params)
     carried = params["carried"]
     loop = tangent_loop(
@@ -175,7 +192,7 @@ def _vjp(ct: Sequence[Optional[Node]], out: Any, *inputs: Node, **params: Any) -
 
 
 def push_while_grad(node: Node, tangents: Sequence[Optional[Node]]) -> tuple[list[Node], list[Optional[Node]]]:
-    """The outputs of `while_grad` and their tangents, from one loop."""
+    """Return the outputs of `while_grad` and their tangents, from one loop."""
     params = node.params
     values, fixed, cts = _parts(node.inputs, params)
     smooth, free, carried = params["smooth"], params["free"], params["carried"]
@@ -218,8 +235,14 @@ def _sample() -> dict[str, Any]:
     body = Graph((i, x, a), (E.add(i, 1), E.mul(a, E.sin(x))), "body")
     backward = Graph((i, x, a, u), (slope, E.mul(u, E.sin(x))), "backward")
     return {
-        "test": test, "body": body, "backward": backward, "carried": 2, "smooth": (1,), "free": (0,), "keep": "all",
-    }  # fmt: skip
+        "test": test,
+        "body": body,
+        "backward": backward,
+        "carried": 2,
+        "smooth": (1,),
+        "free": (0,),
+        "keep": "all",
+    }
 
 
 while_grad: Primitive = register(
@@ -240,7 +263,7 @@ while_grad: Primitive = register(
 
 
 def _loop(state: Sequence[Node], fixed: Sequence[Node], test: Any, step: Any) -> tuple[Node, ...]:
-    """A `while_loop` from functions of nodes."""
+    """Return a `while_loop` from functions of nodes."""
     from mycel.prims.control import while_loop
 
     graphs = []
@@ -255,7 +278,7 @@ def _loop(state: Sequence[Node], fixed: Sequence[Node], test: Any, step: Any) ->
 
 
 def _choose(pred: Node, state: Sequence[Node], true: Any, false: Any) -> tuple[Node, ...]:
-    """A `cond` from functions of nodes."""
+    """Return a `cond` from functions of nodes."""
     from mycel.prims.control import cond
 
     graphs = []
@@ -281,13 +304,13 @@ def _get(entries: Node, slot: Node, like: Node) -> Node:
 
 
 def _thinned(entries: Node) -> Node:
-    """Every second entry, in the first half of the tape."""
+    """Return every second entry, in the first half of the tape."""
     kept = S.slice_axis(entries, 0, 0, SLOTS, 2)
     return S.concat([kept, kept], 0)
 
 
 def _record(values: Sequence[Node], fixed: Sequence[Node], test: Graph, body: Graph) -> tuple[Node, Node, list[Node]]:
-    """The number of rounds, the stride, and the tape."""
+    """Return the number of rounds, the stride, and the tape."""
     from mycel.prims.control import inline
 
     size = len(values)
@@ -313,9 +336,18 @@ def _record(values: Sequence[Node], fixed: Sequence[Node], test: Graph, body: Gr
 
 
 def _sweep(
-    count: Node, stride: Node, tape: Sequence[Node], start: Sequence[Node], states: int, fixed: Sequence[Node], body: Graph, backward: Graph
-) -> Sequence[Node]:  # fmt: skip
-    """The cotangents before the first round, from those behind the last; the first `states` belong to the state."""
+    count: Node,
+    stride: Node,
+    tape: Sequence[Node],
+    start: Sequence[Node],
+    states: int,
+    fixed: Sequence[Node],
+    body: Graph,
+    backward: Graph,
+) -> Sequence[Node]:
+    """Return the cotangents before the first round, from those behind the last; the first `states`
+    belong to the state.
+    """
     from mycel.prims.control import inline
 
     size = len(tape)

@@ -1,13 +1,16 @@
-"""Mean and variance, soft-max and its logarithm: what normalises along axes, with derivatives that need what lies in memory anyway.
+"""Mean and variance, soft-max and its logarithm: what normalises along axes, with derivatives that
+need what lies in memory anyway.
 
-Composed of simpler primitives they would be right as well; their derivatives, made rule by rule, would keep and read more than these:
+Composed of simpler primitives they would be right as well; their derivatives, made rule by rule,
+would keep and read more than these:
 
     moments       d x = d mean / n + d variance * 2 (x - mean) / n
     softmax       d x = p (d p - sum(p d p))            with p the result
     log_softmax   d x = d y - exp(y) sum(d y)           with y the result
 
-`moments` are taken of chunks that fit a cache, each around its own mean, and joined (Chan, Golub and LeVeque, "Updating formulae and a pairwise
-algorithm for computing sample variances", 1979): one pass over memory, and as exact as two.
+`moments` are taken of chunks that fit a cache, each around its own mean, and joined (Chan, Golub
+and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979): one
+pass over memory, and as exact as two.
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ def _moments_batch(size: Any, values: Any, batch_axes: Any, *, axes: Axes) -> An
 
 
 def _moments_expand(x: Node, *, axes: Axes) -> tuple[Node, Node]:
-    """Each chunk around its own mean, while it is in a cache; then the chunks together (Chan, Golub and LeVeque, 1979)."""
+    """Return each chunk around its own mean, while it is in a cache; then the chunks together
+    (Chan, Golub and LeVeque, 1979).
+    """
     shape = x.shape
     axes = tuple(sorted(axes))
     x, inner, outer = _chunks(x, axes)
@@ -82,7 +87,9 @@ def _moments_expand(x: Node, *, axes: Axes) -> tuple[Node, Node]:
 
 
 def _chunks(x: Node, axes: Axes) -> tuple[Node, Axes, Axes]:
-    """`x` with neighbouring axes of a chunk joined and one axis perhaps cut; its reduced axes within a chunk; and those that number the chunks."""
+    """Return `x` with neighbouring axes of a chunk joined and one axis perhaps cut; its reduced
+    axes within a chunk; and those that number the chunks.
+    """
     kept = product(d for a, d in enumerate(x.shape) if a not in axes)
     limit = max(min(CHUNK, TOGETHER // max(kept, 1)), 8) if isinstance(kept, int) else CHUNK
     if axes == tuple(range(x.type.rank - len(axes), x.type.rank)):
@@ -193,10 +200,19 @@ def _soft(name: str, reference: Any, vjp: Any, expand: Any, doc: str) -> Primiti
         return primitive(S.move_axis(values[0], axes[0], 0), axis=axis + 1), 0
 
     primitive = Primitive(
-        name, _soft_infer(name), reference, vjp, batch, expand,
-        samples=tuple(Sample((s,), {"axis": a}) for s, a in (((5,), 0), ((3, 7), 1), ((4, 3), 0), ((2, 3, 4), 1), ((2, 0), 0))),
-        dtypes=("float32", "float64"), rounding=Rounding.ONCE, doc=doc,
-    )  # fmt: skip
+        name,
+        _soft_infer(name),
+        reference,
+        vjp,
+        batch,
+        expand,
+        samples=tuple(
+            Sample((s,), {"axis": a}) for s, a in (((5,), 0), ((3, 7), 1), ((4, 3), 0), ((2, 3, 4), 1), ((2, 0), 0))
+        ),
+        dtypes=("float32", "float64"),
+        rounding=Rounding.ONCE,
+        doc=doc,
+    )
     return register(primitive)
 
 

@@ -1,11 +1,14 @@
-"""Primitives along an axis whose order matters: sorting, running sums, products and extremes, and binary search.
+"""Primitives along an axis whose order matters: sorting, running sums, products and extremes, and
+binary search.
 
-Sorting is stable in both directions. NaN is above every number, as the extremes have it: last of an ascending order, first of a descending one. Running extremes pass NaN on. Running sums and products of 16-bit floats
-accumulate in float32; integers wrap.
+Sorting is stable in both directions. NaN is above every number, as the extremes have it: last of an
+ascending order, first of a descending one. Running extremes pass NaN on. Running sums and products
+of 16-bit floats accumulate in float32; integers wrap.
 
-The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of ct_j y_j over j >= i, and z the first zero of
-x, they are y_j / x_i before z, so dx_i = D_i / x_i there; at z itself they are the products of x with that zero
-replaced by 1; behind z each holds the zero, so dx_i = 0.
+The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of
+ct_j y_j over j >= i, and z the first zero of x, they are y_j / x_i before z, so dx_i = D_i / x_i
+there; at z itself they are the products of x with that zero replaced by 1; behind z each holds the
+zero, so dx_i = 0.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def _need_near(name: str, axis: int, x: TensorType) -> None:
 
 
 def _comparable(x: Any) -> Any:
-    """The same order in a type that NumPy sorts with NaN last."""
+    """Return the same order in a type that NumPy sorts with NaN last."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
 
 
@@ -158,9 +161,15 @@ def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
 
 
 def _running(
-    name: str, function: Any, vjp: Any, kinds: str, doc: str, rounding: Rounding = Rounding.OWN,
-    linear: bool = False, holomorphic: bool = False,
-) -> Primitive:  # fmt: skip
+    name: str,
+    function: Any,
+    vjp: Any,
+    kinds: str,
+    doc: str,
+    rounding: Rounding = Rounding.OWN,
+    linear: bool = False,
+    holomorphic: bool = False,
+) -> Primitive:
     def infer(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
         need_kind(name, kinds, x)
         _need_axis(name, axis, x)
@@ -242,7 +251,8 @@ sort: Primitive = register(
             for d in (False, True)
         ),
         dtypes=(*E.NUMBERS, "bool"),
-        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every number.",
+        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every "
+        "number.",
     )
 )
 top_k: Primitive = register(

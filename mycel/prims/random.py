@@ -1,13 +1,16 @@
 """Random numbers as pure functions of a state: the counter-based generator Philox2x32-10.
 
-Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The state is uint64[2], a key and a counter.
-Element i of a draw (in row-major order) encrypts the 64-bit block ``counter + i`` under the key, so it depends on neither the number
-of threads nor the shape, and every function here uses one block for each element: after drawing n elements, go on with
-`advance(state, n)`. The key is first mixed by the finaliser of SplitMix64; the lower half of the result is Philox's
-32-bit key and the upper half an offset of the blocks, so that all 64 bits tell keys apart.
+Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The state is
+uint64[2], a key and a counter. Element i of a draw (in row-major order) encrypts the 64-bit block
+``counter + i`` under the key, so it depends on neither the number of threads nor the shape, and
+every function here uses one block for each element: after drawing n elements, go on with
+`advance(state, n)`. The key is first mixed by the finaliser of SplitMix64; the lower half of the
+result is Philox's 32-bit key and the upper half an offset of the blocks, so that all 64 bits tell
+keys apart.
 
-One primitive gives the bits. The distributions are compositions, which an engine fuses with their users. None is differentiable in
-the state; `low`, `high` and the like enter by ordinary arithmetic and are.
+One primitive gives the bits. The distributions are compositions, which an engine fuses with their
+users. None is differentiable in the state; `low`, `high` and the like enter by ordinary arithmetic
+and are.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ _ROUNDS = 10
 
 
 def seed_state(seed: int) -> np.ndarray[Any, Any]:
-    """The state that a seed (taken modulo 2**64) begins with.
+    """Return the state that a seed (taken modulo 2**64) begins with.
 
     >>> seed_state(7)
     array([7, 0], dtype=uint64)
@@ -120,18 +123,19 @@ random_bits: Primitive = register(
 
 
 def advance(state: Node, n: Union[DimLike, Node]) -> Node:
-    """The state after drawing `n` elements."""
+    """Return the state after drawing `n` elements."""
     count = n if isinstance(n, Node) else constant(n, uint64)
     step = S.reshape(E.cast(count, dtype=uint64) if count.dtype is not uint64 else count, (1,))
     return S.concat([S.slice_axis(state, 0, 0, 1), E.add(S.slice_axis(state, 0, 1, 2), step)], 0)
 
 
-# How many random bits each type's unit interval takes: its significand, so that conversion is exact and never 1.
+# How many random bits each type's unit interval takes: its significand, so that conversion is exact
+# and never 1.
 _PRECISION = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 
 def _unit(state: Node, shape: Shape, dtype: DType) -> Node:
-    """Multiples of 2**-precision in [0, 1)."""
+    """Return multiples of 2**-precision in [0, 1)."""
     if dtype.name not in _PRECISION:
         raise TypeError(f"uniform and normal draw {', '.join(_PRECISION)}, not {dtype.name}; use randint for integers")
     kind = uint64 if dtype is float64 else uint32
@@ -140,7 +144,8 @@ def _unit(state: Node, shape: Shape, dtype: DType) -> Node:
 
 
 def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0, high: Bound = 1.0) -> Node:
-    """Numbers spread evenly over [low, high); the bounds are numbers, or tensors that broadcast to `shape`.
+    """Return numbers spread evenly over [low, high); the bounds are numbers, or tensors that
+    broadcast to `shape`.
 
     With numbers as bounds `high` itself never comes; with tensors it may, by rounding.
     """
@@ -157,10 +162,10 @@ def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0,
 
 
 def normal(state: Node, shape: Shape, dtype: DType = float32, mean: Bound = 0.0, std: Bound = 1.0) -> Node:
-    """Numbers of the normal distribution; always finite.
+    """Return numbers of the normal distribution; always finite.
 
-    16- and 32-bit floats come from the two halves of a block by the transform of Box and Muller (1958), up to 6.8 standard
-    deviations; float64 from 53 bits by the inverse of erf, up to 8.2.
+    16- and 32-bit floats come from the two halves of a block by the transform of Box and Muller
+    (1958), up to 6.8 standard deviations; float64 from 53 bits by the inverse of erf, up to 8.2.
     """
     if dtype is float64:
         bits = E.shift_right(random_bits(state, shape=tuple(shape), dtype=uint64), 12)
@@ -182,7 +187,10 @@ def normal(state: Node, shape: Shape, dtype: DType = float32, mean: Bound = 0.0,
 
 
 def randint(state: Node, shape: Shape, low: int, high: int, dtype: DType = int32) -> Node:
-    """Integers spread evenly over low .. high - 1; 64 bits decide, so the unevenness is below (high - low) / 2**64."""
+    """Return integers spread evenly over low .. high - 1.
+
+    64 bits decide, so the unevenness is below (high - low) / 2**64.
+    """
     limits = np.iinfo(dtype.numpy) if dtype.is_integer else None
     if limits is None:
         raise TypeError(f"randint draws integers, not {dtype.name}")
@@ -200,7 +208,9 @@ def randint(state: Node, shape: Shape, low: int, high: int, dtype: DType = int32
 
 
 def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
-    """Booleans that are true with a probability: a number, or a floating tensor that broadcasts to `shape`."""
+    """Return booleans that are true with a probability: a number, or a floating tensor that
+    broadcasts to `shape`.
+    """
     if not isinstance(probability, Node):
         if not 0.0 <= probability <= 1.0:
             raise ValueError(f"bernoulli: the probability {probability} is not in [0, 1]")
@@ -209,5 +219,5 @@ def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
 
 
 def permutation(state: Node, n: DimLike) -> Node:
-    """The int32 numbers 0 .. n - 1 in random order: the order of n random 64-bit numbers."""
+    """Return the int32 numbers 0 .. n - 1 in random order: the order of n random 64-bit numbers."""
     return O.sort.outputs(random_bits(state, shape=(n,), dtype=uint64), axis=0, descending=False)[1]

@@ -3,10 +3,12 @@
     recompute(*operands; graph, fresh)      the outputs of a graph, whose derivative computes the graph's values anew
     after(x, token)                         x, available only when `token` is
 
-The derivative is a graph of the operands and the cotangents. The operands in `fresh` go into it through `after` a cotangent, so that what is computed from
-them is neither the same expression as in the forward graph, which would be kept instead, nor ready before the backward pass gets there. Gradients of
-loops inside keep about as many states as the root of the number of rounds (`loop_gradient`). After Chen, Xu, Zhang and Guestrin, "Training
-deep nets with sublinear memory cost", 2016.
+The derivative is a graph of the operands and the cotangents. The operands in `fresh` go into it
+through `after` a cotangent, so that what is computed from them is neither the same expression as in
+the forward graph, which would be kept instead, nor ready before the backward pass gets there.
+Gradients of loops inside keep about as many states as the root of the number of rounds
+(`loop_gradient`). After Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory
+cost", 2016.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def _infer(*operands: Type, graph: Graph, fresh: tuple[int, ...]) -> tuple[Type,
 
 
 def with_root_tapes(graph: Graph) -> Graph:
-    """A graph in which gradients of loops keep few states."""
+    """Return a graph in which gradients of loops keep few states."""
     image: dict[Node, Node] = {}
     for node in graph.nodes:
         inputs = tuple([image.get(i, i) for i in node.inputs])
@@ -77,7 +79,7 @@ def with_root_tapes(graph: Graph) -> Graph:
 
 
 def _element(x: Node) -> Node:
-    """One element of a tensor, as a token."""
+    """Return one element of a tensor, as a token."""
     rank = len(x.shape)
     return S.reshape(S.slice_(x, (0,) * rank, (1,) * rank), ()) if rank else x
 
@@ -86,7 +88,9 @@ _known = RememberedOf[dict[Any, tuple[Graph, list[int]]]]("derivatives of region
 
 
 def _backward(graph: Graph, present: tuple[bool, ...]) -> tuple[Graph, list[int]]:
-    """The derivative of a region where these outputs have cotangents, and whose cotangents it gives; remembered as long as the graph lives."""
+    """Return the derivative of a region where these outputs have cotangents, and whose cotangents
+    it gives; remembered as long as the graph lives.
+    """
     found = _known.of(graph, dict)
     if present not in found:
         seeds = [input_node(o.type, "cotangent") if p else None for o, p in zip(graph.outputs, present)]

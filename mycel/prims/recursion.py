@@ -3,10 +3,12 @@
     recursion(*operands; graph, label)     the outputs of `graph` for the operands
     recur(*operands; label, types)         inside such a graph: the outputs, of these types, of the nearest enclosing `recursion` of that label
 
-Both give a tuple. A label is bound where the program's text would bind a name, so that graphs stay trees: a mutually recursive function is a `recursion`
-inside the graph of another, which both may call. The derivative of a recursion is a recursion under a label of its own; it takes the operands and a cotangent for
-each differentiable output and gives a cotangent for each differentiable operand. What it needs of the function itself it computes anew, through
-`bind`, which puts the whole `recursion` in place of a `recur` that has left its graph.
+Both give a tuple. A label is bound where the program's text would bind a name, so that graphs stay
+trees: a mutually recursive function is a `recursion` inside the graph of another, which both may
+call. The derivative of a recursion is a recursion under a label of its own; it takes the operands
+and a cotangent for each differentiable output and gives a cotangent for each differentiable
+operand. What it needs of the function itself it computes anew, through `bind`, which puts the whole
+`recursion` in place of a `recur` that has left its graph.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ __all__ = ["bind", "derived_label", "differentiable", "recur", "recursion"]
 
 
 def bind(graph: Graph, label: str, definition: Graph) -> Graph:
-    """`graph` with a whole `recursion` of `definition` for each `recur` of a label that is not bound in it."""
+    """Return `graph` with a whole `recursion` of `definition` for each `recur` of a label that is
+    not bound in it.
+    """
     return _Binder(label, definition).graph(graph)
 
 
@@ -67,12 +71,12 @@ class _Binder:
 
 
 def differentiable(types: Sequence[Any]) -> list[int]:
-    """The positions of the types that have derivatives."""
+    """Return the positions of the types that have derivatives."""
     return [i for i, t in enumerate(types) if t.dtype.is_differentiable]
 
 
 def derived_label(kind: str, label: str) -> str:
-    """The label of a derivative of the recursion of a label."""
+    """Return the label of a derivative of the recursion of a label."""
     return f"{kind} {label}"
 
 
@@ -90,12 +94,12 @@ def _reference(*operands: Any, graph: Graph, label: str) -> tuple[Any, ...]:
 
 
 def _seeds(ct: Sequence[Optional[Node]], types: Sequence[Any], like: Any) -> list[Node]:
-    """A cotangent for each differentiable output."""
+    """Return a cotangent for each differentiable output."""
     return [zeros_like(like(i)) if (given := ct[i]) is None else given for i in differentiable(types)]
 
 
 def _spread(whole: Node, operands: Sequence[Node]) -> tuple[Optional[Node], ...]:
-    """The outputs of a derivative as the cotangents of the operands."""
+    """Return the outputs of a derivative as the cotangents of the operands."""
     result: list[Optional[Node]] = [None] * len(operands)
     for place, i in enumerate(differentiable([o.type for o in operands])):
         result[i] = get_item(whole, place)
@@ -119,7 +123,7 @@ def _vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph, 
 
 
 def _sample() -> dict[str, Any]:
-    """x to the power n, as x times x to the power n - 1."""
+    """Return x to the power n, as x times x to the power n - 1."""
     from mycel.prims.control import cond
 
     n, x = input_node(tensor_type((), int64), "n"), input_node(tensor_type((3,), float64), "x")

@@ -1,6 +1,9 @@
-"""Reductions over axes. Sums of 16-bit floats accumulate in float32; reductions over nothing give the operation's identity.
+"""Reductions over axes.
 
-`max` and `min` share their derivative equally among equal extremes. NaN wins in `max` and `min`. Integer sums keep their type (modular).
+Sums of 16-bit floats accumulate in float32; reductions over nothing give the operation's identity.
+
+`max` and `min` share their derivative equally among equal extremes. NaN wins in `max` and `min`.
+Integer sums keep their type (modular).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ Axes = tuple[int, ...]
 
 
 def reduced_shape(x: TensorType, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
-    """The shape after reducing `axes` (counted from the front)."""
+    """Return the shape after reducing `axes` (counted from the front)."""
     for a in axes:
         if not 0 <= a < x.rank:
             raise ShapeError(f"axis {a} is out of range for {x}")
@@ -35,7 +38,7 @@ def reduced_shape(x: TensorType, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
 
 
 def restore(y: Node, x: Node, axes: Axes) -> Node:
-    """A reduced value with its axes back as size 1, so that it broadcasts against `x`."""
+    """Return a reduced value with its axes back as size 1, so that it broadcasts against `x`."""
     return S.reshape(y, tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
 
 
@@ -67,9 +70,16 @@ def _highest(kind: Any) -> Any:
 
 
 def _define(
-    name: str, function: Any, identity: Any, vjp: Any, kinds: str, doc: str, rounding: Rounding = Rounding.OWN,
-    linear: bool = False, holomorphic: bool = False,
-) -> Primitive:  # fmt: skip
+    name: str,
+    function: Any,
+    identity: Any,
+    vjp: Any,
+    kinds: str,
+    doc: str,
+    rounding: Rounding = Rounding.OWN,
+    linear: bool = False,
+    holomorphic: bool = False,
+) -> Primitive:
     def infer(x: TensorType, *, axes: Axes, keepdims: bool) -> TensorType:
         need_kind(name, kinds, x)
         return tensor_type(reduced_shape(x, axes, keepdims), x.dtype)
@@ -78,14 +88,31 @@ def _define(
     samples = tuple(
         Sample((shape,), {"axes": axes, "keepdims": keep})
         for shape, axes, keep in (
-            ((2, 3, 4), (1,), False), ((2, 3, 4), (0, 2), True), ((5,), (0,), False), ((3, 4), (0,), False),
-            ((2, 3), (), False), ((), (), False), ((2, 0), (1,), False), ((2, 37), (1,), False),
+            ((2, 3, 4), (1,), False),
+            ((2, 3, 4), (0, 2), True),
+            ((5,), (0,), False),
+            ((3, 4), (0,), False),
+            ((2, 3), (), False),
+            ((), (), False),
+            ((2, 0), (1,), False),
+            ((2, 37), (1,), False),
         )
-    )  # fmt: skip
+    )
     primitive = Primitive(
-        name, infer, _reference(function, identity), vjp, _batch(lambda: primitive), None, samples, dtypes,
-        linear=linear, holomorphic=holomorphic, cost=Cost.PASS, rounding=rounding, doc=doc,
-    )  # fmt: skip
+        name,
+        infer,
+        _reference(function, identity),
+        vjp,
+        _batch(lambda: primitive),
+        None,
+        samples,
+        dtypes,
+        linear=linear,
+        holomorphic=holomorphic,
+        cost=Cost.PASS,
+        rounding=rounding,
+        doc=doc,
+    )
     return register(primitive)
 
 
@@ -98,8 +125,8 @@ def _extreme_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) ->
 
 
 def _prod_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
-    # The product of the others is out / x except where x holds zeros: with one zero only that element has a
-    # derivative, the product of the rest; with more there is none.
+    # The product of the others is out / x except where x holds zeros: with one zero only that
+    # element has a derivative, the product of the rest; with more there is none.
     if not x.dtype.is_differentiable:
         return (None,)
     zero = E.eq(x, 0.0)
@@ -156,10 +183,16 @@ def _define_arg(name: str, function: Any, doc: str) -> Primitive:
         return primitive(S.move_axis(values[0], axes[0], 0), axis=axis + 1), 0
 
     primitive = Primitive(
-        name, infer, reference, lambda ct, out, x, **_: (None,), batch, None,
+        name,
+        infer,
+        reference,
+        lambda ct, out, x, **_: (None,),
+        batch,
+        None,
         (Sample(((2, 5),), {"axis": 1}), Sample(((4, 3),), {"axis": 0}), Sample(((2, 3, 2),), {"axis": 1})),
-        (*E.NUMBERS,), doc=doc,
-    )  # fmt: skip
+        (*E.NUMBERS,),
+        doc=doc,
+    )
     return register(primitive)
 
 
@@ -176,16 +209,27 @@ argmin: Primitive = _define_arg(
 
 
 def count(x: Node, axes: Axes) -> Any:
-    """How many elements a reduction of `x` over `axes` joins."""
+    """Return how many elements a reduction of `x` over `axes` joins."""
     return product(x.shape[a] for a in axes)
 
 
 def reduce_mean(x: Node, *, axes: Axes, keepdims: bool = False) -> Node:
-    """The mean over axes, as the sum divided by the count."""
+    """Return the mean over axes, as the sum divided by the count."""
     return E.div(reduce_sum(x, axes=axes, keepdims=keepdims), S.constant_like(count(x, axes), x))
 
 
 __all__ = [
-    "argmax", "argmin", "bool_", "count", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_prod", "reduce_sum", "reduced_shape", "restore",
-]  # fmt: skip
+    "argmax",
+    "argmin",
+    "bool_",
+    "count",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "reduced_shape",
+    "restore",
+]

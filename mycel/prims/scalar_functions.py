@@ -12,7 +12,7 @@ __all__ = ["digamma", "erfinv", "lgamma", "power", "sigmoid", "vectorized"]
 
 
 def vectorized(function: Callable[[float], float]) -> Callable[..., Any]:
-    """A function of numbers applied to each element, computed in float64."""
+    """Return a function of numbers applied to each element, computed in float64."""
 
     def run(x: Any) -> Any:
         flat = np.asarray(x, np.float64).ravel()
@@ -23,7 +23,7 @@ def vectorized(function: Callable[[float], float]) -> Callable[..., Any]:
 
 
 def lgamma(v: float) -> float:
-    """log|gamma(v)|, infinite at the poles."""
+    """Return log|gamma(v)|, infinite at the poles."""
     if math.isinf(v):
         return math.inf
     if v <= 0 and v == math.floor(v):
@@ -32,7 +32,9 @@ def lgamma(v: float) -> float:
 
 
 def digamma(v: float) -> float:
-    """The derivative of `lgamma`: by reflection below 0, by recurrence up to 12, and there by its asymptotic series."""
+    """Return the derivative of `lgamma`: by reflection below 0, by recurrence up to 12, and there
+    by its asymptotic series.
+    """
     if math.isnan(v) or v == -math.inf or (v < 0 and v == math.floor(v)):
         return math.nan
     if v == 0:
@@ -48,7 +50,7 @@ def digamma(v: float) -> float:
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + e**-x) without overflow."""
+    """Return 1 / (1 + e**-x) without overflow."""
     if x.dtype.kind == "c":
         return 1 / (1 + np.exp(-x))
     tail = np.exp(-np.abs(x))
@@ -58,7 +60,7 @@ def sigmoid(x: Any) -> Any:
 
 
 def erfinv(v: float) -> float:
-    """The inverse of erf: a closed approximation, and four steps of Newton's method."""
+    """Return the inverse of erf: a closed approximation, and four steps of Newton's method."""
     if abs(v) >= 1 or math.isnan(v):
         return math.copysign(math.inf, v) if abs(v) == 1 else math.nan
     w = -math.log((1 - v) * (1 + v))
@@ -73,7 +75,7 @@ def erfinv(v: float) -> float:
 
 
 def power(x: Any, y: Any) -> Any:
-    """x ** y, where a negative power of an integer is truncated."""
+    """Return x ** y, where a negative power of an integer is truncated."""
     if x.dtype.kind in "iu":
         safe = np.where(y < 0, 0, y)
         result = np.power(x, safe.astype(x.dtype))

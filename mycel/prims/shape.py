@@ -1,6 +1,8 @@
-"""Primitives that move elements without computing: reshape, transpose, broadcast, slice, pad, concatenate, reverse, iota.
+"""Primitives that move elements without computing: reshape, transpose, broadcast, slice, pad,
+concatenate, reverse, iota.
 
-Each derivative is the transposed movement. Sizes and positions may be symbolic dimensions. Axes are counted from the front.
+Each derivative is the transposed movement. Sizes and positions may be symbolic dimensions. Axes are
+counted from the front.
 """
 
 from __future__ import annotations
@@ -18,7 +20,21 @@ from mycel.prims.base import Cost, Primitive, Sample, broadcast_shapes, constant
 
 Shape = tuple[DimLike, ...]
 FAR = (1 << 31) - 1  # an axis of more elements has positions that are no int32
-ANY = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")  # fmt: skip
+ANY = (
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)
 
 
 def _reshape_infer(x: TensorType, *, shape: Shape) -> TensorType:
@@ -49,7 +65,7 @@ RESHAPE: Primitive = register(
 
 
 def reshape(x: Node, shape: Shape) -> Node:
-    """`x` under another shape; `x` itself where the shape is the same."""
+    """Return `x` under another shape; `x` itself where the shape is the same."""
     return x if same(x.shape, tuple(shape)) else RESHAPE(x, shape=tuple(shape))
 
 
@@ -89,14 +105,14 @@ TRANSPOSE: Primitive = register(
 
 
 def transpose(x: Node, permutation: tuple[int, ...]) -> Node:
-    """`x` with its axes permuted; `x` itself for the identity."""
+    """Return `x` with its axes permuted; `x` itself for the identity."""
     if tuple(permutation) == tuple(range(x.type.rank)):
         return x
     return TRANSPOSE(x, permutation=tuple(permutation))
 
 
 def move_axis(x: Node, source: int, target: int) -> Node:
-    """`x` with one axis moved."""
+    """Return `x` with one axis moved."""
     order = [i for i in range(x.type.rank) if i != source]
     order.insert(target, source)
     return transpose(x, tuple(order))
@@ -142,7 +158,7 @@ BROADCAST_TO: Primitive = register(
 
 
 def broadcast_to(x: Node, shape: Shape) -> Node:
-    """`x` repeated to `shape`; `x` itself where it has that shape."""
+    """Return `x` repeated to `shape`; `x` itself where it has that shape."""
     return x if same(x.shape, tuple(shape)) else BROADCAST_TO(x, shape=tuple(shape))
 
 
@@ -199,7 +215,7 @@ SLICE: Primitive = register(
 
 
 def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]] = None) -> Node:
-    """The part of `x` between `starts` and `stops` on every axis."""
+    """Return the part of `x` between `starts` and `stops` on every axis."""
     steps = tuple(steps) if steps is not None else (1,) * x.type.rank
     if all(isinstance(a, int) and a == 0 for a in starts) and same(tuple(stops), x.shape) and set(steps) <= {1}:
         return x
@@ -207,7 +223,7 @@ def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]
 
 
 def slice_axis(x: Node, axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Node:
-    """`x[..., start:stop:step, ...]` on one axis."""
+    """Return `x[..., start:stop:step, ...]` on one axis."""
     starts: list[DimLike] = [0] * x.type.rank
     stops, steps = list(x.shape), [1] * x.type.rank
     starts[axis], stops[axis], steps[axis] = start, stop, step
@@ -294,7 +310,10 @@ PAD: Primitive = register(
 
 
 def pad(x: Node, value: Any, low: Shape, high: Shape, interior: Optional[tuple[int, ...]] = None) -> Node:
-    """`x` surrounded by `value`; negative amounts crop; `x` itself where nothing is to be done."""
+    """Return `x` surrounded by `value`.
+
+    Negative amounts crop; `x` itself where nothing is to be done.
+    """
     interior = tuple(interior) if interior is not None else (0,) * x.type.rank
     if all(isinstance(v, int) and v == 0 for v in (*low, *high, *interior)):
         return x
@@ -352,7 +371,7 @@ CONCAT: Primitive = register(
 
 
 def concat(values: Any, axis: int) -> Node:
-    """`values` joined along an axis; the value itself where there is one."""
+    """Return `values` joined along an axis; the value itself where there is one."""
     values = tuple(values)
     return values[0] if len(values) == 1 else CONCAT(*values, axis=axis)
 
@@ -393,7 +412,9 @@ def _iota_infer(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
 
 
 def position_type(size: DimLike) -> DType:
-    """The type of positions along an axis: int32, and int64 where a size is known for which that is too small."""
+    """Return the type of positions along an axis: int32, and int64 where a size is known for which
+    that is too small.
+    """
     return int64 if type(size) is int and size > FAR else int32
 
 
@@ -438,20 +459,20 @@ SIZE: Primitive = register(
 
 
 def size_node(dim: Dim, dtype: Optional[DType]) -> Node:
-    """A symbolic dimension as a scalar tensor."""
+    """Return a symbolic dimension as a scalar tensor."""
     return SIZE(dim=dim, dtype=dtype or int64)
 
 
 def constant_like(value: Any, x: Node) -> Node:
-    """A scalar (a number or a dimension) of the element type of `x`."""
+    """Return a scalar (a number or a dimension) of the element type of `x`."""
     return constant(value, x.dtype)
 
 
 def full(shape: Shape, value: Any, dtype: DType) -> Node:
-    """A tensor of one value."""
+    """Return a tensor of one value."""
     return broadcast_to(constant(value, dtype), tuple(shape))
 
 
 def zeros_like(x: Node) -> Node:
-    """A zero tensor of the type of `x`."""
+    """Return a zero tensor of the type of `x`."""
     return full(x.shape, 0, x.dtype)

@@ -1,7 +1,9 @@
-"""Eigenvalues, singular values and exponentials of matrices, for stacks of them in the last two axes.
+"""Eigenvalues, singular values and exponentials of matrices, for stacks of them in the last two
+axes.
 
-What holds of decompositions (`mycel.prims.decompositions`) holds of these: their sources, and that one formula serves real and complex matrices. Where eigenvalues or
-singular values coincide, vectors are not differentiable; the terms in question are left out.
+What holds of decompositions (`mycel.prims.decompositions`) holds of these: their sources, and that
+one formula serves real and complex matrices. Where eigenvalues or singular values coincide, vectors
+are not differentiable; the terms in question are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ __all__ = ["eig", "eigh", "matrix_exponential", "svd"]
 
 
 def _over_differences(x: Node, values: Node) -> Node:
-    """x[i, j] / (values[j] - values[i]), 0 where the difference is 0."""
+    """Return x[i, j] / (values[j] - values[i]), 0 where the difference is 0."""
     difference = E.sub(_columns(values), _rows(values))
     zero = E.eq(difference, 0)
     return E.select(zero, 0, E.div(x, _as(E.select(zero, 1, difference), x)))
@@ -71,7 +73,8 @@ eigh: Primitive = register(
         _batch(lambda: eigh),
         samples=tuple(Sample((_positive(3, k),), {"lower": True}, dtypes=(k,), differentiable=False) for k in KINDS),
         dtypes=KINDS,
-        doc="The eigenvalues, ascending, and the orthonormal eigenvectors, as columns, of Hermitian matrices, of which one triangle is read.",
+        doc="The eigenvalues, ascending, and the orthonormal eigenvectors, as columns, of Hermitian matrices, of which "
+        "one triangle is read.",
     )
 )
 

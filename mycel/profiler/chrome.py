@@ -1,8 +1,10 @@
 """A profile as a trace in Chrome's JSON format, which Perfetto and chrome://tracing show.
 
-Process 1 is Python: for each thread what it asked for (eager operations, compiled functions, Cells) and the phases of compilation. Process 2 is the engine: for each
-thread the runs of programs and their steps, and the parts of a step that other threads of the pool took. An arrow goes from what Python asked for to the run
-that came of it. Memory in use is a counter. Times are microseconds from the beginning of the profile.
+Process 1 is Python: for each thread what it asked for (eager operations, compiled functions, Cells)
+and the phases of compilation. Process 2 is the engine: for each thread the runs of programs and
+their steps, and the parts of a step that other threads of the pool took. An arrow goes from what
+Python asked for to the run that came of it. Memory in use is a counter. Times are microseconds from
+the beginning of the profile.
 """
 
 from __future__ import annotations
@@ -29,17 +31,25 @@ def write(report: Report, path: Path) -> None:
 
 
 def events(report: Report) -> list[dict[str, Any]]:
-    """The events of the trace."""
+    """Return the events of the trace."""
     recording = report.recording
     start = recording.begin
     threads = _threads(report)
     found: list[dict[str, Any]] = []
 
     def span(process: int, thread: int, name: str, category: str, begin: int, end: int, **args: Any) -> None:
-        found.append({
-            "ph": "X", "pid": process, "tid": threads[thread][0], "name": name, "cat": category, "ts": (begin - start) / 1e3,
-            "dur": max(end - begin, 0) / 1e3, "args": args,
-        })  # fmt: skip
+        found.append(
+            {
+                "ph": "X",
+                "pid": process,
+                "tid": threads[thread][0],
+                "name": name,
+                "cat": category,
+                "ts": (begin - start) / 1e3,
+                "dur": max(end - begin, 0) / 1e3,
+                "args": args,
+            }
+        )
 
     for s in recording.spans:
         span(PYTHON, s.thread, f"{s.phase} {s.detail}".rstrip(), "phase", s.begin, s.end)
@@ -53,9 +63,18 @@ def events(report: Report) -> list[dict[str, Any]]:
         begin = start + round(piece.begin * 1e9)
         runs_ = max(k.count, 1)
         span(
-            ENGINE, piece.thread, k.name, k.kind, begin, start + round(piece.end * 1e9), lines=list(k.lines), cell=k.cell,
-            bytes=k.bytes // runs_, flops=k.flops // runs_, bound=k.bound,
-        )  # fmt: skip
+            ENGINE,
+            piece.thread,
+            k.name,
+            k.kind,
+            begin,
+            start + round(piece.end * 1e9),
+            lines=list(k.lines),
+            cell=k.cell,
+            bytes=k.bytes // runs_,
+            flops=k.flops // runs_,
+            bound=k.bound,
+        )
     names: dict[Optional[TracedStep], str] = {None: "part"}
     for step, begin, end, thread in recording.trace.parts:
         if step is not None and step not in names:
@@ -72,7 +91,7 @@ def events(report: Report) -> list[dict[str, Any]]:
 
 
 def _threads(report: Report) -> dict[int, tuple[int, str]]:
-    """A small number and a name for each thread."""
+    """Return a small number and a name for each thread."""
     recording = report.recording
     known: dict[int, tuple[int, str]] = {recording.thread: (1, recording.thread_names.get(recording.thread, "main"))}
     idents = [s.thread for s in recording.spans] + [a.thread for a in recording.asked]
@@ -98,7 +117,7 @@ def _names(threads: dict[int, tuple[int, str]]) -> list[dict[str, Any]]:
 
 
 def _flows(report: Report, threads: dict[int, tuple[int, str]]) -> list[dict[str, Any]]:
-    """An arrow from the innermost thing that Python asked for around a run to the run."""
+    """Return an arrow from the innermost thing that Python asked for around a run to the run."""
     recording = report.recording
     by_thread: dict[int, list[Any]] = {}
     for a in recording.asked:

@@ -1,9 +1,11 @@
 """Taking a profile: what is noted while it runs.
 
-The engine's trace has every step, every run of a program and all memory; it calls `Collector._before_run` before each run, which notes the line of the program's source that
-Python is at. `mycel.base.spans` has the phases of compilation. Wrappers around calls of compiled functions and of Cells are put in place when a profile begins and taken away when
-it ends, so that there is nothing of it at other times. Gradients of eager code are compiled once more, with the lines of the operations that they are of (unless
-`gradient_lines` is False).
+The engine's trace has every step, every run of a program and all memory; it calls
+`Collector._before_run` before each run, which notes the line of the program's source that Python is
+at. `mycel.base.spans` has the phases of compilation. Wrappers around calls of compiled functions
+and of Cells are put in place when a profile begins and taken away when it ends, so that there is
+nothing of it at other times. Gradients of eager code are compiled once more, with the lines of the
+operations that they are of (unless `gradient_lines` is False).
 """
 
 from __future__ import annotations
@@ -35,12 +37,15 @@ from mycel.ir.places import caller, is_library
 __all__ = ["Asked", "Collector", "Held", "Recording"]
 
 
-# What a profile keeps of each kind, so that a long one does not take all memory; the trace has a bound of its own.
+# What a profile keeps of each kind, so that a long one does not take all memory; the trace has a
+# bound of its own.
 _MOST = 1 << 20
 
 
 class Asked(NamedTuple):
-    """Something that Python asked for: an "operation" (the run of a program), a call of a compiled "function" or of a "cell"; from which line, in which Cell."""
+    """Something that Python asked for: an "operation" (the run of a program), a call of a compiled
+    "function" or of a "cell"; from which line, in which Cell.
+    """
 
     kind: str
     name: str
@@ -61,7 +66,10 @@ class Held(NamedTuple):
 
 @dataclass
 class Recording:
-    """What was noted in one profile; times are nanoseconds of the monotonic clock, `thread` is the one that began it."""
+    """What was noted in one profile.
+
+    Times are nanoseconds of the monotonic clock, `thread` is the one that began it.
+    """
 
     begin: int = 0
     end: int = 0
@@ -130,7 +138,7 @@ class Collector:
     # What Python asks for.
 
     def _line(self, depth: int) -> str:
-        """The innermost line outside of this package."""
+        """Return the innermost line outside of this package."""
         frame: Optional[types.FrameType] = sys._getframe(depth)
         codes = self._codes
         while frame is not None:
@@ -210,7 +218,7 @@ class Collector:
             self._runs[thread].append((time.monotonic_ns(), self._line(2), cells[-1][1] if cells else ""))
 
     def _operations(self) -> Iterator[Asked]:
-        """The runs of programs, each with the line that its thread noted last before it."""
+        """Yield the runs of programs, each with the line that its thread noted last before it."""
         for run in self.recording.trace.runs:
             noted = self._runs.get(run.thread, [])
             k = bisect.bisect_right(noted, (run.begin + 1,)) - 1
@@ -219,7 +227,7 @@ class Collector:
 
 
 def _in_use() -> Any:
-    """The memory of tensors as it is now; each buffer once."""
+    """Return the memory of tensors as it is now; each buffer once."""
     seen: set[int] = set()
     for found in gc.get_objects():
         if not isinstance(found, Tensor) or found._buf is None or id(found._buf) in seen:

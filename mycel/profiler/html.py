@@ -43,7 +43,7 @@ def write(report: Report, path: Path) -> None:
 
 
 def page(report: Report) -> str:
-    """The page."""
+    """Return the page."""
     m, memory = report.machine, report.memory
     threads = max(m.bandwidth)
     facts = [
@@ -55,32 +55,58 @@ def page(report: Report) -> str:
         ("peak memory", amount(memory.peak, "B")),
     ]
     parts = [
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/>',
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" '
+        'content="width=device-width, initial-scale=1"/>',
         f"<title>Mycel profile</title><style>{_STYLE}</style></head><body><h1>Profile</h1>",
         f"<p>{_e(m.name)}: {threads} threads, {amount(m.bytes_per_second(m.sizes[-1], threads), 'B/s')} from memory, "
-        f"{amount(m.bytes_per_second(m.sizes[0], threads), 'B/s')} from caches, {amount(m.flops_per_second(threads), 'F/s')} in dense products</p>",
+        f"{amount(m.bytes_per_second(m.sizes[0], threads), 'B/s')} from caches, "
+        f"{amount(m.flops_per_second(threads), 'F/s')} in dense products</p>",
         '<div class="facts">',
         *[f'<div class="fact"><b>{_e(value)}</b><span>{_e(name)}</span></div>' for name, value in facts],
         "</div>",
     ]
     if report.missed:
-        parts.append(f"<p>{report.missed} records have no place here: there was no room for them, their programs are gone, or they are inside of recursive functions.</p>")  # fmt: skip
+        parts.append(
+            f"<p>{report.missed} records have no place here: there was no room for them, their programs are gone, or "
+            "they are inside of recursive functions.</p>"
+        )
     if report.outrun:
         parts.append(f"<p>{_e(OUTRUN)}.</p>")
     legend = "".join(
         f'<span class="key" style="background:{color(kind)}"></span>{text}'
-        for kind, text in (("kernel", "generated code"), ("dense", "oneDNN"), ("host", "NumPy"), ("copy", "copies"), ("other", "control"))
-    )  # fmt: skip
-    parts.append(_section("Roofline", f"What each kernel does against what the machine can do; area is time.{legend}", roofline(report)))  # fmt: skip
-    parts.append(_section("Time line", "Python's side and the native engine; hold the pointer over a box.", time_line(report)))  # fmt: skip
+        for kind, text in (
+            ("kernel", "generated code"),
+            ("dense", "oneDNN"),
+            ("host", "NumPy"),
+            ("copy", "copies"),
+            ("other", "control"),
+        )
+    )
+    parts.append(
+        _section(
+            "Roofline",
+            f"What each kernel does against what the machine can do; area is time.{legend}",
+            roofline(report),
+        )
+    )
+    parts.append(
+        _section("Time line", "Python's side and the native engine; hold the pointer over a box.", time_line(report))
+    )
     parts.append(_section("Memory", "In use, with what was there before the profile began.", memory_picture(report)))
     parts.append(_kernels(report))
     for title, places, show in (("Source lines", report.lines, short), ("Cells", report.cells, str)):
         rows = [
-            (_share(p.share), _titled(show(p.name), p.name), str(p.count), time_text(p.seconds), amount(p.bytes, "B"), amount(p.flops, "F"),
-             _e(", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2])))
+            (
+                _share(p.share),
+                _titled(show(p.name), p.name),
+                str(p.count),
+                time_text(p.seconds),
+                amount(p.bytes, "B"),
+                amount(p.flops, "F"),
+                _e(", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2])),
+            )
             for p in places[:_ROWS]
-        ]  # fmt: skip
+        ]
         parts.append(
             _table(title, ("share", title.lower(), "steps#", "time#", "bytes#", "operations#", "mostly"), rows)
         )
@@ -91,7 +117,9 @@ def page(report: Report) -> str:
     parts.append(_table("In use at the peak", ("what", "line", "bytes#"), held))
     if memory.arena:
         inside = [(_e(c.name), _titled(short(c.line), c.line), amount(c.nbytes, "B")) for c in memory.arena[:_ROWS]]
-        parts.append(_table("In the largest arena at the peak, when it was fullest", ("what", "line", "bytes#"), inside))  # fmt: skip
+        parts.append(
+            _table("In the largest arena at the peak, when it was fullest", ("what", "line", "bytes#"), inside)
+        )
     if report.segments:
         parts.append("<h2>Functions in segments</h2>")
     for s in report.segments:
@@ -100,19 +128,46 @@ def page(report: Report) -> str:
             f"<p>{_e(s.function)}: {s.calls} calls, {s.segments} compiled segments</p><pre>{html.escape(told)}</pre>"
         )
     if report.host_steps:
-        hosted = [(_e(k.name), _e(", ".join(short(line) for line in k.lines)), str(k.count), time_text(k.seconds)) for k in report.host_steps]  # fmt: skip
+        hosted = [
+            (_e(k.name), _e(", ".join(short(line) for line in k.lines)), str(k.count), time_text(k.seconds))
+            for k in report.host_steps
+        ]
         parts.append(_table("In NumPy, as there is no native code", ("operation", "line", "count#", "time#"), hosted))
     return "".join([*parts, "</body></html>\n"])
 
 
 def _kernels(report: Report) -> str:
     rows = [
-        (_share(k.share), f'<span class="key" style="background:{color(k.kind)}"></span>{_e(k.name)}', _titled(", ".join(short(line) for line in k.lines[:3]), "\n".join(k.lines)),
-         str(k.count), time_text(k.seconds), time_text(k.mean), amount(k.bytes // max(k.count, 1), "B"), amount(k.flops // max(k.count, 1), "F"),
-         amount(k.bytes_per_second, "B/s"), amount(k.flops_per_second, "F/s"), k.bound, f"{k.efficiency:.0%}" if k.bound in ("memory", "compute") else "")
+        (
+            _share(k.share),
+            f'<span class="key" style="background:{color(k.kind)}"></span>{_e(k.name)}',
+            _titled(", ".join(short(line) for line in k.lines[:3]), "\n".join(k.lines)),
+            str(k.count),
+            time_text(k.seconds),
+            time_text(k.mean),
+            amount(k.bytes // max(k.count, 1), "B"),
+            amount(k.flops // max(k.count, 1), "F"),
+            amount(k.bytes_per_second, "B/s"),
+            amount(k.flops_per_second, "F/s"),
+            k.bound,
+            f"{k.efficiency:.0%}" if k.bound in ("memory", "compute") else "",
+        )
         for k in report.kernels
-    ]  # fmt: skip
-    head = ("share", "kernel", "lines", "count#", "total#", "mean#", "bytes#", "operations#", "B/s#", "F/s#", "bound", "efficiency#")  # fmt: skip
+    ]
+    head = (
+        "share",
+        "kernel",
+        "lines",
+        "count#",
+        "total#",
+        "mean#",
+        "bytes#",
+        "operations#",
+        "B/s#",
+        "F/s#",
+        "bound",
+        "efficiency#",
+    )
     made = _table("Kernels", head, rows[:_ROWS])
     if len(rows) > _ROWS:
         made += f"<details><summary>{len(rows) - _ROWS} more</summary>{_table('', head, rows[_ROWS:])}</details>"
@@ -136,7 +191,7 @@ def _section(title: str, told: str, picture: str) -> str:
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Row]) -> str:
-    """A table of cells that are HTML; columns whose names end in # hold numbers."""
+    """Return a table of cells that are HTML; columns whose names end in # hold numbers."""
     sides = [' class="n"' if name.endswith("#") else "" for name in head]
     top = "".join(f"<th{side}>{html.escape(name.rstrip('#'))}</th>" for name, side in zip(head, sides))
     body = "".join(

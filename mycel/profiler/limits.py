@@ -1,11 +1,16 @@
-"""What this machine can do: memory bandwidth by size and number of threads, arithmetic, and what starting a kernel costs. Measured once, and kept in the cache folder.
+"""What this machine can do: memory bandwidth by size and number of threads, arithmetic, and what
+starting a kernel costs. Measured once, and kept in the cache folder.
 
-* Bandwidth: ``c = a + s * b`` over float32 arrays that together have each size of `SIZES`, by the engine's own kernel: three streams, counted once each. Small sizes lie in caches,
-  the largest in memory.
-* Arithmetic: a float32 matrix product, `DENSE` on a side; where the engine leaves it to the reference, a kernel's exponentials, by the operations they count.
-* Overhead: an addition of few elements on one thread, and what it takes more to wake all threads and to wait for them.
+* Bandwidth: ``c = a + s * b`` over float32 arrays that together have each size of `SIZES`, by the
+  engine's own kernel: three streams, counted once each. Small sizes lie in caches, the largest in
+  memory.
+* Arithmetic: a float32 matrix product, `DENSE` on a side; where the engine leaves it to the
+  reference, a kernel's exponentials, by the operations they count.
+* Overhead: an addition of few elements on one thread, and what it takes more to wake all threads
+  and to wait for them.
 
-Each is the best of some tries, some milliseconds long. Between the measured sizes and numbers of threads values are interpolated (in the logarithm of the size).
+Each is the best of some tries, some milliseconds long. Between the measured sizes and numbers of
+threads values are interpolated (in the logarithm of the size).
 """
 
 from __future__ import annotations
@@ -46,8 +51,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine's measured limits. By number of threads: bytes a second for each of `sizes`, and floating-point operations a second; `overhead` is nanoseconds of
-    a step on one thread, `shared_overhead` of one that is shared by all threads.
+    """A machine's measured limits.
+
+    By number of threads: bytes a second for each of `sizes`, and floating-point operations a
+    second; `overhead` is nanoseconds of a step on one thread, `shared_overhead` of one that is
+    shared by all threads.
     """
 
     name: str
@@ -60,7 +68,7 @@ class Machine:
     details: dict[str, Any] = field(default_factory=dict)
 
     def bytes_per_second(self, size: int, threads: int) -> float:
-        """The bandwidth for a kernel that touches `size` bytes on some threads.
+        """Return the bandwidth for a kernel that touches `size` bytes on some threads.
 
         >>> m = Machine("example", 2, (1000, 100_000), {1: (40.0, 10.0), 2: (80.0, 20.0)}, {1: 1.0, 2: 2.0})
         >>> round(m.bytes_per_second(10_000, 1), 6), m.bytes_per_second(10**9, 2)
@@ -75,11 +83,13 @@ class Machine:
         return row[k - 1] + part * (row[k] - row[k - 1])
 
     def flops_per_second(self, threads: int) -> float:
-        """The arithmetic of some threads."""
+        """Return the arithmetic of some threads."""
         return self.peak[self._known(threads, self.peak)]
 
     def least_seconds(self, size: int, flops: int, threads: int) -> float:
-        """The time below which no kernel gets that moves so many bytes and does so many operations."""
+        """Return the time below which no kernel gets that moves so many bytes and does so many
+        operations.
+        """
         return max(size / self.bytes_per_second(size, threads), flops / self.flops_per_second(threads))
 
     @staticmethod
@@ -92,7 +102,9 @@ class Machine:
 
     @classmethod
     def from_json(cls, text: str) -> Machine:
-        """The machine that `as_json` wrote; ValueError, KeyError or TypeError for another text."""
+        """Return the machine that `as_json` wrote; ValueError, KeyError or TypeError for another
+        text.
+        """
         data = json.loads(text)
         data["sizes"] = tuple(data["sizes"])
         data["bandwidth"] = {int(t): tuple(row) for t, row in data["bandwidth"].items()}
@@ -101,7 +113,9 @@ class Machine:
 
 
 def machine(again: bool = False) -> Machine:
-    """This machine's limits: as measured before and kept in the cache folder, or measured now (`again`), which takes a second or two."""
+    """This machine's limits: as measured before and kept in the cache folder, or measured now
+    (`again`), which takes a second or two.
+    """
     name = _name()
     kept = None if again else cache.read_note(name)
     if kept is not None:
@@ -110,7 +124,9 @@ def machine(again: bool = False) -> Machine:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             logger.info("the kept measurement %s cannot be used (%s); the machine is measured anew", name, error)
     elif not again:
-        logger.info("the machine's bandwidth and arithmetic are measured now; they are kept as %s in the cache folder", name)  # fmt: skip
+        logger.info(
+            "the machine's bandwidth and arithmetic are measured now; they are kept as %s in the cache folder", name
+        )
     found = measure()
     cache.write_note(name, found.as_json())
     return found
@@ -160,7 +176,7 @@ def _threads() -> Iterator[Callable[[int], None]]:
 
 
 def _best(run: Callable[[], Any]) -> float:
-    """The shortest time of a call."""
+    """Return the shortest time of a call."""
     run()
     best, repeat = math.inf, 1
     tries = 0
@@ -208,7 +224,7 @@ def _arithmetic(side: int) -> float:
 
 
 def _overhead() -> float:
-    """The shortest time of a small addition's only step, as a trace notes it."""
+    """Return the shortest time of a small addition's only step, as a trace notes it."""
     kind = tensor_type((16,), float32)
     a, c = input_node(kind, "a"), input_node(kind, "c")
     run = _program(Graph([a, c], [a + a], "short"), {0: 1})
@@ -219,7 +235,7 @@ def _overhead() -> float:
 
 
 def _sharing(count: int) -> float:
-    """What it takes to give nothing to do to a number of threads."""
+    """Return what it takes to give nothing to do to a number of threads."""
     many, one = engine().sharing(count), engine().sharing(1)
     if many is None or one is None or count < 2:
         return 0.0

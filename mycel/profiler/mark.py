@@ -24,7 +24,9 @@ def add(begin: int, end: int, name: str) -> None:
 
 
 class mstx:
-    """Marks and ranges of the program's own, as MindSpore's `mstx` sets them; noted while a profile is being taken.
+    """Marks and ranges of the program's own, as MindSpore's `mstx` sets them.
+
+    Noted while a profile is being taken.
 
     >>> number = mstx.range_start("loading")
     >>> mstx.range_end(number)

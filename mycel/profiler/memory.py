@@ -1,7 +1,9 @@
-"""Memory over time: what the allocator gave and took back while a profile ran, above what was in use before.
+"""Memory over time: what the allocator gave and took back while a profile ran, above what was in
+use before.
 
-A block belongs to the result, or the arena, of the program run during which it was taken: results come first, in order. Where a block has no run it holds data from Python. The
-arena that is in use at the peak is opened: what its buffers held at the step when most of it was in use.
+A block belongs to the result, or the arena, of the program run during which it was taken: results
+come first, in order. Where a block has no run it holds data from Python. The arena that is in use
+at the peak is opened: what its buffers held at the step when most of it was in use.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ __all__ = ["Block", "Memory", "arena_contents"]
 
 @dataclass
 class Block:
-    """A piece of memory: what for, from which line, its bytes, and when (seconds from the beginning) it was taken and given back; `end` is None while in use."""
+    """A piece of memory: what for, from which line, its bytes, and when (seconds from the
+    beginning) it was taken and given back; `end` is None while in use.
+    """
 
     name: str
     line: str
@@ -39,8 +43,12 @@ class Content(NamedTuple):
 
 
 class Memory:
-    """`blocks` taken during the profile; `baseline` bytes in use before it, which are `before` by name; `timeline` of (seconds, bytes in use); `peak` and what was `alive`
-    then; `arena` lists what was in the largest arena of those programs that ran. `allocator` has the bytes that the allocator had given out, and those that it held in all, at the end.
+    """`blocks` taken during the profile.
+
+    `baseline` bytes in use before it, which are `before` by name; `timeline` of (seconds, bytes in
+    use); `peak` and what was `alive` then; `arena` lists what was in the largest arena of those
+    programs that ran. `allocator` has the bytes that the allocator had given out, and those that it
+    held in all, at the end.
     """
 
     def __init__(self, recording: Recording, operations: Any) -> None:
@@ -98,7 +106,9 @@ class Memory:
                 self.peak, self.peak_time = now, seconds
         self.timeline.append(((recording.end - recording.begin) / 1e9, now))
         at = self.peak_time
-        self.alive = sorted((b for b in self.blocks if b.begin <= at and (b.end is None or b.end > at)), key=lambda b: -b.nbytes)  # fmt: skip
+        self.alive = sorted(
+            (b for b in self.blocks if b.begin <= at and (b.end is None or b.end > at)), key=lambda b: -b.nbytes
+        )
         arenas = [(b.nbytes, self._owners[id(b)]) for b in self.alive if id(b) in self._owners]
         active = {id(r.program) for r in recording.trace.runs}
         arenas += [(h.nbytes, h.program) for h in recording.before if h.program is not None and id(h.program) in active]
@@ -130,7 +140,9 @@ def _named(node: Node) -> tuple[str, str]:
 
 
 def arena_contents(program: TracedProgram) -> list[Content]:
-    """What lies in a program's arena at the step when most of it is in use, the largest first."""
+    """Return what lies in a program's arena at the step when most of it is in use, the largest
+    first.
+    """
     found = []
     for nbytes, step, scratch in program.arena():
         lines = () if scratch else lines_of(step.nodes)

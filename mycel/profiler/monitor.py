@@ -20,20 +20,28 @@ _DEFAULTS = {"start_step": -1, "stop_step": -1}
 
 
 class DynamicProfilerMonitor(Callback):
-    """A callback that profiles the steps that the file ``profiler_config.json`` in `cfg_path` names: ``{"start_step": 10, "stop_step": 12}``.
+    """A callback that profiles the steps that the file ``profiler_config.json`` in `cfg_path`
+    names: ``{"start_step": 10, "stop_step": 12}``.
 
-    The file is made if there is none, and looked at again at most every `poll_interval` seconds, so that it can be edited while the training runs. Profiles are written under
-    `output_path`. In a loop of one's own, call `step` at the end of each step.
+    The file is made if there is none, and looked at again at most every `poll_interval` seconds, so
+    that it can be edited while the training runs. Profiles are written under `output_path`. In a
+    loop of one's own, call `step` at the end of each step.
     """
 
     def __init__(
-        self, cfg_path: Optional[str] = None, output_path: str = "./dyn_profile_data", poll_interval: float = 2, **kwargs: Any
-    ) -> None:  # fmt: skip
+        self,
+        cfg_path: Optional[str] = None,
+        output_path: str = "./dyn_profile_data",
+        poll_interval: float = 2,
+        **kwargs: Any,
+    ) -> None:
         super().__init__()
         if not isinstance(cfg_path, str) or not cfg_path:
             raise ValueError(f"DynamicProfilerMonitor: cfg_path must name the folder of {_FILE}, not {cfg_path!r}")
         if not isinstance(poll_interval, (int, float)) or poll_interval <= 0:
-            raise ValueError(f"DynamicProfilerMonitor: poll_interval must be a positive number of seconds, not {poll_interval!r}")  # fmt: skip
+            raise ValueError(
+                f"DynamicProfilerMonitor: poll_interval must be a positive number of seconds, not {poll_interval!r}"
+            )
         if kwargs:
             logger.warning("DynamicProfilerMonitor: %s has no effect", ", ".join(sorted(kwargs)))
         self.path, self.output_path, self.poll_interval = Path(cfg_path) / _FILE, output_path, poll_interval
@@ -55,7 +63,9 @@ class DynamicProfilerMonitor(Callback):
             found = json.loads(self.path.read_text())
             wanted = (int(found.get("start_step", -1)), int(found.get("stop_step", -1)))
         except (OSError, ValueError, AttributeError, TypeError) as error:
-            logger.warning("DynamicProfilerMonitor: %s cannot be read (%s); it is looked at again later", self.path, error)  # fmt: skip
+            logger.warning(
+                "DynamicProfilerMonitor: %s cannot be read (%s); it is looked at again later", self.path, error
+            )
             return
         if wanted != self._done:
             self._wanted = wanted

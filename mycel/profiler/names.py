@@ -1,8 +1,10 @@
 """What a kernel is called: a summary of what it computes, in the user's words.
 
-A node's label is the class of the library's Cell that made it, or else what the user's expression there calls or does (``ops.gelu(x)`` is "gelu", ``a + b`` "add"), or
-else the primitive's name. A kernel is named by the labels of its members, as a composition: "ReLU(BatchNorm2d)". What belongs to a derivative comes after "grad",
-in the order of the operations it is the derivative of. Long chains keep their ends.
+A node's label is the class of the library's Cell that made it, or else what the user's expression
+there calls or does (``ops.gelu(x)`` is "gelu", ``a + b`` "add"), or else the primitive's name. A
+kernel is named by the labels of its members, as a composition: "ReLU(BatchNorm2d)". What belongs to
+a derivative comes after "grad", in the order of the operations it is the derivative of. Long chains
+keep their ends.
 """
 
 from __future__ import annotations
@@ -21,14 +23,28 @@ __all__ = ["cells_of", "composed", "label", "lines_of", "name_of"]
 
 _SHOWN = 4
 _OPERATORS = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_div", ast.Mod: "mod", ast.Pow: "pow",
-    ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shift", ast.RShift: "shift",
-    ast.USub: "neg", ast.Not: "not", ast.Invert: "invert", ast.UAdd: "pos",
-}  # fmt: skip
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floor_div",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "shift",
+    ast.RShift: "shift",
+    ast.USub: "neg",
+    ast.Not: "not",
+    ast.Invert: "invert",
+    ast.UAdd: "pos",
+}
 
 
 def label(node: Node) -> str:
-    """What the user would call a node; without its being part of a derivative."""
+    """Return what the user would call a node; without its being part of a derivative."""
     where = node.where
     if where is not None:
         kind = where.cell.rpartition(":")[2]
@@ -49,7 +65,7 @@ def _library_cells() -> frozenset[str]:
 
 @Remembered("expressions of profiles", MANY).calls
 def _spoken(where: Where) -> str:
-    """What an expression of the user's calls or does; empty where it cannot be told."""
+    """Return what an expression of the user's calls or does; empty where it cannot be told."""
     if not where.end_column:
         return ""
     lines = linecache.getlines(where.file)[where.line - 1 : (where.end_line or where.line)]
@@ -81,7 +97,7 @@ def _said(tree: Any) -> str:
 
 
 def composed(labels: Sequence[str]) -> str:
-    """Labels, innermost first, as a composition.
+    """Return labels, innermost first, as a composition.
 
     >>> composed(["conv", "norm", "relu"])
     'relu(norm(conv))'
@@ -95,7 +111,7 @@ def composed(labels: Sequence[str]) -> str:
 
 
 def name_of(step: TracedStep) -> str:
-    """A step's name."""
+    """Return a step's name."""
     nodes = step.nodes
     plain = list(dict.fromkeys(label(n) for n in nodes if n.where is None or not n.where.gradient))
     # Backwards the last operation's derivative comes first.
@@ -111,7 +127,7 @@ def name_of(step: TracedStep) -> str:
 
 
 def lines_of(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """The places of nodes in the user's source, as "file:line", those of most nodes first."""
+    """Return the places of nodes in the user's source, as "file:line", those of most nodes first."""
     counts: dict[str, int] = {}
     for node in nodes:
         if node.where is not None:
@@ -120,7 +136,7 @@ def lines_of(nodes: Iterable[Node]) -> tuple[str, ...]:
 
 
 def cells_of(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """The paths of the Cells that nodes belong to, those of most nodes first."""
+    """Return the paths of the Cells that nodes belong to, those of most nodes first."""
     counts: dict[str, int] = {}
     for node in nodes:
         path: Optional[str] = node.where.cell if node.where is not None else ""

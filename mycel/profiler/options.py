@@ -1,4 +1,8 @@
-"""The options of MindSpore's profiler. Those of other hardware are accepted and logged as having no effect here; most others ask for what is always noted."""
+"""The options of MindSpore's profiler.
+
+Those of other hardware are accepted and logged as having no effect here; most others ask for what
+is always noted.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +65,10 @@ class HostSystem(Enum):
 
 
 class _ExperimentalConfig:
-    """Further options of `profile`; ``mstx`` marks are always noted, and the others are of other hardware."""
+    """Further options of `profile`.
+
+    ``mstx`` marks are always noted, and the others are of other hardware.
+    """
 
     def __init__(
         self,
@@ -88,7 +95,10 @@ _NO_EFFECT: dict[str, str] = {
     "hbm_ddr": "there is no HBM of an Ascend device",
     "pcie": "there is no device behind PCIe",
     "parallel_strategy": "one process computes everything",
-    "l2_cache": "there is no L2 cache of an Ascend device; kernels are compared with the bandwidth of this machine's caches and memory instead",
+    "l2_cache": (
+        "there is no L2 cache of an Ascend device; kernels are compared with the bandwidth of this machine's "
+        "caches and memory instead"
+    ),
     "hccl": "there is no communication between devices",
     "sys_io": "there are no network cards of an Ascend host",
     "sys_interconnection": "there is no interconnection of devices",
@@ -110,14 +120,29 @@ _ALWAYS: dict[str, str] = {
     "sync_enable": "",
     "profile_communication": "",
 }
-KNOWN = frozenset((
-    "activities", "profiler_level", "aic_metrics", "aicore_metrics", "export_type", "output_path", "start_profile", "schedule", "on_trace_ready",
-    "experimental_config", *_NO_EFFECT, *_ALWAYS,
-))  # fmt: skip
+KNOWN = frozenset(
+    (
+        "activities",
+        "profiler_level",
+        "aic_metrics",
+        "aicore_metrics",
+        "export_type",
+        "output_path",
+        "start_profile",
+        "schedule",
+        "on_trace_ready",
+        "experimental_config",
+        *_NO_EFFECT,
+        *_ALWAYS,
+    )
+)
 
 
 def told(what: str, options: dict[str, Any], config: Optional[_ExperimentalConfig] = None) -> None:
-    """Check options and log which of them have no effect here, and why; TypeError for one that does not exist or is of a wrong type."""
+    """Check options and log which of them have no effect here, and why.
+
+    Raises TypeError for one that does not exist or is of a wrong type.
+    """
     given = dict(options)
     if config is not None:
         arguments.instance(what, "experimental_config", config, _ExperimentalConfig)

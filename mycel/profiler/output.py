@@ -1,7 +1,9 @@
 """What a profile writes into a folder, in the places where MindSpore's tools look for it.
 
-``<worker>_<time>_ascend_ms/ASCEND_PROFILER_OUTPUT`` holds `trace_view.json` (a Chrome trace), `kernel_details.csv` (every run of every kernel), `op_statistic.csv` (kernels),
-`step_trace_time.csv` (the steps that the program marked) and `memory_record.csv`; beside it are `report.html` and `profiler_metadata.json`.
+``<worker>_<time>_ascend_ms/ASCEND_PROFILER_OUTPUT`` holds `trace_view.json` (a Chrome trace),
+`kernel_details.csv` (every run of every kernel), `op_statistic.csv` (kernels),
+`step_trace_time.csv` (the steps that the program marked) and `memory_record.csv`; beside it are
+`report.html` and `profiler_metadata.json`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ def write_all(
     pretty: bool = False,
     step_list: Optional[Sequence[int]] = None,
 ) -> Path:
-    """Write a profile under a folder; where it is now. `step_list` are the numbers of the steps to write, by default all."""
+    """Write a profile under a folder; where it is now.
+
+    `step_list` are the numbers of the steps to write, by default all.
+    """
     if worker is not None and not re.fullmatch(r"[\w.-]+", worker):
         raise ValueError(f"a worker's name is made of letters, digits, '.', '_' and '-', not {worker!r}")
     name = worker or f"{platform.node() or 'host'}_{os.getpid()}"
@@ -59,8 +64,18 @@ def write_all(
     _table(
         inside / "kernel_details.csv",
         ("Name", "Type", "Start Time(us)", "Duration(us)", "Line", "Cell"),
-        ((s.kernel.name, s.kernel.kind, f"{s.begin * 1e6:.3f}", f"{(s.end - s.begin) * 1e6:.3f}", " ".join(s.kernel.lines), s.kernel.cell) for s in slices),
-    )  # fmt: skip
+        (
+            (
+                s.kernel.name,
+                s.kernel.kind,
+                f"{s.begin * 1e6:.3f}",
+                f"{(s.end - s.begin) * 1e6:.3f}",
+                " ".join(s.kernel.lines),
+                s.kernel.cell,
+            )
+            for s in slices
+        ),
+    )
     rows = statistics(report.kernels)
     _table(inside / "op_statistic.csv", tuple(rows[0]) if rows else ("op_name",), (tuple(r.values()) for r in rows))
     _table(
@@ -79,14 +94,23 @@ def write_all(
 
 
 def statistics(kernels: Iterable[Kernel]) -> list[dict[str, Any]]:
-    """A dictionary for each kernel, times in microseconds."""
+    """Return a dictionary for each kernel, times in microseconds."""
     return [
         {
-            "op_name": k.name, "op_type": k.kind, "primitives": " ".join(k.primitives), "lines": " ".join(k.lines), "cell": k.cell, "op_occurrences": k.count,
-            "compute_time(us)": round(k.seconds * 1e6, 3), "avg_time(us)": round(k.mean * 1e6, 3), "bytes": k.bytes, "flops": k.flops, "bound": k.bound,
+            "op_name": k.name,
+            "op_type": k.kind,
+            "primitives": " ".join(k.primitives),
+            "lines": " ".join(k.lines),
+            "cell": k.cell,
+            "op_occurrences": k.count,
+            "compute_time(us)": round(k.seconds * 1e6, 3),
+            "avg_time(us)": round(k.mean * 1e6, 3),
+            "bytes": k.bytes,
+            "flops": k.flops,
+            "bound": k.bound,
         }
         for k in kernels
-    ]  # fmt: skip
+    ]
 
 
 def _table(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

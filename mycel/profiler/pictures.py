@@ -1,4 +1,7 @@
-"""The pictures of a profile's page, as SVG: the roofline, the time line, memory over time. Colours are the page's variables, so that they follow light and dark."""
+"""The pictures of a profile's page, as SVG: the roofline, the time line, memory over time.
+
+Colours are the page's variables, so that they follow light and dark.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ OPACITY = {"compiling": 0.5, "Cells": 0.45, "calls": 0.6}
 
 
 def color(kind: str) -> str:
-    """The page's colour of a kind of kernel."""
+    """Return the page's colour of a kind of kernel."""
     return f"var(--{kind if kind in _KINDS else 'other'})"
 
 
@@ -41,7 +44,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 
 def roofline(report: Report) -> str:
-    """Operations a second against operations for each byte, both logarithmic; the roofs are memory, caches and dense products on all threads, a dot's area is time."""
+    """Return operations a second against operations for each byte, both logarithmic.
+
+    The roofs are memory, caches and dense products on all threads, a dot's area is time.
+    """
     m = report.machine
     threads = max(m.bandwidth)
     peak = m.flops_per_second(threads)
@@ -80,25 +86,48 @@ def roofline(report: Report) -> str:
     whole = max(report.kernel_seconds, 1e-12)
     for k, (x, y) in zip(dots, points):
         radius = 3 + 22 * math.sqrt(k.seconds / whole)
-        told = f"{k.name}\n{', '.join(short(line) for line in k.lines)}\n{time_text(k.seconds)}, {amount(y, 'F/s')}, {k.bound}"
+        told = (
+            f"{k.name}\n{', '.join(short(line) for line in k.lines)}\n{time_text(k.seconds)}, {amount(y, 'F/s')}, "
+            f"{k.bound}"
+        )
         parts.append(
-            f'<circle cx="{x_of(x):.1f}" cy="{y_of(max(y, low_y)):.1f}" r="{radius:.1f}" fill="{color(k.kind)}"><title>{html.escape(told)}</title></circle>'
+            f'<circle cx="{x_of(x):.1f}" cy="{y_of(max(y, low_y)):.1f}" r="{radius:.1f}" '
+            f'fill="{color(k.kind)}"><title>{html.escape(told)}</title></circle>'
         )
     return _svg(HEIGHT, parts, "roofline")
 
 
 def time_line(report: Report) -> str:
-    """What each thread did when: Python's phases and calls above, native steps below. The longest `_SLICES` things are shown."""
+    """Return what each thread did when: Python's phases and calls above, native steps below.
+
+    The longest `_SLICES` things are shown.
+    """
     recording = report.recording
     seconds = max(report.seconds, 1e-9)
     lanes: dict[tuple[str, int], int] = {}
     boxes: list[tuple[float, float, tuple[str, int], str, str]] = []
     start = recording.begin
     for s in recording.spans:
-        boxes.append(((s.begin - start) / 1e9, (s.end - start) / 1e9, ("compiling", s.thread), f"{s.phase} {s.detail}", "var(--phase)"))  # fmt: skip
+        boxes.append(
+            (
+                (s.begin - start) / 1e9,
+                (s.end - start) / 1e9,
+                ("compiling", s.thread),
+                f"{s.phase} {s.detail}",
+                "var(--phase)",
+            )
+        )
     for a in recording.asked:
         kind = "Cells" if a.kind == "cell" else "calls"
-        boxes.append(((a.begin - start) / 1e9, (a.end - start) / 1e9, (kind, a.thread), f"{a.name} {short(a.line)}", "var(--python)"))  # fmt: skip
+        boxes.append(
+            (
+                (a.begin - start) / 1e9,
+                (a.end - start) / 1e9,
+                (kind, a.thread),
+                f"{a.name} {short(a.line)}",
+                "var(--python)",
+            )
+        )
     for piece in report.slices:
         boxes.append((piece.begin, piece.end, ("native", piece.thread), piece.kernel.name, color(piece.kernel.kind)))
     boxes.sort(key=lambda b: b[0] - b[1])
@@ -120,13 +149,14 @@ def time_line(report: Report) -> str:
         x, width = _LEFT + max(begin, 0.0) * scale, max((end - max(begin, 0.0)) * scale, 0.4)
         told = f"{name.strip()}\n{time_text(end - begin)} at {time_text(begin)}"
         parts.append(
-            f'<rect x="{x:.2f}" y="{_TOP + 26 * lanes[lane] + 2}" width="{width:.2f}" height="22" fill="{fill}" fill-opacity="{OPACITY.get(lane[0], 1)}"><title>{html.escape(told)}</title></rect>'
+            f'<rect x="{x:.2f}" y="{_TOP + 26 * lanes[lane] + 2}" width="{width:.2f}" height="22" fill="{fill}" '
+            f'fill-opacity="{OPACITY.get(lane[0], 1)}"><title>{html.escape(told)}</title></rect>'
         )
     return _svg(height, parts, "time line")
 
 
 def memory_picture(report: Report) -> str:
-    """Bytes in use over time."""
+    """Return bytes in use over time."""
     memory = report.memory
     seconds = max(report.seconds, 1e-9)
     top = max(memory.peak, 1) * 1.1
@@ -157,7 +187,9 @@ def memory_picture(report: Report) -> str:
     parts.append(f'<polygon class="area" points="{first:.1f},{base} {path} {last:.1f},{base}"/>')
     parts.append(f'<polyline class="curve" points="{path}"/>')
     x, y = place(memory.peak_time, memory.peak)
-    parts.append(f'<circle class="peak" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>peak: {amount(memory.peak, "B")}</title></circle>')  # fmt: skip
+    parts.append(
+        f'<circle class="peak" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>peak: {amount(memory.peak, "B")}</title></circle>'
+    )
     return _svg(height, parts, "memory over time")
 
 

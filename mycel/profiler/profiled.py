@@ -21,13 +21,17 @@ _lock = locks.lock()
 class profile:
     """Profile a block, or every call of a decorated function.
 
-    Everything that runs meanwhile is noted, in eager and in compiled code and in all threads. Afterwards `kernels` lists the kernels (with name, source lines, count,
-    seconds, bytes, floating-point operations and the bound of each), `lines` and `cells` the same time by source line and by Cell, `phases` the wall time, `memory` what was in
-    use; `table()` shows all of it, `html(path)` writes a page with pictures, `export_chrome(path)` a trace for Perfetto or chrome://tracing. A decorated function has the profile of its
-    last call as ``function.profile``.
+    Everything that runs meanwhile is noted, in eager and in compiled code and in all threads.
+    Afterwards `kernels` lists the kernels (with name, source lines, count, seconds, bytes,
+    floating-point operations and the bound of each), `lines` and `cells` the same time by source
+    line and by Cell, `phases` the wall time, `memory` what was in use; `table()` shows all of it,
+    `html(path)` writes a page with pictures, `export_chrome(path)` a trace for Perfetto or
+    chrome://tracing. A decorated function has the profile of its last call as ``function.profile``.
 
-    `machine` gives the limits that kernels are compared with, by default this machine's as measured (once; they are kept). With `gradient_lines` gradients of eager code are compiled
-    anew when first taken in a profile, so that their kernels know their lines. Raises RuntimeError where one profile is already being taken.
+    `machine` gives the limits that kernels are compared with, by default this machine's as measured
+    (once; they are kept). With `gradient_lines` gradients of eager code are compiled anew when
+    first taken in a profile, so that their kernels know their lines. Raises RuntimeError where one
+    profile is already being taken.
 
     >>> import mycel as ms
     >>> x = ms.ops.ones((1000,))
@@ -132,7 +136,7 @@ class profile:
         return self.report.host_steps
 
     def table(self, rows: int = 20) -> str:
-        """The profile as tables of at most `rows` rows each."""
+        """Return the profile as tables of at most `rows` rows each."""
         from mycel.profiler.table import as_text
 
         return as_text(self.report, rows)

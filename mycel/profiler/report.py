@@ -1,9 +1,12 @@
 """From what was noted to what it means: kernels with their bounds, source lines, Cells, phases.
 
 * A kernel's time is its own: of a branch or loop, what its steps do not take.
-* `bytes` and `flops` are what the engine says of a step (`TracedStep.cost`); `least` is the time that the machine's measured bandwidth and arithmetic allow for them on the threads that ran. The larger of
-  the two names the bound, unless the fixed cost of a step is most of the kernel's mean time: then it is overhead. Efficiency is least time / time.
-* Phases divide the wall time of the thread that took the profile, each instant to the innermost thing noted then; what nothing was noted for is Python's.
+* `bytes` and `flops` are what the engine says of a step (`TracedStep.cost`); `least` is the time
+  that the machine's measured bandwidth and arithmetic allow for them on the threads that ran. The
+  larger of the two names the bound, unless the fixed cost of a step is most of the kernel's mean
+  time: then it is overhead. Efficiency is least time / time.
+* Phases divide the wall time of the thread that took the profile, each instant to the innermost
+  thing noted then; what nothing was noted for is Python's.
 """
 
 from __future__ import annotations
@@ -27,10 +30,12 @@ __all__ = ["Kernel", "Phase", "Place", "Report", "Segments"]
 
 @dataclass
 class Kernel:
-    """All runs of one kernel: what it is called, where it comes from, seconds, bytes and floating-point operations in all, and what bounds it.
+    """All runs of one kernel: what it is called, where it comes from, seconds, bytes and
+    floating-point operations in all, and what bounds it.
 
-    `kind` is "kernel" (generated code), "dense" (oneDNN), "host" (NumPy), "copy", "cond", "while", "call" or "tape". `bound` is "memory", "compute", "overhead", or "" where
-    nothing is known of what it does. `efficiency` is the part of its time that the machine would need at least.
+    `kind` is "kernel" (generated code), "dense" (oneDNN), "host" (NumPy), "copy", "cond", "while",
+    "call" or "tape". `bound` is "memory", "compute", "overhead", or "" where nothing is known of
+    what it does. `efficiency` is the part of its time that the machine would need at least.
     """
 
     name: str
@@ -66,7 +71,9 @@ class Kernel:
 
 @dataclass
 class Place:
-    """What belongs to one source line, or to one Cell: seconds in kernels, their number, bytes and operations, and the names that took most of the time."""
+    """What belongs to one source line, or to one Cell: seconds in kernels, their number, bytes and
+    operations, and the names that took most of the time.
+    """
 
     name: str
     count: int = 0
@@ -88,7 +95,9 @@ class Phase:
 
 
 class Segments(NamedTuple):
-    """A function that ran as compiled segments with Python in between: its calls, the segments of the last one, and the places where Python went on."""
+    """A function that ran as compiled segments with Python in between: its calls, the segments of
+    the last one, and the places where Python went on.
+    """
 
     function: str
     calls: int
@@ -125,12 +134,16 @@ class Report:
 
     @property
     def missed(self) -> int:
-        """How many records there was no room for, or no step (its program is gone, or it is inside of a recursive function)."""
+        """How many records there was no room for, or no step (its program is gone, or it is inside
+        of a recursive function).
+        """
         return self.recording.trace.missed
 
     @property
     def outrun(self) -> bool:
-        """Whether kernels are clearly faster than the machine was measured to be: something else ran then."""
+        """Whether kernels are clearly faster than the machine was measured to be: something else
+        ran then.
+        """
         beyond = sum(k.seconds for k in self.kernels if k.bound in ("memory", "compute") and k.least > 1.25 * k.seconds)
         return beyond > 0.05 * self.kernel_seconds
 
@@ -244,9 +257,14 @@ class Report:
     def segments(self) -> list[Segments]:
         """The functions that ran as segments."""
         return [
-            Segments(plan.refusal.function, calls, len(plan.segments), tuple(str(b) for b in plan.breaks) or (str(plan.refusal),))
+            Segments(
+                plan.refusal.function,
+                calls,
+                len(plan.segments),
+                tuple(str(b) for b in plan.breaks) or (str(plan.refusal),),
+            )
             for plan, calls in self.recording.plans.values()
-        ]  # fmt: skip
+        ]
 
     @property
     def host_steps(self) -> list[Kernel]:
@@ -268,7 +286,7 @@ class _Operations:
             rows.append(a)
 
     def at(self, thread: int, time: int) -> Optional[Asked]:
-        """The operation that a thread was in at a time."""
+        """Return the operation that a thread was in at a time."""
         begins, rows = self._by_thread.get(thread, ([], []))
         k = bisect.bisect_right(begins, time) - 1
         return rows[k] if k >= 0 and rows[k].end >= time else None
@@ -301,7 +319,10 @@ def _bound(k: Kernel, limits: Machine) -> str:
 
 
 def _own_times(events: Sequence[Event]) -> list[float]:
-    """The seconds of each event less those of the events inside it; an event comes after what is inside."""
+    """Return the seconds of each event less those of the events inside it.
+
+    An event comes after what is inside.
+    """
     result = [(e.end - e.begin) / 1e9 for e in events]
     open_: dict[int, list[int]] = {}
     for i, e in enumerate(events):
@@ -315,7 +336,8 @@ def _own_times(events: Sequence[Event]) -> list[float]:
 
 
 def exclusive(intervals: Iterable[tuple[int, int, str]], begin: int, end: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Nanoseconds by name, each instant to the innermost of nested intervals, and the number of intervals by name.
+    """Return nanoseconds by name, each instant to the innermost of nested intervals, and the number
+    of intervals by name.
 
     >>> exclusive([(0, 10, "a"), (2, 5, "b"), (3, 4, "a")], 0, 100)
     ({'a': 8, 'b': 2}, {'a': 2, 'b': 1})

@@ -11,7 +11,9 @@ __all__ = ["ProfilerAction", "schedule"]
 
 
 class ProfilerAction(Enum):
-    """What to do in a step: nothing, run the profiler without keeping what it notes, keep it, or keep it and give it to the handler when the step ends."""
+    """What to do in a step: nothing, run the profiler without keeping what it notes, keep it, or
+    keep it and give it to the handler when the step ends.
+    """
 
     NONE = 0
     WARM_UP = 1
@@ -20,9 +22,11 @@ class ProfilerAction(Enum):
 
 
 class schedule:
-    """Leave out `skip_first` steps, then repeat: `wait` steps nothing, `warmup` steps running the profiler for nothing, `active` steps of profile; `repeat` times, 0 for ever.
+    """Leave out `skip_first` steps, then repeat: `wait` steps nothing, `warmup` steps running the
+    profiler for nothing, `active` steps of profile; `repeat` times, 0 for ever.
 
-    An instance gives the `ProfilerAction` of a step's number. Values that are no whole numbers in range become the defaults, with a warning, as in MindSpore.
+    An instance gives the `ProfilerAction` of a step's number. Values that are no whole numbers in
+    range become the defaults, with a warning, as in MindSpore.
 
     >>> plan = schedule(wait=1, warmup=1, active=2, repeat=1)
     >>> [plan(step).name for step in range(5)]
@@ -53,16 +57,19 @@ class schedule:
 
     def __repr__(self) -> str:
         return (
-            f"Schedule(wait={self.wait}, active={self.active}, warmup={self.warmup}, repeat={self.repeat}, skip_first={self.skip_first})"
-        )  # fmt: skip
+            f"Schedule(wait={self.wait}, active={self.active}, warmup={self.warmup}, repeat={self.repeat}, "
+            f"skip_first={self.skip_first})"
+        )
 
     def to_dict(self) -> dict[str, int]:
-        """The numbers by name."""
+        """Return the numbers by name."""
         return {name: getattr(self, name) for name in ("wait", "active", "warmup", "repeat", "skip_first")}
 
 
 def _checked(name: str, value: Any, least: int, default: int) -> int:
     if type(value) is int and value >= least:
         return value
-    logger.warning("schedule: %s must be a whole number of at least %d, not %r; %d is used", name, least, value, default)  # fmt: skip
+    logger.warning(
+        "schedule: %s must be a whole number of at least %d, not %r; %d is used", name, least, value, default
+    )
     return default

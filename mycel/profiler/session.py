@@ -1,7 +1,10 @@
-"""MindSpore's profilers over `mycel.profile`: `profile` and `Profiler`, with steps, schedules and handlers.
+"""MindSpore's profilers over `mycel.profile`: `profile` and `Profiler`, with steps, schedules and
+handlers.
 
-A session goes from step to step; what its schedule says of a step is done while it lasts. A profile begins with the first step that is to be recorded (or warmed up for: then
-it is thrown away when recording begins), and ends with a step that is to be saved, when the handler is called with the session, whose `result` it then is.
+A session goes from step to step; what its schedule says of a step is done while it lasts. A profile
+begins with the first step that is to be recorded (or warmed up for: then it is thrown away when
+recording begins), and ends with a step that is to be saved, when the handler is called with the
+session, whose `result` it then is.
 """
 
 from __future__ import annotations
@@ -128,9 +131,11 @@ class _Session:
 class profile(_Session):
     """MindSpore's profile of a block or a loop.
 
-    Without a `schedule` all is recorded from the start to the end; with one, `step` says when a step of the loop ends. When something has been recorded `on_trace_ready` is called
-    with this object, whose `result` has the kernels, lines, phases and memory (`mycel.profile`); `tensorboard_trace_handler` writes them into files. Options of other
-    hardware are accepted and logged as having no effect.
+    Without a `schedule` all is recorded from the start to the end; with one, `step` says when a
+    step of the loop ends. When something has been recorded `on_trace_ready` is called with this
+    object, whose `result` has the kernels, lines, phases and memory (`mycel.profile`);
+    `tensorboard_trace_handler` writes them into files. Options of other hardware are accepted and
+    logged as having no effect.
 
     >>> import mycel as ms
     >>> from mycel.profiler import profile, schedule
@@ -160,15 +165,25 @@ class profile(_Session):
         experimental_config: Optional[_ExperimentalConfig] = None,
     ) -> None:
         given = {
-            "activities": activities, "with_stack": with_stack, "profile_memory": profile_memory, "data_process": data_process,
-            "parallel_strategy": parallel_strategy, "hbm_ddr": hbm_ddr, "pcie": pcie, "sync_enable": sync_enable, "record_shapes": record_shapes,
-        }  # fmt: skip
+            "activities": activities,
+            "with_stack": with_stack,
+            "profile_memory": profile_memory,
+            "data_process": data_process,
+            "parallel_strategy": parallel_strategy,
+            "hbm_ddr": hbm_ddr,
+            "pcie": pcie,
+            "sync_enable": sync_enable,
+            "record_shapes": record_shapes,
+        }
         told("profile", given, experimental_config)
         super().__init__(schedule, on_trace_ready, start_profile, "profile")
 
 
 class Profiler(_Session):
-    """MindSpore's profiler: begins at once (unless ``start_profile=False``); `analyse` ends it and writes its files under `output_path`, by default "./data"."""
+    """MindSpore's profiler: begins at once (unless ``start_profile=False``).
+
+    `analyse` ends it and writes its files under `output_path`, by default "./data".
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         told("Profiler", kwargs, kwargs.get("experimental_config"))
@@ -179,9 +194,16 @@ class Profiler(_Session):
         )
 
     def analyse(
-        self, offline_path: Optional[str] = None, pretty: bool = False, step_list: Optional[Sequence[int]] = None, mode: str = "sync"
-    ) -> None:  # fmt: skip
-        """End if it has not ended, and write the files; with `offline_path` see `offline_analyse`. `mode` "async" is the same as "sync"."""
+        self,
+        offline_path: Optional[str] = None,
+        pretty: bool = False,
+        step_list: Optional[Sequence[int]] = None,
+        mode: str = "sync",
+    ) -> None:
+        """End if it has not ended, and write the files; with `offline_path` see `offline_analyse`.
+
+        `mode` "async" is the same as "sync".
+        """
         arguments.one_of("analyse", "mode", mode, ("sync", "async"))
         if offline_path is not None:
             Profiler.offline_analyse(offline_path, pretty, step_list)
@@ -196,29 +218,42 @@ class Profiler(_Session):
 
     @classmethod
     def offline_analyse(
-        cls, path: str, pretty: bool = False, step_list: Optional[Sequence[int]] = None, data_simplification: bool = True
-    ) -> None:  # fmt: skip
-        """Nothing is left to be done: profiles are analysed when they are written. FileNotFoundError where there is none."""
+        cls,
+        path: str,
+        pretty: bool = False,
+        step_list: Optional[Sequence[int]] = None,
+        data_simplification: bool = True,
+    ) -> None:
+        """Nothing is left to be done: profiles are analysed when they are written.
+
+        FileNotFoundError where there is none.
+        """
         if not any(Path(path).glob(f"**/{OUTPUT}/trace_view.json")):
             raise FileNotFoundError(f"offline_analyse: there is no profile under {path}")
         logger.info("offline_analyse: the profile under %s was analysed when it was written", path)
 
     def op_analyse(self, op_name: Union[str, Sequence[str]], device_id: Optional[int] = None) -> str:
-        """The kernels in which operations of these names take part, as JSON: a list of dictionaries for each name."""
+        """Return the kernels in which operations of these names take part, as JSON: a list of
+        dictionaries for each name.
+        """
         if self.result is None:
             raise RuntimeError("op_analyse: nothing has been recorded; call stop or analyse first")
         names = [op_name] if isinstance(op_name, str) else list(op_name)
         found = {
             name: statistics(
-                k for k in self.result.kernels if name in k.primitives or name.lower() in k.name.lower().replace("(", " ").replace(")", " ").split()
+                k
+                for k in self.result.kernels
+                if name in k.primitives or name.lower() in k.name.lower().replace("(", " ").replace(")", " ").split()
             )
             for name in names
-        }  # fmt: skip
+        }
         return json.dumps(found)
 
 
 class EnvProfiler:
-    """The profiler that the environment variable MS_PROFILER_OPTIONS asks for: a JSON object with "start": true and the options of `Profiler`."""
+    """The profiler that the environment variable MS_PROFILER_OPTIONS asks for: a JSON object with
+    "start": true and the options of `Profiler`.
+    """
 
     NOT_SUPPORTED_PARAMS = ["schedule", "on_trace_ready"]
     profiler: Optional[Profiler] = None
@@ -249,7 +284,8 @@ def tensorboard_trace_handler(
     analyse_flag: bool = True,
     async_mode: bool = False,
 ) -> Callable[[Any], None]:
-    """A handler for `on_trace_ready` that writes a profile's files under `dir_name` (by default "./data"), in a folder named after `worker_name`.
+    """Return a handler for `on_trace_ready` that writes a profile's files under `dir_name` (by
+    default "./data"), in a folder named after `worker_name`.
 
     `analyse_flag` and `async_mode` change nothing: writing is quick.
     """

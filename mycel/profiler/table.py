@@ -18,7 +18,7 @@ OUTRUN = (
 
 
 def time_text(seconds: float) -> str:
-    """A time with its unit.
+    """Return a time with its unit.
 
     >>> time_text(0.0), time_text(3.2e-7), time_text(0.0123), time_text(75.0)
     ('0', '320 ns', '12.3 ms', '75.0 s')
@@ -32,7 +32,7 @@ def time_text(seconds: float) -> str:
 
 
 def amount(value: float, unit: str = "") -> str:
-    """A number with a decimal prefix.
+    """Return a number with a decimal prefix.
 
     >>> amount(0, "B"), amount(1536, "B"), amount(2.5e9, "F/s")
     ('0', '1.54 kB', '2.50 GF/s')
@@ -41,12 +41,16 @@ def amount(value: float, unit: str = "") -> str:
         return "0"
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= factor:
-            return f"{value / factor:.3g} {prefix}{unit}" if value >= 100 * factor else f"{value / factor:.{1 if value >= 10 * factor else 2}f} {prefix}{unit}"  # fmt: skip
+            return (
+                f"{value / factor:.3g} {prefix}{unit}"
+                if value >= 100 * factor
+                else f"{value / factor:.{1 if value >= 10 * factor else 2}f} {prefix}{unit}"
+            )
     return f"{value:.0f} {unit}".rstrip()
 
 
 def short(line: str) -> str:
-    """A place with the file's name alone.
+    """Return a place with the file's name alone.
 
     >>> short("models/net.py:12")
     'net.py:12'
@@ -56,19 +60,25 @@ def short(line: str) -> str:
 
 
 def places(k: Kernel) -> str:
-    """A kernel's lines."""
+    """Return a kernel's lines."""
     shown = [short(line) for line in k.lines[:2]]
     return ", ".join(shown) + (f" +{len(k.lines) - 2}" if len(k.lines) > 2 else "")
 
 
 def as_text(report: Report, rows: int = 20, width: int = 0, color: bool = False) -> str:
-    """The tables of a profile: a summary, kernels, lines, Cells, phases, memory, host steps and segments."""
+    """Return the tables of a profile: a summary, kernels, lines, Cells, phases, memory, host steps
+    and segments.
+    """
     from rich.console import Console
 
     written = io.StringIO()
     console = Console(
-        file=written, width=width or _width(), force_terminal=color, color_system="standard" if color else None, highlight=False
-    )  # fmt: skip
+        file=written,
+        width=width or _width(),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        highlight=False,
+    )
     for part in _parts(report, rows):
         console.print(part)
     return written.getvalue()
@@ -85,35 +95,86 @@ def _parts(report: Report, rows: int) -> Any:
     kernels = report.kernels
     runs = sum(k.count for k in kernels)
     yield (
-        f"wall time {time_text(report.seconds)}; {runs} steps of {len(kernels)} kernels took {time_text(report.kernel_seconds)}; "
+        f"wall time {time_text(report.seconds)}; {runs} steps of {len(kernels)} kernels took "
+        f"{time_text(report.kernel_seconds)}; "
         f"peak memory {amount(memory.peak, 'B')}"
     )
     t = max(m.bandwidth)
     yield (
-        f"{m.name}: {t} threads, {amount(m.bytes_per_second(m.sizes[-1], t), 'B/s')} from memory, {amount(m.bytes_per_second(m.sizes[0], t), 'B/s')} from caches, "
+        f"{m.name}: {t} threads, {amount(m.bytes_per_second(m.sizes[-1], t), 'B/s')} from memory, "
+        f"{amount(m.bytes_per_second(m.sizes[0], t), 'B/s')} from caches, "
         f"{amount(m.flops_per_second(t), 'F/s')} in dense products"
     )
     if report.missed:
-        yield f"{report.missed} records have no place here: there was no room for them, their programs are gone, or they are inside of recursive functions"
+        yield (
+            f"{report.missed} records have no place here: there was no room for them, their programs are gone, or "
+            "they are inside of recursive functions"
+        )
     if report.outrun:
         yield OUTRUN
     yield _table(
         "kernels",
-        [("kernel", "l"), ("kind", "l"), ("line", "l"), ("count", "r"), ("total", "r"), ("mean", "r"), ("share", "r"), ("bytes", "r"), ("flops", "r"),
-         ("B/s", "r"), ("F/s", "r"), ("bound", "l"), ("eff.", "r")],
-        [[k.name, k.kind, places(k), str(k.count), time_text(k.seconds), time_text(k.mean), f"{k.share:.1%}", amount(k.bytes // max(k.count, 1), "B"),
-          amount(k.flops // max(k.count, 1)), amount(k.bytes_per_second, "B/s"), amount(k.flops_per_second, "F/s"), k.bound,
-          f"{k.efficiency:.0%}" if k.bound in ("memory", "compute") else ""] for k in kernels[:rows]],
+        [
+            ("kernel", "l"),
+            ("kind", "l"),
+            ("line", "l"),
+            ("count", "r"),
+            ("total", "r"),
+            ("mean", "r"),
+            ("share", "r"),
+            ("bytes", "r"),
+            ("flops", "r"),
+            ("B/s", "r"),
+            ("F/s", "r"),
+            ("bound", "l"),
+            ("eff.", "r"),
+        ],
+        [
+            [
+                k.name,
+                k.kind,
+                places(k),
+                str(k.count),
+                time_text(k.seconds),
+                time_text(k.mean),
+                f"{k.share:.1%}",
+                amount(k.bytes // max(k.count, 1), "B"),
+                amount(k.flops // max(k.count, 1)),
+                amount(k.bytes_per_second, "B/s"),
+                amount(k.flops_per_second, "F/s"),
+                k.bound,
+                f"{k.efficiency:.0%}" if k.bound in ("memory", "compute") else "",
+            ]
+            for k in kernels[:rows]
+        ],
         len(kernels) - rows,
-    )  # fmt: skip
+    )
     for title, found, name in (("source lines", report.lines, short), ("Cells", report.cells, str)):
         yield _table(
             title,
-            [(title, "l"), ("steps", "r"), ("total", "r"), ("share", "r"), ("bytes", "r"), ("flops", "r"), ("mostly", "l")],
-            [[name(p.name), str(p.count), time_text(p.seconds), f"{p.share:.1%}", amount(p.bytes, "B"), amount(p.flops),
-              ", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2])] for p in found[:rows]],
+            [
+                (title, "l"),
+                ("steps", "r"),
+                ("total", "r"),
+                ("share", "r"),
+                ("bytes", "r"),
+                ("flops", "r"),
+                ("mostly", "l"),
+            ],
+            [
+                [
+                    name(p.name),
+                    str(p.count),
+                    time_text(p.seconds),
+                    f"{p.share:.1%}",
+                    amount(p.bytes, "B"),
+                    amount(p.flops),
+                    ", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2]),
+                ]
+                for p in found[:rows]
+            ],
             len(found) - rows,
-        )  # fmt: skip
+        )
     yield _table(
         "phases",
         [("phase", "l"), ("count", "r"), ("time", "r"), ("share", "r")],
@@ -123,7 +184,8 @@ def _parts(report: Report, rows: int) -> Any:
     held = [[f"{b.name}", short(b.line), amount(b.nbytes, "B")] for b in memory.alive[:rows]]
     held += [[name, "(before)", amount(size, "B")] for name, size in memory.before[: max(rows - len(held), 3)]]
     yield _table(
-        f"memory: {memory.allocations} blocks taken, {memory.frees} given back; the allocator holds {amount(memory.allocator.get('reserved', 0), 'B')}; "
+        f"memory: {memory.allocations} blocks taken, {memory.frees} given back; the allocator holds "
+        f"{amount(memory.allocator.get('reserved', 0), 'B')}; "
         f"at the peak of {amount(memory.peak, 'B')}",
         [("what", "l"), ("line", "l"), ("bytes", "r")],
         held,
@@ -151,7 +213,14 @@ def _table(title: str, columns: list[tuple[str, str]], rows: list[list[str]], mo
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1))
     for name, side in columns:
         wide = name in ("kernel", "mostly", "what")
-        table.add_column(name, justify="left" if side == "l" else "right", no_wrap=True, overflow="ellipsis", ratio=None, min_width=16 if wide else None)  # fmt: skip
+        table.add_column(
+            name,
+            justify="left" if side == "l" else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=None,
+            min_width=16 if wide else None,
+        )
     for row in rows:
         table.add_row(*[Text(cell) for cell in row])
     if more > 0:

@@ -27,7 +27,10 @@ class Position(NamedTuple):
 
 
 class Node:
-    """One statement of a network, as `SymbolTree.nodes` gives it; `create_call_cell` and `create_call_function` make new ones."""
+    """One statement of a network, as `SymbolTree.nodes` gives it.
+
+    `create_call_cell` and `create_call_function` make new ones.
+    """
 
     def __init__(self, node: Statement) -> None:
         if not isinstance(node, Statement):
@@ -46,9 +49,12 @@ class Node:
         name: str = "",
         is_sub_net: bool = False,
     ) -> Node:
-        """A call of a Cell, ``targets = self.name(*args, **kwargs)``, which belongs to no tree yet; the Cell becomes an attribute when the node is inserted.
+        """Return a call of a Cell, ``targets = self.name(*args, **kwargs)``, which belongs to no
+        tree yet; the Cell becomes an attribute when the node is inserted.
 
-        `name` is made unique then, and that of the Cell's class where it is empty. With `is_sub_net` a Cell of the user's gets a tree of its own. TypeError for arguments of other types.
+        `name` is made unique then, and that of the Cell's class where it is empty. With
+        `is_sub_net` a Cell of the user's gets a tree of its own. TypeError for arguments of other
+        types.
 
         >>> import mycel as ms
         >>> from mycel.rewrite import Node, ScopedValue
@@ -68,7 +74,10 @@ class Node:
         args: Optional[list[ScopedValue]] = None,
         kwargs: Optional[dict[str, ScopedValue]] = None,
     ) -> Node:
-        """A call of a function, which belongs to no tree yet. TypeError for arguments of other types."""
+        """Return a call of a function, which belongs to no tree yet.
+
+        TypeError for arguments of other types.
+        """
         if not callable(function) or isinstance(function, (Cell, type)) or not hasattr(function, "__name__"):
             raise TypeError(f"create_call_function: function must be a function, not {type(function).__name__}")
         name = re.sub(r"\W", "", function.__name__) or "function"
@@ -77,49 +86,57 @@ class Node:
     # What it is.
 
     def get_name(self) -> str:
-        """The name, which no other node of its tree has."""
+        """Return the name, which no other node of its tree has."""
         return self._statement.name
 
     def get_node_type(self) -> NodeType:
-        """What it does."""
+        """Return what it does."""
         return self._statement.kind
 
     def get_instance_type(self) -> Any:
-        """The class of the Cell or operator object that is called, or the function; NoneType where nothing known is called."""
+        """Return the class of the Cell or operator object that is called, or the function.
+
+        NoneType where nothing known is called.
+        """
         instance = self._statement.instance
         if self._statement.kind is NodeType.CallFunction:
             return type(None) if instance is None else instance
         return type(instance)
 
     def get_targets(self) -> list[ScopedValue]:
-        """What it gives values to."""
+        """Return what it gives values to."""
         return list(self._statement.targets)
 
     def get_args(self) -> list[ScopedValue]:
-        """What it reads, in order."""
+        """Return what it reads, in order."""
         return list(self._statement.args)
 
     def get_kwargs(self) -> dict[str, ScopedValue]:
-        """What it reads by keyword."""
+        """Return what it reads by keyword."""
         return dict(self._statement.kwargs)
 
     def get_inputs(self) -> list[Node]:
-        """The nodes whose values it reads, one for each operand; of its own block, as which branch runs is not known."""
+        """Return the nodes whose values it reads, one for each operand; of its own block, as which
+        branch runs is not known.
+        """
         found = self._tree().providers(self._statement) if self._statement.tree is not None else {}
         return [_node(s) for s, _ in found.values()]
 
     def get_users(self) -> list[Node]:
-        """The nodes that read its values, in order; of its own block."""
+        """Return the nodes that read its values, in order; of its own block."""
         found = self._tree().users(self._statement) if self._statement.tree is not None else {}
         users = [s for several in found.values() for s, _ in several]
         return [_node(s) for s in dict.fromkeys(users)]
 
     def get_symbol_tree(self) -> Optional[SymbolTree]:
-        """The tree that it belongs to; None before it is inserted."""
+        """Return the tree that it belongs to; None before it is inserted."""
         return None if self._statement.tree is None else SymbolTree(self._statement.tree)
 
     def get_sub_tree(self) -> SymbolTree:
-        """The tree of the Cell that a node of type Tree calls; TypeError for other nodes. AttributeError for one that is in no tree."""
+        """Return the tree of the Cell that a node of type Tree calls; TypeError for other nodes.
+
+        AttributeError for one that is in no tree.
+        """
         if self._statement.kind is not NodeType.Tree:
             raise TypeError(f"get_sub_tree: node {self.get_name()!r} is of type {self._statement.kind.name}, not Tree")
         if self._statement.tree is None:
@@ -129,7 +146,10 @@ class Node:
     # Changing what it reads.
 
     def set_arg(self, index: int, arg: Union[ScopedValue, str]) -> None:
-        """Let operand `index`, positional ones before keywords, be another value; text is a name such as "x" or "self.x". ValueError for an operand that there is not."""
+        """Let operand `index`, positional ones before keywords, be another value.
+
+        Text is a name such as "x" or "self.x". ValueError for an operand that there is not.
+        """
         arguments.integer("set_arg", "index", index, numpy=False)
         arguments.instance("set_arg", "arg", arg, (ScopedValue, str))
         s = self._statement
@@ -147,7 +167,10 @@ class Node:
                 s.tree.variable_of(o, type(o).__name__.lower())
 
     def set_arg_by_node(self, arg_idx: int, src_node: Node, out_idx: Optional[int] = None) -> None:
-        """Let an operand be what another node gives, target `out_idx` where that has several. ValueError for numbers that there are not."""
+        """Let an operand be what another node gives, target `out_idx` where that has several.
+
+        ValueError for numbers that there are not.
+        """
         arguments.instance("set_arg_by_node", "src_node", src_node, Node)
         if out_idx is not None and (not isinstance(out_idx, int) or isinstance(out_idx, bool)):
             raise TypeError(f"set_arg_by_node: out_idx must be an int, not {type(out_idx).__name__}")
@@ -210,10 +233,14 @@ class SymbolTree:
 
     @classmethod
     def create(cls, network: Cell) -> SymbolTree:
-        """The tree of a network: `construct` taken apart into statements of one operation each.
+        """Return the tree of a network: `construct` taken apart into statements of one operation
+        each.
 
-        Calls, operators, containers and elements get a node each, and a variable where they are operands; ``if``, ``for`` and ``while`` hold nodes; what is not computed in any case, and other
-        statements, stay as they are written. Cells of the user's that are called have trees of their own. TypeError for what is no Cell, Unsupported for a `construct` without source or with decorators.
+        Calls, operators, containers and elements get a node each, and a variable where they are
+        operands; ``if``, ``for`` and ``while`` hold nodes; what is not computed in any case, and
+        other statements, stay as they are written. Cells of the user's that are called have trees
+        of their own. TypeError for what is no Cell, Unsupported for a `construct` without source or
+        with decorators.
         """
         arguments.instance("SymbolTree.create", "network", network, Cell)
         return cls(Tree(network))
@@ -227,22 +254,24 @@ class SymbolTree:
     # Nodes.
 
     def nodes(self, all_nodes: bool = False) -> Iterator[Node]:
-        """The nodes in order; with `all_nodes` also those in control flow and in the trees of inner Cells, after the others. TypeError for other than True and False."""
+        """Return the nodes in order; with `all_nodes` also those in control flow and in the trees
+        of inner Cells, after the others. TypeError for other than True and False.
+        """
         arguments.flag("nodes", "all_nodes", all_nodes)
         return iter([_node(s) for s in _listed(self._tree, all_nodes)])
 
     def get_node(self, node_name: str) -> Optional[Node]:
-        """The node of a name, in control flow too; None where there is none."""
+        """Return the node of a name, in control flow too; None where there is none."""
         arguments.text("get_node", "node_name", node_name, what="the name of a node")
         found = self._tree.find(node_name)
         return None if found is None else _node(found)
 
     def before(self, node: Union[Node, str]) -> Position:
-        """The place before a node, for `insert`."""
+        """Return the place before a node, for `insert`."""
         return Position(self._tree, self._found("before", node), False)
 
     def after(self, node: Union[Node, str]) -> Position:
-        """The place after a node, for `insert`."""
+        """Return the place after a node, for `insert`."""
         return Position(self._tree, self._found("after", node), True)
 
     def _found(self, what: str, node: Any) -> Statement:
@@ -256,7 +285,11 @@ class SymbolTree:
     # Changes.
 
     def insert(self, position: Position, node: Node) -> Node:
-        """Put a new node at a place that `before` or `after` gave; the node. TypeError for others, ValueError for a place in another tree, RuntimeError for a node that is in a tree."""
+        """Put a new node at a place that `before` or `after` gave; the node.
+
+        TypeError for others, ValueError for a place in another tree, RuntimeError for a node that
+        is in a tree.
+        """
         if not isinstance(position, Position):
             raise TypeError(f"insert: the position must come from before() or after(), not {type(position).__name__}")
         arguments.instance("insert", "node", node, Node)
@@ -277,7 +310,11 @@ class SymbolTree:
         return node
 
     def erase(self, node: Union[Node, str]) -> Node:
-        """Take a node out; the node. What read its values is to be changed by the caller. TypeError for others, RuntimeError for nodes that are not in this tree, and for inputs."""
+        """Take a node out; the node.
+
+        What read its values is to be changed by the caller. TypeError for others, RuntimeError for
+        nodes that are not in this tree, and for inputs.
+        """
         found = self._found("erase", node)
         if found.kind is NodeType.Input:
             raise RuntimeError(f"erase: {found.name!r} is an argument of the network, which stays")
@@ -295,26 +332,34 @@ class SymbolTree:
         return new_nodes[-1]
 
     def unique_name(self, name: str = "output") -> str:
-        """`name`, or `name` and a number, such that nothing in the tree is called so."""
+        """Return `name`, or `name` and a number, such that nothing in the tree is called so."""
         arguments.text("unique_name", "name", name)
         return self._tree.names.free(name)
 
     def flatten_static_if_control_flow(self) -> None:
-        """Put the statements of the branch that will run in the place of each ``if`` whose test attributes of the network decide."""
+        """Put the statements of the branch that will run in the place of each ``if`` whose test
+        attributes of the network decide.
+        """
         self._tree.flatten_static()
 
     # Results.
 
     def get_code(self) -> str:
-        """The source of the network's new class, and of those of inner Cells that were changed."""
+        """Return the source of the network's new class, and of those of inner Cells that were
+        changed.
+        """
         return source_of(self._tree)
 
     def get_network(self) -> Cell:
-        """A Cell that computes what the tree says, with the parameters and inner Cells of the original, which should not be used any more."""
+        """Return a Cell that computes what the tree says, with the parameters and inner Cells of
+        the original, which should not be used any more.
+        """
         return build(self._tree)
 
     def print_node_tabulate(self, all_nodes: bool = False) -> None:
-        """Print the nodes with their code, where operands come from, ``{operand: (node, target)}``, and where targets go, ``{target: [(node, operand)]}``."""
+        """Print the nodes with their code, where operands come from, ``{operand: (node, target)}``,
+        and where targets go, ``{target: [(node, operand)]}``.
+        """
         arguments.flag("print_node_tabulate", "all_nodes", all_nodes)
         rows: list[Sequence[str]] = [("node type", "name", "codes", "arg providers", "target users")]
         for s in _listed(self._tree, all_nodes):

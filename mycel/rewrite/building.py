@@ -1,7 +1,9 @@
 """From statements to source, and to a Cell that computes what it says.
 
-The new Cell is of a class made for it, below the class of the original, with the new `construct` and the attributes of the original: they share parameters and inner Cells. The source is known
-to `linecache`, so that errors show its lines and it can be compiled as what is written in a file. The function takes over globals, closure and defaults of the original.
+The new Cell is of a class made for it, below the class of the original, with the new `construct`
+and the attributes of the original: they share parameters and inner Cells. The source is known to
+`linecache`, so that errors show its lines and it can be compiled as what is written in a file. The
+function takes over globals, closure and defaults of the original.
 """
 
 from __future__ import annotations
@@ -28,15 +30,20 @@ def _variables(tree: Tree) -> dict[int, str]:
 
 def _function(tree: Tree) -> ast.FunctionDef:
     made = ast.FunctionDef(
-        name="construct", args=tree.definition.args, body=python_of(tree.block, _variables(tree)) or [ast.Pass()], decorator_list=[], returns=None, type_comment=None,
-    )  # fmt: skip
+        name="construct",
+        args=tree.definition.args,
+        body=python_of(tree.block, _variables(tree)) or [ast.Pass()],
+        decorator_list=[],
+        returns=None,
+        type_comment=None,
+    )
     if "type_params" in ast.FunctionDef._fields:
         setattr(made, "type_params", [])  # noqa: B010
     return ast.fix_missing_locations(made)
 
 
 def source_of(tree: Tree) -> str:
-    """The source of the class of a network and of those inside that were changed."""
+    """Return the source of the class of a network and of those inside that were changed."""
     parts = [source_of(t) for t in tree.subtrees.values() if t.has_changed()]
     name = type(tree.network).__name__
     lines = [f"class {name}Opt({name}):"]
@@ -45,7 +52,9 @@ def source_of(tree: Tree) -> str:
 
 
 def build(tree: Tree, path: str = "") -> Cell:
-    """A Cell that computes what the tree says; `path` leads to it from the outermost one, and names the parameters of new Cells."""
+    """Return a Cell that computes what the tree says; `path` leads to it from the outermost one,
+    and names the parameters of new Cells.
+    """
     network = tree.network
     places = {
         id(s.instance): ast.unparse(s.function).partition(".")[2] for s in tree.statements() if s.function is not None
@@ -79,7 +88,9 @@ def build(tree: Tree, path: str = "") -> Cell:
 
 
 def _call_instead(tree: Tree, s: Statement, cell: Cell, replaced: dict[str, Cell]) -> None:
-    """Let a statement call another Cell: under the same attribute, or one of its own where that is an attribute of an inner Cell."""
+    """Let a statement call another Cell: under the same attribute, or one of its own where that is
+    an attribute of an inner Cell.
+    """
     assert s.function is not None
     path = ast.unparse(s.function).split(".")
     attribute = path[1]

@@ -1,8 +1,10 @@
 """From the source of a `construct` to statements of one operation each.
 
-Operands that are operations themselves get a variable each, in the order in which Python computes them. What is not computed in any case or more than once stays where it is: the parts of
-``and``, ``or`` and one-line conditions, comprehensions, functions, the test of a ``while``. An attribute or element that is read before a call in the same statement gets a
-variable too, as the call may change it.
+Operands that are operations themselves get a variable each, in the order in which Python computes
+them. What is not computed in any case or more than once stays where it is: the parts of ``and``,
+``or`` and one-line conditions, comprehensions, functions, the test of a ``while``. An attribute or
+element that is read before a call in the same statement gets a variable too, as the call may change
+it.
 """
 
 from __future__ import annotations
@@ -21,32 +23,71 @@ from mycel.rewrite.values import ScopedValue, operand_of
 __all__ = ["Flattener", "kind_of_cell"]
 
 _SPELLED = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mult", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow", ast.MatMult: "matmult", ast.LShift: "lshift",
-    ast.RShift: "rshift", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.BitAnd: "bitand", ast.Not: "not", ast.USub: "usub", ast.UAdd: "uadd", ast.Invert: "invert",
-    ast.Eq: "eq", ast.NotEq: "not_eq", ast.Lt: "lt", ast.LtE: "lt_e", ast.Gt: "gt", ast.GtE: "gt_e", ast.Is: "is", ast.IsNot: "is_not", ast.In: "in", ast.NotIn: "not_in",
-}  # fmt: skip
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mult",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.MatMult: "matmult",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.BitAnd: "bitand",
+    ast.Not: "not",
+    ast.USub: "usub",
+    ast.UAdd: "uadd",
+    ast.Invert: "invert",
+    ast.Eq: "eq",
+    ast.NotEq: "not_eq",
+    ast.Lt: "lt",
+    ast.LtE: "lt_e",
+    ast.Gt: "gt",
+    ast.GtE: "gt_e",
+    ast.Is: "is",
+    ast.IsNot: "is_not",
+    ast.In: "in",
+    ast.NotIn: "not_in",
+}
 _OPAQUE = (
-    ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield, ast.YieldFrom, ast.JoinedStr, ast.NamedExpr, ast.Starred,
-)  # fmt: skip
+    ast.BoolOp,
+    ast.IfExp,
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.Await,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.JoinedStr,
+    ast.NamedExpr,
+    ast.Starred,
+)
 _SIMPLE = (ast.Name, ast.Constant)
 
 
 def kind_of_cell(cell: Cell) -> NodeType:
-    """How a call of a Cell is treated: the library's own are not looked into."""
+    """Return how a call of a Cell is treated: the library's own are not looked into."""
     if isinstance(cell, SequentialCell):
         return NodeType.CellContainer
     return NodeType.CallCell if type(cell).__module__.split(".")[0] == "mycel" else NodeType.Tree
 
 
 class Flattener:
-    """Takes statements apart for one network; `names` gives variables and nodes names of their own."""
+    """Takes statements apart for one network.
+
+    `names` gives variables and nodes names of their own.
+    """
 
     def __init__(self, network: Cell, scope: dict[str, Any], names: Any) -> None:
         self.network, self.scope, self.names = network, scope, names
         self.block: list[Statement] = []
 
     def body(self, statements: Sequence[ast.stmt]) -> list[Statement]:
-        """The statements of a block."""
+        """Return the statements of a block."""
         outer, self.block = self.block, []
         for s in statements:
             self._statement(s)
@@ -102,7 +143,9 @@ class Flattener:
         self._add(made)
 
     def _simple(self, e: ast.expr, before_call: bool = False) -> ast.expr:
-        """A name, a constant, an attribute, or what stays as it is written, with the value of `e`."""
+        """Return a name, a constant, an attribute, or what stays as it is written, with the value
+        of `e`.
+        """
         if isinstance(e, _SIMPLE):
             return e
         if isinstance(e, _OPAQUE):
@@ -125,12 +168,12 @@ class Flattener:
         return ast.Name(variable, ast.Load())
 
     def _operands(self, parts: Sequence[ast.expr]) -> list[ast.expr]:
-        """Simple operands; what a call in a later one could change is held."""
+        """Return simple operands; what a call in a later one could change is held."""
         calls = [any(isinstance(n, ast.Call) for n in ast.walk(p)) for p in parts]
         return [self._simple(p, any(calls[i + 1 :])) for i, p in enumerate(parts)]
 
     def _operation(self, e: ast.expr) -> Optional[Statement]:
-        """One operation of simple operands, without targets; None for what is none."""
+        """Return one operation of simple operands, without targets; None for what is none."""
         if isinstance(e, ast.Call):
             return self._call(e)
         if isinstance(e, ast.BinOp):
@@ -177,7 +220,9 @@ class Flattener:
         return made
 
     def _callee(self, function: ast.expr) -> tuple[NodeType, str, Any]:
-        """What kind of thing is called, a name for the node, and the thing itself where it is known."""
+        """Return what kind of thing is called, a name for the node, and the thing itself where it
+        is known.
+        """
         path = ast.unparse(function).split(".")
         name = re.sub(r"\W", "", path[-1]) or "call"
         if path[0] == "self":
@@ -210,7 +255,7 @@ def _calls(e: ast.AST) -> bool:
 
 
 def _has_opaque_names(s: ast.stmt) -> bool:
-    """Whether a simple statement binds names on the way, so that its order must stay."""
+    """Return whether a simple statement binds names on the way, so that its order must stay."""
     if isinstance(s, (ast.If, ast.For, ast.While)):
         tested = s.iter if isinstance(s, ast.For) else s.test
         return any(isinstance(n, ast.NamedExpr) for n in ast.walk(tested))

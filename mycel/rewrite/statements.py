@@ -1,7 +1,8 @@
 """Statements of one operation each, and how they become Python again.
 
-A statement is its targets, the operands that it reads, and `compose`, which makes the value's expression of theirs. Control flow holds blocks of statements; an ``else`` is a
-statement of its own that follows its ``if``. What is not taken apart is kept as it is written (`raw`).
+A statement is its targets, the operands that it reads, and `compose`, which makes the value's
+expression of theirs. Control flow holds blocks of statements; an ``else`` is a statement of its own
+that follows its ``if``. What is not taken apart is kept as it is written (`raw`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ Compose = Callable[[Sequence[ast.expr], dict[str, ast.expr]], ast.expr]
 class NodeType(Enum):
     """What a `Node` does.
 
-    CallCell, CallPrimitive, CallFunction and CallMethod call a Cell, an operator object, a function, and what belongs to none of these (containers and parts of them are made so, too). CallModule is there for its name only. Tree calls
-    a Cell of the user's, whose own statements are in its sub tree; CellContainer calls a `SequentialCell`; MathOps computes with Python's operators; Input and Output are an
-    argument and a return; ControlFlow holds statements; Python is what is kept as it is written.
+    CallCell, CallPrimitive, CallFunction and CallMethod call a Cell, an operator object, a
+    function, and what belongs to none of these (containers and parts of them are made so, too).
+    CallModule is there for its name only. Tree calls a Cell of the user's, whose own statements are
+    in its sub tree; CellContainer calls a `SequentialCell`; MathOps computes with Python's
+    operators; Input and Output are an argument and a return; ControlFlow holds statements; Python
+    is what is kept as it is written.
     """
 
     Unknown = 0
@@ -42,7 +46,10 @@ class NodeType(Enum):
 
 
 class Statement:
-    """One statement of a `construct`; `block` is the list that it is in, None while it is in no tree."""
+    """One statement of a `construct`.
+
+    `block` is the list that it is in, None while it is in no tree.
+    """
 
     def __init__(
         self,
@@ -66,26 +73,26 @@ class Statement:
         self.node: Any = None
 
     def call(self, args: Sequence[ast.expr], kwargs: dict[str, ast.expr]) -> ast.expr:
-        """`compose` of a statement that calls `function`."""
+        """Return `compose` of a statement that calls `function`."""
         assert self.function is not None
         return ast.Call(self.function, list(args), [ast.keyword(name, v) for name, v in kwargs.items()])
 
     def inner(self) -> Iterator[Statement]:
-        """The statements in its blocks, at any depth."""
+        """Yield the statements in its blocks, at any depth."""
         for block in self.blocks.values():
             for s in block:
                 yield s
                 yield from s.inner()
 
     def reads(self) -> set[str]:
-        """The names of variables that its operands are."""
+        """Return the names of variables that its operands are."""
         found: set[str] = set()
         for value in (*self.args, *self.kwargs.values()):
             found |= _names_in(value)
         return found
 
     def writes(self) -> list[str]:
-        """Its targets, as they are written."""
+        """Return its targets, as they are written."""
         return [str(t) for t in self.targets]
 
 
@@ -102,12 +109,15 @@ def _names_in(value: ScopedValue) -> set[str]:
 
 
 def objects_of(statement: Statement) -> list[Any]:
-    """The objects among its operands that source cannot spell."""
+    """Return the objects among its operands that source cannot spell."""
     return [o for v in (*statement.args, *statement.kwargs.values()) for o in v.objects()]
 
 
 def python_of(statements: Sequence[Statement], names: dict[int, str]) -> list[ast.stmt]:
-    """The Python statements; `names` has the variables that stand for objects, by identity."""
+    """Return the Python statements.
+
+    `names` has the variables that stand for objects, by identity.
+    """
     found: list[ast.stmt] = []
     for s in statements:
         found += _one(s, names)

@@ -1,7 +1,9 @@
 """The statements of one network's `construct`, what they are called, and changes of them.
 
-A tree owns blocks of statements, the first of which begins with the inputs. Names of nodes and names of variables are each unique in it. A Cell of the user's that is called has a tree of its own,
-made when it is asked for. Producers and users of values are looked up in a statement's own block: which branch runs is not known.
+A tree owns blocks of statements, the first of which begins with the inputs. Names of nodes and
+names of variables are each unique in it. A Cell of the user's that is called has a tree of its own,
+made when it is asked for. Producers and users of values are looked up in a statement's own block:
+which branch runs is not known.
 """
 
 from __future__ import annotations
@@ -29,15 +31,15 @@ class Names:
         self.variables, self.nodes = set(taken), set[str]()
 
     def variable(self, name: str) -> str:
-        """A name for a variable."""
+        """Return a name for a variable."""
         return _free(name, self.variables)
 
     def node(self, name: str) -> str:
-        """A name for a node."""
+        """Return a name for a node."""
         return _free(name, self.nodes)
 
     def free(self, name: str) -> str:
-        """A name that neither a variable nor a node has."""
+        """Return a name that neither a variable nor a node has."""
         both = self.variables | self.nodes
         made = _free(name, both)
         self.variables.add(made)
@@ -68,7 +70,8 @@ class Tree:
         assert isinstance(definition, ast.FunctionDef)
         if definition.decorator_list:
             raise Unsupported(
-                f"SymbolTree: {type(network).__name__}.construct has decorators; take them off, or put the code into a function that it calls"
+                f"SymbolTree: {type(network).__name__}.construct has decorators; take them off, or put the code into a "
+                "function that it calls"
             )
         self.definition = definition
         taken = {n.id for n in ast.walk(definition) if isinstance(n, ast.Name)} | set(
@@ -92,30 +95,32 @@ class Tree:
             s.tree = self
 
     def statements(self) -> Iterator[Statement]:
-        """All statements, those in control flow after it."""
+        """Yield all statements, those in control flow after it."""
         for s in list(self.block):
             yield s
             yield from s.inner()
 
     def find(self, name: str) -> Optional[Statement]:
-        """The statement of a name, if there is one."""
+        """Return the statement of a name, if there is one."""
         return next((s for s in self.statements() if s.name == name), None)
 
     def subtree(self, s: Statement) -> Tree:
-        """The tree of a Cell of the user's that a statement calls."""
+        """Return the tree of a Cell of the user's that a statement calls."""
         found = self.subtrees.get(id(s.instance))
         if found is None:
             found = self.subtrees[id(s.instance)] = Tree(s.instance)
         return found
 
     def has_changed(self) -> bool:
-        """Whether this tree or one below it is not what the source says."""
+        """Return whether this tree or one below it is not what the source says."""
         return self.is_changed or any(t.has_changed() for t in self.subtrees.values())
 
     # Where values come from.
 
     def producer(self, s: Statement, value: ScopedValue) -> Optional[tuple[Statement, int]]:
-        """The statement before `s` in its block that gives a named value, and as which of its targets."""
+        """Return the statement before `s` in its block that gives a named value, and as which of
+        its targets.
+        """
         if value.type is not ValueType.NamingValue or s.block is None:
             return None
         wanted = (str(value), str(value).split(".")[0]) if not value.scope.startswith("self") else (str(value),)
@@ -143,7 +148,10 @@ class Tree:
     # Changes.
 
     def enter(self, s: Statement, block: list[Statement], place: int) -> None:
-        """Put a statement that is in no tree into a block; a Cell becomes an attribute, other objects variables."""
+        """Put a statement that is in no tree into a block.
+
+        A Cell becomes an attribute, other objects variables.
+        """
         if s.instance is not None and isinstance(s.instance, Cell):
             taken = set(dir(self.network)) | set(self.new_cells) | self.names.nodes
             s.name = _free(s.name, taken)
@@ -164,7 +172,7 @@ class Tree:
         self.is_changed = True
 
     def variable_of(self, value: Any, name: str) -> str:
-        """The variable that stands for an object."""
+        """Return the variable that stands for an object."""
         for known, other in self.bound.items():
             if other is value:
                 return known
@@ -190,7 +198,9 @@ class Tree:
     # Conditions that the network's attributes decide.
 
     def flatten_static(self) -> None:
-        """Put the statements of the branch that will run in place of each ``if`` whose test attributes of the network decide."""
+        """Put the statements of the branch that will run in place of each ``if`` whose test
+        attributes of the network decide.
+        """
         self._flatten_block(self.block)
         for t in list(self.subtrees.values()):
             t.flatten_static()
@@ -217,7 +227,7 @@ class Tree:
                 del block[ends[0] + 1 :]
 
     def _static(self, s: Statement, value: ScopedValue) -> tuple[bool, Any]:
-        """Whether a value is decided by the network's attributes alone, and what it is."""
+        """Return whether a value is decided by the network's attributes alone, and what it is."""
         if value.type is ValueType.ConstantValue:
             return True, value.value
         if value.type is not ValueType.NamingValue:
@@ -248,5 +258,5 @@ def _construct_of(network: Cell) -> types.FunctionType:
 
 
 def targets_of(values: Sequence[Any]) -> list[ScopedValue]:
-    """Targets given as values or as text such as "x" or "self.x"."""
+    """Return targets given as values or as text such as "x" or "self.x"."""
     return [v if isinstance(v, ScopedValue) else operand_of(ast.parse(v, mode="eval").body) for v in values]

@@ -1,4 +1,6 @@
-"""Operands of statements: a name with the scope that it is looked up in, a constant, a container of operands, or any object."""
+"""Operands of statements: a name with the scope that it is looked up in, a constant, a container of
+operands, or any object.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ __all__ = ["ScopedValue", "ValueType", "operand_of"]
 
 
 class ValueType(Enum):
-    """What a `ScopedValue` is: a name, a constant, a container of values, an object of another class, or an expression that is kept as it is written."""
+    """What a `ScopedValue` is: a name, a constant, a container of values, an object of another
+    class, or an expression that is kept as it is written.
+    """
 
     ConstantValue = 0
     TupleValue = 20
@@ -24,7 +28,8 @@ class ValueType(Enum):
 
 
 class ScopedValue:
-    """A value in the source of a network: the variable ``x``, the attribute ``self.x`` (scope "self"), a number, a container, an object.
+    """A value in the source of a network: the variable ``x``, the attribute ``self.x`` (scope
+    "self"), a number, a container, an object.
 
     >>> from mycel.rewrite import ScopedValue
     >>> ScopedValue.create_naming_value("conv", "self")
@@ -39,14 +44,18 @@ class ScopedValue:
 
     @classmethod
     def create_naming_value(cls, name: str, scope: str = "") -> ScopedValue:
-        """A reference to the variable `name`, or to the attribute of that name of `scope`. TypeError for what is no string."""
+        """Return a reference to the variable `name`, or to the attribute of that name of `scope`.
+
+        TypeError for what is no string.
+        """
         for what, text in (("name", name), ("scope", scope)):
             arguments.text("create_naming_value", what, text)
         return cls(ValueType.NamingValue, scope, name)
 
     @classmethod
     def create_variable_value(cls, value: Any) -> Optional[ScopedValue]:
-        """A Python value as it is: a number, string or None, a container of such, or any other object.
+        """Return a Python value as it is: a number, string or None, a container of such, or any
+        other object.
 
         >>> from mycel.rewrite import ScopedValue
         >>> ScopedValue.create_variable_value(2)
@@ -67,7 +76,10 @@ class ScopedValue:
     def create_name_values(
         names: Union[list[str], tuple[str, ...]], scopes: Union[list[str], tuple[str, ...], None] = None
     ) -> list[ScopedValue]:
-        """References to several names, each in its scope. TypeError for what is no list or tuple of strings, ValueError where there are not as many scopes as names.
+        """Return references to several names, each in its scope.
+
+        TypeError for what is no list or tuple of strings, ValueError where there are not as many
+        scopes as names.
 
         >>> from mycel.rewrite import ScopedValue
         >>> ScopedValue.create_name_values(["z", "y"], ["self", "self"])
@@ -102,7 +114,7 @@ class ScopedValue:
         return hash((self.type, self.scope, str(self)))
 
     def objects(self) -> list[Any]:
-        """The objects in it that source cannot spell."""
+        """Return the objects in it that source cannot spell."""
         if self.type is ValueType.CustomObjValue:
             return [self.value]
         members = self.value.values() if self.type is ValueType.DictValue else self.value
@@ -110,7 +122,10 @@ class ScopedValue:
         return [o for v in members for o in v.objects()] if inside else []
 
     def expression(self, names: dict[int, str]) -> ast.expr:
-        """The Python expression; `names` has the variables that stand for objects, by identity."""
+        """Return the Python expression.
+
+        `names` has the variables that stand for objects, by identity.
+        """
         if self.type is ValueType.NamingValue:
             return ast.parse(str(self), mode="eval").body
         if self.type is ValueType.UnsupportedValue:
@@ -128,7 +143,10 @@ class ScopedValue:
 
 
 def operand_of(expression: ast.expr) -> ScopedValue:
-    """An expression that is a name, an attribute or a constant as such; any other as it is written."""
+    """Return an expression that is a name, an attribute or a constant as such.
+
+    Any other as it is written.
+    """
     if isinstance(expression, ast.Name):
         return ScopedValue.create_naming_value(expression.id)
     if isinstance(expression, ast.Attribute) and _is_path(expression.value):

@@ -1,7 +1,9 @@
-"""Linear algebra with SciPy's functions and forms, as MindSpore offers them: matrices are the last two axes, and LAPACK does the work.
+"""Linear algebra with SciPy's functions and forms, as MindSpore offers them: matrices are the last
+two axes, and LAPACK does the work.
 
-`overwrite_a`, `overwrite_b` and `turbo` change nothing: nothing is written over. With `check_finite` (the default) numbers that are not finite raise a
-ValueError where they are known; while a function is compiled they are not.
+`overwrite_a`, `overwrite_b` and `turbo` change nothing: nothing is written over. With
+`check_finite` (the default) numbers that are not finite raise a ValueError where they are known;
+while a function is compiled they are not.
 """
 
 from __future__ import annotations
@@ -22,9 +24,24 @@ from mycel.prims import elementwise as E
 from mycel.prims import spectral
 
 __all__ = [
-    "Cholesky", "Eigh", "LU", "SolveTriangular", "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "lstsq", "lu", "lu_factor",
-    "lu_pivots_to_permutation", "lu_solve", "solve_triangular",
-]  # fmt: skip
+    "Cholesky",
+    "Eigh",
+    "LU",
+    "SolveTriangular",
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "eigh",
+    "inv",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_pivots_to_permutation",
+    "lu_solve",
+    "solve_triangular",
+]
 
 
 def _finite(name: str, check: bool, *values: Tensor) -> None:
@@ -46,7 +63,7 @@ def _matrix(name: str, value: Any, check: bool, square: bool = True) -> Tensor:
 
 
 def block_diag(*arrs: Any) -> Tensor:
-    """Matrices along the diagonal of one, zeros elsewhere; a vector is one row.
+    """Return matrices along the diagonal of one, zeros elsewhere; a vector is one row.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.block_diag(ms.Tensor([[1.0]]), ms.Tensor([[2.0]])).tolist()
@@ -56,7 +73,8 @@ def block_diag(*arrs: Any) -> Tensor:
 
 
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
-    """The Cholesky factor of Hermitian positive definite matrices: U with U^H U = a, or L with L L^H = a if `lower`.
+    """Return the Cholesky factor of Hermitian positive definite matrices: U with U^H U = a, or L
+    with L L^H = a if `lower`.
 
     Matrices that are not positive definite give NaN.
 
@@ -70,7 +88,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Tensor, bool]:
-    """The Cholesky factor and whether it is the lower one, as `cho_solve` takes them.
+    """Return the Cholesky factor and whether it is the lower one, as `cho_solve` takes them.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))[1]
@@ -96,7 +114,7 @@ def _as_given(x: Tensor, b: Tensor) -> Tensor:
 
 
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
-    """The solution x of a x = `b`, where `c_and_lower` is what `cho_factor` gives for a.
+    """Return the solution x of a x = `b`, where `c_and_lower` is what `cho_factor` gives for a.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.cho_solve(ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]])), ms.Tensor([8.0])).tolist()
@@ -109,7 +127,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
-    """Determinants of square matrices.
+    """Return determinants of square matrices.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.det(ms.Tensor([[2.0]])).item()
@@ -119,7 +137,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
-    """The inverses of square matrices.
+    """Return the inverses of square matrices.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.inv(ms.Tensor([[2.0]])).tolist()
@@ -129,13 +147,23 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
 
 
 def eigh(
-    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
-    eigvals: Any = None, type: int = 1, check_finite: bool = True,
-) -> Any:  # fmt: skip
-    """Eigenvalues, ascending, and orthonormal eigenvectors, as columns, of Hermitian matrices, of which one triangle is read.
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: Any = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
+    """Return eigenvalues, ascending, and orthonormal eigenvectors, as columns, of Hermitian
+    matrices, of which one triangle is read.
 
-    With `b`, Hermitian positive definite, the generalised problem of `type` 1 (a v = w b v), 2 (a b v = w v) or 3 (b a v = w v). `eigvals` is a pair
-    (first, last) of positions among the eigenvalues.
+    With `b`, Hermitian positive definite, the generalised problem of `type` 1 (a v = w b v), 2 (a b
+    v = w v) or 3 (b a v = w v). `eigvals` is a pair (first, last) of positions among the
+    eigenvalues.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.eigh(ms.Tensor([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
@@ -166,13 +194,13 @@ def eigh(
 
 
 def _whole(x: Tensor, lower: bool) -> Tensor:
-    """The Hermitian matrices of which one triangle is given."""
+    """Return the Hermitian matrices of which one triangle is given."""
     half = M.triangle(x, lower)
     return run(E.add, half, M.adjoint_of(M.triangle(x, lower, 0.0)))
 
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """P, L and U with a = P L U; with `permute_l` P L and U.
+    """Return P, L and U with a = P L U; with `permute_l` P L and U.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.scipy.linalg.lu(ms.Tensor([[2.0]]))]
@@ -185,7 +213,8 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Tensor, Tensor]:
-    """Both triangles of the LU decomposition in one matrix, and the row exchanges, counted from 0.
+    """Return both triangles of the LU decomposition in one matrix, and the row exchanges, counted
+    from 0.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]]))]
@@ -196,7 +225,8 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
-    """The order of `permutation_size` rows after exchanging row i with row pivots[i], counted from 0.
+    """Return the order of `permutation_size` rows after exchanging row i with row pivots[i],
+    counted from 0.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.lu_pivots_to_permutation(ms.Tensor([1, 1], ms.int32), 2).tolist()
@@ -207,7 +237,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
 
 
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
-    """The solution x of a x = `b` (`trans` 0), a^T x = `b` (1) or a^H x = `b` (2), where `lu_and_piv` is what `lu_factor` gives for a.
+    """Return the solution x of a x = `b` (`trans` 0), a^T x = `b` (1) or a^H x = `b` (2), where
+    `lu_and_piv` is what `lu_factor` gives for a.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.lu_solve(ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]])), ms.Tensor([4.0])).tolist()
@@ -234,10 +265,17 @@ _TRANS = {0: "N", "N": "N", 1: "T", "T": "T", 2: "C", "C": "C"}
 
 
 def solve_triangular(
-    a: Any, b: Any, trans: Union[int, str] = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
+    a: Any,
+    b: Any,
+    trans: Union[int, str] = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
     check_finite: bool = True,
-) -> Tensor:  # fmt: skip
-    """The solution x of a x = `b`, a^T x = `b` (`trans` 1 or "T") or a^H x = `b` (2 or "C"), for triangular a.
+) -> Tensor:
+    """Return the solution x of a x = `b`, a^T x = `b` (`trans` 1 or "T") or a^H x = `b` (2 or "C"),
+    for triangular a.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
@@ -256,10 +294,12 @@ def solve_triangular(
 
 
 def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The shortest x that makes ||A x - B|| least, the squared residuals, the rank of A, and its singular values.
+    """Return the shortest x that makes ||A x - B|| least, the squared residuals, the rank of A, and
+    its singular values.
 
-    Singular values of at most `rcond` times the largest count as 0 (the type's precision times the larger size by default). The residuals are empty
-    unless A has full rank and more rows than columns. `driver` None, "gelsd" or "gelss": singular values are used in any case.
+    Singular values of at most `rcond` times the largest count as 0 (the type's precision times the
+    larger size by default). The residuals are empty unless A has full rank and more rows than
+    columns. `driver` None, "gelsd" or "gelss": singular values are used in any case.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.lstsq(ms.Tensor([[2.0]]), ms.Tensor([[4.0]]))[0].tolist()
@@ -298,7 +338,8 @@ class Cholesky:
 
 
 class Eigh:
-    """`eigh` as an object: called with matrices, gives eigenvalues, and eigenvectors unless told otherwise.
+    """`eigh` as an object: called with matrices, gives eigenvalues, and eigenvectors unless told
+    otherwise.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.Eigh(False)(ms.Tensor([[4.0]])).tolist()
@@ -313,7 +354,8 @@ class Eigh:
 
 
 class LU:
-    """`lu_factor` as an object: called with matrices, gives both triangles, the row exchanges from 0, and the order of the rows.
+    """`lu_factor` as an object: called with matrices, gives both triangles, the row exchanges from
+    0, and the order of the rows.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.LU()(ms.Tensor([[4.0]]))[2].tolist()

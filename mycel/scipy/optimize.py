@@ -1,7 +1,7 @@
 """Optimisation: minima of functions of one tensor, steps along a line, and the assignment problem.
 
-SciPy's algorithms drive; values and exact gradients are Mycel's, compiled once where the function can be. They need numbers, so a compiled function that
-calls them runs in segments.
+SciPy's algorithms drive; values and exact gradients are Mycel's, compiled once where the function
+can be. They need numbers, so a compiled function that calls them runs in segments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ METHODS = {"BFGS": "BFGS", "LBFGS": "L-BFGS-B"}
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found: the place `x`, whether it converged, SciPy's status, value and gradient there, the inverse Hessian (BFGS), and counts of values, gradients and rounds."""
+    """What `minimize` found: the place `x`, whether it converged, SciPy's status, value and
+    gradient there, the inverse Hessian (BFGS), and counts of values, gradients and rounds.
+    """
 
     x: Tensor
     success: bool
@@ -40,7 +42,10 @@ class OptimizeResults(NamedTuple):
 
 
 class LineSearchResults(NamedTuple):
-    """What `line_search` found: the step `a_k` with value `f_k` and gradient `g_k`, and counts; `status` 0 and not `failed` where both conditions hold."""
+    """What `line_search` found: the step `a_k` with value `f_k` and gradient `g_k`, and counts.
+
+    `status` 0 and not `failed` where both conditions hold.
+    """
 
     failed: bool
     nit: int
@@ -54,7 +59,9 @@ class LineSearchResults(NamedTuple):
 
 
 class _Function:
-    """A function of one tensor, its value and gradient as float64 arrays of one dimension, computed together."""
+    """A function of one tensor, its value and gradient as float64 arrays of one dimension, computed
+    together.
+    """
 
     def __init__(self, name: str, function: Any, start: Tensor, args: tuple[Any, ...], jac: Any) -> None:
         for word, given in (("the function", function), ("jac", jac)):
@@ -97,15 +104,26 @@ class _Function:
 
 
 def minimize(
-    func: Callable[..., Any], x0: Any, args: Any = (), method: Optional[str] = None, jac: Any = None, hess: Any = None, hessp: Any = None,
-    bounds: Any = None, constraints: Any = (), tol: Optional[float] = None, callback: Optional[Callable[..., Any]] = None,
+    func: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: Optional[str] = None,
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    tol: Optional[float] = None,
+    callback: Optional[Callable[..., Any]] = None,
     options: Optional[dict[str, Any]] = None,
-) -> OptimizeResults:  # fmt: skip
-    """A local minimum of `func(x, *args)`, a differentiable function of a tensor that gives one number, from `x0` on.
+) -> OptimizeResults:
+    """Return a local minimum of `func(x, *args)`, a differentiable function of a tensor that gives
+    one number, from `x0` on.
 
-    `method` is "BFGS" (the default) or "LBFGS", in any case. `jac` is the gradient's function where the automatic one is not wanted. `callback` is called
-    with x after each round; `options` are SciPy's. float16 and float32 functions stop where their precision ends. ValueError for other methods and for
-    `hess`, `hessp`, `bounds` or `constraints`, which these methods do not take.
+    `method` is "BFGS" (the default) or "LBFGS", in any case. `jac` is the gradient's function where
+    the automatic one is not wanted. `callback` is called with x after each round; `options` are
+    SciPy's. float16 and float32 functions stop where their precision ends. ValueError for other
+    methods and for `hess`, `hessp`, `bounds` or `constraints`, which these methods do not take.
 
     >>> import mycel as ms
     >>> found = ms.scipy.optimize.minimize(lambda x: ((x - 1.0) ** 2).sum(), ms.ops.zeros((2,)), method="BFGS")
@@ -144,18 +162,35 @@ def minimize(
     value, gradient = f.at(found.x)
     inverse = cast(Tensor(np.asarray(found.hess_inv)), start.dtype) if chosen == "BFGS" else None
     return OptimizeResults(
-        f.tensor(found.x), bool(found.success), int(found.status), cast(Tensor(np.float64(value)), start.dtype), f.tensor(gradient), inverse,
-        f.values, f.gradients, int(found.nit),
-    )  # fmt: skip
+        f.tensor(found.x),
+        bool(found.success),
+        int(found.status),
+        cast(Tensor(np.float64(value)), start.dtype),
+        f.tensor(gradient),
+        inverse,
+        f.values,
+        f.gradients,
+        int(found.nit),
+    )
 
 
 def line_search(
-    f: Callable[..., Any], xk: Any, pk: Any, jac: Any = None, gfk: Any = None, old_fval: Any = None, old_old_fval: Any = None,
-    c1: float = 0.0001, c2: float = 0.9, maxiter: int = 20,
-) -> LineSearchResults:  # fmt: skip
-    """A step length along the direction `pk` from `xk` that fulfils the strong Wolfe conditions with `c1` and `c2`.
+    f: Callable[..., Any],
+    xk: Any,
+    pk: Any,
+    jac: Any = None,
+    gfk: Any = None,
+    old_fval: Any = None,
+    old_old_fval: Any = None,
+    c1: float = 0.0001,
+    c2: float = 0.9,
+    maxiter: int = 20,
+) -> LineSearchResults:
+    """Return a step length along the direction `pk` from `xk` that fulfils the strong Wolfe
+    conditions with `c1` and `c2`.
 
-    `jac`, `gfk`, `old_fval` and `old_old_fval` are the gradient's function and what is known already. Where no step is found `failed` is true and the step is 0.
+    `jac`, `gfk`, `old_fval` and `old_old_fval` are the gradient's function and what is known
+    already. Where no step is found `failed` is true and the step is 0.
 
     >>> import mycel as ms
     >>> x, p = ms.Tensor([0.0]), ms.Tensor([1.0])
@@ -178,23 +213,39 @@ def line_search(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         step, values, gradients, *_ = find(
-            function.value, function.gradient, flat, way.asnumpy().astype(np.float64).ravel(), known, number("old_fval", old_fval),
-            number("old_old_fval", old_old_fval), c1=number("c1", c1), c2=number("c2", c2), maxiter=arguments.int64(name, "maxiter", maxiter),
-        )  # fmt: skip
+            function.value,
+            function.gradient,
+            flat,
+            way.asnumpy().astype(np.float64).ravel(),
+            known,
+            number("old_fval", old_fval),
+            number("old_old_fval", old_old_fval),
+            c1=number("c1", c1),
+            c2=number("c2", c2),
+            maxiter=arguments.int64(name, "maxiter", maxiter),
+        )
     failed = step is None
     place = flat + (0.0 if failed else step) * way.asnumpy().astype(np.float64).ravel()
     value, gradient = function.at(place)
     return LineSearchResults(
-        failed, int(gradients), int(values), int(gradients), int(gradients) + 1, cast(Tensor(np.float64(0.0 if failed else step)), start.dtype),
-        cast(Tensor(np.float64(value)), start.dtype), function.tensor(gradient), int(failed),
-    )  # fmt: skip
+        failed,
+        int(gradients),
+        int(values),
+        int(gradients),
+        int(gradients) + 1,
+        cast(Tensor(np.float64(0.0 if failed else step)), start.dtype),
+        cast(Tensor(np.float64(value)), start.dtype),
+        function.tensor(gradient),
+        int(failed),
+    )
 
 
 def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any = None) -> tuple[Tensor, Tensor]:
-    """The pairs of rows and columns, each used once, whose costs have the least sum, or the largest with `maximize`.
+    """Return the pairs of rows and columns, each used once, whose costs have the least sum, or the
+    largest with `maximize`.
 
-    `cost_matrix` (m, n); `dimension_limit` is how many of its columns count, all by default. The int64 results have min(m, n) elements, rows ascending,
-    -1 where there are fewer pairs.
+    `cost_matrix` (m, n); `dimension_limit` is how many of its columns count, all by default. The
+    int64 results have min(m, n) elements, rows ascending, -1 where there are fewer pairs.
 
     >>> import mycel as ms
     >>> costs = ms.Tensor([[4.0, 1.0], [2.0, 0.0]])

@@ -1,9 +1,11 @@
 """Work beside the training thread: batches prepared ahead, and tasks done later in order.
 
-`Ahead` runs an iterator in a thread and keeps what it gives in a bounded queue: as many items as fit into `BYTES`, two at least. An error of the iterator comes after the items
-before it and is raised in the caller with its own traceback. `Later` does tasks in a thread, in the order in which they were given; after a task has failed
-those behind it are dropped, and the error is raised in the caller, at the next task or `flush`. Both end their threads when they are closed or collected; the threads hold
-no reference to them.
+`Ahead` runs an iterator in a thread and keeps what it gives in a bounded queue: as many items as
+fit into `BYTES`, two at least. An error of the iterator comes after the items before it and is
+raised in the caller with its own traceback. `Later` does tasks in a thread, in the order in which
+they were given; after a task has failed those behind it are dropped, and the error is raised in the
+caller, at the next task or `flush`. Both end their threads when they are closed or collected; the
+threads hold no reference to them.
 """
 
 from __future__ import annotations
@@ -55,11 +57,13 @@ class _Channel:
             return True
 
     def is_full(self, size: int) -> bool:
-        """Whether an item of this size has to wait; two items always fit."""
+        """Return whether an item of this size has to wait; two items always fit."""
         return len(self.items) >= self.most or (len(self.items) >= 2 and 0 < self.room < self.held + size)
 
     def get(self, most: int, until: Callable[[Any], bool]) -> list[Any]:
-        """Wait for an item, and remove it with those behind it: up to `most`, and none behind one for which `until` is true. Empty at the end."""
+        """Wait for an item, and remove it with those behind it: up to `most`, and none behind one
+        for which `until` is true. Empty at the end.
+        """
         with self.may_read:
             while not self.items and not self.ended and not self.closed:
                 self.may_read.wait()
@@ -140,7 +144,8 @@ def _produce(channel: _Channel, items: Iterator[tuple[Any, int]]) -> None:
 
 
 class Ahead:
-    """The items of an iterator of (item, bytes), made ahead by a thread: at most `most`, and `BYTES` of them.
+    """The items of an iterator of (item, bytes), made ahead by a thread: at most `most`, and
+    `BYTES` of them.
 
     >>> ahead = Ahead(((n, 8) for n in range(5)), 3)
     >>> first = ahead.take(1)
@@ -155,7 +160,9 @@ class Ahead:
         self._thread = _start(_produce, "mycel-batches", self._channel, items)
 
     def take(self, most: int, until: Callable[[Any], bool] = lambda item: False) -> list[Any]:
-        """The next items that are ready, up to `most`: at least one, waiting for it; none after the last. Raises what the iterator raised."""
+        """Return the next items that are ready, up to `most`: at least one, waiting for it; none
+        after the last. Raises what the iterator raised.
+        """
         found = self._channel.get(most, until)
         error = self._channel.error
         if not found and error is not None:
@@ -207,7 +214,10 @@ class Later:
         self._thread: Optional[threading.Thread] = None
 
     def __call__(self, task: Callable[..., Any], *arguments: Any) -> None:
-        """Do `task(*arguments)` after all that was given before; waits where `most` tasks are waiting. Raises what a task before has raised."""
+        """Do `task(*arguments)` after all that was given before.
+
+        Waits where `most` tasks are waiting. Raises what a task before has raised.
+        """
         if self._channel is None or self._channel.is_lost:
             self._channel = channel = _Channel(self._most)
             _open.add(channel)

@@ -1,9 +1,12 @@
-"""Datasets as Model sees them: epochs of batches, each a tuple of tensors in the order of the columns.
+"""Datasets as Model sees them: epochs of batches, each a tuple of tensors in the order of the
+columns.
 
-A dataset is anything with `get_dataset_size` and `create_tuple_iterator` or `create_dict_iterator`, whose iterator gives one epoch for each
-``for`` over it. Epochs of `sink_size` batches go on in the dataset where the epoch before stopped.
+A dataset is anything with `get_dataset_size` and `create_tuple_iterator` or `create_dict_iterator`,
+whose iterator gives one epoch for each ``for`` over it. Epochs of `sink_size` batches go on in the
+dataset where the epoch before stopped.
 
-Batches are read, and made into tensors, by a thread (`_background.Ahead`) while steps run; it reads no further than the epochs that are to come. In the dataset's debug mode
+Batches are read, and made into tensors, by a thread (`_background.Ahead`) while steps run; it reads
+no further than the epochs that are to come. In the dataset's debug mode
 (`mycel.dataset.config.set_debug_mode`) they are read where they are used.
 """
 
@@ -29,11 +32,12 @@ _END = object()
 
 
 def check_dataset(dataset: Any, function: str, argument: str) -> None:
-    """TypeError unless `dataset` can be iterated over as above."""
+    """Raise TypeError unless `dataset` can be iterated over as above."""
     makes = hasattr(dataset, "create_tuple_iterator") or hasattr(dataset, "create_dict_iterator")
     if not makes or not hasattr(dataset, "get_dataset_size"):
         raise TypeError(
-            f"{function}: {argument} must be a dataset (with get_dataset_size and create_tuple_iterator or create_dict_iterator), "
+            f"{function}: {argument} must be a dataset (with get_dataset_size and create_tuple_iterator or "
+            "create_dict_iterator), "
             f"not {type(dataset).__name__}; arrays become one with mycel.dataset.NumpySlicesDataset((x, y)).batch(size)"
         )
 
@@ -45,11 +49,11 @@ class OneBatch:
         self._columns = columns
 
     def get_dataset_size(self) -> int:
-        """One batch."""
+        """Return one batch."""
         return 1
 
     def create_tuple_iterator(self, num_epochs: int = -1) -> Any:
-        """The batch, again in every epoch."""
+        """Return the batch, again in every epoch."""
         return _Again(self._columns)
 
 
@@ -62,11 +66,15 @@ class _Again:
 
 
 class Epochs:
-    """The epochs of a dataset, `count` of them (None: without end); the first has only `first` batches where that is given.
+    """The epochs of a dataset, `count` of them (None: without end).
 
-    A dataset of Mycel's own begins after `had` batches, those of an earlier run, so that their epochs are not shuffled as the first ones were again.
+    The first has only `first` batches where that is given.
 
-    `epoch()` gives the batches of the next epoch one by one, `begin()` and `take(most)` those that are ready.
+    A dataset of Mycel's own begins after `had` batches, those of an earlier run, so that their
+    epochs are not shuffled as the first ones were again.
+
+    `epoch()` gives the batches of the next epoch one by one, `begin()` and `take(most)` those that
+    are ready.
     """
 
     def __init__(
@@ -101,7 +109,10 @@ class Epochs:
         self._over = False
 
     def take(self, most: int) -> list[tuple[Any, ...]]:
-        """The batches of this epoch that are ready, `most` at most, one at least; none when it is over. Raises what the dataset raises."""
+        """Return the batches of this epoch that are ready, `most` at most, one at least.
+
+        None when it is over. Raises what the dataset raises.
+        """
         if self._over:
             return []
         if self._inline:
@@ -118,7 +129,7 @@ class Epochs:
         return found
 
     def epoch(self) -> Iterator[tuple[Any, ...]]:
-        """The batches of the next epoch."""
+        """Yield the batches of the next epoch."""
         self.begin()
         while True:
             found = self.take(1)
@@ -135,7 +146,7 @@ class Epochs:
 
 
 def _items(rows: Any, sink_size: int, count: Optional[int], first: Optional[int]) -> Iterator[tuple[Any, int]]:
-    """The batches of some epochs with their bytes, and a mark after each epoch."""
+    """Yield the batches of some epochs with their bytes, and a mark after each epoch."""
     done = 0
     current: Iterator[Any] = iter(())
     while count is None or done < count:

@@ -13,9 +13,12 @@ __all__ = ["DeferredInterrupt"]
 
 
 class DeferredInterrupt:
-    """Within this context the first Ctrl-C is only noted, in `requested`; the second raises KeyboardInterrupt at once.
+    """Within this context the first Ctrl-C is only noted, in `requested`.
 
-    Where Ctrl-C does not raise KeyboardInterrupt anyway (another handler, another thread) nothing changes.
+    The second raises KeyboardInterrupt at once.
+
+    Where Ctrl-C does not raise KeyboardInterrupt anyway (another handler, another thread) nothing
+    changes.
     """
 
     def __init__(self) -> None:

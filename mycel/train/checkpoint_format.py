@@ -6,19 +6,22 @@
     Value          { required string tag = 1; oneof { TensorProto tensor = 2; MapTensorProto maptensor = 3; } }
     TensorProto    { repeated int64 dims = 1; required string tensor_type = 2; required bytes tensor_content = 3; }
 
-`tensor_type` is the type's title ("Float32", "BFloat16", "Bool"), the content is little-endian in row-major order, and a scalar has
-no dims. A tensor of more than 512 MiB is cut into contents of 512 MiB, each in a value of its own under the same tag with the
-dims of the whole. A string has type "str", dims [0] and UTF-32 content. A trailer of 17 bytes may follow: ``crc_num`` and the
-CRC-32 of all before it as a big-endian integer of 10 bytes.
+`tensor_type` is the type's title ("Float32", "BFloat16", "Bool"), the content is little-endian in
+row-major order, and a scalar has no dims. A tensor of more than 512 MiB is cut into contents of 512
+MiB, each in a value of its own under the same tag with the dims of the whole. A string has type
+"str", dims [0] and UTF-32 content. A trailer of 17 bytes may follow: ``crc_num`` and the CRC-32 of
+all before it as a big-endian integer of 10 bytes.
 
-The wire format is read and written by `mycel.base.wire`, not by the protobuf package, whose messages end at 2 GiB and are held in memory twice.
-Reading takes two passes: the first walks the headers and checks every length against what encloses it, down from the length
-of the file, and every shape against the length of its content; only then is memory allocated, so never more than the file is
-long, and contents go from the file straight into their arrays. Nothing is unpickled. A message may end after any value:
-only the checksum tells a file that was cut exactly there.
+The wire format is read and written by `mycel.base.wire`, not by the protobuf package, whose
+messages end at 2 GiB and are held in memory twice. Reading takes two passes: the first walks the
+headers and checks every length against what encloses it, down from the length of the file, and
+every shape against the length of its content; only then is memory allocated, so never more than the
+file is long, and contents go from the file straight into their arrays. Nothing is unpickled. A
+message may end after any value: only the checksum tells a file that was cut exactly there.
 
-**safetensors** is read by the package of that name, and written here: eight bytes that say how long the header is, the header, JSON, and the tensors. MindSpore's checksum there is metadata ``crc_num``: the CRC-32, in decimal,
-of name and content of every tensor, ordered by name.
+**safetensors** is read by the package of that name, and written here: eight bytes that say how long
+the header is, the header, JSON, and the tensors. MindSpore's checksum there is metadata
+``crc_num``: the CRC-32, in decimal, of name and content of every tensor, ordered by name.
 """
 
 from __future__ import annotations
@@ -66,7 +69,9 @@ _MOST_DIMS = 1024
 
 
 class CheckpointError(ValueError):
-    """A checkpoint file cannot be read, or something cannot be put into one; the message names the file and the entry."""
+    """A checkpoint file cannot be read, or something cannot be put into one; the message names the
+    file and the entry.
+    """
 
 
 def write_ckpt(
@@ -77,9 +82,11 @@ def write_ckpt(
     key: bytes | None = None,
     mode: str = "AES-GCM",
 ) -> None:
-    """Write `entries` to `path` in MindSpore's format, whole or not at all; with a `key`, encrypted (see `encryption`).
+    """Write `entries` to `path` in MindSpore's format, whole or not at all; with a `key`, encrypted
+    (see `encryption`).
 
-    Raises CheckpointError for an array whose type the format lacks and OSError where the file cannot be written.
+    Raises CheckpointError for an array whose type the format lacks and OSError where the file
+    cannot be written.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "small.ckpt"
@@ -136,12 +143,14 @@ def read_ckpt(
     key: bytes | None = None,
     mode: str = "AES-GCM",
 ) -> dict[str, Entry]:
-    """The entries of the MindSpore checkpoint at `path` whose names `wanted` accepts (default: all), in the file's order.
+    """Return the entries of the MindSpore checkpoint at `path` whose names `wanted` accepts
+    (default: all), in the file's order.
 
     An encrypted file is decrypted in memory with its `key`.
 
     With `verify`, the checksum at the end of the file is compared; a file without one is refused.
-    Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
+    Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError
+    where it cannot be read.
     """
     with open(path, "rb") as found:
         file: BinaryIO = found
@@ -164,7 +173,9 @@ def read_ckpt(
 
 
 class _Piece:
-    """One value of the file: the header of a tensor or of a slice of it, and where its content lies."""
+    """One value of the file: the header of a tensor or of a slice of it, and where its content
+    lies.
+    """
 
     __slots__ = ("name", "dims", "title", "offset", "length")
 
@@ -177,7 +188,7 @@ class _Piece:
 
 
 def _grouped(pieces: list[_Piece], reader: _Reader) -> Iterator[list[_Piece]]:
-    """The pieces of each tensor together, checked to be exactly as long as its shape wants."""
+    """Yield the pieces of each tensor together, checked to be exactly as long as its shape wants."""
     groups: dict[str, list[_Piece]] = {}
     for piece in pieces:
         groups.setdefault(piece.name, []).append(piece)
@@ -342,9 +353,11 @@ def write_safetensors(
     checksum: bool = False,
     further: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `entries` to `path` in the safetensors format, whole or not at all, with `further` metadata.
+    """Write `entries` to `path` in the safetensors format, whole or not at all, with `further`
+    metadata.
 
-    Raises CheckpointError for strings and for types that the format lacks, OSError where the file cannot be written.
+    Raises CheckpointError for strings and for types that the format lacks, OSError where the file
+    cannot be written.
     """
     with replacing(path, "checkpoint") as temporary:
         fill_safetensors(temporary, entries, shown=os.fspath(path), checksum=checksum, further=further)
@@ -390,10 +403,12 @@ def fill_safetensors(
 def read_safetensors(
     path: str | os.PathLike[str], *, wanted: Callable[[str], bool] | None = None, verify: bool = False
 ) -> dict[str, Entry]:
-    """The tensors of the safetensors file at `path` whose names `wanted` accepts (default: all), in the file's order.
+    """Return the tensors of the safetensors file at `path` whose names `wanted` accepts (default:
+    all), in the file's order.
 
-    With `verify`, the checksum in the metadata is compared; a file without one is refused.
-    Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
+    With `verify`, the checksum in the metadata is compared; a file without one is refused. Raises
+    CheckpointError for a damaged file or one with types that tensors do not have, OSError where it
+    cannot be read.
     """
     import safetensors
 
@@ -427,7 +442,7 @@ def read_safetensors(
 
 
 def titles_of_safetensors() -> dict[str, tuple[str, np.dtype[Any]]]:
-    """The types in headers of safetensors files to our titles and NumPy's types."""
+    """Return the types in headers of safetensors files to our titles and NumPy's types."""
     letters = {"i": "I", "u": "U", "f": "F", "c": "C"}
     plain = {
         f"{letters[kind.kind]}{kind.itemsize * 8}": kind
@@ -443,7 +458,9 @@ _EIGHT_BITS = {"F8_E4M3": dtype.float8_e4m3fn.numpy, "F8_E5M2": dtype.float8_e5m
 
 
 def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any]:
-    """A tensor of a safetensors file that was found to be sound, from its bytes: the header's length, the header in JSON, and the tensors."""
+    """Return a tensor of a safetensors file that was found to be sound, from its bytes: the
+    header's length, the header in JSON, and the tensors.
+    """
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         entry = json.loads(file.read(length))[name]
@@ -453,7 +470,7 @@ def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any
 
 
 def _unchecked(path: str) -> CheckpointError:
-    """A checksum that is missing is one that does not fit: damage could have taken it away."""
+    """Return a checksum that is missing is one that does not fit: damage could have taken it away."""
     return CheckpointError(
         f"{path} holds no checksum, so it cannot be checked: it was saved without one, or is damaged at its end; "
         "save with crc_check=True, or load with crc_check=False"

@@ -33,11 +33,14 @@ def ckpt_to_safetensors(
     file_name_regex: Optional[str] = None,
     processes_num: int = 1,
 ) -> None:
-    """Convert a .ckpt file, or all in a folder and its subfolders, to safetensors files of the same names.
+    """Convert a .ckpt file, or all in a folder and its subfolders, to safetensors files of the same
+    names.
 
-    They go into the folder `save_path` (default: beside their sources), subfolders kept. `name_map` renames entries;
-    `file_name_regex` chooses files of a folder by a match at the beginning of their names. Files are converted one after the other
-    whatever `processes_num` says. Raises ValueError for paths that do not fit, entries that safetensors cannot hold, and names that clash.
+    They go into the folder `save_path` (default: beside their sources), subfolders kept. `name_map`
+    renames entries; `file_name_regex` chooses files of a folder by a match at the beginning of
+    their names. Files are converted one after the other whatever `processes_num` says. Raises
+    ValueError for paths that do not fit, entries that safetensors cannot hold, and names that
+    clash.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.ckpt"
@@ -56,7 +59,10 @@ def safetensors_to_ckpt(
     file_name_regex: Optional[str] = None,
     processes_num: int = 1,
 ) -> None:
-    """Convert a .safetensors file, or all in a folder, to .ckpt files; see `ckpt_to_safetensors`. An index stands for its files, which become one."""
+    """Convert a .safetensors file, or all in a folder, to .ckpt files; see `ckpt_to_safetensors`.
+
+    An index stands for its files, which become one.
+    """
     _convert("safetensors", "ckpt", file_path, save_path, name_map, file_name_regex, processes_num)
 
 

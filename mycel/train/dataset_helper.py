@@ -15,8 +15,10 @@ __all__ = ["DatasetHelper", "connect_network_with_dataset"]
 class DatasetHelper:
     """Go over a dataset, one epoch for each ``for``: without sinking its elements are the batches.
 
-    With `dataset_sink_mode` the loop gives empty tuples, `sink_size` of them (-1 for the dataset's size), and the network made by `connect_network_with_dataset` takes a
-    batch at each call. `epoch_num` is how many epochs there will be, -1 for any number. Raises TypeError and ValueError for other arguments.
+    With `dataset_sink_mode` the loop gives empty tuples, `sink_size` of them (-1 for the dataset's
+    size), and the network made by `connect_network_with_dataset` takes a batch at each call.
+    `epoch_num` is how many epochs there will be, -1 for any number. Raises TypeError and ValueError
+    for other arguments.
 
     >>> import numpy as np, mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset((np.arange(4),), ["x"], shuffle=False).batch(2)
@@ -41,15 +43,15 @@ class DatasetHelper:
         return self._dataset
 
     def sink_size(self) -> int:
-        """How many batches one epoch of the loop has."""
+        """Return how many batches one epoch of the loop has."""
         return self._size if self._sinks and self._size > 0 else int(self._dataset.get_dataset_size())
 
     def types_shapes(self) -> tuple[Any, Any]:
-        """The element types and the shapes of the columns."""
+        """Return the element types and the shapes of the columns."""
         return self._dataset.output_types(), self._dataset.output_shapes()
 
     def get_data_info(self) -> tuple[Any, Any]:
-        """The element types and the shapes of the columns."""
+        """Return the element types and the shapes of the columns."""
         return self.types_shapes()
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -63,11 +65,15 @@ class DatasetHelper:
         return iter([()] * self.sink_size()) if self._sinks else self._ready
 
     def next_batch(self) -> tuple[Any, ...]:
-        """The next batch of the epoch under way; RuntimeError where no loop over the helper has begun, or its batches are used up."""
+        """Return the next batch of the epoch under way.
+
+        Raises RuntimeError where no loop over the helper has begun, or its batches are used up.
+        """
         batch = next(self._ready, None) if self._ready is not None else None
         if batch is None:
             raise RuntimeError(
-                "DatasetHelper: there is no batch; call the connected network once in each round of a loop over the helper"
+                "DatasetHelper: there is no batch; call the connected network once in each round of a loop over the "
+                "helper"
             )
         return batch
 
@@ -98,7 +104,8 @@ class _Connected(Cell):
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
-    """A network without inputs: each call runs `network` on the next batch of a helper that sinks. TypeError for other arguments.
+    """Return a network without inputs: each call runs `network` on the next batch of a helper that
+    sinks. TypeError for other arguments.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset((np.ones((4, 2), np.float32),), ["x"]).batch(2)

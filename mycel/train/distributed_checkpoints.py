@@ -1,11 +1,14 @@
 """Checkpoints of several devices as files: cut, put together, and cut anew, in one process.
 
-A parameter for another layout is the box that the target rank should have, filled from the boxes of the source ranks that overlap it (`layout_boxes`). Whichever file has
-the parameter serves, first the one in the target rank's own place, so that checkpoints without repetitions (`remove_redundancy`) are read as others are. A checkpoint
-that is cut and put together again is the same in every bit.
+A parameter for another layout is the box that the target rank should have, filled from the boxes of
+the source ranks that overlap it (`layout_boxes`). Whichever file has the parameter serves, first
+the one in the target rank's own place, so that checkpoints without repetitions
+(`remove_redundancy`) are read as others are. A checkpoint that is cut and put together again is the
+same in every bit.
 
-A parameter that the source strategy does not name is on every rank as it is; one that the target strategy does not name is kept whole. One that belongs to other pipeline stages of the
-target is left out.
+A parameter that the source strategy does not name is on every rank as it is; one that the target
+strategy does not name is kept whole. One that belongs to other pipeline stages of the target is
+left out.
 """
 
 from __future__ import annotations
@@ -51,10 +54,12 @@ READERS: dict[str, Callable[..., dict[str, Entry]]] = {"ckpt": read_ckpt, "safet
 
 
 def rank_list_for_transform(rank_id: int, src_strategy_file: Any = None, dst_strategy_file: Any = None) -> list[int]:
-    """The ranks of the source whose checkpoints a rank of the target is made from, in falling order.
+    """Return the ranks of the source whose checkpoints a rank of the target is made from, in
+    falling order.
 
-    Strategies are names of files, or what `build_searched_strategy` gives; None stands for parameters that are whole on one device. Raises TypeError for a rank that is no
-    int and ValueError for a rank that the target does not have and for strategies that do not fit.
+    Strategies are names of files, or what `build_searched_strategy` gives; None stands for
+    parameters that are whole on one device. Raises TypeError for a rank that is no int and
+    ValueError for a rank that the target does not have and for strategies that do not fit.
 
     >>> import mycel as ms
     >>> from mycel.train.strategies import Dims, ParallelLayouts
@@ -76,7 +81,7 @@ def rank_list_for_transform(rank_id: int, src_strategy_file: Any = None, dst_str
 
 
 def strategies_of(rank: int, source: Any, target: Any, function: str) -> tuple[Layouts, Layouts, int]:
-    """The layouts of both sides, and the stage of the target that a rank is in."""
+    """Return the layouts of both sides, and the stage of the target that a rank is in."""
     layouts = layouts_of(source)
     stages = stage_count(layouts_of(target))
     count = device_count(layouts_of(target))
@@ -87,7 +92,7 @@ def strategies_of(rank: int, source: Any, target: Any, function: str) -> tuple[L
 
 
 def target_of(name: str, target: Layouts, stage: int, axes: int) -> Optional[Layout]:
-    """The target's layout of a parameter; None where it is not in this stage."""
+    """Return the target's layout of a parameter; None where it is not in this stage."""
     if target is None or name not in target:
         return unsharded(axes)
     return target[name] if stage in target[name].stages else None
@@ -96,7 +101,7 @@ def target_of(name: str, target: Layouts, stage: int, axes: int) -> Optional[Lay
 def transformed(
     rank: int, source: Layouts, target: Layouts, stage: int, entries: Mapping[int, Mapping[str, Entry]]
 ) -> dict[str, Entry]:
-    """What a rank of the target holds, of what files by global rank of the source hold."""
+    """Return what a rank of the target holds, of what files by global rank of the source hold."""
     count = device_count(source)
     made: dict[str, Entry] = {}
     names = dict.fromkeys(name for file in entries.values() for name in file)
@@ -112,7 +117,8 @@ def transformed(
         goal = target_of(name, target, stage, own.ndim)
         if goal is None:
             continue
-        # All stages that share a parameter hold the same; the first of which there are files serves.
+        # All stages that share a parameter hold the same; the first of which there are files
+        # serves.
         first = min(arrays) // count
         parts = {r % count: a for r, a in arrays.items() if r // count == first}
         made[name] = assembled(name, origin, goal, rank % device_count(target), parts)
@@ -126,9 +132,11 @@ def transform_checkpoint_by_rank(
     src_strategy_file: Any = None,
     dst_strategy_file: Any = None,
 ) -> None:
-    """Write the checkpoint of one rank of the target, from the files in `checkpoint_files_map` by rank of the source (see `rank_list_for_transform`).
+    """Write the checkpoint of one rank of the target, from the files in `checkpoint_files_map` by
+    rank of the source (see `rank_list_for_transform`).
 
-    Raises TypeError for arguments of other types, ValueError for files that are missing or damaged, for a name that does not end in ".ckpt", and for strategies that do not fit.
+    Raises TypeError for arguments of other types, ValueError for files that are missing or damaged,
+    for a name that does not end in ".ckpt", and for strategies that do not fit.
     """
     function = "transform_checkpoint_by_rank"
     arguments.mapping(function, "checkpoint_files_map", checkpoint_files_map)
@@ -153,13 +161,17 @@ def transform_checkpoints(
     process_num: int = 1,
     output_format: str = "ckpt",
 ) -> None:
-    """Write the checkpoints of all ranks of the target: ``dst/rank_0/<prefix>0.ckpt`` and so on, from ``src/rank_0/*.ckpt`` or ``*.safetensors`` and so on.
+    """Write the checkpoints of all ranks of the target: ``dst/rank_0/<prefix>0.ckpt`` and so on,
+    from ``src/rank_0/*.ckpt`` or ``*.safetensors`` and so on.
 
-    Of several files of a rank, the last by name is taken. Where both strategies are of one stage and the source's lacks parameters of the target's, the source is one stage of several: files
-    ``<prefix><rank>_part<stage>`` are written, which `load_segmented_checkpoints` puts together. `output_format` "safetensors" needs a source of that kind. Ranks are handled one after the
-    other whatever `process_num` says.
+    Of several files of a rank, the last by name is taken. Where both strategies are of one stage
+    and the source's lacks parameters of the target's, the source is one stage of several: files
+    ``<prefix><rank>_part<stage>`` are written, which `load_segmented_checkpoints` puts together.
+    `output_format` "safetensors" needs a source of that kind. Ranks are handled one after the other
+    whatever `process_num` says.
 
-    Raises NotADirectoryError without the source's folder, ValueError for files that are missing or damaged and strategies that do not fit; nothing is written then for the rank in question.
+    Raises NotADirectoryError without the source's folder, ValueError for files that are missing or
+    damaged and strategies that do not fit; nothing is written then for the rank in question.
     """
     function = "transform_checkpoints"
     if not isinstance(ckpt_prefix, str) or os.path.basename(ckpt_prefix) != ckpt_prefix:
@@ -191,7 +203,8 @@ def transform_checkpoints(
         for needed in wanted:
             if needed not in files:
                 raise CheckpointError(
-                    f"{function}: the checkpoint of rank {needed} is needed for rank {rank}, and is not in {os.fspath(src_checkpoints_dir)!r}"
+                    f"{function}: the checkpoint of rank {needed} is needed for rank {rank}, and is not in "
+                    f"{os.fspath(src_checkpoints_dir)!r}"
                 )
         cached = {r: cached[r] if r in cached else READERS[kind](files[r]) for r in wanted}
         _, goal, at = strategies_of(rank, None, dst_strategy_file, function)
@@ -205,7 +218,9 @@ def transform_checkpoints(
 
 
 def _one_of_several(source: Mapping[str, Layout], target: Mapping[str, Layout]) -> bool:
-    """Whether the source is one pipeline stage by itself, of a network that is whole in the target."""
+    """Return whether the source is one pipeline stage by itself, of a network that is whole in the
+    target.
+    """
     if {s for entry in (*source.values(), *target.values()) for s in entry.stages} != {0}:
         return False
     mine, theirs = (
@@ -219,7 +234,7 @@ def _numbers(path: str) -> tuple[list[int], str]:
 
 
 def _rank_files(folder: Any, kind: str, suffix: Optional[str] = None) -> dict[int, str]:
-    """The file of each rank in the folders rank_0, rank_1 and so on of a folder."""
+    """Return the file of each rank in the folders rank_0, rank_1 and so on of a folder."""
     found: dict[int, str] = {}
     for path in glob.glob(os.path.join(glob.escape(os.fspath(folder)), "rank_[0-9]*")):
         number = path.rsplit("rank_", 1)[1]
@@ -243,7 +258,8 @@ def source_files(folder: Any, function: str, suffix: Optional[str] = None) -> tu
     if len(present) != 1:
         found = "both kinds of file" if present else "neither"
         raise CheckpointError(
-            f"{function}: {os.fspath(folder)!r} must hold folders rank_0, rank_1, ... with .ckpt or with .safetensors files; it has {found}"
+            f"{function}: {os.fspath(folder)!r} must hold folders rank_0, rank_1, ... with .ckpt or with .safetensors "
+            f"files; it has {found}"
         )
     return present[0], kinds[present[0]]
 
@@ -254,8 +270,10 @@ def source_files(folder: Any, function: str, suffix: Optional[str] = None) -> tu
 def merge_sliced_parameter(sliced_parameters: Any, strategy: Any = None) -> Parameter:
     """Put a parameter together from the parts that ranks hold, given in the order of ranks.
 
-    `strategy` is what `build_searched_strategy` gives; without it the parts are joined along axis 0. Parts may differ in size along axis 0 where the strategy says how
-    (`param_split_shape`). Raises TypeError for arguments of other types, KeyError for a parameter that the strategy lacks, ValueError for parts that do not fit it.
+    `strategy` is what `build_searched_strategy` gives; without it the parts are joined along axis
+    0. Parts may differ in size along axis 0 where the strategy says how (`param_split_shape`).
+    Raises TypeError for arguments of other types, KeyError for a parameter that the strategy lacks,
+    ValueError for parts that do not fit it.
 
     >>> import mycel as ms
     >>> parts = [ms.Parameter(ms.Tensor([1.0, 2.0]), name="w"), ms.Parameter(ms.Tensor([3.0, 4.0]), name="w")]
@@ -276,8 +294,11 @@ def merge_sliced_parameter(sliced_parameters: Any, strategy: Any = None) -> Para
     first = sliced_parameters[0]
     for number, parameter in enumerate(sliced_parameters):
         if parameter.name != first.name or parameter.ndim != first.ndim or parameter.shape[1:] != first.shape[1:]:
-            raise ValueError(f"{function}: part {number} is {parameter.name!r} of shape {list(parameter.shape)}, and part 0 {first.name!r} of shape {list(first.shape)}; "
-                             "name and shape behind axis 0 must be the same")  # fmt: skip
+            raise ValueError(
+                f"{function}: part {number} is {parameter.name!r} of shape {list(parameter.shape)}, and part 0 "
+                f"{first.name!r} of shape {list(first.shape)}; "
+                "name and shape behind axis 0 must be the same"
+            )
     arrays = [p.asnumpy() for p in sliced_parameters]
     if not strategy:
         merged = np.concatenate(arrays)
@@ -322,16 +343,19 @@ def _merged(name: str, arrays: Sequence[Array], given: ParallelLayouts) -> Array
         wanted = lengths[int(np.ravel_multi_index(place, cuts))]
         if array.shape[0] != wanted:
             raise ValueError(
-                f"{function}: the part of {name!r} on rank {rank} has length {array.shape[0]} along axis 0, and the strategy says {wanted}"
+                f"{function}: the part of {name!r} on rank {rank} has length {array.shape[0]} along axis 0, and the "
+                f"strategy says {wanted}"
             )
         grid[place] = array
     return np.block(grid.tolist())
 
 
 def get_ckpt_path_with_strategy(cur_ckpt_path: str, cur_strategy_path: Any) -> Optional[str]:
-    """The checkpoint that this rank can be restored from: `cur_ckpt_path` if it is there, else that of a rank that holds the same; None where there is none.
+    """Return the checkpoint that this rank can be restored from: `cur_ckpt_path` if it is there,
+    else that of a rank that holds the same; None where there is none.
 
-    Ranks are told by ``rank_<i>`` in the path. Ranks hold the same where the strategy file cuts no parameter differently for them.
+    Ranks are told by ``rank_<i>`` in the path. Ranks hold the same where the strategy file cuts no
+    parameter differently for them.
     """
     cur_ckpt_path = os.fspath(cur_ckpt_path)
     rank = get_rank()

@@ -1,4 +1,5 @@
-"""Encrypted files in MindSpore's form: blocks that are each encrypted by themselves, with a random initial vector of their own.
+"""Encrypted files in MindSpore's form: blocks that are each encrypted by themselves, with a random
+initial vector of their own.
 
 All integers are little-endian and take 4 bytes; at most 64 MiB of plain content make a block::
 
@@ -6,10 +7,11 @@ All integers are little-endian and take 4 bytes; at most 64 MiB of plain content
     AES-CBC    magic 0x7F3A5ED9,                 length, 16, vector (16 bytes), length of the content, content
     SM4-CBC    magic 0x7F3A5EDA,                 length, 16, vector (16 bytes), length of the content, content
 
-`length` counts what follows it up to the end of the block. GCM (NIST SP 800-38D) takes the first 12 bytes
-of the vector and keeps the content's length, and its tag tells a wrong key or a changed byte. CBC pads
-to 16 bytes (PKCS #7) and has no tag, so that a wrong key shows in the padding or, where that fits by chance, in what is read. No mode ties blocks together: a file
-that was cut between two of them is told by what it holds alone.
+`length` counts what follows it up to the end of the block. GCM (NIST SP 800-38D) takes the first 12
+bytes of the vector and keeps the content's length, and its tag tells a wrong key or a changed byte.
+CBC pads to 16 bytes (PKCS #7) and has no tag, so that a wrong key shows in the padding or, where
+that fits by chance, in what is read. No mode ties blocks together: a file that was cut between two
+of them is told by what it holds alone.
 
 The ciphers are those of the package `cryptography`, which is needed for this only.
 """
@@ -102,7 +104,8 @@ def is_encrypted(file: BinaryIO) -> bool:
 def decrypted(file: BinaryIO, path: str, key: bytes, mode: str) -> io.BytesIO:
     """Decrypt an open file from its start, in memory.
 
-    Raises ValueError for a file that is not encrypted, is encrypted in another mode, is damaged, or has another key.
+    Raises ValueError for a file that is not encrypted, is encrypted in another mode, is damaged, or
+    has another key.
 
     >>> file = io.BytesIO()
     >>> writer = Encrypted(file, b"0123456789abcdef", "AES-GCM")

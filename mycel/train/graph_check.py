@@ -1,16 +1,22 @@
 """What a graph from a file must be before anything is made of it.
 
-A digest in a file finds damage, not intention: whoever writes another graph writes its digest too. So nothing that a file says is believed. Its graphs may hold the primitives
-that compute and no others: none calls Python, opens a file, or asks the machine. Each parameter has one form (`FORMS`), numbers are within 62 bits, and types are inferred
-from operands, parameters and nothing else, so that an operation which does not fit its operands is refused by its own rule. On top of these:
+A digest in a file finds damage, not intention: whoever writes another graph writes its digest too.
+So nothing that a file says is believed. Its graphs may hold the primitives that compute and no
+others: none calls Python, opens a file, or asks the machine. Each parameter has one form (`FORMS`),
+numbers are within 62 bits, and types are inferred from operands, parameters and nothing else, so
+that an operation which does not fit its operands is refused by its own rule. On top of these:
 
 * an operand is a tensor; only `get_item` takes a tuple, and parts that are there;
-* a `recur` stands inside a `recursion` of its label, and has its types; loops, their gradients and given derivatives take and give what their parts say;
+* a `recur` stands inside a `recursion` of its label, and has its types; loops, their gradients and
+  given derivatives take and give what their parts say;
 * a called graph takes exactly what it is called with;
-* every symbol is bound by the sizes of the arguments, and what a size is made of is bounded in depth and number (`MOST_TERMS`, `DEEPEST`);
-* graphs inside graphs are bounded in depth and in the nodes that they unfold to (`MOST_NODES`), as a file of a kilobyte may name 2**60.
+* every symbol is bound by the sizes of the arguments, and what a size is made of is bounded in
+  depth and number (`MOST_TERMS`, `DEEPEST`);
+* graphs inside graphs are bounded in depth and in the nodes that they unfold to (`MOST_NODES`), as
+  a file of a kilobyte may name 2**60.
 
-Sizes that are symbols are checked again as numbers (`check_sizes`), when the graph first runs with them: the rules of operations answer for sizes that they can compare.
+Sizes that are symbols are checked again as numbers (`check_sizes`), when the graph first runs with
+them: the rules of operations answer for sizes that they can compare.
 """
 
 from __future__ import annotations
@@ -144,7 +150,9 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "kept_call": {"graph": _graph, "count": _is_count, "link": lambda v: v is None},
     "positions": {"count": _is_size},
     "custom": {
-        "count": _is_count, "backward": lambda v: v is None or type(v) is Graph, "wanted": _counts,
+        "count": _is_count,
+        "backward": lambda v: v is None or type(v) is Graph,
+        "wanted": _counts,
         "rule": lambda v: v is None or type(v) is Rule,
     },
     "triangular_solve": {"lower": _flag, "trans": _one_of("N", "T", "C"), "unit": _flag},
@@ -153,7 +161,12 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "svd": {"full": _flag, "vectors": _flag},
     "fourier": {"axes": _counts, "inverse": _flag},
     "while_grad": {
-        "test": _graph, "body": _graph, "backward": _graph, "carried": _is_count, "smooth": _counts, "free": _counts,
+        "test": _graph,
+        "body": _graph,
+        "backward": _graph,
+        "carried": _is_count,
+        "smooth": _counts,
+        "free": _counts,
         "keep": _one_of("all", "root"),
     },
     "moments": {"axes": _counts},
@@ -172,8 +185,9 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "window_argmax": _window,
     "window_scatter": {"input_shape": _sizes, **_window},
     "window_gather": _window,
-}  # fmt: skip
-# `kept_call` belongs to a recording; `positions` has a size that data decide, which would be believed. A network that is loaded has neither.
+}
+# `kept_call` belongs to a recording; `positions` has a size that data decide, which would be
+# believed. A network that is loaded has neither.
 REFUSED = (kept_call, positions)
 
 
@@ -205,7 +219,7 @@ def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, A
 
 @functools.cache
 def _operands_of(prim: Primitive) -> tuple[int, float]:
-    """How many operands the rule of a primitive names, at least and at most."""
+    """Return how many operands the rule of a primitive names, at least and at most."""
     kinds = [p.kind for p in inspect.signature(prim.infer).parameters.values()]
     named = sum(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds)
     return named, math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else named
@@ -304,7 +318,7 @@ def check_model(graph: Graph, arguments: int, sizes: Mapping[str, int]) -> None:
 
 
 def check_sizes(graph: Graph, sizes: Mapping[str, Any]) -> None:
-    """VerifyError, or Refusal, where the graph is none for these sizes of its symbols."""
+    """Raise VerifyError, or Refusal, where the graph is none for these sizes of its symbols."""
     with deciding(None):
         verify(specialize(graph, sizes))
 
@@ -349,7 +363,9 @@ def _check_recursions(graph: Graph, labels: dict[str, Graph], done: set[Any]) ->
                 raise Refusal(f"{node.params['label']!r:.100} is called outside of its recursion")
             _takes(f"the recursion {node.params['label']!r:.100}", target, [n.type for n in node.inputs])
             if node.params["types"] != target.output_types:
-                raise Refusal(f"a call of {node.params['label']!r:.100} gives {node.params['types']}, not {target.output_types}")  # fmt: skip
+                raise Refusal(
+                    f"a call of {node.params['label']!r:.100} gives {node.params['types']}, not {target.output_types}"
+                )
         inner = {**labels, node.params["label"]: node.params["graph"]} if node.prim is recursion else labels
         for nested in _inner(node):
             _check_recursions(nested, inner, done)

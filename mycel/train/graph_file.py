@@ -1,4 +1,5 @@
-"""Graphs in files: Mycel's own ``.mindir`` format, which holds a whole network without its Python source.
+"""Graphs in files: Mycel's own ``.mindir`` format, which holds a whole network without its Python
+source.
 
 All integers are little-endian::
 
@@ -9,14 +10,20 @@ All integers are little-endian::
                     tensors in row-major order, each at a multiple of 64 bytes
     end  32 bytes   SHA-256 of all before
 
-The header is an object: `tensors` lists what follows it (name, element type, shape, where its bytes lie, and what it is for), `dims` symbolic sizes, `graphs` the graphs,
-each after those that it holds; a graph is its name, the types of its inputs, its nodes ``[primitive, [numbers of inputs], {parameters}]`` and the
-numbers of its outputs, counted from the inputs on. In parameters a tuple is a list, and what JSON does not have is an object of one entry that says its kind
-(`_Writer.value`). A number that a size stands for refers to `dims`, sums of products of atoms: symbols with bounds, or operations on sizes.
+The header is an object: `tensors` lists what follows it (name, element type, shape, where its bytes
+lie, and what it is for), `dims` symbolic sizes, `graphs` the graphs, each after those that it
+holds; a graph is its name, the types of its inputs, its nodes ``[primitive, [numbers of inputs],
+{parameters}]`` and the numbers of its outputs, counted from the inputs on. In parameters a tuple is
+a list, and what JSON does not have is an object of one entry that says its kind (`_Writer.value`).
+A number that a size stands for refers to `dims`, sums of products of atoms: symbols with bounds, or
+operations on sizes.
 
-Reading executes nothing. It checks the digest first, which finds damage and nothing else, as it needs no key: then every index and every form, infers every type anew, and
-has the whole verified (`graph_check`), so that a file says nothing that a program could not. Tensors lie one behind the other, so that they take no more memory than the file.
-A file is refused that names a primitive or a version which is not there; what a node's parameters mean may not change without a new version of the format.
+Reading executes nothing. It checks the digest first, which finds damage and nothing else, as it
+needs no key: then every index and every form, infers every type anew, and has the whole verified
+(`graph_check`), so that a file says nothing that a program could not. Tensors lie one behind the
+other, so that they take no more memory than the file. A file is refused that names a primitive or a
+version which is not there; what a node's parameters mean may not change without a new version of
+the format.
 """
 
 from __future__ import annotations
@@ -52,9 +59,17 @@ _KINDS = ("parameter", "tensor", "generator")
 _CHUNK = 1 << 20
 _MOST_POWER = 16
 _HEADER = {
-    "producer": str, "graph": int, "states": list, "writes": list, "conditions": list, "sizes": dict, "user_info": dict, "tensors": list,
-    "dims": list, "graphs": list,
-}  # fmt: skip
+    "producer": str,
+    "graph": int,
+    "states": list,
+    "writes": list,
+    "conditions": list,
+    "sizes": dict,
+    "user_info": dict,
+    "tensors": list,
+    "dims": list,
+    "graphs": list,
+}
 
 
 class GraphFileError(ValueError):
@@ -63,7 +78,9 @@ class GraphFileError(ValueError):
 
 @dataclass
 class State:
-    """A tensor that a graph takes besides its arguments: a parameter, another tensor, or the state of the random generator of the process that runs it."""
+    """A tensor that a graph takes besides its arguments: a parameter, another tensor, or the state
+    of the random generator of the process that runs it.
+    """
 
     name: str
     value: NDArray[Any]
@@ -75,8 +92,10 @@ class State:
 class Model:
     """A network as a graph: what `load_mindir` gives and `save_mindir` takes.
 
-    The inputs of `graph` are the tensors in `arguments`, then `states`; its outputs are taken by `result`, and by `writes` (number of a state, number of an output).
-    `conditions` say of which sizes the graph is good, found with those in `sizes`. `user_info` is text by name for whoever wants to keep some.
+    The inputs of `graph` are the tensors in `arguments`, then `states`; its outputs are taken by
+    `result`, and by `writes` (number of a state, number of an output). `conditions` say of which
+    sizes the graph is good, found with those in `sizes`. `user_info` is text by name for whoever
+    wants to keep some.
     """
 
     graph: Graph
@@ -196,7 +215,10 @@ class _in_operation:
 
 
 def write_model(file: Any, model: Model) -> None:
-    """Write a model to a file that is open for writing bytes; Unsupported, before anything is written, for what has no form in a file."""
+    """Write a model to a file that is open for writing bytes.
+
+    Unsupported, before anything is written, for what has no form in a file.
+    """
     writer = _Writer()
     states = [writer.tensor(s.value, name=s.name, kind=s.kind, requires_grad=s.requires_grad) for s in model.states]
     header = {
@@ -239,7 +261,10 @@ def _pieces(text: bytes, writer: _Writer) -> Iterator[Any]:
 
 
 def read_model(file: BinaryIO, path: str) -> Model:
-    """The model in a file that is open for reading; GraphFileError, naming `path`, for what is no such file."""
+    """Return the model in a file that is open for reading.
+
+    GraphFileError, naming `path`, for what is no such file.
+    """
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     head = file.read(20)
@@ -247,7 +272,8 @@ def read_model(file: BinaryIO, path: str) -> Model:
         raise GraphFileError(f"{path}: damaged: it ends after {size} bytes, within its header")
     if head[:8] != MAGIC:
         raise GraphFileError(
-            f"{path}: not a graph that Mycel wrote; graphs that MindSpore exported run in MindSpore only, export the network with Mycel"
+            f"{path}: not a graph that Mycel wrote; graphs that MindSpore exported run in MindSpore only, export the "
+            "network with Mycel"
         )
     version = int.from_bytes(head[8:12], "little")
     if version != VERSION:
@@ -264,15 +290,23 @@ def read_model(file: BinaryIO, path: str) -> Model:
     except (OSError, MemoryError):
         raise
     except Exception as error:
-        # The rules of operations and the arithmetic of sizes speak of what a file asks of them in words of their own.
+        # The rules of operations and the arithmetic of sizes speak of what a file asks of them in
+        # words of their own.
         raise GraphFileError(f"{path}: what it holds makes no graph: {error or type(error).__name__}") from error
 
 
 def check_loaded(model: Model, path: str) -> None:
-    """GraphFileError for a model that a file may hold, and no network is made of; see `graph_check`."""
+    """Raise GraphFileError for a model that a file may hold, and no network is made of; see
+    `graph_check`.
+    """
     given = len(model.graph.inputs) - len(model.states)
     counter = [0]
-    places = {"argument": given, "state": len(model.states), "tensor": len(model.graph.outputs), "number": len(model.graph.outputs)}  # fmt: skip
+    places = {
+        "argument": given,
+        "state": len(model.states),
+        "tensor": len(model.graph.outputs),
+        "number": len(model.graph.outputs),
+    }
     try:
         check_model(model.graph, given, model.sizes)
         _check_form(model.arguments, {"argument": given}, counter)
@@ -336,7 +370,10 @@ class _Reader:
             raise GraphFileError(f"it has {len(states)} tensors for {len(graph.inputs)} inputs of its graph")
         for node, state in zip(graph.inputs[given:], states):
             if node.type != tensor_type(state.value.shape, from_any(state.value.dtype)):
-                raise GraphFileError(f"tensor {state.name!r} is {state.value.dtype}{list(state.value.shape)}, and the graph takes {node.type}")  # fmt: skip
+                raise GraphFileError(
+                    f"tensor {state.name!r} is {state.value.dtype}{list(state.value.shape)}, and the graph takes "
+                    f"{node.type}"
+                )
         writes = [(_index(s, states), _index(o, graph.outputs)) for s, o in _rows(header["writes"], 2, "a write")]
         for s, o in writes:
             if graph.inputs[given + s].type is not graph.outputs[o].type:
@@ -519,7 +556,7 @@ def _index(number: Any, items: Any) -> int:
 
 
 def _rows(rows: Any, count: int, what: str) -> list[Any]:
-    """A list of lists that have so many entries each."""
+    """Return a list of lists that have so many entries each."""
     if type(rows) is not list or not all(type(row) is list and len(row) == count for row in rows):
         raise GraphFileError(f"{what} has not the {count} parts that it needs")
     return rows
@@ -538,7 +575,10 @@ def _whole(number: Any, low: int, high: int) -> int:
 
 
 def _check_form(form: Any, places: Mapping[str, int], counter: Optional[list[int]] = None, depth: int = 0) -> None:
-    """GraphFileError for a form of arguments or results that is none; `counter` counts arguments, which are to come in order."""
+    """Raise GraphFileError for a form of arguments or results that is none.
+
+    `counter` counts arguments, which are to come in order.
+    """
     if type(form) is not dict:
         if form is not None and type(form) not in (bool, int, str):
             raise GraphFileError(f"{form!r:.100} is no form of an argument or result")

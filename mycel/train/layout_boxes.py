@@ -1,7 +1,8 @@
-"""Parameters as boxes: what a rank holds by a layout, and how the box of one layout is filled from those of another.
+"""Parameters as boxes: what a rank holds by a layout, and how the box of one layout is filled from
+those of another.
 
-By its layout (`strategies`) a rank holds a box of each parameter: part k of n along each axis. Ranks that hold the same are interchangeable. Elements are moved, never
-computed with.
+By its layout (`strategies`) a rank holds a box of each parameter: part k of n along each axis.
+Ranks that hold the same are interchangeable. Elements are moved, never computed with.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ Layouts = Optional[Mapping[str, Layout]]
 
 
 def box_of(layout: Layout, rank: int, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Where in a whole parameter of this shape a rank's part begins and ends along each axis."""
+    """Return where in a whole parameter of this shape a rank's part begins and ends along each
+    axis.
+    """
     parts = [(size // n, k) for size, n, k in zip(shape, layout.cuts(), layout.place(rank))]
     return tuple([(length * k, length * (k + 1)) for length, k in parts])
 
@@ -44,7 +47,9 @@ def _overlap(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mapping[int, Array]) -> Array:
-    """The part of a parameter that a rank of the target has, of the parts that ranks of the source stage have."""
+    """Return the part of a parameter that a rank of the target has, of the parts that ranks of the
+    source stage have.
+    """
     some = next(iter(parts.values()))
     if some.ndim != len(source.axes) or some.ndim != len(target.axes):
         axes = len(source.axes) if some.ndim != len(source.axes) else len(target.axes)
@@ -73,7 +78,8 @@ def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mappi
         part = parts[_nearest(source, present, rank)]
         if part.shape != some.shape or part.dtype != some.dtype:
             raise CheckpointError(
-                f"parameter {name!r} is {part.dtype}{list(part.shape)} on one rank and {some.dtype}{list(some.shape)} on another"
+                f"parameter {name!r} is {part.dtype}{list(part.shape)} on one rank and {some.dtype}{list(some.shape)} "
+                "on another"
             )
         into = tuple([slice(start - w, stop - w) for (start, stop), (w, _) in zip(common, wanted)])
         made[into] = part[tuple([slice(start - b, stop - b) for (start, stop), (b, _) in zip(common, box)])]
@@ -81,7 +87,9 @@ def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mappi
 
 
 def _nearest(layout: Layout, ranks: Iterable[int], rank: int) -> int:
-    """Of ranks that hold the same, the one that lies as `rank` does along the axes that cut nothing."""
+    """Of ranks that hold the same, the one that lies as `rank` does along the axes that cut
+    nothing.
+    """
     rank %= layout.count
     free = layout.unused()
 
@@ -96,7 +104,7 @@ def _nearest(layout: Layout, ranks: Iterable[int], rank: int) -> int:
 
 
 def needed_ranks(source: Layout, target: Layout, rank: int) -> set[int]:
-    """The ranks of the source stage whose parts a rank of the target is made of."""
+    """Return the ranks of the source stage whose parts a rank of the target is made of."""
     # Parts are counted in common units of both cuttings, so that no size is needed.
     shape = [a * b for a, b in zip(source.cuts(), target.cuts())]
     wanted = box_of(target, rank, shape)
@@ -118,6 +126,7 @@ def stage_count(layouts: Layouts) -> int:
     found = sorted({s for entry in layouts.values() for s in entry.stages})
     if found != list(range(len(found))):
         raise CheckpointError(
-            f"the strategy has the pipeline stages {found}; the files of all stages must be merged, see merge_pipeline_strategys"
+            f"the strategy has the pipeline stages {found}; the files of all stages must be merged, see "
+            "merge_pipeline_strategys"
         )
     return len(found)

@@ -1,11 +1,16 @@
-"""Networks in files: `export` writes a network as a graph with its parameters, `load` makes a Cell of it without the network's source.
+"""Networks in files: `export` writes a network as a graph with its parameters, `load` makes a Cell
+of it without the network's source.
 
-The network is staged as a compiled function is, once, for the arguments given; sizes that are None or a `Symbol` stay symbolic, and what the program decided by such a size is kept as
-a condition, which a call that does not fulfil it is told. What a call changes (moving averages, the state of the random generator) is changed by the loaded network, too.
-What is not tensors in and tensors out (prints, changed Python objects, sizes that data decide) has no form in a file and is refused.
+The network is staged as a compiled function is, once, for the arguments given; sizes that are None
+or a `Symbol` stay symbolic, and what the program decided by such a size is kept as a condition,
+which a call that does not fulfil it is told. What a call changes (moving averages, the state of the
+random generator) is changed by the loaded network, too. What is not tensors in and tensors out
+(prints, changed Python objects, sizes that data decide) has no form in a file and is refused.
 
-The result is written down as a *form*, made of lists and dicts for JSON: ``{"tensor": i}`` is output i, ``{"argument": i}`` and ``{"state": i}`` a tensor that comes back as it is, ``{"number": i}`` a
-Python number from output i; tuples, lists and dicts hold forms, and other values stand for themselves. Arguments are forms of arguments only.
+The result is written down as a *form*, made of lists and dicts for JSON: ``{"tensor": i}`` is
+output i, ``{"argument": i}`` and ``{"state": i}`` a tensor that comes back as it is, ``{"number":
+i}`` a Python number from output i; tuples, lists and dicts hold forms, and other values stand for
+themselves. Arguments are forms of arguments only.
 """
 
 from __future__ import annotations
@@ -49,15 +54,21 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: Any) -> None:
-    """Write a Cell or a function of tensors to a file, with the parameters it uses, whole or not at all.
+    """Write a Cell or a function of tensors to a file, with the parameters it uses, whole or not at
+    all.
 
-    `inputs` are example arguments: tensors count by shape and type (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open), containers and numbers as they are.
-    `file_format` "MINDIR" writes Mycel's own format (`graph_file`), which `load` reads and MindSpore does not; "ONNX" writes ONNX (see `onnx_export`), of the network as it is
-    outside of training. The suffix is added to a name without it. `enc_key` and `enc_mode` encrypt a "MINDIR" file as `save_checkpoint` does; `user_info`, a dict of strings, is kept with it.
-    With ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `load` does not: for networks of fixed sizes made of products, convolutions and pools of two
-    dimensions, normalisations, reductions and element-wise operations (`mindspore_export`).
+    `inputs` are example arguments: tensors count by shape and type (``Tensor(shape=[None, 3],
+    dtype=...)`` leaves a size open), containers and numbers as they are. `file_format` "MINDIR"
+    writes Mycel's own format (`graph_file`), which `load` reads and MindSpore does not; "ONNX"
+    writes ONNX (see `onnx_export`), of the network as it is outside of training. The suffix is
+    added to a name without it. `enc_key` and `enc_mode` encrypt a "MINDIR" file as
+    `save_checkpoint` does; `user_info`, a dict of strings, is kept with it. With
+    ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `load` does not: for
+    networks of fixed sizes made of products, convolutions and pools of two dimensions,
+    normalisations, reductions and element-wise operations (`mindspore_export`).
 
-    Raises CompileError where the network is not one graph, Unsupported for what has no form in the file, ValueError and TypeError for arguments that do not fit.
+    Raises CompileError where the network is not one graph, Unsupported for what has no form in the
+    file, ValueError and TypeError for arguments that do not fit.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "double.mindir"
@@ -105,15 +116,17 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
 
 
 def load(file_name: Any, **kwargs: Any) -> LoadedGraph:
-    """The network in a file that `export` wrote, as a Cell; `nn.GraphCell` takes it, too.
+    """Return the network in a file that `export` wrote, as a Cell; `nn.GraphCell` takes it, too.
 
-    `dec_key` and `dec_mode` are those of `load_checkpoint`. Raises ValueError (GraphFileError) for a file that is missing, damaged or not Mycel's.
+    `dec_key` and `dec_mode` are those of `load_checkpoint`. Raises ValueError (GraphFileError) for
+    a file that is missing, damaged or not Mycel's.
     """
     return LoadedGraph(load_mindir(file_name, **kwargs))
 
 
 def load_mindir(file_name: Any, **kwargs: Any) -> Model:
-    """What a file of `export` holds, as an object with `graph`, `states` (tensors with their names and values) and `user_info`; see `load` for a network that runs.
+    """Return what a file of `export` holds, as an object with `graph`, `states` (tensors with their
+    names and values) and `user_info`; see `load` for a network that runs.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
@@ -148,7 +161,9 @@ def load_mindir(file_name: Any, **kwargs: Any) -> Model:
 
 
 def save_mindir(model: Model, file_name: Any) -> None:
-    """Write what `load_mindir` gave, perhaps with other values or `user_info`, to a file, whole or not at all."""
+    """Write what `load_mindir` gave, perhaps with other values or `user_info`, to a file, whole or
+    not at all.
+    """
     arguments.instance("save_mindir", "model", model, Model, "what load_mindir gives")
     given = len(model.graph.inputs) - len(model.states)
     for node, state in zip(model.graph.inputs[given:], model.states):
@@ -183,7 +198,7 @@ def _named(file_name: Any, suffix: str, function: str) -> str:
 
 
 def model_of(net: Any, inputs: Sequence[Any]) -> Model:
-    """The staged network with its states and forms."""
+    """Return the staged network with its states and forms."""
     if not callable(net):
         raise TypeError(f"export: net must be a Cell or a function, not {type(net).__name__}")
     function = net.__wrapped__ if isinstance(net, Jit) else net
@@ -199,8 +214,11 @@ def model_of(net: Any, inputs: Sequence[Any]) -> Model:
     except REFUSALS as error:
         raise CompileError(f"export: the network is not one graph: {error}") from show_user_lines(error)
     if is_open(version.graph):
-        raise Unsupported("export: data decide a size in this network (nonzero, unique, indexing by a mask), which files do not hold; "
-                          "use operations of fixed size such as where")  # fmt: skip
+        raise Unsupported(
+            "export: data decide a size in this network (nonzero, unique, indexing by a mask), which files do not "
+            "hold; "
+            "use operations of fixed size such as where"
+        )
     if version.deferred:
         raise Unsupported("export: the network prints or records something when it runs; take that out to export it")
     if version.effects:
@@ -211,7 +229,10 @@ def model_of(net: Any, inputs: Sequence[Any]) -> Model:
     states = [_state(t, number) for number, t in enumerate(version.tensors)]
     decisions = {} if plan is None else dict(plan.decisions.guards)
     if plan is not None and decisions:
-        logger.warning("export: the network decides by sizes that were left open; the file is good for %s", "; ".join(plan.decisions.describe()))  # fmt: skip
+        logger.warning(
+            "export: the network decides by sizes that were left open; the file is good for %s",
+            "; ".join(plan.decisions.describe()),
+        )
     sizes = {} if plan is None else dict(plan.sizes)
     model = Model(
         version.graph, states, arguments, _result_form(version, tensors), list(version.writes), decisions, sizes
@@ -257,7 +278,8 @@ def _argument_form(value: Any, tensors: list[Tensor]) -> Any:
     if type(value) in _PLAIN:
         return _plain_form(value)
     raise Unsupported(
-        f"export: an argument is a {type(value).__name__}; files hold tensors, numbers, strings, lists, tuples and dicts"
+        f"export: an argument is a {type(value).__name__}; files hold tensors, numbers, strings, lists, tuples and "
+        "dicts"
     )
 
 
@@ -319,7 +341,9 @@ def _form(value: Any, states: Mapping[int, int]) -> Any:
 
 
 class LoadedGraph(Cell):
-    """A network that `load` made of a file: its parameters have the names that they had, and it runs, compiles and differentiates as any Cell does."""
+    """A network that `load` made of a file: its parameters have the names that they had, and it
+    runs, compiles and differentiates as any Cell does.
+    """
 
     def __init__(self, model: Model) -> None:
         super().__init__(auto_prefix=False)
@@ -371,7 +395,9 @@ class LoadedGraph(Cell):
         return sizes
 
     def _check(self, sizes: Any) -> None:
-        """The graph is checked once for each set of sizes: an operation answers for those that it can compare."""
+        """The graph is checked once for each set of sizes: an operation answers for those that it
+        can compare.
+        """
         try:
             check_sizes(self.model.graph, sizes)
         except (VerifyError, ValueError, TypeError, ArithmeticError) as error:
@@ -384,7 +410,7 @@ class LoadedGraph(Cell):
         return f"the loaded network {self.model.graph.name!r}"
 
     def extend_repr(self) -> str:
-        """The name of the graph and what it takes."""
+        """Return the name of the graph and what it takes."""
         return f"{self.model.graph.name}: {_listed(self._bind.types)}"
 
 

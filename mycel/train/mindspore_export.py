@@ -1,7 +1,10 @@
-"""Networks as MindSpore's own MindIR files, for those of them that are made of ordinary layers: `export` with ``for_mindspore=True``.
+"""Networks as MindSpore's own MindIR files, for those of them that are made of ordinary layers:
+`export` with ``for_mindspore=True``.
 
-A file is one `ModelProto` message: `primitives` are operators with their attributes, nodes of the graph apply them (``REF::name``) to values by name, and constants are nodes, too. Operators whose
-`prim_type` is PRIMITIVE_FUNCTION take all their arguments as inputs, in the order of MindSpore's definition. Sizes must be fixed. What is not in `_RULES` or the tables is an error that names it.
+A file is one `ModelProto` message: `primitives` are operators with their attributes, nodes of the
+graph apply them (``REF::name``) to values by name, and constants are nodes, too. Operators whose
+`prim_type` is PRIMITIVE_FUNCTION take all their arguments as inputs, in the order of MindSpore's
+definition. Sizes must be fixed. What is not in `_RULES` or the tables is an error that names it.
 """
 
 from __future__ import annotations
@@ -22,20 +25,58 @@ from mycel.train.graph_file import Model
 __all__ = ["mindspore_bytes"]
 
 _TYPES = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
-    "uint32": 12, "uint64": 13,
-}  # fmt: skip
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
+}
 _INT64, _STRING, _BOOL, _TENSORS, _TUPLE = 7, 8, 9, 19, 20
 _OPERATORS = {
-    "abs": "Abs", "add": "Add", "ceil": "Ceil", "cos": "Cos", "div": "Div", "eq": "Equal", "erf": "Erf", "exp": "Exp", "floor": "Floor",
-    "ge": "GreaterEqual", "gt": "Greater", "le": "LessEqual", "log": "Log", "logical_and": "LogicalAnd", "logical_not": "LogicalNot",
-    "logical_or": "LogicalOr", "lt": "Less", "maximum": "Maximum", "minimum": "Minimum", "mul": "Mul", "ne": "NotEqual", "neg": "Neg",
-    "pow": "Pow", "rsqrt": "Rsqrt", "sigmoid": "Sigmoid", "sin": "Sin", "sqrt": "Sqrt", "sub": "Sub", "tanh": "Tanh",
-}  # fmt: skip
+    "abs": "Abs",
+    "add": "Add",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "div": "Div",
+    "eq": "Equal",
+    "erf": "Erf",
+    "exp": "Exp",
+    "floor": "Floor",
+    "ge": "GreaterEqual",
+    "gt": "Greater",
+    "le": "LessEqual",
+    "log": "Log",
+    "logical_and": "LogicalAnd",
+    "logical_not": "LogicalNot",
+    "logical_or": "LogicalOr",
+    "lt": "Less",
+    "maximum": "Maximum",
+    "minimum": "Minimum",
+    "mul": "Mul",
+    "ne": "NotEqual",
+    "neg": "Neg",
+    "pow": "Pow",
+    "rsqrt": "Rsqrt",
+    "sigmoid": "Sigmoid",
+    "sin": "Sin",
+    "sqrt": "Sqrt",
+    "sub": "Sub",
+    "tanh": "Tanh",
+}
 
 
 def mindspore_bytes(model: Model) -> bytes:
-    """A model as the content of a file that MindSpore 2.10 loads; Unsupported, naming what it is, for what is not in the subset."""
+    """Return a model as the content of a file that MindSpore 2.10 loads.
+
+    Unsupported, naming what it is, for what is not in the subset.
+    """
     if model.writes or any(s.kind == "generator" for s in model.states):
         raise Unsupported("export: for_mindspore takes networks that change no state; call set_train(False) before")
     if any(not isinstance(t, TensorType) or not t.is_static for t in model.graph.input_types):
@@ -44,7 +85,7 @@ def mindspore_bytes(model: Model) -> bytes:
 
 
 def _attribute(name: str, value: Any) -> bytes:
-    """An AttributeProto."""
+    """Return an AttributeProto."""
     content = field(1, name) if name else b""
     if isinstance(value, bool):
         return content + field(3, int(value)) + field(16, _BOOL)
@@ -108,7 +149,7 @@ class _Writer:
         return head + b"".join([field(12, p) for p in self.definitions]) + field(13, 3)
 
     def used(self, last: str) -> list[bytes]:
-        """The nodes that the last one needs."""
+        """Return the nodes that the last one needs."""
         wanted, kept = {last}, []
         for name, inputs, content in reversed(self.nodes):
             if name in wanted:
@@ -149,7 +190,7 @@ class _Writer:
             raise Unsupported(f"export: for_mindspore has no form for the operation {name}")
 
     def apply(self, operator: str, inputs: Iterable[str], kind: Any, function: bool = True, **attributes: Any) -> str:
-        """One node; the name of its value."""
+        """Return one node; the name of its value."""
         described = [field(3, _attribute(k, v)) for k, v in attributes.items()]
         content = field(2, operator) + b"".join(described) + field(5, 2 if function else 1)
         if content not in self.primitives:
@@ -187,9 +228,10 @@ def _matmul(w: _Writer, node: Node, x: list[str]) -> str:
 def _select(w: _Writer, node: Node, x: list[str]) -> str:
     condition, zero, value = node.inputs
     if (
-        condition.prim is E.le and condition.inputs[0] is value
+        condition.prim is E.le
+        and condition.inputs[0] is value
         and all(n.is_constant and n.value.ndim == 0 and n.value == 0 for n in (condition.inputs[1], zero))
-    ):  # fmt: skip
+    ):
         return w.apply("ReLU", [x[2]], node.type)
     shaped = [
         n if i.shape == node.shape else w.apply("BroadcastTo", [n, w.constant(tuple(node.shape))], node.type)
@@ -222,9 +264,18 @@ def _plane(padding: Sequence[Any], what: str) -> tuple[int, ...]:
 def _conv(w: _Writer, node: Node, x: list[str], *, strides: Any, padding: Any, dilation: Any, groups: Any) -> str:
     pads, weight = _plane(padding, "convolutions"), node.inputs[1].shape
     attributes = {
-        "kernel_size": tuple(weight[2:]), "mode": 1, "out_channel": int(weight[0]), "pad": pads, "pad_mode": "pad", "format": "NCHW",
-        "pad_list": pads, "groups": int(groups), "stride": (1, 1, *strides), "group": int(groups), "dilation": (1, 1, *dilation),
-    }  # fmt: skip
+        "kernel_size": tuple(weight[2:]),
+        "mode": 1,
+        "out_channel": int(weight[0]),
+        "pad": pads,
+        "pad_mode": "pad",
+        "format": "NCHW",
+        "pad_list": pads,
+        "groups": int(groups),
+        "stride": (1, 1, *strides),
+        "group": int(groups),
+        "dilation": (1, 1, *dilation),
+    }
     return w.apply("Conv2D", x, node.type, function=False, **attributes)
 
 
@@ -247,11 +298,22 @@ def _shaped(operator: str, title: str) -> Callable[..., str]:
 
 
 _RULES: Mapping[str, Callable[..., Any]] = {
-    "broadcast_to": _shaped("BroadcastTo", "shape"), "checked": lambda w, node, x, **_: x[0], "conv": _conv, "identity": lambda w, node, x: x[0],
+    "broadcast_to": _shaped("BroadcastTo", "shape"),
+    "checked": lambda w, node, x, **_: x[0],
+    "conv": _conv,
+    "identity": lambda w, node, x: x[0],
     "custom": lambda w, node, x, *, count, **_: x[:count],
-    "log_softmax": lambda w, node, x, *, axis: w.apply("LogSoftmax", [x[0], w.constant(axis)], node.type), "matmul": _matmul, "moments": _moments,
-    "reduce_max": _reduced("ReduceMax"), "reduce_min": _reduced("ReduceMin"), "reduce_sum": _reduced("ReduceSum", False),
-    "reshape": _shaped("Reshape", "shape"), "select": _select,
+    "log_softmax": lambda w, node, x, *, axis: w.apply("LogSoftmax", [x[0], w.constant(axis)], node.type),
+    "matmul": _matmul,
+    "moments": _moments,
+    "reduce_max": _reduced("ReduceMax"),
+    "reduce_min": _reduced("ReduceMin"),
+    "reduce_sum": _reduced("ReduceSum", False),
+    "reshape": _shaped("Reshape", "shape"),
+    "select": _select,
     "softmax": lambda w, node, x, *, axis: w.apply("Softmax", [x[0], w.constant((axis,))], node.type),
-    "stop_gradient": lambda w, node, x: x[0], "transpose": _shaped("Transpose", "permutation"), "window_max": _max_pool, "window_sum": _sum_pool,
-}  # fmt: skip
+    "stop_gradient": lambda w, node, x: x[0],
+    "transpose": _shaped("Transpose", "permutation"),
+    "window_max": _max_pool,
+    "window_sum": _sum_pool,
+}

@@ -1,15 +1,20 @@
-"""Model: training, evaluating and predicting with a network, a loss function, an optimizer and metrics.
+"""Model: training, evaluating and predicting with a network, a loss function, an optimizer and
+metrics.
 
-One training step is one call of `train_network`, a Cell that computes the loss, differentiates it and updates the parameters; in
-GRAPH_MODE it is compiled as one program. Between the steps, callbacks run (`mycel.train.callback`). Batches are read by a thread while steps run, and what
+One training step is one call of `train_network`, a Cell that computes the loss, differentiates it
+and updates the parameters; in GRAPH_MODE it is compiled as one program. Between the steps,
+callbacks run (`mycel.train.callback`). Batches are read by a thread while steps run, and what
 callbacks log is written by another.
 
-*Sinking.* With `dataset_sink_mode` the steps of an epoch, `sink_size` of them, are one *sink*: rounds of one native loop over the batches that are ready
-(`mycel.train.sinking`), compiled in any mode. Callbacks see a sink as one step: step_begin before it, step_end after it with the last step's outputs,
-`cur_step_num` further by its number of steps, and the outputs of all of them in `sink_outputs`.
+*Sinking.* With `dataset_sink_mode` the steps of an epoch, `sink_size` of them, are one *sink*:
+rounds of one native loop over the batches that are ready (`mycel.train.sinking`), compiled in any
+mode. Callbacks see a sink as one step: step_begin before it, step_end after it with the last step's
+outputs, `cur_step_num` further by its number of steps, and the outputs of all of them in
+`sink_outputs`.
 
-A step is the unit that is either done or not: Ctrl-C takes effect between steps. The epoch's and the training's end hooks run then, so
-that checkpoints are saved, and then KeyboardInterrupt is raised. A second Ctrl-C stops at once; a step that it cuts is not saved.
+A step is the unit that is either done or not: Ctrl-C takes effect between steps. The epoch's and
+the training's end hooks run then, so that checkpoints are saved, and then KeyboardInterrupt is
+raised. A second Ctrl-C stops at once; a step that it cuts is not saved.
 """
 
 from __future__ import annotations
@@ -48,13 +53,16 @@ class _FunctionLoss(Cell):
         self.function = function
 
     def construct(self, *arguments: Any) -> Any:
-        """The loss."""
+        """Return the loss."""
         return self.function(*arguments)
 
 
 @contextlib.contextmanager
 def _closing(epochs: Optional[Epochs], later: Later) -> Iterator[None]:
-    """At the end, do what was to be done later, and end the threads, whatever fails; the first error is the one that counts."""
+    """At the end, do what was to be done later, and end the threads, whatever fails.
+
+    The first error is the one that counts.
+    """
     try:
         yield
     except BaseException:
@@ -73,10 +81,12 @@ def _closing(epochs: Optional[Epochs], later: Later) -> Iterator[None]:
 class Model:
     """A network with what trains and judges it.
 
-    `network` gives predictions, and `loss_fn(prediction, label)` the loss; without a `loss_fn`, `network` gives the loss itself, and
-    without an `optimizer` too it is the whole training step. `metrics` is a set of names (`mycel.train.names()`) or a dict of metrics.
-    `eval_network` replaces the network in evaluations; of its outputs, `eval_indexes` tells which are loss, prediction and label. `amp_level`
-    is a level of mixed precision, from "O0" (none). Raises TypeError or ValueError for arguments that do not fit.
+    `network` gives predictions, and `loss_fn(prediction, label)` the loss; without a `loss_fn`,
+    `network` gives the loss itself, and without an `optimizer` too it is the whole training step.
+    `metrics` is a set of names (`mycel.train.names()`) or a dict of metrics. `eval_network`
+    replaces the network in evaluations; of its outputs, `eval_indexes` tells which are loss,
+    prediction and label. `amp_level` is a level of mixed precision, from "O0" (none). Raises
+    TypeError or ValueError for arguments that do not fit.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import Model
@@ -152,7 +162,9 @@ class Model:
 
     @property
     def eval_network(self) -> Optional[Cell]:
-        """The Cell of an evaluation: batch in, loss, prediction and label out; None without metrics."""
+        """The Cell of an evaluation: batch in, loss, prediction and label out; None without
+        metrics.
+        """
         return self._eval_network
 
     @property
@@ -172,14 +184,18 @@ class Model:
         initial_epoch: int = 0,
         dataset: Any = None,
     ) -> None:
-        """Train until `epoch` epochs are done, from `initial_epoch` on, where a run that was stopped goes on with the data of that epoch.
+        """Train until `epoch` epochs are done, from `initial_epoch` on, where a run that was
+        stopped goes on with the data of that epoch.
 
-        `train_dataset` gives batches of (data, label) where the model has a loss function, else whatever the network takes; `dataset` is
-        another name for it. With `dataset_sink_mode`, `sink_size` batches are an epoch (-1: the whole dataset), whose steps run in one native loop with no
-        Python in between; callbacks see them as one step. The next epoch goes on in the dataset where this one stopped. A dataset with
-        `set_init_step` goes on within its epoch. `train(data, label)` with two tensors is one step on them.
+        `train_dataset` gives batches of (data, label) where the model has a loss function, else
+        whatever the network takes; `dataset` is another name for it. With `dataset_sink_mode`,
+        `sink_size` batches are an epoch (-1: the whole dataset), whose steps run in one native loop
+        with no Python in between; callbacks see them as one step. The next epoch goes on in the
+        dataset where this one stopped. A dataset with `set_init_step` goes on within its epoch.
+        `train(data, label)` with two tensors is one step on them.
 
-        Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after Ctrl-C, with all end hooks run.
+        Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after
+        Ctrl-C, with all end hooks run.
         """
         if train_dataset is None:
             train_dataset = dataset
@@ -210,7 +226,8 @@ class Model:
         sink_size: int = -1,
         initial_epoch: int = 0,
     ) -> None:
-        """Train like `train`, and evaluate on `valid_dataset` after every `valid_frequency` epochs, or after the epochs it lists.
+        """Train like `train`, and evaluate on `valid_dataset` after every `valid_frequency` epochs,
+        or after the epochs it lists.
 
         Raises what `train` raises, and ValueError for validation without metrics.
         """
@@ -343,7 +360,8 @@ class Model:
                 if interrupt.requested:
                     break
         finally:
-            # As many as were done, where a sink ends early; with the one that is running, where that fails.
+            # As many as were done, where a sink ends early; with the one that is running, where
+            # that fails.
             params["cur_step_num"] = begun + len(results) + bool(params["step_running"])
         if len(results):
             params["net_outputs"], params["sink_outputs"] = results[-1], results
@@ -372,7 +390,7 @@ class Model:
     # Evaluating and predicting.
 
     def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
-        """The metrics over a dataset, by name, with the network in evaluation mode.
+        """Return the metrics over a dataset, by name, with the network in evaluation mode.
 
         Raises ValueError if the model has no metrics, or nothing to compute them from.
         """
@@ -398,7 +416,10 @@ class Model:
         known: dict[str, Any],
         interrupt: Optional[DeferredInterrupt] = None,
     ) -> CallbackParameters:
-        """Evaluate and give what the callbacks know at the end; a validation knows all that its training does (`known`)."""
+        """Evaluate and give what the callbacks know at the end.
+
+        A validation knows all that its training does (`known`).
+        """
         network = self._eval_network
         assert network is not None
         params = CallbackParameters(known)
@@ -478,7 +499,10 @@ class Model:
                 metric.update(prediction, label)
 
     def predict(self, *predict_data: Any, backend: Optional[str] = None, config: Any = None) -> Any:
-        """The network's output for a batch, in evaluation mode. Raises ValueError for a `backend` other than None."""
+        """Return the network's output for a batch, in evaluation mode.
+
+        Raises ValueError for a `backend` other than None.
+        """
         if backend not in (None, "ge"):
             raise ValueError(f"Model.predict: backend {backend!r} is not available; leave it out")
         self._network.set_train(False)
@@ -492,7 +516,9 @@ class Model:
         epoch: int = 1,
         sink_mode: bool = True,
     ) -> None:
-        """Compile the training and evaluation networks for the types of the datasets' first batches, without running them."""
+        """Compile the training and evaluation networks for the types of the datasets' first
+        batches, without running them.
+        """
         for dataset, argument, network, mode in (
             (train_dataset, "train_dataset", self._train_network, True),
             (valid_dataset, "valid_dataset", self._eval_network, False),
@@ -524,7 +550,8 @@ def _check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink
         arguments.integer(function, name, value, least, numpy=False)
     if initial_epoch >= epoch:
         raise ValueError(
-            f"{function}: epoch, where training ends, must be greater than initial_epoch; {epoch} is not > {initial_epoch}"
+            f"{function}: epoch, where training ends, must be greater than initial_epoch; {epoch} is not > "
+            f"{initial_epoch}"
         )
     arguments.flag(function, "dataset_sink_mode", sink)
     arguments.integer(function, "sink_size", sink_size, numpy=False)
@@ -535,6 +562,7 @@ def _check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink
 def _check_columns(argument: str, batch: tuple[Any, ...], loss_fn: Optional[Cell]) -> None:
     if loss_fn is not None and len(batch) != 2:
         raise ValueError(
-            f"Model: {argument} gives {len(batch)} columns, and a model with a loss_fn takes two, data and label; choose them with "
+            f"Model: {argument} gives {len(batch)} columns, and a model with a loss_fn takes two, data and label; "
+            "choose them with "
             "dataset.project([...]), or give a network that computes its loss and leave loss_fn out"
         )

@@ -1,8 +1,12 @@
-"""Networks as ONNX models (IR version 8, operator set 18), for programs that run those: `export` with ``file_format="ONNX"``.
+"""Networks as ONNX models (IR version 8, operator set 18), for programs that run those: `export`
+with ``file_format="ONNX"``.
 
-Each node of the staged graph becomes one or a few ONNX nodes (`_RULES`); a primitive without a rule is opened into its definition, and one that has none is an error that names it. Graphs that
-nodes call are put in their places; `cond` is If, `while_loop` is Loop, whose graphs see the values around them. Symbols are named dimensions of the inputs, and what depends
-on them is computed from the inputs' shapes. Results are a flat list, `output0` and so on, in the order in which they lie in the network's result. The messages are made by `mycel.base.wire`.
+Each node of the staged graph becomes one or a few ONNX nodes (`_RULES`); a primitive without a rule
+is opened into its definition, and one that has none is an error that names it. Graphs that nodes
+call are put in their places; `cond` is If, `while_loop` is Loop, whose graphs see the values around
+them. Symbols are named dimensions of the inputs, and what depends on them is computed from the
+inputs' shapes. Results are a flat list, `output0` and so on, in the order in which they lie in the
+network's result. The messages are made by `mycel.base.wire`.
 """
 
 from __future__ import annotations
@@ -31,31 +35,91 @@ _OPSET = 18
 _MOST_BYTES = (1 << 31) - 1
 _END = (1 << 31) - 1
 _TYPES = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
-    "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
-}  # fmt: skip
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "complex64": 14,
+    "complex128": 15,
+    "bfloat16": 16,
+}
 _UNARY = {
-    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh",
-    "bitwise_not": "BitwiseNot", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
-    "identity": "Identity", "is_inf": "IsInf", "is_nan": "IsNaN", "log": "Log", "logical_not": "Not", "neg": "Neg",
-    "rint": "Round", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt",
-    "stop_gradient": "Identity", "tan": "Tan", "tanh": "Tanh",
-}  # fmt: skip
+    "abs": "Abs",
+    "acos": "Acos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
+    "bitwise_not": "BitwiseNot",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "erf": "Erf",
+    "exp": "Exp",
+    "floor": "Floor",
+    "identity": "Identity",
+    "is_inf": "IsInf",
+    "is_nan": "IsNaN",
+    "log": "Log",
+    "logical_not": "Not",
+    "neg": "Neg",
+    "rint": "Round",
+    "sigmoid": "Sigmoid",
+    "sign": "Sign",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "stop_gradient": "Identity",
+    "tan": "Tan",
+    "tanh": "Tanh",
+}
 _BINARY = {
-    "add": "Add", "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor", "div": "Div",
-    "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "logical_and": "And", "logical_or": "Or",
-    "logical_xor": "Xor", "lt": "Less", "matmul": "MatMul", "maximum": "Max", "minimum": "Min", "mul": "Mul", "pow": "Pow", "sub": "Sub",
-}  # fmt: skip
+    "add": "Add",
+    "bitwise_and": "BitwiseAnd",
+    "bitwise_or": "BitwiseOr",
+    "bitwise_xor": "BitwiseXor",
+    "div": "Div",
+    "eq": "Equal",
+    "ge": "GreaterOrEqual",
+    "gt": "Greater",
+    "le": "LessOrEqual",
+    "logical_and": "And",
+    "logical_or": "Or",
+    "logical_xor": "Xor",
+    "lt": "Less",
+    "matmul": "MatMul",
+    "maximum": "Max",
+    "minimum": "Min",
+    "mul": "Mul",
+    "pow": "Pow",
+    "sub": "Sub",
+}
 _REDUCTIONS = {
-    "reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin", "reduce_prod": "ReduceProd",
-    "reduce_all": "ReduceMin", "reduce_any": "ReduceMax",
-}  # fmt: skip
+    "reduce_sum": "ReduceSum",
+    "reduce_max": "ReduceMax",
+    "reduce_min": "ReduceMin",
+    "reduce_prod": "ReduceProd",
+    "reduce_all": "ReduceMin",
+    "reduce_any": "ReduceMax",
+}
 
 Attribute = Union[int, float, str, Sequence[int], bytes]
 
 
 def onnx_bytes(model: Model) -> bytes:
-    """A model as the content of an ONNX file; Unsupported, naming the operation, for what ONNX has no form for."""
+    """Return a model as the content of an ONNX file.
+
+    Unsupported, naming the operation, for what ONNX has no form for.
+    """
     if model.writes:
         names = ", ".join(model.states[s].name for s, _ in model.writes)
         raise Unsupported(
@@ -131,7 +195,8 @@ class _Writer:
         for number, (node, state) in enumerate(zip(graph.inputs[given:], states)):
             if state.kind == "generator":
                 raise Unsupported(
-                    "export: the network draws random numbers, which ONNX has no form for; export it outside of training"
+                    "export: the network draws random numbers, which ONNX has no form for; export it outside of "
+                    "training"
                 )
             name = state.name if state.name not in used else f"{state.name}.{number}"
             used.add(name)
@@ -151,7 +216,7 @@ class _Writer:
         return head + field(7, content) + field(8, field(1, "") + field(2, _OPSET))
 
     def results(self, form: Any) -> list[Node]:
-        """The nodes in a result's form, in their order."""
+        """Return the nodes in a result's form, in their order."""
         graph = self.source.graph
         given = len(graph.inputs) - len(self.source.states)
         if not isinstance(form, dict):
@@ -175,7 +240,7 @@ class _Writer:
     def emit(
         self, operator: str, inputs: Sequence[str], into: str = "", outputs: int = 1, **attributes: Attribute
     ) -> Any:
-        """One ONNX node; the name of its output, or of its outputs."""
+        """Return one ONNX node; the name of its output, or of its outputs."""
         names = [into] if into else [self.fresh() for _ in range(outputs)]
         content = b"".join([field(1, i) for i in inputs]) + b"".join([field(2, n) for n in names])
         content += field(3, f"{operator}_{names[0]}") + field(4, operator)
@@ -207,7 +272,7 @@ class _Writer:
         return [self.name(o) for o in graph.outputs]
 
     def inlined(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """The nodes of an inner graph in this place."""
+        """Return the nodes of an inner graph in this place."""
         outer = self.names
         self.names = dict(zip(graph.inputs, operands))
         try:
@@ -218,7 +283,7 @@ class _Writer:
     def body(
         self, inputs: Sequence[tuple[str, Optional[TensorType]]], make: Callable[[], Sequence[tuple[str, TensorType]]]
     ) -> bytes:
-        """A graph for an attribute, whose nodes `make` emits."""
+        """Return a graph for an attribute, whose nodes `make` emits."""
         nodes, self.nodes = self.nodes, []
         sizes, self.sizes = self.sizes, {}
         results = []
@@ -234,7 +299,7 @@ class _Writer:
     # Sizes.
 
     def size(self, dim: Any) -> str:
-        """A dimension as int64[1]."""
+        """Return a dimension as int64[1]."""
         if not isinstance(dim, Dim):
             return self.integers([dim])
         total = ""
@@ -270,7 +335,7 @@ class _Writer:
         return self.sizes[key]
 
     def shape(self, shape: Sequence[Any]) -> str:
-        """A shape as a vector of int64."""
+        """Return a shape as a vector of int64."""
         if not any(isinstance(d, Dim) for d in shape):
             return self.integers(shape)
         return str(self.emit("Concat", [self.size(d) for d in shape], axis=0))
@@ -301,7 +366,7 @@ class _Writer:
             self.names[node] = self.opened(node, operands)
 
     def opened(self, node: Node, operands: Sequence[str]) -> Any:
-        """A node by its definition in other operations."""
+        """Return a node by its definition in other operations."""
         prim = node.prim
         assert prim is not None
         where = f" (at {node.where})" if node.where is not None else ""
@@ -319,13 +384,15 @@ class _Writer:
         return names if isinstance(outputs_of(node), tuple) else names[0]
 
 
-# The rules: (writer, node, names of the operands, parameters) to the name of the result, or the names of the results.
+# The rules: (writer, node, names of the operands, parameters) to the name of the result, or the
+# names of the results.
 
 
 def _reduce(w: _Writer, node: Node, x: list[str], *, axes: Any, keepdims: bool) -> str:
     name = node.op
     truth = node.inputs[0].dtype is bool_
-    # Of truth values: whether one is true, as a sum, so that there may be none; and whether none is false.
+    # Of truth values: whether one is true, as a sum, so that there may be none; and whether none is
+    # false.
     everything = truth and node.prim in (R.reduce_all, R.reduce_min, R.reduce_prod)
     given = w.emit("Not", x) if everything else x[0]
     given = w.emit("Cast", [given], to=6) if truth else given
@@ -353,10 +420,12 @@ def _need_number(node: Node, *kinds: str) -> None:
 def _select(w: _Writer, node: Node, x: list[str]) -> str:
     condition, zero, value = node.inputs
     if (
-        condition.prim is E.le and condition.inputs[0] is value
+        condition.prim is E.le
+        and condition.inputs[0] is value
         and all(n.is_constant and n.value.ndim == 0 and n.value == 0 for n in (condition.inputs[1], zero))
-        and value.dtype.is_floating and value.shape == node.shape
-    ):  # fmt: skip
+        and value.dtype.is_floating
+        and value.shape == node.shape
+    ):
         return str(w.emit("Relu", [x[2]]))
     return str(w.emit("Where", x))
 
@@ -576,16 +645,50 @@ def _while(w: _Writer, node: Node, x: list[str], *, test: Graph, body: Graph, ca
 
 _INT64, _BOOL = tensor_type((), from_any("int64")), tensor_type((), bool_)
 _RULES: Mapping[str, Callable[..., Any]] = {
-    "argmax": _arg("ArgMax"), "argmin": _arg("ArgMin"), "broadcast_to": _broadcast, "call": _call, "cast": _cast, "checked": lambda w, node, x, **_: x[0], "concat": _concat,
-    "cond": _cond, "conv": _conv, "conv_grad_input": _conv_transposed, "cumsum": _cumsum, "custom": _custom, "floor_div": _floor_div,
-    "fmod": lambda w, node, x: w.emit("Mod", x, fmod=1), "gather_nd": _gather_nd, "iota": _iota, "is_finite": _is_finite,
-    "kept_call": lambda w, node, x, *, graph, count, **_: w.inlined(graph, x), "log10": _scaled("Log", float(np.log10(np.e))),
-    "log1p": lambda w, node, x: w.emit("Log", [w.emit("Add", [x[0], w.scalar(1, node)])]), "log2": _scaled("Log", float(np.log2(np.e))),
-    "log_softmax": _softmax("LogSoftmax"), "mod": _mod, "moments": _moments, "ne": lambda w, node, x: w.emit("Not", [w.emit("Equal", x)]),
+    "argmax": _arg("ArgMax"),
+    "argmin": _arg("ArgMin"),
+    "broadcast_to": _broadcast,
+    "call": _call,
+    "cast": _cast,
+    "checked": lambda w, node, x, **_: x[0],
+    "concat": _concat,
+    "cond": _cond,
+    "conv": _conv,
+    "conv_grad_input": _conv_transposed,
+    "cumsum": _cumsum,
+    "custom": _custom,
+    "floor_div": _floor_div,
+    "fmod": lambda w, node, x: w.emit("Mod", x, fmod=1),
+    "gather_nd": _gather_nd,
+    "iota": _iota,
+    "is_finite": _is_finite,
+    "kept_call": lambda w, node, x, *, graph, count, **_: w.inlined(graph, x),
+    "log10": _scaled("Log", float(np.log10(np.e))),
+    "log1p": lambda w, node, x: w.emit("Log", [w.emit("Add", [x[0], w.scalar(1, node)])]),
+    "log2": _scaled("Log", float(np.log2(np.e))),
+    "log_softmax": _softmax("LogSoftmax"),
+    "mod": _mod,
+    "moments": _moments,
+    "ne": lambda w, node, x: w.emit("Not", [w.emit("Equal", x)]),
     "exp2": lambda w, node, x: w.emit("Pow", [w.scalar(2, node), x[0]]),
     "expm1": lambda w, node, x: w.emit("Sub", [w.emit("Exp", x), w.scalar(1, node)]),
-    "erfc": lambda w, node, x: w.emit("Sub", [w.scalar(1, node), w.emit("Erf", x)]), "pad": _pad, "recompute": _call, "reshape": _reshape,
-    "reverse": _reversed, "rsqrt": lambda w, node, x: w.emit("Reciprocal", [w.emit("Sqrt", x)]), "select": _select, "size": _size, "slice": _slice,
-    "softmax": _softmax("Softmax"), "sort": _sort, "take": _take, "take_along": _take_along, "top_k": _top_k, "transpose": _transpose,
-    "trunc": _trunc, "while_loop": _while, "window_max": _window_max, "window_sum": _window_sum,
-}  # fmt: skip
+    "erfc": lambda w, node, x: w.emit("Sub", [w.scalar(1, node), w.emit("Erf", x)]),
+    "pad": _pad,
+    "recompute": _call,
+    "reshape": _reshape,
+    "reverse": _reversed,
+    "rsqrt": lambda w, node, x: w.emit("Reciprocal", [w.emit("Sqrt", x)]),
+    "select": _select,
+    "size": _size,
+    "slice": _slice,
+    "softmax": _softmax("Softmax"),
+    "sort": _sort,
+    "take": _take,
+    "take_along": _take_along,
+    "top_k": _top_k,
+    "transpose": _transpose,
+    "trunc": _trunc,
+    "while_loop": _while,
+    "window_max": _window_max,
+    "window_sum": _window_sum,
+}

@@ -23,10 +23,12 @@ class ConvertNetUtils:
     """
 
     def convert_to_thor_net(self, net: Cell) -> None:
-        """Put `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` in the place of trained `Dense`, `Conv2d`, `Embedding` and `EmbeddingLookup` layers.
+        """Put `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` in the place of
+        trained `Dense`, `Conv2d`, `Embedding` and `EmbeddingLookup` layers.
 
-        They compute the same from the same parameters. Classes derived from those, and layers with "wide" in their path, stay. `mycel.nn.thor` does this itself.
-        A network that is itself such a layer stays as it is. Raises TypeError for what is no Cell.
+        They compute the same from the same parameters. Classes derived from those, and layers with
+        "wide" in their path, stay. `mycel.nn.thor` does this itself. A network that is itself such
+        a layer stays as it is. Raises TypeError for what is no Cell.
         """
         arguments.instance("convert_to_thor_net", "net", net, Cell)
         net.update_cell_prefix()
@@ -48,9 +50,11 @@ class ConvertModelUtils:
         loss_scale_manager: Any = None,
         keep_batchnorm_fp32: bool = False,
     ) -> Model:
-        """A `Model` of the network and optimizer that are given, where the optimizer is that of `mycel.nn.thor`; otherwise `model` itself.
+        """Return a `Model` of the network and optimizer that are given, where the optimizer is that
+        of `mycel.nn.thor`; otherwise `model` itself.
 
-        The optimizer decides from its own count of steps when to compute its matrices anew, so any `Model` trains with it. Arguments are those of `Model`.
+        The optimizer decides from its own count of steps when to compute its matrices anew, so any
+        `Model` trains with it. Arguments are those of `Model`.
 
         >>> import mycel as ms
         >>> net = ms.nn.Dense(2, 1)

@@ -1,9 +1,11 @@
-"""Checkpoints of networks and optimizers: saving, loading, and putting loaded values into a network.
+"""Checkpoints of networks and optimizers: saving, loading, and putting loaded values into a
+network.
 
-A checkpoint maps names to tensors and strings; `checkpoint_format` says how it lies in the file. Saving is atomic, so
-the name always holds a whole checkpoint. Asynchronous saves copy the values first and are written by one background thread in the order of
-the calls; loading waits for them, the interpreter does not exit before they are done, and one that fails is logged at once and raised by
-the next save or load. Loading into a network checks everything before it changes anything.
+A checkpoint maps names to tensors and strings; `checkpoint_format` says how it lies in the file.
+Saving is atomic, so the name always holds a whole checkpoint. Asynchronous saves copy the values
+first and are written by one background thread in the order of the calls; loading waits for them,
+the interpreter does not exit before they are done, and one that fails is logged at once and raised
+by the next save or load. Loading into a network checks everything before it changes anything.
 """
 
 from __future__ import annotations
@@ -69,14 +71,18 @@ def save_checkpoint(
 ) -> None:
     """Save parameters to a file that MindSpore reads too, whole or not at all.
 
-    `save_obj` is a Cell, a dict of parameters by name, a list of parameters, or a list of ``{"name": ..., "data": ...}``. The suffix of
-    `format` ("ckpt" or "safetensors") is added to a name without it. `choice_func` tells by name what to save. `append_dict` adds
-    numbers, booleans, tensors, generators' states and, in ckpt files, strings; it wins over `save_obj`. `async_save` (True,
-    "thread" or "process") returns at once and writes in the background. `crc_check` adds a checksum. With ``max_shard_size="5GB"`` (or a number of
-    bytes), an argument of Mycel's own, a larger safetensors checkpoint goes into several files with an index (`mycel.train.shards`). `enc_key` (16, 24 or 32 bytes) encrypts a ckpt file, in
-    the `enc_mode` "AES-GCM", "AES-CBC" or "SM4-CBC"; this needs the package cryptography.
+    `save_obj` is a Cell, a dict of parameters by name, a list of parameters, or a list of
+    ``{"name": ..., "data": ...}``. The suffix of `format` ("ckpt" or "safetensors") is added to a
+    name without it. `choice_func` tells by name what to save. `append_dict` adds numbers, booleans,
+    tensors, generators' states and, in ckpt files, strings; it wins over `save_obj`. `async_save`
+    (True, "thread" or "process") returns at once and writes in the background. `crc_check` adds a
+    checksum. With ``max_shard_size="5GB"`` (or a number of bytes), an argument of Mycel's own, a
+    larger safetensors checkpoint goes into several files with an index (`mycel.train.shards`).
+    `enc_key` (16, 24 or 32 bytes) encrypts a ckpt file, in the `enc_mode` "AES-GCM", "AES-CBC" or
+    "SM4-CBC"; this needs the package cryptography.
 
-    Raises TypeError or ValueError for arguments that cannot be saved, OSError where the file cannot be written.
+    Raises TypeError or ValueError for arguments that cannot be saved, OSError where the file cannot
+    be written.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
@@ -137,12 +143,16 @@ def load_checkpoint(
 ) -> dict[str, Any]:
     """Load a checkpoint as a dict of parameters (and strings) by name.
 
-    `choice_func` tells by name what to load; `specify_prefix` and `filter_prefix`, a string or several, keep and drop names by their
-    beginning. With `net`, the values are put into that network too (see `load_param_into_net`). `crc_check` compares the checksum, and refuses a file without one.
-    Of a checkpoint in several safetensors files the index is named, or their folder (`mycel.train.ShardedCheckpoint` reads such a one piece by piece).
-    `dec_key` and `dec_mode` decrypt a ckpt file; this needs the package cryptography. Files come from Mycel or MindSpore; nothing in them is executed.
+    `choice_func` tells by name what to load; `specify_prefix` and `filter_prefix`, a string or
+    several, keep and drop names by their beginning. With `net`, the values are put into that
+    network too (see `load_param_into_net`). `crc_check` compares the checksum, and refuses a file
+    without one. Of a checkpoint in several safetensors files the index is named, or their folder
+    (`mycel.train.ShardedCheckpoint` reads such a one piece by piece). `dec_key` and `dec_mode`
+    decrypt a ckpt file; this needs the package cryptography. Files come from Mycel or MindSpore;
+    nothing in them is executed.
 
-    Raises ValueError (CheckpointError) for a missing, damaged or empty file, with the file and the entry in its message.
+    Raises ValueError (CheckpointError) for a missing, damaged or empty file, with the file and the
+    entry in its message.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
@@ -185,12 +195,15 @@ def load_param_into_net(
 ) -> tuple[list[str], list[str]]:
     """Put the values of a loaded checkpoint into the parameters of `net` that have the same names.
 
-    Gives the names in `net` that were not loaded and the names in `parameter_dict` that were not used. Unless `strict_load`,
-    floating types convert into each other and int32 and int64 too, with a logged warning, and if no name fits at all, a prefix that
-    all names carry ("network.") is taken off. (MindSpore takes prefixes off other names as well where some fit, by which "moments.w" may become "w"; here
-    they are reported.) Trailing dimensions of size 1 may be missing in `net`.
+    Gives the names in `net` that were not loaded and the names in `parameter_dict` that were not
+    used. Unless `strict_load`, floating types convert into each other and int32 and int64 too, with
+    a logged warning, and if no name fits at all, a prefix that all names carry ("network.") is
+    taken off. (MindSpore takes prefixes off other names as well where some fit, by which
+    "moments.w" may become "w"; here they are reported.) Trailing dimensions of size 1 may be
+    missing in `net`.
 
-    Raises TypeError for arguments of other types and RuntimeError where shapes or types do not fit; the network is unchanged then.
+    Raises TypeError for arguments of other types and RuntimeError where shapes or types do not fit;
+    the network is unchanged then.
 
     >>> import mycel as ms
     >>> cell = ms.nn.Cell()
@@ -229,8 +242,12 @@ def load_param_into_net(
             own[name].set_data(Tensor.from_numpy(value))
     missing = [name for name in own if name not in source]
     if missing:
-        logger.warning("load_param_into_net: %d of %d parameters of the network are not in the checkpoint: %s",
-                       len(missing), len(own), ", ".join(missing[:20]) + (", ..." if len(missing) > 20 else ""))  # fmt: skip
+        logger.warning(
+            "load_param_into_net: %d of %d parameters of the network are not in the checkpoint: %s",
+            len(missing),
+            len(own),
+            ", ".join(missing[:20]) + (", ..." if len(missing) > 20 else ""),
+        )
     used = set(source.values())
     return missing, [name for name in parameter_dict if name not in used]
 
@@ -242,7 +259,7 @@ class _LaterParameters(Mapping[str, Any]):
         self._future = future
 
     def result(self) -> dict[str, Any]:
-        """The loaded parameters; raises what loading raised."""
+        """Return the loaded parameters; raises what loading raised."""
         return self._future.result()
 
     def __getitem__(self, name: str) -> Any:
@@ -265,9 +282,12 @@ def load_checkpoint_async(
     specify_prefix: Any = None,
     choice_func: Optional[Callable[[str], bool]] = None,
 ) -> _LaterParameters:
-    """Load a checkpoint in a background thread; the result is a mapping that waits when it is first looked at, also by `result()`.
+    """Load a checkpoint in a background thread.
 
-    Arguments and errors are those of `load_checkpoint`; errors are raised when the result is looked at.
+    The result is a mapping that waits when it is first looked at, also by `result()`.
+
+    Arguments and errors are those of `load_checkpoint`; errors are raised when the result is looked
+    at.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -280,7 +300,7 @@ def load_checkpoint_async(
 
 
 def async_ckpt_thread_status() -> bool:
-    """Whether asynchronous saves are still being written."""
+    """Return whether asynchronous saves are still being written."""
     return _background.busy()
 
 
@@ -291,7 +311,9 @@ def finish_async_saves() -> None:
 
 
 def after_async_saves(work: Callable[[], None]) -> None:
-    """Run `work` once the asynchronous saves so far are written: now if there are none, else in their thread."""
+    """Run `work` once the asynchronous saves so far are written: now if there are none, else in
+    their thread.
+    """
     if _background.busy():
         _background.submit(work)
     else:
@@ -368,7 +390,9 @@ def _check_encryption(key: Any, mode: Any, format: str, function: str, prefix: s
 
 
 def _named_parameters(cell: Cell) -> dict[str, Parameter]:
-    """Parameters by their own names, which a wrapping cell leaves as they are; by their paths if names are missing or not distinct."""
+    """Return parameters by their own names, which a wrapping cell leaves as they are; by their
+    paths if names are missing or not distinct.
+    """
     found = list(cell.parameters_and_names())
     named = {(p.name if p.has_name else path): p for path, p in found}
     return named if len(named) == len(found) else dict(found)
@@ -410,7 +434,7 @@ def _collected(save_obj: Any) -> dict[str, Tensor]:
 
 
 def _appended(name: Any, value: Any) -> Entry:
-    """Python numbers as MindSpore stores them: int64, float32 and bool scalars."""
+    """Return Python numbers as MindSpore stores them: int64, float32 and bool scalars."""
     arguments.text("save_checkpoint", "the names in append_dict", name, what="strings")
     if isinstance(value, str):
         return value
@@ -429,7 +453,8 @@ def _appended(name: Any, value: Any) -> Entry:
     if isinstance(value, (float, np.floating)):
         return np.array(value, np.float32)
     raise TypeError(
-        f"save_checkpoint: append_dict[{name!r}] is of type {type(value).__name__}; it takes int, float, bool, str, Tensor, "
+        f"save_checkpoint: append_dict[{name!r}] is of type {type(value).__name__}; it takes int, float, bool, str, "
+        "Tensor, "
         "Parameter and Generator"
     )
 
@@ -466,7 +491,10 @@ def _parameter(name: str, array: NDArray[Any]) -> Parameter:
 def _load_piece_by_piece(
     own: Mapping[str, Parameter], lazy: ShardedCheckpoint, source: Mapping[str, str], strict: bool
 ) -> None:
-    """Load values that are read one by one, once all of them are known to fit; those that a conversion could spoil are looked at before, too."""
+    """Load values that are read one by one, once all of them are known to fit.
+
+    Those that a conversion could spoil are looked at before, too.
+    """
     targets: dict[str, list[str]] = {}
     for name, found in source.items():
         title, shape = lazy.info(found)
@@ -482,7 +510,9 @@ def _load_piece_by_piece(
 
 
 def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, str]:
-    """The names of `own` to those of `loaded` under the prefix that serves most of them, if there is one such prefix."""
+    """Return the names of `own` to those of `loaded` under the prefix that serves most of them, if
+    there is one such prefix.
+    """
     by_prefix: dict[str, dict[str, str]] = {}
     for found in loaded:
         parts = found.split(".")
@@ -499,12 +529,15 @@ def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, st
 
 
 def _fitted(own: Parameter, value: NDArray[Any], found: Any, strict: bool, tell: bool = True) -> NDArray[Any]:
-    """The array that goes into the parameter `own`: `value`, of type `found`, in its shape and type."""
+    """Return the array that goes into the parameter `own`: `value`, of type `found`, in its shape
+    and type.
+    """
     shape, wanted = tuple(own.shape), own.dtype
     if value.shape != shape:
         if value.shape[: len(shape)] != shape or set(value.shape[len(shape) :]) != {1}:
             raise RuntimeError(
-                f"load_param_into_net: parameter {own.name!r} has shape {shape} in the network and {value.shape} in the "
+                f"load_param_into_net: parameter {own.name!r} has shape {shape} in the network and {value.shape} in "
+                "the "
                 "checkpoint; the checkpoint is of another network or another configuration of it"
             )
         value = value.reshape(shape)
@@ -514,14 +547,16 @@ def _fitted(own: Parameter, value: NDArray[Any], found: Any, strict: bool, tell:
     if strict or not (pair <= set(_FLOATS) or pair <= set(_INTEGERS)):
         reason = "strict_load allows no conversion" if strict else "only floating types, and int32 with int64, convert"
         raise RuntimeError(
-            f"load_param_into_net: parameter {own.name!r} is {wanted.name} in the network and {found.name} in the checkpoint; {reason}"
+            f"load_param_into_net: parameter {own.name!r} is {wanted.name} in the network and {found.name} in the "
+            f"checkpoint; {reason}"
         )
     with np.errstate(over="ignore"):
         converted = value.astype(wanted.numpy)
     fits = np.isinf(converted) == np.isinf(value) if wanted.is_floating else converted == value
     if not np.all(fits):
         raise RuntimeError(
-            f"load_param_into_net: parameter {own.name!r} has values in the checkpoint ({found.name}) that are too large for "
+            f"load_param_into_net: parameter {own.name!r} has values in the checkpoint ({found.name}) that are too "
+            "large for "
             f"{wanted.name}, its type in the network"
         )
     if tell:

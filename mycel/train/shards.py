@@ -1,12 +1,15 @@
-"""Checkpoints in several safetensors files with an index, as the Hugging Face libraries write and read them.
+"""Checkpoints in several safetensors files with an index, as the Hugging Face libraries write and
+read them.
 
-``name.safetensors.index.json`` holds the sum of the tensors' bytes and, for every tensor, the name of its file, ``name-00001-of-00003.safetensors`` and so on. A file
-takes tensors in order as long as they stay within the wished size, and one at least. All files are written under temporary names before the first of them gets its own,
-and the index comes last. Files and index of one saving carry one mark, so that a set of which some files are of another saving is found out; sets of
-other libraries have no mark.
+``name.safetensors.index.json`` holds the sum of the tensors' bytes and, for every tensor, the name
+of its file, ``name-00001-of-00003.safetensors`` and so on. A file takes tensors in order as long as
+they stay within the wished size, and one at least. All files are written under temporary names
+before the first of them gets its own, and the index comes last. Files and index of one saving carry
+one mark, so that a set of which some files are of another saving is found out; sets of other
+libraries have no mark.
 
-Reading is lazy: names, types and shapes come from the files' headers, and a tensor is read when it is asked for. So a network can be loaded whose checkpoint would not fit
-into memory beside it.
+Reading is lazy: names, types and shapes come from the files' headers, and a tensor is read when it
+is asked for. So a network can be loaded whose checkpoint would not fit into memory beside it.
 """
 
 from __future__ import annotations
@@ -42,11 +45,23 @@ __all__ = ["ShardedCheckpoint", "byte_count", "index_of", "read_shards", "write_
 
 INDEX = ".safetensors.index.json"
 _MARK = "mycel_set"
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 
 
 def byte_count(size: Any) -> int:
-    """The bytes that a positive number of bytes, or a string such as "5GB" (decimal) or "512MiB" (binary), means; ValueError for anything else.
+    """Return the bytes that a positive number of bytes, or a string such as "5GB" (decimal) or
+    "512MiB" (binary), means; ValueError for anything else.
 
     >>> byte_count("1.5KB"), byte_count("2KiB"), byte_count(77)
     (1500, 2048, 77)
@@ -60,7 +75,9 @@ def byte_count(size: Any) -> int:
 
 
 def index_of(path: str) -> str | None:
-    """The index that a path names: its own file, the only one of a folder, or the one beside ``name.safetensors``; None where there is none."""
+    """Return the index that a path names: its own file, the only one of a folder, or the one beside
+    ``name.safetensors``; None where there is none.
+    """
     if path.endswith(INDEX):
         return path
     if os.path.isdir(path):
@@ -74,9 +91,11 @@ def index_of(path: str) -> str | None:
 
 
 def write_shards(path: str, entries: Mapping[str, Entry], most: int, *, checksum: bool = False) -> list[str]:
-    """Write `entries` to files of `most` bytes and their index, or to `path` alone (``name.safetensors``) where they fit into one; the paths.
+    """Write `entries` to files of `most` bytes and their index, or to `path` alone
+    (``name.safetensors``) where they fit into one; the paths.
 
-    What an earlier saving under this name left over is removed at the end. Raises what `write_safetensors` raises.
+    What an earlier saving under this name left over is removed at the end. Raises what
+    `write_safetensors` raises.
     """
     groups: list[dict[str, Entry]] = [{}]
     filled = total = 0
@@ -119,7 +138,9 @@ def _remove_others(stem: str, kept: set[str]) -> None:
 
 
 def read_shards(index: str, wanted: Callable[[str], bool], verify: bool) -> dict[str, Entry]:
-    """The tensors whose names `wanted` accepts; with `verify`, after each file's checksum was compared."""
+    """Return the tensors whose names `wanted` accepts; with `verify`, after each file's checksum
+    was compared.
+    """
     shards = ShardedCheckpoint(index)
     for file in shards.files if verify else ():
         read_safetensors(file, verify=True)
@@ -127,10 +148,14 @@ def read_shards(index: str, wanted: Callable[[str], bool], verify: bool) -> dict
 
 
 class ShardedCheckpoint(Mapping[str, Any]):
-    """The tensors of a checkpoint in safetensors files, by name; each is read when it is looked at, as a Parameter of that name.
+    """The tensors of a checkpoint in safetensors files, by name.
 
-    `path` is an index (``name.safetensors.index.json``), a folder that holds one, or a single ``.safetensors`` file. `info` tells types and shapes without reading.
-    `load_param_into_net` takes it as it takes a dict, and reads one file after the other. Raises ValueError (CheckpointError) for what is missing or damaged.
+    Each is read when it is looked at, as a Parameter of that name.
+
+    `path` is an index (``name.safetensors.index.json``), a folder that holds one, or a single
+    ``.safetensors`` file. `info` tells types and shapes without reading. `load_param_into_net`
+    takes it as it takes a dict, and reads one file after the other. Raises ValueError
+    (CheckpointError) for what is missing or damaged.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "net"
@@ -176,7 +201,9 @@ class ShardedCheckpoint(Mapping[str, Any]):
         return list(dict.fromkeys(self._files.values()))
 
     def info(self, name: str) -> tuple[str, tuple[int, ...]]:
-        """The element type, by the title that a dtype prints, and the shape of a tensor, which is not read. KeyError for a name that is not there."""
+        """Return the element type, by the title that a dtype prints, and the shape of a tensor,
+        which is not read. KeyError for a name that is not there.
+        """
         entry = self._entry(name)
         return entry.title, entry.shape
 
@@ -186,7 +213,9 @@ class ShardedCheckpoint(Mapping[str, Any]):
         return self._entries[name]
 
     def arrays(self, names: Any = None) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Names and values, those in `names` or all, one file after the other and never more than one file's in memory."""
+        """Yield names and values, those in `names` or all, one file after the other and never more
+        than one file's in memory.
+        """
         chosen = set(self._files if names is None else names)
         for file in self.files:
             for name in [name for name in self._files if self._files[name] == file and name in chosen]:
@@ -250,7 +279,7 @@ class _Entry(NamedTuple):
 
 
 def _header(path: str) -> tuple[dict[str, _Entry], dict[str, str]]:
-    """A file's tensors, and its metadata, from its header alone."""
+    """Return a file's tensors, and its metadata, from its header alone."""
     size = os.path.getsize(path)
     try:
         with open(path, "rb") as file:
@@ -280,7 +309,9 @@ def _header(path: str) -> tuple[dict[str, _Entry], dict[str, str]]:
     for start, stop in sorted(places):
         # One behind the other, so that they take no more memory than the file.
         if start != end:
-            raise CheckpointError(f"{path}: damaged: bytes {min(start, end)} to {max(start, end)} of its tensors are two's or nobody's")  # fmt: skip
+            raise CheckpointError(
+                f"{path}: damaged: bytes {min(start, end)} to {max(start, end)} of its tensors are two's or nobody's"
+            )
         end = stop
     if end != size - 8 - length:
         raise CheckpointError(f"{path}: damaged: its tensors take {end} bytes, and the file has {size - 8 - length}")

@@ -1,7 +1,9 @@
 """Sinking: steps that run on many batches of a dataset per call, with no Python in between.
 
-`data_sink` makes such a function of a step and a dataset; `Runner` is what it and `Model` run: rounds of a native loop (`mycel.compiled.repeat`) over the batches that are
-ready, in stretches of no more than `STRETCH` seconds, so that Ctrl-C is heard. How a sink is cut into stretches changes no number.
+`data_sink` makes such a function of a step and a dataset; `Runner` is what it and `Model` run:
+rounds of a native loop (`mycel.compiled.repeat`) over the batches that are ready, in stretches of
+no more than `STRETCH` seconds, so that Ctrl-C is heard. How a sink is cut into stretches changes no
+number.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ STRETCH = 0.25
 
 
 class Runner:
-    """A compiled function, run on many batches at once; `stretch` is how many take about `STRETCH` seconds, and give results that fit into `BYTES` if they are kept."""
+    """A compiled function, run on many batches at once.
+
+    `stretch` is how many take about `STRETCH` seconds, and give results that fit into `BYTES` if
+    they are kept.
+    """
 
     def __init__(self, function: Jit, keep: bool = False) -> None:
         self._repeater = Repeater(function)
@@ -35,7 +41,9 @@ class Runner:
         self.stretch = 2
 
     def run(self, batches: Sequence[tuple[Any, ...]]) -> Results:
-        """The results on the batches, in order; with `keep` all of them are kept, else of large ones the last."""
+        """Return the results on the batches, in order; with `keep` all of them are kept, else of
+        large ones the last.
+        """
         begun = time.perf_counter()
         results = self._repeater(batches, self._keep)
         taken = max((time.perf_counter() - begun) / len(batches), 1e-7)
@@ -84,13 +92,17 @@ class _DataSink:
 def data_sink(
     fn: Any, dataset: Any, sink_size: int = 1, jit_config: Optional[JitConfig] = None, input_signature: Any = None
 ) -> Any:
-    """A function without arguments that calls `fn` on the next `sink_size` batches of a dataset, in one native loop, and gives what the last call gives.
+    """Return a function without arguments that calls `fn` on the next `sink_size` batches of a
+    dataset, in one native loop, and gives what the last call gives.
 
-    `fn` takes the dataset's columns. It is compiled, with the options of `jit_config`; what cannot be one graph runs step by step. The dataset begins again where it
-    ends, and is read ahead by a thread, which ends with the function, or by its `close()`. `results` has what each step of the last call gave.
-    `input_signature`, a tensor or a tuple of them, declares types and shapes of the columns (sizes of None are any).
+    `fn` takes the dataset's columns. It is compiled, with the options of `jit_config`; what cannot
+    be one graph runs step by step. The dataset begins again where it ends, and is read ahead by a
+    thread, which ends with the function, or by its `close()`. `results` has what each step of the
+    last call gave. `input_signature`, a tensor or a tuple of them, declares types and shapes of the
+    columns (sizes of None are any).
 
-    Raises TypeError or ValueError for arguments that do not fit, and ValueError for batches that do not fit the signature.
+    Raises TypeError or ValueError for arguments that do not fit, and ValueError for batches that do
+    not fit the signature.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> total = ms.Parameter(ms.Tensor(0.0), name="total")

@@ -1,6 +1,8 @@
-"""How parameters are cut for several devices: MindSpore's strategy files, and what a rank holds by them.
+"""How parameters are cut for several devices: MindSpore's strategy files, and what a rank holds by
+them.
 
-A strategy file is a Protocol Buffers message, or JSON of the same names where the file's name ends in ".json"::
+A strategy file is a Protocol Buffers message, or JSON of the same names where the file's name ends
+in ".json"::
 
     ParallelStrategyMap  { uint32 current_stage = 1; repeated ParallelStrategyItem parallel_strategy_item = 2; repeated ParallelLayoutItem parallel_layout_item = 3; }
     ParallelStrategyItem { string node_name = 1; ParallelStrategys { uint32 stage = 1; ... } parallel_strategys = 2; }
@@ -8,11 +10,15 @@ A strategy file is a Protocol Buffers message, or JSON of the same names where t
     ParallelLayouts      { repeated DevMatrix dev_matrix = 1; repeated TensorMap tensor_map = 2; repeated ParamSplitShape param_split_shape = 3;
                            repeated IndicesOffset indices_offset = 4; int32 field = 5, opt_weight_shard_step = 6, opt_weight_shard_size = 7; }
 
-where DevMatrix and so on hold one repeated field 1 of numbers. In files of all pipeline stages together, names begin with the stage: ``1-dense.weight``.
+where DevMatrix and so on hold one repeated field 1 of numbers. In files of all pipeline stages
+together, names begin with the stage: ``1-dense.weight``.
 
-A layout says: the devices of a stage are an array of shape `dev_matrix`, ranks in row-major order. `tensor_map` has for each axis of the parameter an axis of that array, counted from
-the right, along which it is cut, several for an axis that is cut more than once (outermost first), or -1. What the optimizer shards is cut further along axis 0, into `opt_weight_shard_size` parts, among
-ranks that would otherwise hold the same: along the unused axes of the array from the innermost, so that where there is one, they are `opt_weight_shard_step` apart.
+A layout says: the devices of a stage are an array of shape `dev_matrix`, ranks in row-major order.
+`tensor_map` has for each axis of the parameter an axis of that array, counted from the right, along
+which it is cut, several for an axis that is cut more than once (outermost first), or -1. What the
+optimizer shards is cut further along axis 0, into `opt_weight_shard_size` parts, among ranks that
+would otherwise hold the same: along the unused axes of the array from the innermost, so that where
+there is one, they are `opt_weight_shard_step` apart.
 """
 
 from __future__ import annotations
@@ -82,10 +88,12 @@ class StrategyFile:
 
 
 def build_searched_strategy(strategy_filename: Any) -> Any:
-    """The layouts of a strategy file, by parameter; None for None.
+    """Return the layouts of a strategy file, by parameter; None for None.
 
-    A layout has the attributes `dev_matrix`, `tensor_map`, `param_split_shape` and `indices_offset`, lists of objects with a list `dim`, and the numbers `field`, `opt_weight_shard_step`
-    and `opt_weight_shard_size`. Raises TypeError for what is no path, ValueError for a file that is missing, empty or damaged.
+    A layout has the attributes `dev_matrix`, `tensor_map`, `param_split_shape` and
+    `indices_offset`, lists of objects with a list `dim`, and the numbers `field`,
+    `opt_weight_shard_step` and `opt_weight_shard_size`. Raises TypeError for what is no path,
+    ValueError for a file that is missing, empty or damaged.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "strategy.ckpt")
@@ -179,7 +187,7 @@ def _from_json(content: Mapping[str, Any]) -> StrategyFile:
 
 
 def _check_layout(name: Any, layout: Any) -> None:
-    """TypeError or ValueError for what a strategy file has no place for."""
+    """Raise TypeError or ValueError for what a strategy file has no place for."""
     if not isinstance(name, str) or not isinstance(layout, ParallelLayouts):
         raise TypeError(f"write_strategy: layouts are ParallelLayouts by name, not {layout!r:.200} by {name!r:.200}")
     for title in _LISTS.values():
@@ -205,7 +213,9 @@ def _check_number(name: str, title: str, value: Any) -> None:
 def write_strategy(
     path: Any, layouts: Mapping[str, ParallelLayouts], nodes: Iterable[bytes] = (), stage: int = 0
 ) -> None:
-    """Write a strategy file, whole or not at all; without `nodes`, an entry without a name says the stage."""
+    """Write a strategy file, whole or not at all; without `nodes`, an entry without a name says the
+    stage.
+    """
     if not isinstance(layouts, Mapping):
         raise TypeError(f"write_strategy: layouts are a dictionary of ParallelLayouts by name, not {layouts!r:.200}")
     nodes = list(nodes) or [wire_field(1, "stage") + wire_field(2, wire_field(1, stage))]
@@ -224,9 +234,11 @@ def write_strategy(
 
 
 def merge_pipeline_strategys(src_strategy_dirs: Any, dst_strategy_file: Any) -> None:
-    """Put the strategy files (all ".ckpt" or all ".json") of all pipeline stages in a folder together into one; of files of the same stage, the first by name is taken.
+    """Put the strategy files (all ".ckpt" or all ".json") of all pipeline stages in a folder
+    together into one; of files of the same stage, the first by name is taken.
 
-    Raises NotADirectoryError where there is no such folder, ValueError for an empty one, files of both kinds and files without layouts.
+    Raises NotADirectoryError where there is no such folder, ValueError for an empty one, files of
+    both kinds and files without layouts.
     """
     function = "merge_pipeline_strategys"
     if not os.path.isdir(src_strategy_dirs):
@@ -236,7 +248,8 @@ def merge_pipeline_strategys(src_strategy_dirs: Any, dst_strategy_file: Any) -> 
     if bool(kinds[".ckpt"]) == bool(kinds[".json"]):
         found = "files of both kinds" if kinds[".ckpt"] else "neither"
         raise CheckpointError(
-            f"{function}: the folder {os.fspath(src_strategy_dirs)!r} must hold strategies in .ckpt or in .json files, it has {found}"
+            f"{function}: the folder {os.fspath(src_strategy_dirs)!r} must hold strategies in .ckpt or in .json files, "
+            f"it has {found}"
         )
     stages: dict[int, StrategyFile] = {}
     for name in kinds[".ckpt"] or kinds[".json"]:
@@ -263,14 +276,16 @@ def merge_pipeline_strategys(src_strategy_dirs: Any, dst_strategy_file: Any) -> 
 
 
 def stage_of_file(path: Any) -> int:
-    """The pipeline stage that a strategy file is of."""
+    """Return the pipeline stage that a strategy file is of."""
     return _read(path, "transform_checkpoints").stage
 
 
 def restore_group_info_list(group_info_file_name: Any) -> list[int]:
-    """The ranks in a file of communication groups whose checkpoints hold what this rank's should.
+    """Return the ranks in a file of communication groups whose checkpoints hold what this rank's
+    should.
 
-    Raises TypeError for what is no string, ValueError for a file that is missing, empty, damaged or without such a list.
+    Raises TypeError for what is no string, ValueError for a file that is missing, empty, damaged or
+    without such a list.
     """
     arguments.text("restore_group_info_list", "group_info_file_name", group_info_file_name)
     if not os.path.isfile(group_info_file_name) or not os.path.getsize(group_info_file_name):
@@ -291,7 +306,8 @@ def restore_group_info_list(group_info_file_name: Any) -> list[int]:
 class Layout:
     """A parameter's layout in one pipeline stage; see the module's description.
 
-    `axes` holds for each axis of the parameter the axes of `devices`, counted from the left, that cut it.
+    `axes` holds for each axis of the parameter the axes of `devices`, counted from the left, that
+    cut it.
     """
 
     devices: tuple[int, ...]
@@ -313,7 +329,7 @@ class Layout:
         return tuple(cuts)
 
     def place(self, rank: int) -> tuple[int, ...]:
-        """Which part along each axis a rank of the stage holds."""
+        """Return which part along each axis a rank of the stage holds."""
         at = _coordinates(rank % self.count, self.devices)
         places = [self._mixed(at, axes) for axes in self.axes]
         if self.shard > 1:
@@ -327,7 +343,9 @@ class Layout:
         return number
 
     def unused(self) -> list[int]:
-        """The axes of the devices that cut nothing: ranks that differ in them alone hold the same, but for what the optimizer shards."""
+        """Return the axes of the devices that cut nothing: ranks that differ in them alone hold the
+        same, but for what the optimizer shards.
+        """
         used = {a for axes in self.axes for a in axes}
         return [a for a, size in enumerate(self.devices) if a not in used and size > 1]
 
@@ -341,9 +359,14 @@ class Layout:
         return number
 
     def checked(self, name: str) -> Layout:
-        """The layout itself; ValueError where it is no cutting of a tensor."""
+        """Return the layout itself; ValueError where it is no cutting of a tensor."""
         used = [a for axes in self.axes for a in axes]
-        if not self.devices or any(d < 1 for d in self.devices) or self.count > _MOST_DEVICES or len(set(used)) != len(used):  # fmt: skip
+        if (
+            not self.devices
+            or any(d < 1 for d in self.devices)
+            or self.count > _MOST_DEVICES
+            or len(set(used)) != len(used)
+        ):
             raise CheckpointError(
                 f"parameter {name!r} has an impossible layout: devices {list(self.devices)}, axes {self.axes}"
             )
@@ -354,7 +377,8 @@ class Layout:
             left //= math.gcd(left, self.devices[axis])
         if left != 1 or (self.shard > 1 and not self.axes):
             raise CheckpointError(
-                f"parameter {name!r}: the optimizer's shards ({self.shard}) do not fit the devices {list(self.devices)} that the layout {self.axes} leaves"
+                f"parameter {name!r}: the optimizer's shards ({self.shard}) do not fit the devices "
+                f"{list(self.devices)} that the layout {self.axes} leaves"
             )
         return self
 
@@ -368,7 +392,7 @@ def _coordinates(rank: int, devices: Sequence[int]) -> tuple[int, ...]:
 
 
 def layout_of(name: str, given: ParallelLayouts, stage: int = 0) -> Layout:
-    """The layout that a strategy file's entry says."""
+    """Return the layout that a strategy file's entry says."""
     if given.field:
         raise CheckpointError(
             f"parameter {name!r} is an embedding cut by fields, which only merge_sliced_parameter puts together"
@@ -391,13 +415,14 @@ def layout_of(name: str, given: ParallelLayouts, stage: int = 0) -> Layout:
 def layout(
     name: str, devices: Sequence[int], maps: Sequence[Any], size: int = 0, step: int = 0, stages: tuple[int, ...] = (0,)
 ) -> Layout:
-    """A layout from a device matrix and a tensor map."""
+    """Return a layout from a device matrix and a tensor map."""
     axes = []
     for entry in maps:
         numbers = [int(n) for n in (entry if isinstance(entry, (list, tuple)) else [entry]) if n != -1]
         if any(not 0 <= n < len(devices) for n in numbers):
             raise CheckpointError(
-                f"parameter {name!r}: its tensor map {list(maps)} names an axis that the device matrix {list(devices)} does not have"
+                f"parameter {name!r}: its tensor map {list(maps)} names an axis that the device matrix {list(devices)} "
+                "does not have"
             )
         axes.append(tuple([len(devices) - 1 - n for n in numbers]))
     made = Layout(tuple(devices), tuple(axes), 1, step, stages)
@@ -407,9 +432,11 @@ def layout(
 
 
 def layouts_of(strategy: Any, stage: Optional[int] = None) -> Optional[dict[str, Layout]]:
-    """The layouts by parameter of a strategy file, or of what `build_searched_strategy` gives; None for None.
+    """Return the layouts by parameter of a strategy file, or of what `build_searched_strategy`
+    gives; None for None.
 
-    Names lose their stage, which `Layout.stages` has. Of a parameter in several stages, the layout is that of `stage`, or of the first one.
+    Names lose their stage, which `Layout.stages` has. Of a parameter in several stages, the layout
+    is that of `stage`, or of the first one.
     """
     if strategy is None:
         return None

@@ -1,6 +1,8 @@
-"""Checkpoints of all ranks for a whole network: put together in safetensors files, and loaded cut as a process needs it.
+"""Checkpoints of all ranks for a whole network: put together in safetensors files, and loaded cut
+as a process needs it.
 
-What is moved where is the affair of `layout_boxes`, and what a strategy says of a rank that of `distributed_checkpoints`.
+What is moved where is the affair of `layout_boxes`, and what a strategy says of a rank that of
+`distributed_checkpoints`.
 """
 
 from __future__ import annotations
@@ -52,9 +54,11 @@ def load_segmented_checkpoints(
     specify_prefix: Any = None,
     choice_func: Optional[Callable[[str], bool]] = None,
 ) -> dict[str, Any]:
-    """Load all ".ckpt" files in a folder, in the order of their names, as one checkpoint, into `net` if it is given; arguments are those of `load_checkpoint`.
+    """Load all ".ckpt" files in a folder, in the order of their names, as one checkpoint, into
+    `net` if it is given; arguments are those of `load_checkpoint`.
 
-    Raises TypeError for what is no string, ValueError where there is no such folder, no file in it, a damaged one, or nothing to load in any.
+    Raises TypeError for what is no string, ValueError where there is no such folder, no file in it,
+    a damaged one, or nothing to load in any.
     """
     arguments.text("load_segmented_checkpoints", "ckpt_file_dir", ckpt_file_dir)
     if not os.path.isdir(ckpt_file_dir):
@@ -80,11 +84,15 @@ def unified_safetensors(
     choice_func: Optional[Callable[[str], Union[bool, str]]] = None,
     split_dst_file: Sequence[int] = (),
 ) -> None:
-    """Put the safetensors files of all ranks together: parameters in ``part0.safetensors`` and so on, of about 3 GiB, and their places in ``param_name_map.json``.
+    """Put the safetensors files of all ranks together: parameters in ``part0.safetensors`` and so
+    on, of about 3 GiB, and their places in ``param_name_map.json``.
 
-    What the strategy does not name goes into ``hyper_param.safetensors``. `file_suffix` chooses files by the end of their names; `choice_func` gives False for
-    a parameter to leave out, or a new name. `split_dst_file`, (i, n), writes the i-th of n shares only. Whether ranks repeat what others hold is seen from the files, so
-    `merge_with_redundancy` and `max_process_num` change nothing. Raises ValueError for files that are missing or damaged and for strategies that do not fit.
+    What the strategy does not name goes into ``hyper_param.safetensors``. `file_suffix` chooses
+    files by the end of their names; `choice_func` gives False for a parameter to leave out, or a
+    new name. `split_dst_file`, (i, n), writes the i-th of n shares only. Whether ranks repeat what
+    others hold is seen from the files, so `merge_with_redundancy` and `max_process_num` change
+    nothing. Raises ValueError for files that are missing or damaged and for strategies that do not
+    fit.
     """
     function = "unified_safetensors"
     kind, files = source_files(src_dir, function, file_suffix)
@@ -96,7 +104,8 @@ def unified_safetensors(
     if source is None:
         raise TypeError(f"{function}: src_strategy_file must name a strategy file")
     count = device_count(source)
-    # Files are looked into one after the other, and parameters read as they are put together: no more is in memory than a part.
+    # Files are looked into one after the other, and parameters read as they are put together: no
+    # more is in memory than a part.
     contents = {rank: _lengths(path) for rank, path in files.items()}
     titles: dict[str, str] = {}
     sizes: dict[str, int] = {}
@@ -148,7 +157,7 @@ def unified_safetensors(
 
 
 def _lengths(path: str) -> dict[str, int]:
-    """How many bytes each tensor of a safetensors file has, from its header."""
+    """Return how many bytes each tensor of a safetensors file has, from its header."""
     try:
         with open(path, "rb") as file:
             header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
@@ -174,14 +183,20 @@ def load_distributed_checkpoint(
     max_process_num: int = 64,
     return_param_dict: bool = False,
 ) -> Any:
-    """Load the checkpoints of all ranks into a network, put together and cut as this process needs it.
+    """Load the checkpoints of all ranks into a network, put together and cut as this process needs
+    it.
 
-    With `format` "ckpt", `checkpoint_filenames` are the files of a stage in the order of ranks, cut by the strategy in `train_strategy_filename` (default: the `strategy_ckpt_load_file` of
-    `set_auto_parallel_context`); `predict_strategy` maps names to ``[device matrix, tensor map, ...]`` for this network, None to whole parameters. With "safetensors", `unified_safetensors_dir` is
-    what `unified_safetensors` wrote, and `predict_strategy` the name of a strategy file; without a network the parts are saved in ``dst_safetensors_dir/rank_<i>/net.<output_format>``, for `rank_id` or all
-    ranks. `name_map` maps names of the network to those in the files.
+    With `format` "ckpt", `checkpoint_filenames` are the files of a stage in the order of ranks, cut
+    by the strategy in `train_strategy_filename` (default: the `strategy_ckpt_load_file` of
+    `set_auto_parallel_context`); `predict_strategy` maps names to ``[device matrix, tensor map,
+    ...]`` for this network, None to whole parameters. With "safetensors", `unified_safetensors_dir`
+    is what `unified_safetensors` wrote, and `predict_strategy` the name of a strategy file; without
+    a network the parts are saved in ``dst_safetensors_dir/rank_<i>/net.<output_format>``, for
+    `rank_id` or all ranks. `name_map` maps names of the network to those in the files.
 
-    Gives True; with "safetensors" and a network what `load_param_into_net` gives, or the parameters with `return_param_dict`. Raises TypeError and ValueError for arguments and files that do not fit; the network is unchanged then.
+    Gives True; with "safetensors" and a network what `load_param_into_net` gives, or the parameters
+    with `return_param_dict`. Raises TypeError and ValueError for arguments and files that do not
+    fit; the network is unchanged then.
     """
     function = "load_distributed_checkpoint"
     for title, value in (("format", format), ("output_format", output_format)):
@@ -196,7 +211,8 @@ def load_distributed_checkpoint(
             or strict_load
         ):
             raise ValueError(
-                f"{function}: checkpoint_filenames, train_strategy_filename, dec_key and strict_load go with format 'ckpt'"
+                f"{function}: checkpoint_filenames, train_strategy_filename, dec_key and strict_load go with format "
+                "'ckpt'"
             )
         if network is None:
             return _save_unified(
@@ -211,15 +227,21 @@ def load_distributed_checkpoint(
 
 
 def _load_ranks(
-    network: Any, checkpoint_filenames: Any, predict_strategy: Any, train_strategy_filename: Any, strict_load: bool,
-    dec_key: Optional[bytes], dec_mode: str,
-) -> bool:  # fmt: skip
+    network: Any,
+    checkpoint_filenames: Any,
+    predict_strategy: Any,
+    train_strategy_filename: Any,
+    strict_load: bool,
+    dec_key: Optional[bytes],
+    dec_mode: str,
+) -> bool:
     """Load the files of a stage, one a rank, into a network."""
     function = "load_distributed_checkpoint"
     network = arguments.instance(function, "network", network, Cell)
     if not isinstance(checkpoint_filenames, (list, tuple)) or not checkpoint_filenames:
         raise ValueError(
-            f"{function}: checkpoint_filenames must be a list of files in the order of ranks, not {checkpoint_filenames!r}"
+            f"{function}: checkpoint_filenames must be a list of files in the order of ranks, not "
+            f"{checkpoint_filenames!r}"
         )
     if train_strategy_filename is None:
         import mycel
@@ -232,7 +254,8 @@ def _load_ranks(
     source = layouts_of(train_strategy_filename)
     if len(checkpoint_filenames) != device_count(source):
         raise ValueError(
-            f"{function}: {len(checkpoint_filenames)} files are given, and the strategy is for {device_count(source)} devices"
+            f"{function}: {len(checkpoint_filenames)} files are given, and the strategy is for {device_count(source)} "
+            "devices"
         )
     files = {
         r: load_checkpoint(path, dec_key=dec_key, dec_mode=dec_mode) for r, path in enumerate(checkpoint_filenames)
@@ -270,18 +293,21 @@ def _predicted(strategy: Any) -> Layouts:
     )
     if not good:
         raise ValueError(
-            "load_distributed_checkpoint: predict_strategy must map names to lists [device matrix, tensor map, split shape, field size 0, ...]"
+            "load_distributed_checkpoint: predict_strategy must map names to lists [device matrix, tensor map, split "
+            "shape, field size 0, ...]"
         )
     return {name: layout(name, tuple(entry[0]), list(entry[1])) for name, entry in strategy.items()} or None
 
 
 def _shard_groups(strategy: Any) -> list[tuple[str, str]]:
-    """The parameters that the optimizer shards in the network at hand, with the groups that share them."""
+    """Return the parameters that the optimizer shards in the network at hand, with the groups that
+    share them.
+    """
     return [(n, v[5]) for n, v in (strategy or {}).items() if len(v) > 5 and v[5]]
 
 
 def _unified(folder: Any, strategy: Any, rank: int, names: Optional[Mapping[str, str]]) -> dict[str, Array]:
-    """What a rank needs of the files that unified_safetensors wrote."""
+    """Return what a rank needs of the files that unified_safetensors wrote."""
     function = "load_distributed_checkpoint"
     path = os.path.join(folder, "param_name_map.json")
     files = sorted(glob.glob(os.path.join(glob.escape(os.fspath(folder)), "*.safetensors")))
@@ -296,7 +322,8 @@ def _unified(folder: Any, strategy: Any, rank: int, names: Optional[Mapping[str,
         places = dict.fromkeys(_lengths(files[0]), os.path.basename(files[0]))
     else:
         raise CheckpointError(
-            f"{function}: {os.fspath(folder)!r} holds {len(files)} safetensors files and no param_name_map.json that says what is where"
+            f"{function}: {os.fspath(folder)!r} holds {len(files)} safetensors files and no param_name_map.json that "
+            "says what is where"
         )
     _, target, stage = strategies_of(rank, None, strategy, function)
     own = {held: name for name, held in (names or {}).items()}

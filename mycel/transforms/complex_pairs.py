@@ -1,9 +1,10 @@
 """A graph of complex numbers as one of real numbers.
 
-Inside of the result a complex value is a pair of real nodes; at its boundary, and where control flow passes it on, it is one array whose last axis holds the
-two parts: the very memory of a complex array, so that callers notice nothing. Functions become formulas of the parts (`FORMULAS`), operations that
-only move or add elements are applied to both parts, nested graphs are treated alike, and what is left (`on_complex`) computes with complex arrays in
-the reference engine.
+Inside of the result a complex value is a pair of real nodes; at its boundary, and where control
+flow passes it on, it is one array whose last axis holds the two parts: the very memory of a complex
+array, so that callers notice nothing. Functions become formulas of the parts (`FORMULAS`),
+operations that only move or add elements are applied to both parts, nested graphs are treated
+alike, and what is left (`on_complex`) computes with complex arrays in the reference engine.
 
 A graph without complex values is given back as it is.
 """
@@ -41,7 +42,7 @@ Value = Union[Node, Pair]
 
 
 def complex_pairs(graph: Graph) -> Graph:
-    """The graph with every complex value replaced by two real ones."""
+    """Return the graph with every complex value replaced by two real ones."""
     return _Walk({}).graph(graph)
 
 
@@ -58,7 +59,7 @@ def _paired(kind: Any) -> Any:
 
 
 def _split(node: Node) -> Pair:
-    """The parts of an array that holds both along its last axis."""
+    """Return the parts of an array that holds both along its last axis."""
     shape, last = node.shape[:-1], node.type.rank - 1
     parts = [S.reshape(S.slice_axis(node, last, k, k + 1), shape) for k in (0, 1)]
     return Pair(*parts)
@@ -97,7 +98,7 @@ class _Walk:
         return result
 
     def visit(self, node: Node, values: Sequence[Any]) -> Any:
-        """The value of a node, a tuple of them where there are several."""
+        """Return the value of a node, a tuple of them where there are several."""
         prim = node.prim
         assert prim is not None
         if prim is GET_ITEM:
@@ -143,7 +144,7 @@ class _Walk:
 
 
 def _touches(node: Node) -> bool:
-    """Whether a node, or a graph that it holds, has complex values."""
+    """Return whether a node, or a graph that it holds, has complex values."""
     if _is_complex(node.type) or any(_is_complex(i.type) for i in node.inputs):
         return True
     return any(_touches(n) for v in node.params.values() for g in _graphs(v) for n in g.nodes)
@@ -287,7 +288,7 @@ def _atanh(z: Pair) -> Pair:
 
 
 def _turned(function: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
-    """The trigonometric function of a hyperbolic one: -i f(i z)."""
+    """Return the trigonometric function of a hyperbolic one: -i f(i z)."""
 
     def run(z: Pair) -> Pair:
         found = function(_by_i(z))
@@ -344,19 +345,40 @@ def _either(function: Callable[[Node], Node]) -> Callable[[Pair], Node]:
 
 
 _PLAIN: Mapping[Primitive, Callable[..., Any]] = {
-    complex_: lambda re, im: Pair(re, im), real: lambda z: z.re, imag: lambda z: z.im,
-    E.mul: _times, E.div: _divided, matmul: _matmul,
+    complex_: lambda re, im: Pair(re, im),
+    real: lambda z: z.re,
+    imag: lambda z: z.im,
+    E.mul: _times,
+    E.div: _divided,
+    matmul: _matmul,
     E.eq: lambda a, b: E.logical_and(E.eq(a.re, b.re), E.eq(a.im, b.im)),
     E.ne: lambda a, b: E.logical_or(E.ne(a.re, b.re), E.ne(a.im, b.im)),
-    E.is_nan: _either(E.is_nan), E.is_inf: _either(E.is_inf), E.is_finite: lambda z: E.logical_and(E.is_finite(z.re), E.is_finite(z.im)),
-    E.exp: _exp, E.exp2: lambda z: _exp(_scaled(z, math.log(2))), E.expm1: lambda z: _plus(_exp(z), -1.0),
-    E.log: _log, E.log2: lambda z: _scaled(_log(z), 1 / math.log(2)), E.log10: lambda z: _scaled(_log(z), 1 / math.log(10)), E.log1p: _log1p,
-    E.sqrt: _sqrt, E.rsqrt: lambda z: _divided(_one(z), _sqrt(z)),
+    E.is_nan: _either(E.is_nan),
+    E.is_inf: _either(E.is_inf),
+    E.is_finite: lambda z: E.logical_and(E.is_finite(z.re), E.is_finite(z.im)),
+    E.exp: _exp,
+    E.exp2: lambda z: _exp(_scaled(z, math.log(2))),
+    E.expm1: lambda z: _plus(_exp(z), -1.0),
+    E.log: _log,
+    E.log2: lambda z: _scaled(_log(z), 1 / math.log(2)),
+    E.log10: lambda z: _scaled(_log(z), 1 / math.log(10)),
+    E.log1p: _log1p,
+    E.sqrt: _sqrt,
+    E.rsqrt: lambda z: _divided(_one(z), _sqrt(z)),
     E.sigmoid: lambda z: _divided(_one(z), _plus(_exp(Pair(E.neg(z.re), E.neg(z.im))), 1.0)),
-    E.sinh: _sinh, E.cosh: _cosh, E.tanh: _tanh, E.asinh: _asinh, E.acosh: _acosh, E.atanh: _atanh,
-    E.sin: _turned(_sinh), E.tan: _turned(_tanh), E.asin: _turned(_asinh), E.atan: _turned(_atanh), E.acos: _acos,
+    E.sinh: _sinh,
+    E.cosh: _cosh,
+    E.tanh: _tanh,
+    E.asinh: _asinh,
+    E.acosh: _acosh,
+    E.atanh: _atanh,
+    E.sin: _turned(_sinh),
+    E.tan: _turned(_tanh),
+    E.asin: _turned(_asinh),
+    E.atan: _turned(_atanh),
+    E.acos: _acos,
     E.cos: lambda z: _cosh(_by_i(z)),
-}  # fmt: skip
+}
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -364,5 +386,8 @@ def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FORMULAS: dict[Primitive, Callable[..., Any]] = {
-    **{primitive: _of_values(function) for primitive, function in _PLAIN.items()}, E.pow_: _power, E.cast: _cast, CONSTANT: _constant,
-}  # fmt: skip
+    **{primitive: _of_values(function) for primitive, function in _PLAIN.items()},
+    E.pow_: _power,
+    E.cast: _cast,
+    CONSTANT: _constant,
+}

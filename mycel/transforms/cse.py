@@ -1,8 +1,11 @@
-"""Common subexpressions: nodes that apply the same primitive to the same inputs with the same parameters become one, the first.
+"""Common subexpressions: nodes that apply the same primitive to the same inputs with the same
+parameters become one, the first.
 
-Literals are the same by their bytes, so 0.0 and -0.0 stay apart; floats in parameters by their bits; nested graphs by their structural hash and
-the symbolic sizes in them, since two graphs of one structure may speak of different sizes. Operands of `add`, `mul` and their like count in
-either order. Effects are never joined. What no output needs is not in the result: a graph is what its outputs reach.
+Literals are the same by their bytes, so 0.0 and -0.0 stay apart; floats in parameters by their
+bits; nested graphs by their structural hash and the symbolic sizes in them, since two graphs of one
+structure may speak of different sizes. Operands of `add`, `mul` and their like count in either
+order. Effects are never joined. What no output needs is not in the result: a graph is what its
+outputs reach.
 """
 
 from __future__ import annotations
@@ -23,14 +26,26 @@ __all__ = ["eliminate_common_subexpressions"]
 
 COMMUTATIVE = frozenset(
     {
-        E.add, E.mul, E.maximum, E.minimum, E.eq, E.ne, E.logical_and, E.logical_or, E.logical_xor, E.bitwise_and,
-        E.bitwise_or, E.bitwise_xor,
+        E.add,
+        E.mul,
+        E.maximum,
+        E.minimum,
+        E.eq,
+        E.ne,
+        E.logical_and,
+        E.logical_or,
+        E.logical_xor,
+        E.bitwise_and,
+        E.bitwise_or,
+        E.bitwise_xor,
     }
-)  # fmt: skip
+)
 
 
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
-    """`graph` with each subexpression computed once; the graph itself where none is repeated.
+    """Return `graph` with each subexpression computed once.
+
+    The graph itself where none is repeated.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -57,7 +72,8 @@ def _start(graph: Graph) -> Visit:
         inputs = new.inputs
         if prim in COMMUTATIVE and rank(inputs[0]) > rank(inputs[1]):
             inputs = (inputs[1], inputs[0])
-        # The parameters compared are those before this pass, which are complete even inside a recursive graph.
+        # The parameters compared are those before this pass, which are complete even inside a
+        # recursive graph.
         return known.setdefault((prim, inputs, _key(old.params)), new)
 
     return visit
@@ -77,7 +93,7 @@ def _key(params: Mapping[str, Any]) -> Any:
 
 
 def _identity(value: Any) -> Any:
-    """What makes a parameter the same as another, as a hashable value."""
+    """Return what makes a parameter the same as another, as a hashable value."""
     kind = type(value)
     if kind is int:
         return value
@@ -107,7 +123,7 @@ def _graph_identity(graph: Graph) -> Any:
 
 
 def _sizes(graph: Graph, seen: set[Graph]) -> tuple[Any, ...]:
-    """The symbolic sizes that the parameters in a graph name, in the order of its nodes."""
+    """Return the symbolic sizes that the parameters in a graph name, in the order of its nodes."""
     if graph in seen:
         return ()
     seen.add(graph)

@@ -1,13 +1,17 @@
-"""Constant folding: what depends on constants alone is computed while compiling, by the primitives' references.
+"""Constant folding: what depends on constants alone is computed while compiling, by the primitives'
+references.
 
-A constant here is a literal, or a literal broadcast to no more than `LIMIT` elements; a result of more than `LIMIT` elements is not
-computed, nor is one from more than `INPUT_LIMIT`. Literals whose elements are all the same bytes become a broadcast scalar, so that the rules that
-know scalars see them and none takes memory. `broadcast_to` is therefore never computed itself. Effects, random numbers, control flow
-and whatever depends on a symbolic size stay as they are.
+A constant here is a literal, or a literal broadcast to no more than `LIMIT` elements; a result of
+more than `LIMIT` elements is not computed, nor is one from more than `INPUT_LIMIT`. Literals whose
+elements are all the same bytes become a broadcast scalar, so that the rules that know scalars see
+them and none takes memory. `broadcast_to` is therefore never computed itself. Effects, random
+numbers, control flow and whatever depends on a symbolic size stay as they are.
 
-A constant is to be what the same numbers would give as arguments, up to the rounding of the result. NumPy adds a long float32 column with an error that grows with its
-length, which engines do not; so sums, products and element-wise functions are computed in float64 (sums of float64 in the widest type there is) and rounded once.
-Sums that are written in place round each time in 16 bits, and are left to the engine. A primitive's `rounding` says which it is.
+A constant is to be what the same numbers would give as arguments, up to the rounding of the result.
+NumPy adds a long float32 column with an error that grows with its length, which engines do not; so
+sums, products and element-wise functions are computed in float64 (sums of float64 in the widest
+type there is) and rounded once. Sums that are written in place round each time in 16 bits, and are
+left to the engine. A primitive's `rounding` says which it is.
 """
 
 from __future__ import annotations
@@ -35,7 +39,9 @@ Array = np.ndarray[Any, Any]
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """`graph` with what depends on constants alone replaced by its value; the graph itself where there is nothing such.
+    """Return `graph` with what depends on constants alone replaced by its value.
+
+    The graph itself where there is nothing such.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -76,7 +82,7 @@ def _start(graph: Graph) -> Visit:
 
 
 def literal(array: Array, node: Node) -> Node:
-    """The constant that replaces `node`, as a broadcast scalar where its elements are equal."""
+    """Return the constant that replaces `node`, as a broadcast scalar where its elements are equal."""
     return _scalar_broadcast(Node(CONSTANT, (), {"value": Literal(array)}, node.type, node.where))
 
 
@@ -97,7 +103,9 @@ def _is_uniform(array: Array) -> bool:
 
 
 def known_value(node: Node) -> Optional[Array]:
-    """The array of a literal, or of a literal broadcast to a few elements; None for anything else."""
+    """Return the array of a literal, or of a literal broadcast to a few elements; None for anything
+    else.
+    """
     if node.prim is CONSTANT:
         return node.value
     if node.prim is S.BROADCAST_TO and node.inputs[0].prim is CONSTANT and _is_small(node.type):
@@ -115,7 +123,7 @@ def _is_small(type: Any) -> bool:
 
 
 def _arguments(node: Node) -> Optional[list[Array]]:
-    """The arrays to compute `node` from; None where it is not to be computed."""
+    """Return the arrays to compute `node` from; None where it is not to be computed."""
     prim = node.prim
     assert prim is not None
     arrays = []
@@ -146,7 +154,7 @@ def _compute(node: Node, arrays: list[Array]) -> Any:
 
 
 def _widened(prim: Primitive, array: Array) -> Array:
-    """An operand in the type that its operation is computed in."""
+    """Return an operand in the type that its operation is computed in."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if prim.rounding not in (Rounding.ONCE, Rounding.SUM):
         return array
@@ -158,11 +166,12 @@ def _widened(prim: Primitive, array: Array) -> Array:
 
 
 def _rounded(array: Array, wanted: Any) -> Array:
-    """Results in the type that they were promised in, rounded once."""
+    """Return results in the type that they were promised in, rounded once."""
     if array.dtype == wanted or array.dtype.kind not in "fc" or from_any(wanted).kind not in "fc":
         return array
     with np.errstate(all="ignore"):
-        # 16-bit floats of ml_dtypes are made by way of float32, of which the last bit may not be a rounded one.
+        # 16-bit floats of ml_dtypes are made by way of float32, of which the last bit may not be a
+        # rounded one.
         narrow = wanted.itemsize == 2 and array.dtype == np.float64
         return (to_odd(array) if narrow else array).astype(wanted)
 

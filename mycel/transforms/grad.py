@@ -1,8 +1,9 @@
 """Reverse-mode differentiation as a transformation of nodes.
 
-The sweep goes through the nodes between `wrt` and the outputs in reverse topological order; each node's cotangent is the
-sum of what its users' rules return, and absent cotangents (None) stand for zero. The result is nodes again, made of the same
-primitives, so that it can be differentiated, batched and compiled like any other.
+The sweep goes through the nodes between `wrt` and the outputs in reverse topological order; each
+node's cotangent is the sum of what its users' rules return, and absent cotangents (None) stand for
+zero. The result is nodes again, made of the same primitives, so that it can be differentiated,
+batched and compiled like any other.
 
     vjp(outputs, cotangents, wrt)[i] = sum_j cotangents[j] * d outputs[j] / d wrt[i]
 """
@@ -22,7 +23,7 @@ __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
 
 
 def expanded(primitive: Primitive, inputs: Sequence[Node], params: Any) -> tuple[Node, ...]:
-    """The outputs of a primitive's definition in simpler ones."""
+    """Return the outputs of a primitive's definition in simpler ones."""
     assert primitive.expand is not None
     result = primitive.expand(*inputs, **params)
     return tuple(result) if isinstance(result, tuple) else (result,)
@@ -34,7 +35,7 @@ Own = Callable[[Node, Any], Optional[Sequence[Optional[Node]]]]
 def vjp(
     outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequence[Node], own: Optional[Own] = None
 ) -> list[Optional[Node]]:
-    """The cotangents of `wrt`; None where the outputs do not depend on one differentiably.
+    """Return the cotangents of `wrt`; None where the outputs do not depend on one differentiably.
 
     `own(node, cotangent)` replaces the rule of the nodes for which it does not give None.
     """

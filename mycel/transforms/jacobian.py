@@ -1,7 +1,8 @@
-"""Jacobians: a derivative along every direction of a basis at once, by vectorising it (`transforms.vmap`).
+"""Jacobians: a derivative along every direction of a basis at once, by vectorising it
+(`transforms.vmap`).
 
-Rows come from pulling back the unit vectors of an output, columns from pushing forward those of an input. Both give, for an output of shape s and
-an input of shape t, a node of shape s + t.
+Rows come from pulling back the unit vectors of an output, columns from pushing forward those of an
+input. Both give, for an output of shape s and an input of shape t, a node of shape s + t.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ __all__ = ["basis", "columns", "rows"]
 
 
 def basis(like: Node) -> Node:
-    """The unit vectors of a node's type, one after another along a new first axis."""
+    """Return the unit vectors of a node's type, one after another along a new first axis."""
     size: Any = math.prod(like.shape)
     row, column = (S.iota(shape=(size, size), axis=axis, dtype=int64) for axis in (0, 1))
     return S.reshape(E.cast(E.eq(row, column), dtype=like.dtype), (size, *like.shape))
 
 
 def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Optional[Node]]:
-    """`results`, linear in `direction`, for every unit vector in its place, along a new first axis."""
+    """Return `results`, linear in `direction`, for every unit vector in its place, along a new
+    first axis.
+    """
     size: Any = math.prod(direction.shape)
     present = [r for r in results if r is not None]
     found = iter(batch(present, {direction: (basis(direction), 0)}, size))
@@ -45,14 +48,20 @@ def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Opt
 
 
 def rows(output: Node, wrt: Sequence[Node], own: Optional[Own] = None) -> list[Optional[Node]]:
-    """The Jacobians of an output by each of `wrt`, row by row; None where it does not depend on one."""
+    """Return the Jacobians of an output by each of `wrt`, row by row.
+
+    None where it does not depend on one.
+    """
     seed = input_node(output.type, "cotangent")
     found = _along_basis(vjp([output], [seed], wrt, own), seed)
     return [None if f is None else S.reshape(f, (*output.shape, *w.shape)) for f, w in zip(found, wrt)]
 
 
 def columns(outputs: Sequence[Node], by: Node) -> list[Optional[Node]]:
-    """The Jacobians of each output by one node, column by column; None where an output does not depend on it."""
+    """Return the Jacobians of each output by one node, column by column.
+
+    None where an output does not depend on it.
+    """
     seed = input_node(by.type, "tangent")
     found = _along_basis(jvp(outputs, [by], [seed])[1], seed)
     return [

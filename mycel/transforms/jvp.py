@@ -1,11 +1,14 @@
-"""Forward-mode differentiation as a transformation of nodes: the transpose of the transpose, one primitive at a time.
+"""Forward-mode differentiation as a transformation of nodes: the transpose of the transpose, one
+primitive at a time.
 
-The derivative rule of a primitive is linear in the cotangent `u`, so that its own derivative by `u`, taken along the inputs' tangents, is the push-forward:
+The derivative rule of a primitive is linear in the cotangent `u`, so that its own derivative by
+`u`, taken along the inputs' tangents, is the push-forward:
 
     g(u) = J^T u,        tangent of the output = J t = d <g(u), t> / d u.
 
-The dummy `u` itself does not appear in the result. Control flow carries its tangents along: a `cond` gives values and tangents from the same branch, a
-`while_loop` moves both in the same round, so that nothing is recorded on a tape. Absent tangents (None) stand for zero.
+The dummy `u` itself does not appear in the result. Control flow carries its tangents along: a
+`cond` gives values and tangents from the same branch, a `while_loop` moves both in the same round,
+so that nothing is recorded on a tape. Absent tangents (None) stand for zero.
 """
 
 from __future__ import annotations
@@ -33,10 +36,11 @@ Rule = Callable[[Node, Tangents], Optional[Tangents]]
 def jvp(
     outputs: Sequence[Node], wrt: Sequence[Node], tangents: Tangents, own: Optional[Rule] = None
 ) -> tuple[list[Node], list[Optional[Node]]]:
-    """The outputs, and how they move when `wrt` moves by `tangents`.
+    """Return the outputs, and how they move when `wrt` moves by `tangents`.
 
-    The outputs are new nodes where values and tangents come out of the same piece of control flow. `own(node, tangents)` replaces the rule of the
-    nodes for which it gives tangents, and whose values stay what they are; it gives None for the others.
+    The outputs are new nodes where values and tangents come out of the same piece of control flow.
+    `own(node, tangents)` replaces the rule of the nodes for which it gives tangents, and whose
+    values stay what they are; it gives None for the others.
     """
     given = dict(zip(wrt, tangents))
     image: dict[Node, Node] = {}
@@ -68,9 +72,11 @@ def jvp(
 
 
 def tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[int]] = None) -> tuple[Graph, list[int]]:
-    """From f to (f's inputs, tangents of the inputs `active`) -> (f's outputs, tangents); and which outputs' tangents these are.
+    """From f to (f's inputs, tangents of the inputs `active`) -> (f's outputs, tangents); and which
+    outputs' tangents these are.
 
-    Those are the outputs that move, or the ones in `keep`. The graph is remembered as long as the first one lives.
+    Those are the outputs that move, or the ones in `keep`. The graph is remembered as long as the
+    first one lives.
     """
     key = (tuple(active), None if keep is None else tuple(keep))
     known = _graphs.of(graph, dict)
@@ -102,7 +108,7 @@ def _again(node: Node, image: dict[Node, Node]) -> Node:
 
 
 def _push(node: Node, tangents: Tangents, own: Optional[Rule]) -> tuple[Sequence[Node], Tangents]:
-    """The values of a node and their tangents."""
+    """Return the values of a node and their tangents."""
     prim = node.prim
     assert prim is not None
     rule = _RULES.get(prim)

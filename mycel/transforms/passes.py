@@ -1,8 +1,9 @@
-"""The order of the passes: common subexpressions, then rules, constants and common subexpressions again until nothing changes, at most
-`ROUNDS` times; last, long reductions are cut.
+"""The order of the passes: common subexpressions, then rules, constants and common subexpressions
+again until nothing changes, at most `ROUNDS` times; last, long reductions are cut.
 
-Rules settle a node completely when they reach it, so that a second round meets only what constants and joined nodes opened. Where the
-environment variable MYCEL_VERIFY is set to anything but 0, the graph is verified before the first pass and after each.
+Rules settle a node completely when they reach it, so that a second round meets only what constants
+and joined nodes opened. Where the environment variable MYCEL_VERIFY is set to anything but 0, the
+graph is verified before the first pass and after each.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ ROUND: tuple[Callable[[Graph], Graph], ...] = (simplify, fold_constants, elimina
 
 @timed("passes", lambda graph: graph.name)
 def optimize(graph: Graph) -> Graph:
-    """The same function of the same inputs with less work, differentiated or not; optimizing the result again gives the same structure.
+    """Return the same function of the same inputs with less work, differentiated or not.
+
+    Optimizing the result again gives the same structure.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node

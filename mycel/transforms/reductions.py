@@ -1,13 +1,16 @@
 """Long reductions to few elements, in two stages, so that threads can share them.
 
-The outermost reduced axes make the parts, of which each is reduced for itself; a second, short reduction joins their results. Where whole axes do
-not give `LEAST` to `SHORT` parts, or leave each fewer than `LENGTH` elements, one axis of size d is cut into (g, d / g), so that there are about `parts`. The cut
-is made below the element-wise work that only this reduction uses, which stays next to it. The parts depend on the shape alone, never on the
-number of threads, and so does the rounding of the result. Columns of many rows are cut into parts of about `PART` elements, which stay in a
+The outermost reduced axes make the parts, of which each is reduced for itself; a second, short
+reduction joins their results. Where whole axes do not give `LEAST` to `SHORT` parts, or leave each
+fewer than `LENGTH` elements, one axis of size d is cut into (g, d / g), so that there are about
+`parts`. The cut is made below the element-wise work that only this reduction uses, which stays next
+to it. The parts depend on the shape alone, never on the number of threads, and so does the rounding
+of the result. Columns of many rows are cut into parts of about `PART` elements, which stay in a
 cache while the columns are gone through one group after another.
 
-`simplify` joins the stages again and the choice is the same for what was cut before, so that optimizing an optimized graph gives the same stages.
-A reduction whose only users reduce further in the same way is a first stage and stays.
+`simplify` joins the stages again and the choice is the same for what was cut before, so that
+optimizing an optimized graph gives the same stages. A reduction whose only users reduce further in
+the same way is a first stage and stays.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ _SPLIT = frozenset({R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod})
 
 
 def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
-    """`graph` with each reduction of more than `MANY` elements to fewer than `FEW` in two stages of about `parts` parts.
+    """Return `graph` with each reduction of more than `MANY` elements to fewer than `FEW` in two
+    stages of about `parts` parts.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -69,7 +73,7 @@ def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
 
 
 def _later_users(graph: Graph) -> dict[Node, set[Optional[Primitive]]]:
-    """The primitives that use each reduction; None among them for an output."""
+    """Return the primitives that use each reduction; None among them for an output."""
     users: dict[Node, set[Optional[Primitive]]] = {}
     for node in graph.nodes:
         for i in node.inputs:
@@ -85,7 +89,8 @@ def _is_long(node: Node) -> bool:
     if not source.is_static or source.size <= MANY or not node.type.size:
         return False
     if node.type.size >= FEW:
-        # Columns: few results beside each other in memory, each from many rows. Results that lie apart are rows to share already.
+        # Columns: few results beside each other in memory, each from many rows. Results that lie
+        # apart are rows to share already.
         axes = node.params["axes"]
         kept = [a for a in range(source.rank) if a not in axes]
         if node.type.size > COLUMNS or source.size < DEEP * node.type.size or min(axes) > max(kept):
@@ -95,7 +100,7 @@ def _is_long(node: Node) -> bool:
 
 
 def _in_stages(node: Node, parts: int, single: set[Node]) -> Optional[Node]:
-    """The two stages; None where the sizes do not divide into parts."""
+    """Return the two stages; None where the sizes do not divide into parts."""
     (x,) = node.inputs
     prim = node.prim
     assert prim is not None
@@ -119,7 +124,9 @@ def _in_stages(node: Node, parts: int, single: set[Node]) -> Optional[Node]:
 
 
 def _reshaped(x: Node, shape: tuple[DimLike, ...], single: set[Node]) -> Node:
-    """`x` under another shape, reshaped below element-wise work on full tensors and scalars that nothing else uses."""
+    """Return `x` under another shape, reshaped below element-wise work on full tensors and scalars
+    that nothing else uses.
+    """
     size, left = x.shape, WORK
 
     def moved(node: Node) -> Node:
@@ -136,7 +143,9 @@ def _reshaped(x: Node, shape: tuple[DimLike, ...], single: set[Node]) -> Node:
 
 
 def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], Optional[int]]:
-    """The outermost sizes that are parts as they are, and how many parts the next one is cut into, if it is."""
+    """Return the outermost sizes that are parts as they are, and how many parts the next one is cut
+    into, if it is.
+    """
     outer: list[int] = []
     total = 1
     for k, d in enumerate(sizes):
@@ -152,6 +161,8 @@ def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], Option
 
 
 def _divisor(d: int, total: int, parts: int, least: int) -> Optional[int]:
-    """The divisor g of d, neither 1 nor d, for which ``total * g`` is nearest to `parts`, the larger of two."""
+    """Return the divisor g of d, neither 1 nor d, for which ``total * g`` is nearest to `parts`,
+    the larger of two.
+    """
     found = [g for g in range(2, min(d - 1, 2 * parts // total) + 1) if d % g == 0 and total * g >= min(least, LEAST)]
     return min(found, key=lambda g: (abs(total * g - parts), -g), default=None)

@@ -1,8 +1,11 @@
-"""The walk that the passes share: a graph rebuilt bottom-up, and the graphs in its nodes' parameters with it.
+"""The walk that the passes share: a graph rebuilt bottom-up, and the graphs in its nodes'
+parameters with it.
 
-A pass gives, for each graph, a function from (a node, the same node over rebuilt inputs) to the node that takes its place. Each node and each
-nested graph is visited once, so a pass is linear. What does not change is shared, down to the graph itself: a pass that finds nothing to do
-returns the very graph that it was given. Inputs always stay. A graph that calls itself is replaced by a new one that calls the new one.
+A pass gives, for each graph, a function from (a node, the same node over rebuilt inputs) to the
+node that takes its place. Each node and each nested graph is visited once, so a pass is linear.
+What does not change is shared, down to the graph itself: a pass that finds nothing to do returns
+the very graph that it was given. Inputs always stay. A graph that calls itself is replaced by a new
+one that calls the new one.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ Visit = Callable[[Node, Node], Node]
 
 
 def rewrite(graph: Graph, start: Callable[[Graph], Visit]) -> Graph:
-    """`graph` with every node replaced as the visitor that `start` makes for its graph says.
+    """Return `graph` with every node replaced as the visitor that `start` makes for its graph says.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -64,7 +67,10 @@ class _Walk:
         return result
 
     def over(self, node: Node, image: Mapping[Node, Node]) -> Node:
-        """`node` over the images of its inputs and nested graphs; itself where they are the same."""
+        """Return `node` over the images of its inputs and nested graphs.
+
+        Itself where they are the same.
+        """
         inputs = node.inputs
         for i in inputs:
             if i in image:
@@ -93,7 +99,7 @@ class _Walk:
 
 
 def holds_graphs(value: Any) -> bool:
-    """Whether a parameter is a graph, or a tuple with graphs in it."""
+    """Return whether a parameter is a graph, or a tuple with graphs in it."""
     if type(value) is tuple:
         for v in value:
             if type(v) is not int and holds_graphs(v):
@@ -103,7 +109,7 @@ def holds_graphs(value: Any) -> bool:
 
 
 def use_counts(graph: Graph) -> dict[Node, int]:
-    """How often each node of a graph is an input of another or an output."""
+    """Return how often each node of a graph is an input of another or an output."""
     uses: dict[Node, int] = {}
     for node in graph.nodes:
         for i in node.inputs:
@@ -114,7 +120,7 @@ def use_counts(graph: Graph) -> dict[Node, int]:
 
 
 def sizes_in(value: Any) -> tuple[Dim, ...]:
-    """The symbolic dimensions in a parameter, in order."""
+    """Return the symbolic dimensions in a parameter, in order."""
     if isinstance(value, Dim):
         return (value,)
     if type(value) is not tuple:

@@ -1,13 +1,16 @@
 """What a rewrite rule is, the table of them, and how they are applied to one node.
 
-A rule takes a node whose inputs are simplified and gives a node of exactly the same type that computes the same, or None. Rules of a
-primitive are tried in the order of their definition until none applies; nodes that a rule makes on its way go through the table too. Every rule
-makes its expression smaller or moves it towards a normal form (constants to the right and outwards, broadcasts late, reductions without
-`keepdims`), so the number of applications is proportional to the number of nodes.
+A rule takes a node whose inputs are simplified and gives a node of exactly the same type that
+computes the same, or None. Rules of a primitive are tried in the order of their definition until
+none applies; nodes that a rule makes on its way go through the table too. Every rule makes its
+expression smaller or moves it towards a normal form (constants to the right and outwards,
+broadcasts late, reductions without `keepdims`), so the number of applications is proportional to
+the number of nodes.
 
-What a rule may change of a floating-point result: the sign of a zero; the rounding, and overflow on the way, where it joins
-constant factors or moves one across a sum (where an infinite one may give an infinity instead of a NaN). NaN and infinities stay: ``x * 0``, ``x - x`` and ``x / x`` are not rewritten. Rules that
-round differently leave 16-bit floats alone.
+What a rule may change of a floating-point result: the sign of a zero; the rounding, and overflow on
+the way, where it joins constant factors or moves one across a sum (where an infinite one may give
+an infinity instead of a NaN). NaN and infinities stay: ``x * 0``, ``x - x`` and ``x / x`` are not
+rewritten. Rules that round differently leave 16-bit floats alone.
 """
 
 from __future__ import annotations
@@ -40,18 +43,23 @@ def rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
 
 
 class Context:
-    """What rules know of the graph around a node, and how they make nodes; `applications` counts the rules applied."""
+    """What rules know of the graph around a node, and how they make nodes.
+
+    `applications` counts the rules applied.
+    """
 
     def __init__(self, uses: Mapping[Node, int]) -> None:
         self.uses = dict(uses)
         self.applications = 0
 
     def is_single(self, node: Node) -> bool:
-        """Whether a node has no other user, so that rewriting it into its user computes nothing twice."""
+        """Return whether a node has no other user, so that rewriting it into its user computes
+        nothing twice.
+        """
         return self.uses.get(node, 1) <= 1
 
     def make(self, primitive: Primitive, *inputs: Node, **params: Any) -> Node:
-        """The simplified application of a primitive."""
+        """Return the simplified application of a primitive."""
         return self.simplify(primitive.node(*inputs, **params))
 
     def broadcast(self, x: Node, shape: tuple[DimLike, ...]) -> Node:
@@ -61,7 +69,7 @@ class Context:
         return x if x.shape == shape else self.make(S.RESHAPE, x, shape=shape)
 
     def simplify(self, node: Node) -> Node:
-        """`node` after the rules of its primitive, of what they make of it, and so on."""
+        """Return `node` after the rules of its primitive, of what they make of it, and so on."""
         for _ in range(STEPS):
             result = self.step(node)
             if result is None:
@@ -84,7 +92,9 @@ class Context:
 
 
 def broadcast_late(node: Node, context: Context) -> Optional[Node]:
-    """Element-wise work before the broadcast rather than after it; where an operand broadcasts it anyway, no broadcast at all."""
+    """Return element-wise work before the broadcast rather than after it; where an operand
+    broadcasts it anyway, no broadcast at all.
+    """
     for i in node.inputs:
         if i.prim is S.BROADCAST_TO:
             break
@@ -98,7 +108,7 @@ def broadcast_late(node: Node, context: Context) -> Optional[Node]:
 
 
 def uniform(node: Node) -> Any:
-    """The value of a constant that is the same everywhere; None for anything else."""
+    """Return the value of a constant that is the same everywhere; None for anything else."""
     if node.prim is S.BROADCAST_TO:
         node = node.inputs[0]
     if node.prim is not CONSTANT:
@@ -110,17 +120,21 @@ def uniform(node: Node) -> Any:
 
 
 def full(node: Node, value: Any, context: Context) -> Node:
-    """A tensor of one value, of the type of `node`."""
+    """Return a tensor of one value, of the type of `node`."""
     return context.broadcast(constant(value, node.dtype), node.shape)
 
 
 def is_close_under_rounding(node: Node) -> bool:
-    """Whether another order of rounding is acceptable for a node's type: integers, which are exact, and wide floats."""
+    """Return whether another order of rounding is acceptable for a node's type: integers, which are
+    exact, and wide floats.
+    """
     return node.dtype.is_integer or node.dtype.name in ("float32", "float64")
 
 
 def runs_of(old: tuple[DimLike, ...], new: tuple[DimLike, ...]) -> Optional[list[tuple[list[int], list[int]]]]:
-    """Axes other than those of size 1, as the shortest runs that have equal sizes in both shapes; None where that stays open."""
+    """Return axes other than those of size 1, as the shortest runs that have equal sizes in both
+    shapes; None where that stays open.
+    """
     left = [a for a, d in enumerate(old) if d != 1]
     right = [a for a, d in enumerate(new) if d != 1]
     if any(d == 0 for d in (*old, *new)):

@@ -24,7 +24,7 @@ def _is(value: Any, number: float) -> bool:
 
 
 def _constant_operand(node: Node) -> tuple[Optional[Node], Any]:
-    """The other operand and the value of a uniform one; None where neither is uniform."""
+    """Return the other operand and the value of a uniform one; None where neither is uniform."""
     x, y = node.inputs
     value = uniform(y)
     if value is not None:
@@ -87,7 +87,7 @@ def _mul(node: Node, context: Context) -> Optional[Node]:
 
 
 def _joined(node: Node, context: Context) -> Optional[Node]:
-    """``(x * a) * b`` as ``x * (a * b)``, and likewise for sums of integers."""
+    """Return ``(x * a) * b`` as ``x * (a * b)``, and likewise for sums of integers."""
     if not is_close_under_rounding(node):
         return None
     inner, outer = _constant_operand(node)
@@ -105,7 +105,10 @@ def _joined(node: Node, context: Context) -> Optional[Node]:
 
 
 def _combined(a: Any, b: Any, node: Node) -> Any:
-    """``a * b`` or ``a + b``; None for a product that is no ordinary float, since the two factors in turn may give more."""
+    """Return ``a * b`` or ``a + b``.
+
+    None for a product that is no ordinary float, since the two factors in turn may give more.
+    """
     with np.errstate(all="ignore"):
         value = np.add(a, b) if node.prim is E.add else np.multiply(a, b)
     return value if node.dtype.is_integer or _is_ordinary(value, node.dtype) else None
@@ -129,7 +132,8 @@ def _div(node: Node, context: Context) -> Optional[Node]:
         return E.div.node(x.inputs[0], y.inputs[0])
     if value is not None and node.dtype.name in ("float32", "float64"):
         significand, exponent = math.frexp(abs(float(value)))
-        # The reciprocal of a power of two is exact, so that the product rounds as the quotient does.
+        # The reciprocal of a power of two is exact, so that the product rounds as the quotient
+        # does.
         if significand == 0.5 and _is_ordinary(np.asarray(1 / float(value), node.dtype.numpy), node.dtype):
             return E.mul.node(x, context.broadcast(constant(1 / float(value), node.dtype), y.shape))
     return None
@@ -168,7 +172,9 @@ def _pow(node: Node, context: Context) -> Optional[Node]:
 
 
 def _is_above_zero(x: Node) -> bool:
-    """Whether a value is plainly above 0 (NaN aside): a positive constant is added to what is not negative."""
+    """Return whether a value is plainly above 0 (NaN aside): a positive constant is added to what
+    is not negative.
+    """
     if x.prim is not E.add:
         return False
     rest, value = _constant_operand(x)
@@ -178,14 +184,24 @@ def _is_above_zero(x: Node) -> bool:
 _NEVER_NEGATIVE = frozenset({E.abs_, E.exp, E.exp2, E.sigmoid, E.sqrt})
 _KEEPS_SIGN = frozenset(
     {
-        E.add, E.mul, E.minimum, R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod, S.RESHAPE, S.TRANSPOSE,
-        S.BROADCAST_TO, S.SLICE, S.reverse,
+        E.add,
+        E.mul,
+        E.minimum,
+        R.reduce_sum,
+        R.reduce_max,
+        R.reduce_min,
+        R.reduce_prod,
+        S.RESHAPE,
+        S.TRANSPOSE,
+        S.BROADCAST_TO,
+        S.SLICE,
+        S.reverse,
     }
-)  # fmt: skip
+)
 
 
 def _is_above_minus_infinity(x: Node, depth: int) -> bool:
-    """Whether a value is plainly not negative (NaN aside)."""
+    """Return whether a value is plainly not negative (NaN aside)."""
     if x.prim in _NEVER_NEGATIVE or (x.prim is E.mul and x.inputs[0] is x.inputs[1]):
         return True
     value = uniform(x)
@@ -284,7 +300,7 @@ def _cast(node: Node, context: Context) -> Optional[Node]:
 
 @functools.cache
 def is_lossless(source: DType, target: DType) -> bool:
-    """Whether every value of one type is a value of another.
+    """Return whether every value of one type is a value of another.
 
     >>> from mycel.base.dtype import float32, int16, int32, uint16
     >>> is_lossless(uint16, int32), is_lossless(uint16, int16), is_lossless(int16, float32), is_lossless(int32, float32)

@@ -1,4 +1,6 @@
-"""Rules of primitives that move elements: what moves nothing goes, what moves twice moves once, and a uniform value is only broadcast."""
+"""Rules of primitives that move elements: what moves nothing goes, what moves twice moves once, and
+a uniform value is only broadcast.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ THROUGH = 16
 
 
 def _scalar(node: Node) -> Optional[Node]:
-    """The scalar that a tensor repeats everywhere."""
+    """Return the scalar that a tensor repeats everywhere."""
     if node.prim is S.BROADCAST_TO and node.inputs[0].shape == ():
         return node.inputs[0]
     return None
@@ -43,7 +45,9 @@ def _reshape(node: Node, context: Context) -> Optional[Node]:
 
 @rule(S.RESHAPE)
 def _joined_axes(node: Node, context: Context) -> Optional[Node]:
-    """Axes are joined before element-wise work rather than after it, where every operand allows that: values in memory join for nothing."""
+    """Return axes are joined before element-wise work rather than after it, where every operand
+    allows that: values in memory join for nothing.
+    """
     (x,) = node.inputs
     if not x.prim or not x.prim.elementwise or node.type.rank >= x.type.rank or not context.is_single(x):
         return None
@@ -80,13 +84,15 @@ def _transpose(node: Node, context: Context) -> Optional[Node]:
 
 
 def swapped(x: Node, context: Context) -> Node:
-    """The last two axes exchanged."""
+    """Return the last two axes exchanged."""
     rank = x.type.rank
     return context.make(S.TRANSPOSE, x, permutation=(*range(rank - 2), rank - 1, rank - 2))
 
 
 def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node]:
-    """A transpose of element-wise work that undoes the transposes at its leaves, if it undoes them all; of few nodes only."""
+    """Return a transpose of element-wise work that undoes the transposes at its leaves, if it
+    undoes them all; of few nodes only.
+    """
     left = THROUGH
 
     def moved(node: Node) -> Optional[Node]:
@@ -112,7 +118,9 @@ def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node
 
 @rule(matmul)
 def _rows_of_all(node: Node, context: Context) -> Optional[Node]:
-    """A row, or a column, of each example times one matrix: one product of all of them, where each by itself would read the matrix again."""
+    """Return a row, or a column, of each example times one matrix: one product of all of them,
+    where each by itself would read the matrix again.
+    """
     a, b = node.inputs
     if b.type.rank == 2 and a.type.rank > 2 and a.shape[-2] == 1:
         rows = context.reshape(a, (product(a.shape[:-1]), a.shape[-1]))
@@ -163,7 +171,7 @@ def _slice(node: Node, context: Context) -> Optional[Node]:
 
 
 def _slice_of_pad(node: Node, x: Node) -> Optional[Node]:
-    """The part of a padded tensor that is the tensor itself, or lies in it."""
+    """Return the part of a padded tensor that is the tensor itself, or lies in it."""
     source, low = x.inputs[0], x.params["low"]
     starts, stops, steps = node.params["starts"], node.params["stops"], node.params["steps"]
     if any(x.params["interior"]) or not _are_ints(low, source.shape):
@@ -176,7 +184,7 @@ def _slice_of_pad(node: Node, x: Node) -> Optional[Node]:
 
 
 def _slice_of_concat(node: Node, x: Node, context: Context) -> Optional[Node]:
-    """A slice that lies in one of the joined tensors, as a slice of that one."""
+    """Return a slice that lies in one of the joined tensors, as a slice of that one."""
     axis = x.params["axis"]
     start, stop = node.params["starts"][axis], node.params["stops"][axis]
     position = 0

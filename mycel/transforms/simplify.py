@@ -1,6 +1,7 @@
 """Local algebra: every node goes through the rules of its primitive, after its inputs have.
 
-The rules, and what they may change of a result, are in `rules` and its families: arithmetic, movement and reductions.
+The rules, and what they may change of a result, are in `rules` and its families: arithmetic,
+movement and reductions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ FAMILIES = (rules_arithmetic, rules_movement, rules_reduce)
 
 
 def simplify(graph: Graph) -> Graph:
-    """`graph` after the rewrite rules; the graph itself where none applies. Types stay exactly as they are.
+    """Return `graph` after the rewrite rules; the graph itself where none applies.
+
+    Types stay exactly as they are.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -30,7 +33,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def simplify_counted(graph: Graph) -> tuple[Graph, int]:
-    """What `simplify` gives, and how many rules were applied."""
+    """Return what `simplify` gives, and how many rules were applied."""
     contexts: list[Context] = []
 
     def start(inner: Graph) -> Visit:

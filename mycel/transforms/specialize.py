@@ -14,7 +14,9 @@ __all__ = ["concrete", "inner_sizes", "specialize"]
 
 
 def inner_sizes(value: Any) -> tuple[Dim, ...]:
-    """The symbolic dimensions in a parameter, a type, a node or a graph, those of nested graphs included."""
+    """Return the symbolic dimensions in a parameter, a type, a node or a graph, those of nested
+    graphs included.
+    """
     if isinstance(value, Dim):
         return (value,)
     if isinstance(value, TensorType):
@@ -29,7 +31,7 @@ def inner_sizes(value: Any) -> tuple[Dim, ...]:
 
 
 def concrete(value: Any, sizes: Mapping[str, int]) -> Any:
-    """A parameter or type with the sizes put in; symbols without one stay."""
+    """Return a parameter or type with the sizes put in; symbols without one stay."""
     if isinstance(value, Dim):
         return substitute(value, sizes)
     if isinstance(value, TensorType):
@@ -42,7 +44,7 @@ def concrete(value: Any, sizes: Mapping[str, int]) -> Any:
 
 
 def specialize(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """The graph for actual sizes of its symbols, or of some of them.
+    """Return the graph for actual sizes of its symbols, or of some of them.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.dims import symbol

@@ -1,9 +1,12 @@
-"""Long reductions to few elements where sizes are symbols: in two stages, as `reductions` has it, chosen by the sizes that are expected.
+"""Long reductions to few elements where sizes are symbols: in two stages, as `reductions` has it,
+chosen by the sizes that are expected.
 
-The outermost reduced axes make the parts where there are some `LEAST` to `SHORT` of them and each is long. Else the outermost reduced axis, of size d, is cut into `PARTS` parts of
-(d - 1) // PARTS elements and a tail of one to `PARTS`, which is reduced by itself and joined at the end. The cut is made below the element-wise work that only
-this reduction uses. Whether a reduction is long is decided by the sizes of the call at hand and guarded, so that long and short ones each have the code that suits them. The parts
-depend on sizes alone, never on threads.
+The outermost reduced axes make the parts where there are some `LEAST` to `SHORT` of them and each
+is long. Else the outermost reduced axis, of size d, is cut into `PARTS` parts of (d - 1) // PARTS
+elements and a tail of one to `PARTS`, which is reduced by itself and joined at the end. The cut is
+made below the element-wise work that only this reduction uses. Whether a reduction is long is
+decided by the sizes of the call at hand and guarded, so that long and short ones each have the code
+that suits them. The parts depend on sizes alone, never on threads.
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ _JOIN: dict[Primitive, Primitive] = {
 
 
 def split_symbolic(graph: Graph) -> Graph:
-    """`graph` with each long reduction over symbolic sizes in two stages; made inside decisions that have a hint for each symbol."""
+    """Return `graph` with each long reduction over symbolic sizes in two stages.
+
+    Made inside decisions that have a hint for each symbol.
+    """
 
     def start(inner: Graph) -> Visit:
         uses = use_counts(inner)
@@ -97,7 +103,9 @@ def _in_stages(node: Node, single: set[Node]) -> Node:
 
 
 def _moved(x: Node, single: set[Node], view: Callable[[Node], Node]) -> Node:
-    """`view` of a node, taken below element-wise work on full tensors and scalars that nothing else uses."""
+    """Return `view` of a node, taken below element-wise work on full tensors and scalars that
+    nothing else uses.
+    """
     size, left = x.shape, WORK
 
     def moved(node: Node) -> Node:

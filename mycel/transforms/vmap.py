@@ -1,19 +1,25 @@
-"""Vectorisation as a transformation of nodes: a function of one example becomes one of a batch of them.
+"""Vectorisation as a transformation of nodes: a function of one example becomes one of a batch of
+them.
 
-A value is *mapped* where it has a batch axis, and stays unmapped as long as no mapped value enters it: what does not depend on the example is computed
-once. Every primitive has a rule (`Primitive.batch`), or opens through `expand`, or is applied to one example after another by a loop. Primitives that hold
-graphs are treated here.
+A value is *mapped* where it has a batch axis, and stays unmapped as long as no mapped value enters
+it: what does not depend on the example is computed once. Every primitive has a rule
+(`Primitive.batch`), or opens through `expand`, or is applied to one example after another by a
+loop. Primitives that hold graphs are treated here.
 
-* `cond` of an unmapped condition stays a `cond`, of mapped branches. Of a mapped one, each branch is computed for the batch and the results are selected.
-* `while_loop` of an unmapped test stays as it is, with a mapped body; what it carries is mapped if a fixpoint of the body shows that it has to be. Of a mapped
-  test, it runs as long as any example does, and what is finished keeps its state.
+* `cond` of an unmapped condition stays a `cond`, of mapped branches. Of a mapped one, each branch
+  is computed for the batch and the results are selected.
+* `while_loop` of an unmapped test stays as it is, with a mapped body; what it carries is mapped if
+  a fixpoint of the body shows that it has to be. Of a mapped test, it runs as long as any example
+  does, and what is finished keeps its state.
 * `while_grad` goes back through the mapped loop, for what is finished without a step.
-* `call` and `recompute` take the mapped graph, `custom` its mapped derivative. All operands of a `recursion` are mapped, and what `recur` gives in it.
+* `call` and `recompute` take the mapped graph, `custom` its mapped derivative. All operands of a
+  `recursion` are mapped, and what `recur` gives in it.
 
-What is computed for an example that did not ask for it must neither be seen, nor trap, nor loop without end, nor spoil a derivative (0 * inf is
-NaN). So mapped operands of a branch pass through `select`, whose derivative drops what comes back from other examples. Where that is not
-enough (unmapped operands, inner loops, integer division, indices), those examples get the operands of one that did take the branch, and a branch that no
-example takes is not computed at all.
+What is computed for an example that did not ask for it must neither be seen, nor trap, nor loop
+without end, nor spoil a derivative (0 * inf is NaN). So mapped operands of a branch pass through
+`select`, whose derivative drops what comes back from other examples. Where that is not enough
+(unmapped operands, inner loops, integer division, indices), those examples get the operands of one
+that did take the branch, and a branch that no example takes is not computed at all.
 """
 
 from __future__ import annotations
@@ -49,15 +55,19 @@ _LIGHT = 40
 
 
 def batch(outputs: Sequence[Node], mapped: Mapping[Node, tuple[Node, int]], size: DimLike) -> list[Value]:
-    """`outputs` as functions of a batch: each a node with the position of its batch axis, None where it has none.
+    """Return `outputs` as functions of a batch: each a node with the position of its batch axis,
+    None where it has none.
 
-    `mapped` gives, for nodes of one example, the values of all `size` examples and the axis along which they lie.
+    `mapped` gives, for nodes of one example, the values of all `size` examples and the axis along
+    which they lie.
     """
     return _Batch(size).run(outputs, dict(mapped))
 
 
 def batch_graph(graph: Graph, axes: Sequence[Optional[int]], size: DimLike) -> tuple[Graph, tuple[Optional[int], ...]]:
-    """The graph of a batch of `size` examples, whose input i has its batch at `axes[i]` (None: no batch), and the axes of its outputs."""
+    """Return the graph of a batch of `size` examples, whose input i has its batch at `axes[i]`
+    (None: no batch), and the axes of its outputs.
+    """
     known: dict[Node, Values] = {}
     inputs = []
     for n, axis in zip(graph.inputs, axes):
@@ -83,7 +93,10 @@ class _Batch:
     # Nodes.
 
     def run(self, outputs: Sequence[Node], known: Mapping[Node, Values]) -> list[Any]:
-        """The values of nodes, from those that are known; what depends on none of these stays as it is."""
+        """Return the values of nodes, from those that are known.
+
+        What depends on none of these stays as it is.
+        """
         image: dict[Node, Values] = dict(known)
         for node in toposort(outputs, stop=known):
             if node not in image:
@@ -130,7 +143,7 @@ class _Batch:
         return self._each(node, given)
 
     def _each(self, node: Node, given: Sequence[Value]) -> Values:
-        """A primitive without a rule: applied to one example after another."""
+        """Return a primitive without a rule: applied to one example after another."""
         prim = node.prim
         assert prim is not None
         kinds = list(node.type) if isinstance(node.type, tuple) else [node.type]
@@ -157,12 +170,15 @@ class _Batch:
     # Helpers.
 
     def _front(self, value: Value) -> Node:
-        """A value with its batch in front, repeated if it has none."""
+        """Return a value with its batch in front, repeated if it has none."""
         node, axis = value
         return S.broadcast_to(node, (self.size, *node.shape)) if axis is None else S.move_axis(node, axis, 0)
 
     def _graph(self, graph: Graph, given: Sequence[bool], wanted: Sequence[bool]) -> Graph:
-        """A graph of the batch with mapped values in front; `wanted` says which outputs are mapped."""
+        """Return a graph of the batch with mapped values in front.
+
+        `wanted` says which outputs are mapped.
+        """
         inputs = self._inputs(graph, given)
         found = self.run(graph.outputs, self._entered(graph, inputs, given))
         return Graph(inputs, [self._front(v) if w else v[0] for v, w in zip(found, wanted)], graph.name)
@@ -175,7 +191,7 @@ class _Batch:
         return {n: (v, 0 if g else None) for n, v, g in zip(graph.inputs, inputs, given)}
 
     def _aligned(self, chosen: Node, rank: int) -> Node:
-        """One boolean for each example, ready to select among values of `rank` further axes."""
+        """Return one boolean for each example, ready to select among values of `rank` further axes."""
         return S.reshape(chosen, (self.size, *(1,) * rank))
 
     def _select(self, chosen: Node, a: Value, b: Value) -> Value:
@@ -186,7 +202,10 @@ class _Batch:
         return E._SELECT(self._aligned(chosen, rank), x, y), 0
 
     def _masked(self, chosen: Node, value: Value, example: Optional[Node]) -> Value:
-        """An operand from which derivatives come back only for the chosen examples; the others take the value of `example`, if there is one."""
+        """Return an operand from which derivatives come back only for the chosen examples.
+
+        The others take the value of `example`, if there is one.
+        """
         node, axis = value
         smooth = node.dtype.is_differentiable
         if axis is None:
@@ -200,7 +219,7 @@ class _Batch:
         return self._select(chosen, (own, 0), (E.stop_gradient(other) if smooth else other, None))
 
     def _one_of(self, chosen: Node) -> Optional[Node]:
-        """The number of a chosen example."""
+        """Return the number of a chosen example."""
         if isinstance(self.size, int) and self.size == 0:
             return None
         return R.argmax(E.cast(chosen, dtype=int32), axis=0)
@@ -208,7 +227,7 @@ class _Batch:
     # What is mapped, without making nodes.
 
     def _flags(self, graph: Graph, given: Flags) -> Flags:
-        """Which outputs of a graph may be mapped when these inputs are."""
+        """Return which outputs of a graph may be mapped when these inputs are."""
         key = (graph, given)
         found = self._known_flags.get(key)
         if found is None:
@@ -231,7 +250,7 @@ class _Batch:
         return self._flags(p["graph"], given) if node.prim in (C.call, recompute) else True
 
     def _recurs(self, node: Node) -> bool:
-        """Whether a node's value is that of a mapped recursion around it."""
+        """Return whether a node's value is that of a mapped recursion around it."""
         if not self._recursions:
             return False
         if node.prim is recur:
@@ -246,7 +265,7 @@ class _Batch:
         return tuple([a or b or i is None or i != j for a, b, i, j in pairs])
 
     def _loop_flags(self, given: Flags, test: Graph, body: Graph, carried: int) -> tuple[Flags, bool]:
-        """Which operands of a loop are mapped once it runs, and whether its test is."""
+        """Return which operands of a loop are mapped once it runs, and whether its test is."""
         kept = [o is i for o, i in zip(body.outputs, body.inputs)]
         while True:
             after = self._flags(body, given)
@@ -311,7 +330,7 @@ class _Batch:
         return [self._select(chosen, a, b) for a, b in zip(taken, others)]
 
     def _side(self, graph: Graph, chosen: Node, operands: Sequence[Value]) -> list[Value]:
-        """The outputs of a branch for the chosen examples; anything for the others."""
+        """Return the outputs of a branch for the chosen examples; anything for the others."""
         passed = _passed(graph)
         missing = [k for k, i in enumerate(passed) if i is None]
         wanted = [graph.outputs[k] for k in missing]
@@ -332,7 +351,9 @@ class _Batch:
         return _weight(graph) <= _LIGHT
 
     def _guarded(self, name: str, outputs: list[Node], chosen: Node, used: Mapping[Node, Value]) -> list[Values]:
-        """Nodes of one example, computed if any example is chosen, with operands of a chosen one in place of the others'."""
+        """Return nodes of one example, computed if any example is chosen, with operands of a chosen
+        one in place of the others'.
+        """
         operands = [chosen, *[self._front(v) if v[1] is not None else v[0] for v in used.values()]]
         inputs = [input_node(v.type, "operand") for v in operands]
         example = self._one_of(inputs[0])
@@ -360,7 +381,7 @@ class _Batch:
         return _parts(C.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=carried), flags[:carried])
 
     def _masked_loop(self, test: Graph, body: Graph, flags: Flags) -> tuple[Graph, Graph]:
-        """A test and a body that go on while any example does and change only those that do."""
+        """Return a test and a body that go on while any example does and change only those that do."""
         inputs = self._inputs(test, flags)
         active = self._active(test, inputs, flags)
         any_active = Graph(inputs, [R.reduce_any(active, axes=(0,), keepdims=False)], test.name)
@@ -372,7 +393,9 @@ class _Batch:
         return any_active, Graph(inputs, results, body.name)
 
     def _masked_round(self, test: Graph, graph: Graph, inputs: Sequence[Node], flags: Flags) -> tuple[Node, list[Any]]:
-        """Which examples go on, and the outputs of a graph of the loop's operands (and more) for these; anything for the others."""
+        """Return which examples go on, and the outputs of a graph of the loop's operands (and more)
+        for these; anything for the others.
+        """
         active = self._active(test, inputs[: len(test.inputs)], flags)
         reached = set(toposort(graph.outputs))
         entered = {n: v for n, v in self._entered(graph, inputs, flags).items() if n in reached}
@@ -425,12 +448,12 @@ def _is_single(kind: TensorType) -> bool:
 
 
 def _may_trap(node: Node) -> bool:
-    """Whether a node may stop the program where its operands are not meant for it."""
+    """Return whether a node may stop the program where its operands are not meant for it."""
     return node.prim is not None and node.prim.traps is not None and node.prim.traps(node)
 
 
 def _is_total(graph: Graph) -> bool:
-    """Whether a graph ends, and does not trap, for all operands."""
+    """Return whether a graph ends, and does not trap, for all operands."""
     for node in graph.nodes:
         if node.prim in _UNENDING or _may_trap(node):
             return False
@@ -440,11 +463,14 @@ def _is_total(graph: Graph) -> bool:
 
 
 def _without_graph(rule: Rule) -> Rule:
-    """The rule of a program that could not become a graph, for a batch: it cannot be called for all examples at once."""
+    """Return the rule of a program that could not become a graph, for a batch: it cannot be called
+    for all examples at once.
+    """
 
     def refuse(values: Any, cotangents: Any) -> Any:
         raise VmapError(
-            f"vmap: a derivative that the program gives is no graph, so that it is not known for a batch: {rule.refusal}"
+            "vmap: a derivative that the program gives is no graph, so that it is not known for a batch: "
+            f"{rule.refusal}"
         )
 
     made = Rule(refuse, rule.is_hook)
@@ -453,7 +479,7 @@ def _without_graph(rule: Rule) -> Rule:
 
 
 def _weight(graph: Graph) -> float:
-    """The number of nodes of a graph that costs little and ends; infinite for others."""
+    """Return the number of nodes of a graph that costs little and ends; infinite for others."""
     total = 0.0
     for node in graph.nodes:
         prim = node.prim

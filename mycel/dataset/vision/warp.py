@@ -86,7 +86,7 @@ def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -
 
 
 def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter, fill: Any) -> Array:
-    """Warp an image [H, W] or [H, W, C] by an affine matrix.
+    """Return warp an image [H, W] or [H, W, C] by an affine matrix.
 
     * `matrix`: [2, 3], takes positions (x, y, 1) of the input to those of the output.
     * `size`: the size of the result.
@@ -106,7 +106,7 @@ def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter
 
 
 def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -> Array:
-    """Warp an image by a matrix [3, 3] from homogeneous input to output positions.
+    """Return warp an image by a matrix [3, 3] from homogeneous input to output positions.
 
     `kind` is the interpolation, `fill` the value of what lies outside.
     """

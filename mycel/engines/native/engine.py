@@ -1,4 +1,7 @@
-"""The native engine as the rest of Mycel sees it. What it is made of is loaded when it is first needed, so that importing Mycel costs nothing for it."""
+"""The native engine as the rest of Mycel sees it.
+
+What it is made of is loaded when it is first needed, so that importing Mycel costs nothing for it.
+"""
 
 from __future__ import annotations
 

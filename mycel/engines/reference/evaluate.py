@@ -1,8 +1,11 @@
-"""The reference engine: NumPy, one primitive at a time. The oracle of the tests, and what folds constants.
+"""The reference engine: NumPy, one primitive at a time.
 
-Each node's `reference` runs on the arrays of its inputs; a primitive without one runs through its `expand`. Every result is checked
-against the inferred type and made C-contiguous, so a wrong `infer` rule shows at the node that is wrong. Symbolic sizes are solved from
-the shapes of the inputs and put into the parameters before a reference sees them; graphs nested in parameters inherit
+The oracle of the tests, and what folds constants.
+
+Each node's `reference` runs on the arrays of its inputs; a primitive without one runs through its
+`expand`. Every result is checked against the inferred type and made C-contiguous, so a wrong
+`infer` rule shows at the node that is wrong. Symbolic sizes are solved from the shapes of the
+inputs and put into the parameters before a reference sees them; graphs nested in parameters inherit
 the sizes of the graph around them. Arrays are dropped after their last use.
 """
 
@@ -53,8 +56,10 @@ def evaluate(
 ) -> tuple[Any, ...]:
     """Run a graph, or the nodes given, with NumPy.
 
-    For a `Graph`, `inputs` are the arrays of its inputs in order; for nodes, a mapping from the input nodes that they reach to
-    arrays. Returns one array for each output. ShapeError or TypeError where an array does not fit its input. `watch` is told of the nodes, not of those of graphs inside them.
+    For a `Graph`, `inputs` are the arrays of its inputs in order; for nodes, a mapping from the
+    input nodes that they reach to arrays. Returns one array for each output. ShapeError or
+    TypeError where an array does not fit its input. `watch` is told of the nodes, not of those of
+    graphs inside them.
 
     >>> from mycel.ir.graph import Graph, input_node
     >>> from mycel.ir.types import tensor_type
@@ -118,7 +123,9 @@ def evaluate(
 
 
 def apply(prim: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    """The result of one primitive on arrays, as its `reference` gives it; a tuple where it has several outputs.
+    """Return the result of one primitive on arrays, as its `reference` gives it.
+
+    A tuple where it has several outputs.
 
     >>> from mycel.prims import elementwise as E
     >>> apply(E.add, [np.ones(2), np.ones(2)], {})
@@ -159,7 +166,10 @@ def _canonical(value: Any, node: Node) -> Any:
 
 
 def _solve(pairs: Sequence[tuple[Node, Any]]) -> dict[str, int]:
-    """The sizes of the symbols, from dimensions ``coefficient * symbol + constant``; the other dimensions are then checked."""
+    """Return the sizes of the symbols, from dimensions ``coefficient * symbol + constant``.
+
+    The other dimensions are then checked.
+    """
     found: dict[str, int] = {}
     rows = [(n, d, int(s)) for n, a in pairs if isinstance(n.type, TensorType) for d, s in zip(n.type.shape, a.shape)]
     for _, dim, size in rows:

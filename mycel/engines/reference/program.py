@@ -1,4 +1,6 @@
-"""Programs of the reference engine: a graph that is evaluated at each call, from buffers to buffers."""
+"""Programs of the reference engine: a graph that is evaluated at each call, from buffers to
+buffers.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ _ALIGNED = 64
 
 
 class Program:
-    """A graph of static types; `entry` runs it. Outputs in `aliases` are written into those inputs' memory when everything is computed."""
+    """A graph of static types; `entry` runs it.
+
+    Outputs in `aliases` are written into those inputs' memory when everything is computed.
+    """
 
     @timed("program", lambda _, graph, *__: graph.name)
     def __init__(self, graph: Graph, aliases: Mapping[int, int]) -> None:
@@ -38,7 +43,9 @@ class Program:
         self.traced = ReferenceProgram(graph, list(self.aliases))
 
     def entry(self, *given: Any) -> Any:
-        """The buffer of the output, or the tuple of the outputs' buffers, from those of the inputs."""
+        """Return the buffer of the output, or the tuple of the outputs' buffers, from those of the
+        inputs.
+        """
         trace = active[0] if active else None
         begin = trace.begin_run() if trace is not None else 0
         watch = Watching(self.traced, trace)
@@ -58,7 +65,10 @@ class Program:
 
 
 def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
-    """The program of an entry, to be run for many rounds; None where it runs no program alone."""
+    """Return the program of an entry, to be run for many rounds.
+
+    None where it runs no program alone.
+    """
     found = getattr(entry, "__self__", None)
     return _Repetition(found, carried) if isinstance(found, Program) else None
 

@@ -1,7 +1,9 @@
-"""What graphs cost in the reference engine, and the memory that they need: every node is a step, and every value an array until its last use.
+"""What graphs cost in the reference engine, and the memory that they need: every node is a step,
+and every value an array until its last use.
 
-Counted are the bytes of a node's operands and results, and the floating-point operations of products, convolutions, and element-wise functions (one for each element). What NumPy
-takes inside of an operation, and what the graphs inside of a node take, is not counted.
+Counted are the bytes of a node's operands and results, and the floating-point operations of
+products, convolutions, and element-wise functions (one for each element). What NumPy takes inside
+of an operation, and what the graphs inside of a node take, is not counted.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ __all__ = ["account", "footprint", "is_step", "node_cost"]
 
 
 def is_step(node: Node) -> bool:
-    """Whether a node computes anything: a constant and the choice of one of several results do not."""
+    """Return whether a node computes anything: a constant and the choice of one of several results
+    do not.
+    """
     return node.prim is not None and node.prim is not CONSTANT and node.prim is not GET_ITEM
 
 
 def node_cost(node: Node) -> Cost:
-    """What one node moves and computes."""
+    """Return what one node moves and computes."""
     assert node.prim is not None
     flops = work(node)
     if node.prim.elementwise and isinstance(node.type, TensorType) and node.type.dtype.kind == "f":
@@ -32,7 +36,7 @@ def node_cost(node: Node) -> Cost:
 
 
 def account(graph: Graph) -> Account:
-    """The nodes of a graph of static types, in the order in which they are run."""
+    """Return the nodes of a graph of static types, in the order in which they are run."""
     readers: dict[Node, int] = {}
     for node in graph.nodes:
         for i in node.inputs:
@@ -49,7 +53,10 @@ def account(graph: Graph) -> Account:
 
 
 def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
-    """The arrays of a graph of static types; results are copied from them into buffers of their own at the end."""
+    """Return the arrays of a graph of static types.
+
+    Results are copied from them into buffers of their own at the end.
+    """
     nodes = list(graph.nodes)
     end = len(nodes)
     last = {node: k for k, node in enumerate(nodes)}

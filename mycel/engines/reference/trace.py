@@ -1,6 +1,8 @@
-"""What the reference engine did and when: an event for each operation, and the arrays that came and went.
+"""What the reference engine did and when: an event for each operation, and the arrays that came and
+went.
 
-Nothing is noted of graphs inside of an operation, nor of the buffers that results are copied into when a run ends.
+Nothing is noted of graphs inside of an operation, nor of the buffers that results are copied into
+when a run ends.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class ReferenceProgram(TracedProgram):
         return [n for j, n in enumerate(self.graph.outputs) if j not in self.aliased]
 
     def step(self, node: Node) -> ReferenceStep:
-        """The step that computes a node."""
+        """Return the step that computes a node."""
         found = self._steps.get(node)
         if found is None:
             found = self._steps[node] = ReferenceStep(self, node)
@@ -81,7 +83,7 @@ class ReferenceTrace(Trace):
             self._missed += 1
 
     def begin_run(self) -> int:
-        """A program is about to run; when it began."""
+        """Return a program is about to run; when it began."""
         if self.before_run is not None:
             self.before_run()
         return time.monotonic_ns()
@@ -112,7 +114,9 @@ class ReferenceTrace(Trace):
 
 
 class Watching(Watch):
-    """Shows with an error the operation that raised it, and notes what one run of a program does in the trace that is being taken."""
+    """Shows with an error the operation that raised it, and notes what one run of a program does in
+    the trace that is being taken.
+    """
 
     def __init__(self, program: ReferenceProgram, trace: Optional[ReferenceTrace]) -> None:
         self.program, self.trace = program, trace
@@ -130,7 +134,8 @@ class Watching(Watch):
         now = time.monotonic_ns()
         trace.note(trace._events, Event(self.program.step(node), self.begin, now, False, self.thread))
         nbytes = sum(v.nbytes for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, np.ndarray))
-        # The node is alive as long as its program is in the trace; runs of it differ by when they began.
+        # The node is alive as long as its program is in the trace; runs of it differ by when they
+        # began.
         self.blocks[node] = (hash((id(node), self.thread, self.begin)), nbytes)
         trace.note(trace._moves, Move(True, self.blocks[node][0], now, nbytes, self.thread, node))
 
@@ -146,7 +151,8 @@ class Watching(Watch):
             return
         if isinstance(error, RecursionError):
             error.args = (
-                f"a recursive function went deeper than Python's {sys.getrecursionlimit()} calls, on which the reference engine depends; "
+                f"a recursive function went deeper than Python's {sys.getrecursionlimit()} calls, on which the "
+                "reference engine depends; "
                 "sys.setrecursionlimit allows more, and the native engine needs none",
             )
         note_host_step(error, node, types)

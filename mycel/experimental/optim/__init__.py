@@ -1,4 +1,6 @@
-"""Optimizers with parameter groups, in the manner of PyTorch, and the schedulers that set the groups' learning rates."""
+"""Optimizers with parameter groups, in the manner of PyTorch, and the schedulers that set the
+groups' learning rates.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Adam and its relatives: steps scaled by running averages m of the gradient and v of its square, with weights b1 and b2, corrected for their start at 0.
+"""Adam and its relatives: steps scaled by running averages m of the gradient and v of its square,
+with weights b1 and b2, corrected for their start at 0.
 
 With t the number of the step, M = m / (1 - b1**t) and V = v / (1 - b2**t):
 
@@ -29,10 +30,13 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2014), with the largest second moment (Reddi et al., 2018) where `amsgrad`.
+    """Adam (Kingma and Ba, 2014), with the largest second moment (Reddi et al., 2018) where
+    `amsgrad`.
 
-    `weight_decay` adds ``weight_decay * p`` to the gradient, `maximize` climbs instead of descending. The states are "exp_avg.<parameter>",
-    "exp_avg_sq.<parameter>", with `amsgrad` "max_exp_avg_sq.<parameter>", and "state_step". Raises ValueError for numbers below 0 and betas outside [0, 1).
+    `weight_decay` adds ``weight_decay * p`` to the gradient, `maximize` climbs instead of
+    descending. The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", with `amsgrad`
+    "max_exp_avg_sq.<parameter>", and "state_step". Raises ValueError for numbers below 0 and betas
+    outside [0, 1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -89,7 +93,8 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2017): ``p *= 1 - lr * weight_decay`` before the step. Otherwise as `Adam`.
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2017): ``p *= 1 - lr *
+    weight_decay`` before the step. Otherwise as `Adam`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -116,7 +121,8 @@ class AdamW(Adam):
 class Adamax(Optimizer):
     """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7).
 
-    The states are "exp_avg.<parameter>", "exp_inf.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside [0, 1).
+    The states are "exp_avg.<parameter>", "exp_inf.<parameter>" and "step_t". Raises ValueError for
+    numbers below 0 and betas outside [0, 1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -159,8 +165,9 @@ class Adamax(Optimizer):
 class NAdam(Optimizer):
     """Adam with Nesterov's momentum, whose weight changes with the step (Dozat, 2016).
 
-    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", "step_t" and for each group the product of the momenta, "mu_product_<group>". Raises
-    ValueError for numbers below 0 and betas outside [0, 1).
+    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", "step_t" and for each group the
+    product of the momenta, "mu_product_<group>". Raises ValueError for numbers below 0 and betas
+    outside [0, 1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -214,9 +221,11 @@ class NAdam(Optimizer):
 
 
 class RAdam(Optimizer):
-    """Adam whose steps wait for the variance of their scale, and are rectified by it (Liu et al., 2019).
+    """Adam whose steps wait for the variance of their scale, and are rectified by it (Liu et al.,
+    2019).
 
-    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside [0, 1).
+    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>" and "step_t". Raises ValueError
+    for numbers below 0 and betas outside [0, 1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -13,9 +13,11 @@ __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class Adadelta(Optimizer):
-    """Adadelta (Zeiler, 2012): ``s = rho * s + (1 - rho) * g**2; d = sqrt(a + eps) / sqrt(s + eps) * g; a = rho * a + (1 - rho) * d**2; p -= lr * d``.
+    """Adadelta (Zeiler, 2012): ``s = rho * s + (1 - rho) * g**2; d = sqrt(a + eps) / sqrt(s + eps)
+    * g; a = rho * a + (1 - rho) * d**2; p -= lr * d``.
 
-    The states s are "accum.<parameter>", the states a "accum_update.<parameter>". Raises ValueError for negative numbers and `rho` above 1.
+    The states s are "accum.<parameter>", the states a "accum_update.<parameter>". Raises ValueError
+    for negative numbers and `rho` above 1.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -52,9 +54,11 @@ class Adadelta(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(a) + eps)``.
+    """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(a)
+    + eps)``.
 
-    The states a are "accum.<parameter>", at first `initial_accumulator_value`; the steps are counted in "step_t". Raises ValueError for negative numbers.
+    The states a are "accum.<parameter>", at first `initial_accumulator_value`; the steps are
+    counted in "step_t". Raises ValueError for negative numbers.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -104,9 +108,10 @@ class Adagrad(Optimizer):
 class RMSprop(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
 
-    ``s = alpha * s + (1 - alpha) * g**2; d = g / (sqrt(s) + eps)``, where `centered` takes the square of the mean gradient from s; then ``p -= lr * d``, or with
-    momentum ``v = momentum * v + d; p -= lr * v``. The states are "mean_square.<parameter>", "moment.<parameter>" and "mean_grad.<parameter>".
-    Raises ValueError for negative numbers.
+    ``s = alpha * s + (1 - alpha) * g**2; d = g / (sqrt(s) + eps)``, where `centered` takes the
+    square of the mean gradient from s; then ``p -= lr * d``, or with momentum ``v = momentum * v +
+    d; p -= lr * v``. The states are "mean_square.<parameter>", "moment.<parameter>" and
+    "mean_grad.<parameter>". Raises ValueError for negative numbers.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -19,11 +19,13 @@ __all__ = ["ASGD", "Rprop", "SGD"]
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with optional momentum (Polyak, 1964), dampening and Nesterov's form (Sutskever et al., 2013).
+    """Stochastic gradient descent with optional momentum (Polyak, 1964), dampening and Nesterov's
+    form (Sutskever et al., 2013).
 
-    ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr * v``, or with `nesterov`
-    ``p -= lr * (g + momentum * v)``. The states are "accum.<parameter>" and "stat.<parameter>" (1 before the first step). Raises ValueError for negative
-    numbers, and for `nesterov` without momentum or with dampening.
+    ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr
+    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. The states are "accum.<parameter>"
+    and "stat.<parameter>" (1 before the first step). Raises ValueError for negative numbers, and
+    for `nesterov` without momentum or with dampening.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -61,7 +63,8 @@ class SGD(Optimizer):
         arguments.number(type(self).__name__, "dampening", group["dampening"])
         if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
             raise ValueError(
-                f"{type(self).__name__}: nesterov needs a positive momentum and no dampening, but momentum is {group['momentum']} "
+                f"{type(self).__name__}: nesterov needs a positive momentum and no dampening, but momentum is "
+                f"{group['momentum']} "
                 f"and dampening {group['dampening']}"
             )
 
@@ -81,8 +84,9 @@ class SGD(Optimizer):
 class ASGD(Optimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky, 1992).
 
-    ``p -= eta * (g + lambd * p)`` with ``eta = lr / (1 + lambd * lr * t)**alpha`` of the step before; "ax.<parameter>" is the average of p over the steps after `t0`.
-    The other states are "step_t" and "eta_<group>". Raises ValueError for a negative `weight_decay`.
+    ``p -= eta * (g + lambd * p)`` with ``eta = lr / (1 + lambd * lr * t)**alpha`` of the step
+    before; "ax.<parameter>" is the average of p over the steps after `t0`. The other states are
+    "step_t" and "eta_<group>". Raises ValueError for a negative `weight_decay`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -137,10 +141,13 @@ class ASGD(Optimizer):
 
 
 class Rprop(Optimizer):
-    """Resilient propagation (Riedmiller and Braun, 1993): steps of sizes that grow while the sign of the gradient stays, and shrink where it changes.
+    """Resilient propagation (Riedmiller and Braun, 1993): steps of sizes that grow while the sign
+    of the gradient stays, and shrink where it changes.
 
-    `etas` are the factors of shrinking and growing, `step_sizes` the bounds of the sizes, which start at `lr`. After a change of sign a coordinate rests for one
-    step. The states are "prev.<parameter>", "step_size.<parameter>" and "step_t". Raises ValueError unless ``0 < etas[0] < 1 < etas[1]``.
+    `etas` are the factors of shrinking and growing, `step_sizes` the bounds of the sizes, which
+    start at `lr`. After a change of sign a coordinate rests for one step. The states are
+    "prev.<parameter>", "step_size.<parameter>" and "step_t". Raises ValueError unless ``0 < etas[0]
+    < 1 < etas[1]``.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -1,8 +1,10 @@
 """Schedulers: each `step` sets the learning rates of an optimizer's groups.
 
-The count of steps `last_epoch` and the rates are Parameters, and a rate is a function of tensors, so that `step` may be called inside a compiled function, which
-is compiled once. Most rates follow from the rate before (`get_lr`), so that several schedulers of one optimizer multiply their effects; where the rate is also known from the
-step alone (`_get_closed_form_lr`), that is what ``step(epoch)`` uses. Factors are computed in float64. Definitions are PyTorch's.
+The count of steps `last_epoch` and the rates are Parameters, and a rate is a function of tensors,
+so that `step` may be called inside a compiled function, which is compiled once. Most rates follow
+from the rate before (`get_lr`), so that several schedulers of one optimizer multiply their effects;
+where the rate is also known from the step alone (`_get_closed_form_lr`), that is what
+``step(epoch)`` uses. Factors are computed in float64. Definitions are PyTorch's.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch = self._epoch()
         return self._scaled(at(ops.logical_and(epoch > 0, epoch % self.step_size == 0), self.gamma))
 
@@ -83,7 +85,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch, factor = self._epoch(), scalar_one()
         for milestone, count in self.milestones.items():
             factor = factor * at(epoch == milestone, self.gamma**count)
@@ -111,7 +113,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch = self._epoch()
         return self._scaled(at(epoch == 0, self.factor, at(epoch == self.total_iters, 1 / self.factor)))
 
@@ -120,7 +122,8 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes in a line from `start_factor` to `end_factor` within `total_iters` steps.
+    """The rate times a factor that goes in a line from `start_factor` to `end_factor` within
+    `total_iters` steps.
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -142,7 +145,7 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch, way = self._epoch(), self.end_factor - self.start_factor
         # Past the end, where the factor before may be 0, nothing is divided.
         inside = ops.minimum(epoch, scalar_one() * self.total_iters)
@@ -168,7 +171,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         return self._scaled(at(self._epoch() > 0, self.gamma))
 
     def _get_closed_form_lr(self) -> Rates:
@@ -190,7 +193,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch, total = self._epoch(), self.total_iters
         inside = ops.minimum(epoch, scalar_one() * total)
         factor = ((total - inside) / (total - inside + 1)) ** self.power
@@ -202,7 +205,8 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rate goes along half a cosine from the first to `eta_min` in `T_max` steps, and back (Loshchilov and Hutter, 2016).
+    """The rate goes along half a cosine from the first to `eta_min` in `T_max` steps, and back
+    (Loshchilov and Hutter, 2016).
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -216,7 +220,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch, total, low = self._epoch(), self.T_max, self.eta_min
         start = epoch == 0
         turns = (epoch - 1 - total) % (2 * total) == 0
@@ -235,7 +239,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rate goes along half a cosine from the first to `eta_min` in `T_0` steps, and starts again, each time for `T_mult` times as many (Loshchilov and Hutter, 2016).
+    """The rate goes along half a cosine from the first to `eta_min` in `T_0` steps, and starts
+    again, each time for `T_mult` times as many (Loshchilov and Hutter, 2016).
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -251,7 +256,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch = self._epoch()
         if self.T_mult == 1:
             part = epoch % self.T_0 / self.T_0
@@ -270,7 +275,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class LambdaLR(LRScheduler):
-    """The first rate times a function of the step; `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
+    """The first rate times a function of the step.
+
+    `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -283,12 +290,14 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         return [base * called(f, self.last_epoch + 0.0) for base, f in zip(self.base_lrs, self.lr_lambdas)]
 
 
 class MultiplicativeLR(LRScheduler):
-    """The rate times a function of the step, at each step; `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
+    """The rate times a function of the step, at each step.
+
+    `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -301,9 +310,10 @@ class MultiplicativeLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch = self.last_epoch + 0.0
-        # At the first step the functions are not asked, but at 1, so that they need not make sense at 0.
+        # At the first step the functions are not asked, but at 1, so that they need not make sense
+        # at 0.
         later = ops.maximum(epoch, ops.ones_like(epoch))
         return [ops.where(epoch > 0, lr * called(f, later), lr) for lr, f in zip(self._last_lr, self.lr_lambdas)]
 
@@ -319,10 +329,12 @@ def _functions(name: str, optimizer: Any, given: Any) -> list[Callable[[Tensor],
 
 
 class CyclicLR(LRScheduler):
-    """The rate goes up from `base_lr` to `max_lr` in `step_size_up` steps and down in `step_size_down` (as many by default), again and again (Smith, 2015).
+    """The rate goes up from `base_lr` to `max_lr` in `step_size_up` steps and down in
+    `step_size_down` (as many by default), again and again (Smith, 2015).
 
-    `mode` scales the height of a cycle: "triangular" not at all, "triangular2" halves it with each, "exp_range" takes ``gamma ** step``. A `scale_fn` of your own is
-    called with the number of the cycle, from 1, or with the step (`scale_mode` "cycle" or "iterations"), a tensor.
+    `mode` scales the height of a cycle: "triangular" not at all, "triangular2" halves it with each,
+    "exp_range" takes ``gamma ** step``. A `scale_fn` of your own is called with the number of the
+    cycle, from 1, or with the step (`scale_mode` "cycle" or "iterations"), a tensor.
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -366,7 +378,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = [Tensor(np.float32(v)) for v in lows]
 
     def scale_fn(self, x: Tensor) -> Any:
-        """The height of a cycle at its number, or at the step."""
+        """Return the height of a cycle at its number, or at the step."""
         if self._scale_fn is not None:
             return called(self._scale_fn, x)
         if self.mode == "triangular":
@@ -374,7 +386,7 @@ class CyclicLR(LRScheduler):
         return 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
 
     def get_lr(self) -> Rates:
-        """The rates of the groups at `last_epoch`."""
+        """Return the rates of the groups at `last_epoch`."""
         epoch, total, ratio = self._epoch(), self.total_step_size, self.step_up_ratio
         inside = epoch % total
         part = inside / total
@@ -392,9 +404,11 @@ def _per_group(name: str, value: Any, count: int) -> list[float]:
 
 
 class SequentialLR:
-    """Several schedulers of one optimizer, one after the other: the next takes over at each of the steps `milestones`, with its own step 0.
+    """Several schedulers of one optimizer, one after the other: the next takes over at each of the
+    steps `milestones`, with its own step 0.
 
-    Raises ValueError unless there is one milestone less than there are schedulers, all of `optimizer`.
+    Raises ValueError unless there is one milestone less than there are schedulers, all of
+    `optimizer`.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -425,7 +439,8 @@ class SequentialLR:
                 raise ValueError(f"SequentialLR: {type(scheduler).__name__} is a scheduler of another optimizer")
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
         self.last_epoch = state_of("last_epoch_SequentialLR", last_epoch + 1)
-        # The schedulers' own first steps are taken back, and that of the first scheduler is taken again.
+        # The schedulers' own first steps are taken back, and that of the first scheduler is taken
+        # again.
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for scheduler in self._schedulers:
@@ -433,7 +448,7 @@ class SequentialLR:
         self._schedulers[0].step()
 
     def get_last_lr(self) -> Rates:
-        """The rates of the groups as the last step left them."""
+        """Return the rates of the groups as the last step left them."""
         return [lr + 0.0 for lr in self._last_lr]
 
     def step(self) -> None:
@@ -450,10 +465,12 @@ class SequentialLR:
 
 
 class ReduceLROnPlateau:
-    """The rate times `factor` when a metric has not become better for more than `patience` steps; never below `min_lr`, a number or one for each group.
+    """The rate times `factor` when a metric has not become better for more than `patience` steps;
+    never below `min_lr`, a number or one for each group.
 
-    Better is lower (`mode` "min") or higher ("max") by `threshold`, relative to the best so far (`threshold_mode` "rel") or absolute ("abs"). After a
-    reduction `cooldown` steps do not count. A rate that would change by `eps` or less stays.
+    Better is lower (`mode` "min") or higher ("max") by `threshold`, relative to the best so far
+    (`threshold_mode` "rel") or absolute ("abs"). After a reduction `cooldown` steps do not count. A
+    rate that would change by `eps` or less stays.
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -491,7 +508,7 @@ class ReduceLROnPlateau:
         self.last_epoch = state_of("last_epoch_ReduceLROnPlateau", 0, np.int32)
 
     def get_last_lr(self) -> Rates:
-        """The rates of the groups as the last step left them."""
+        """Return the rates of the groups as the last step left them."""
         return [lr + 0.0 for lr in self._last_lr]
 
     @property

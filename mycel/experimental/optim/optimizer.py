@@ -1,9 +1,12 @@
-"""What the optimizers with parameter groups share: groups of options, learning rates that schedulers set, and states.
+"""What the optimizers with parameter groups share: groups of options, learning rates that
+schedulers set, and states.
 
-A group is a dictionary of options of its own: "params", "lr" and what the optimizer calls its defaults. The rate of a group is a `Parameter`, so a compiled step
-stays valid when a scheduler, or an assignment of a number to ``group["lr"]``, changes it; any other option is a constant of the step, and a change of it is seen by the
-next call. States are Parameters named ``<state>.<parameter>``. A step goes through the groups and gives every parameter and its states
-new values by operations on tensors alone: called often, it is one compiled program in every mode.
+A group is a dictionary of options of its own: "params", "lr" and what the optimizer calls its
+defaults. The rate of a group is a `Parameter`, so a compiled step stays valid when a scheduler, or
+an assignment of a number to ``group["lr"]``, changes it; any other option is a constant of the
+step, and a change of it is seen by the next call. States are Parameters named
+``<state>.<parameter>``. A step goes through the groups and gives every parameter and its states new
+values by operations on tensors alone: called often, it is one compiled program in every mode.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ _LISTS = (list, tuple)
 
 
 class Group(dict[str, Any]):
-    """The options of one group. A number or tensor given to "lr" is written into the Parameter that holds the rate."""
+    """The options of one group.
+
+    A number or tensor given to "lr" is written into the Parameter that holds the rate.
+    """
 
     def __setitem__(self, key: str, value: Any) -> None:
         held = self.get("lr")
@@ -49,11 +55,14 @@ def _rate(owner: str, value: Any) -> float:
 
 
 class Optimizer(Stepping):
-    """Base of optimizers with groups; a subclass defines ``construct(gradients)`` for a tuple of one gradient for each of `parameters`.
+    """Base of optimizers with groups; a subclass defines ``construct(gradients)`` for a tuple of
+    one gradient for each of `parameters`.
 
-    `params` is a list of Parameters, or of groups: dictionaries with "params" and any of the options in `defaults`, which hold for groups that do not give their own.
-    `param_groups` lists the groups, and their rates are Parameters ("learning_rate_group_0", ...), which `mycel.experimental.optim.lr_scheduler` sets.
-    Raises TypeError or ValueError for other arguments, ValueError for a parameter in two groups and for two parameters of one name.
+    `params` is a list of Parameters, or of groups: dictionaries with "params" and any of the
+    options in `defaults`, which hold for groups that do not give their own. `param_groups` lists
+    the groups, and their rates are Parameters ("learning_rate_group_0", ...), which
+    `mycel.experimental.optim.lr_scheduler` sets. Raises TypeError or ValueError for other
+    arguments, ValueError for a parameter in two groups and for two parameters of one name.
 
     >>> import mycel as ms
     >>> class Descent(ms.experimental.optim.Optimizer):
@@ -73,7 +82,8 @@ class Optimizer(Stepping):
         name = type(self).__name__
         if isinstance(params, (Tensor, dict, str)) or not isinstance(params, Iterable):
             raise TypeError(
-                f"{name}: params must be a list of Parameters or of groups, such as net.trainable_params(), not {type(params).__name__}"
+                f"{name}: params must be a list of Parameters or of groups, such as net.trainable_params(), not "
+                f"{type(params).__name__}"
             )
         members = list(params)
         if not members:
@@ -93,7 +103,8 @@ class Optimizer(Stepping):
         name = type(self).__name__
         if not isinstance(param_group, dict):
             raise TypeError(
-                f"{name}: params must be all Parameters or all groups (dict), but there is a {type(param_group).__name__}"
+                f"{name}: params must be all Parameters or all groups (dict), but there is a "
+                f"{type(param_group).__name__}"
             )
         if "params" not in param_group:
             raise KeyError(f"{name}: a parameter group has no 'params'; it has {', '.join(map(repr, param_group))}")
@@ -155,7 +166,10 @@ class Optimizer(Stepping):
     # States.
 
     def _states(self, name: str, init: Any = "zeros") -> None:
-        """Have a state of every parameter as the attribute `name`; `init` is an initializer or a function of a group."""
+        """Have a state of every parameter as the attribute `name`.
+
+        `init` is an initializer or a function of a group.
+        """
         self._made[name] = init
         made: list[Parameter] = []
         for group in self.param_groups:
@@ -172,7 +186,9 @@ class Optimizer(Stepping):
 
     @staticmethod
     def _count(counter: Parameter) -> Tensor:
-        """Count one step; the number of steps in float64, so that powers and differences of it are exact enough."""
+        """Count one step; the number of steps in float64, so that powers and differences of it are
+        exact enough.
+        """
         store(counter, counter + 1)
         return cast(counter, D.float64)
 
@@ -193,9 +209,11 @@ class Optimizer(Stepping):
     def _each(
         self, gradients: Any, *states: Sequence[Parameter], decay: bool = True
     ) -> Iterator[tuple[Group, list[tuple[Tensor, tuple[Any, ...]]]]]:
-        """Every group with, for each of its parameters, the gradient as the rules take it and the parameter with its states.
+        """Yield every group with, for each of its parameters, the gradient as the rules take it and
+        the parameter with its states.
 
-        The gradient is negated where the group maximizes, and has ``weight_decay * parameter`` added where it decays and `decay` is true.
+        The gradient is negated where the group maximizes, and has ``weight_decay * parameter``
+        added where it decays and `decay` is true.
         """
         found, first = self._gradients(gradients), 0
         for group in self.param_groups:
@@ -230,5 +248,5 @@ def put(targets: Sequence[Parameter], *values: Tensor) -> None:
 
 
 def single(value: Tensor) -> Tensor:
-    """A number computed in float64, as the float32 that the rules use."""
+    """Return a number computed in float64, as the float32 that the rules use."""
     return cast(value, D.float32)

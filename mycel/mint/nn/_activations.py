@@ -1,4 +1,7 @@
-"""Activations under the names and arguments of PyTorch. Where `inplace` is true, the argument itself takes the result."""
+"""Activations under the names and arguments of PyTorch.
+
+Where `inplace` is true, the argument itself takes the result.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,30 @@ from mycel.mint.special import usual_axis
 from mycel.ops._operands import operand
 
 __all__ = [
-    "dropout", "dropout2d", "elu", "elu_", "gelu", "glu", "hardtanh", "hardtanh_", "inplace_elu", "inplace_silu", "leaky_relu", "log_softmax", "logsigmoid",
-    "mish", "relu6", "relu_", "selu", "sigmoid_", "silu", "silu_func", "softmax", "threshold", "threshold_",
-]  # fmt: skip
+    "dropout",
+    "dropout2d",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "hardtanh",
+    "hardtanh_",
+    "inplace_elu",
+    "inplace_silu",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "relu6",
+    "relu_",
+    "selu",
+    "sigmoid_",
+    "silu",
+    "silu_func",
+    "softmax",
+    "threshold",
+    "threshold_",
+]
 
 
 def _written(input: Any, result: Tensor, inplace: bool = True) -> Tensor:
@@ -24,7 +48,8 @@ def _written(input: Any, result: Tensor, inplace: bool = True) -> Tensor:
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training each element is 0 with probability `p`, and the others are divided by 1 - p (Srivastava et al., 2014).
+    """In training each element is 0 with probability `p`, and the others are divided by 1 - p
+    (Srivastava et al., 2014).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
@@ -34,7 +59,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout` of whole channels of (N, C, H, W) or (C, H, W).
+    """Return `dropout` of whole channels of (N, C, H, W) or (C, H, W).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
@@ -44,7 +69,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where it is positive, else ``alpha * (exp(x) - 1)`` (Clevert et al., 2015).
+    """Return x where it is positive, else ``alpha * (exp(x) - 1)`` (Clevert et al., 2015).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.elu(ms.Tensor([-1.0, 2.0]), 0.5).asnumpy().round(3).tolist()
@@ -56,7 +81,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def elu_(input: Any, alpha: float = 1.0) -> Tensor:
-    """`elu`, written into the argument.
+    """Return `elu`, written into the argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-1.0, 2.0]); _ = ms.mint.nn.functional.elu_(x, 0.0); x.tolist()
@@ -66,7 +91,8 @@ def elu_(input: Any, alpha: float = 1.0) -> Tensor:
 
 
 def gelu(input: Any, *, approximate: str = "none") -> Tensor:
-    """x times the normal distribution's probability below x, or its approximation by "tanh" (Hendrycks and Gimpel, 2016).
+    """Return x times the normal distribution's probability below x, or its approximation by "tanh"
+    (Hendrycks and Gimpel, 2016).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.gelu(ms.Tensor([0.0])).tolist()
@@ -76,7 +102,7 @@ def gelu(input: Any, *, approximate: str = "none") -> Tensor:
 
 
 def glu(input: Any, dim: int = -1) -> Tensor:
-    """The first half along `dim` times the sigmoid of the second (Dauphin et al., 2016).
+    """Return the first half along `dim` times the sigmoid of the second (Dauphin et al., 2016).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.glu(ms.Tensor([4.0, 0.0])).tolist()
@@ -86,7 +112,7 @@ def glu(input: Any, dim: int = -1) -> Tensor:
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x, but at least `min_val` and at most `max_val`; the derivative at the bounds is 0.
+    """Return x, but at least `min_val` and at most `max_val`; the derivative at the bounds is 0.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.hardtanh(ms.Tensor([-3.0, 0.5])).tolist()
@@ -96,7 +122,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 
 def hardtanh_(input: Any, min_val: float = -1, max_val: float = 1) -> Tensor:
-    """`hardtanh`, written into the argument.
+    """Return `hardtanh`, written into the argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-3.0, 0.5]); _ = ms.mint.nn.functional.hardtanh_(x); x.tolist()
@@ -106,7 +132,7 @@ def hardtanh_(input: Any, min_val: float = -1, max_val: float = 1) -> Tensor:
 
 
 def inplace_elu(input: Any, alpha: float = 1.0) -> Tensor:
-    """`elu`, written into the argument.
+    """Return `elu`, written into the argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-1.0, 2.0]); _ = ms.mint.nn.functional.inplace_elu(x, 0.0); x.tolist()
@@ -116,7 +142,7 @@ def inplace_elu(input: Any, alpha: float = 1.0) -> Tensor:
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:
-    """x times its sigmoid (Elfwing et al., 2017).
+    """Return x times its sigmoid (Elfwing et al., 2017).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.silu(ms.Tensor([0.0])).tolist()
@@ -126,7 +152,7 @@ def silu(input: Any, inplace: bool = False) -> Tensor:
 
 
 def silu_func(input: Any) -> Tensor:
-    """x times its sigmoid, as `silu`.
+    """Return x times its sigmoid, as `silu`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.silu_func(ms.Tensor([0.0])).tolist()
@@ -136,7 +162,7 @@ def silu_func(input: Any) -> Tensor:
 
 
 def inplace_silu(input: Any) -> Tensor:
-    """`silu`, written into the argument.
+    """Return `silu`, written into the argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([0.0]); ms.mint.nn.functional.inplace_silu(x) is x
@@ -146,7 +172,7 @@ def inplace_silu(input: Any) -> Tensor:
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01) -> Tensor:
-    """x where it is positive, else ``negative_slope * x`` (Maas et al., 2013).
+    """Return x where it is positive, else ``negative_slope * x`` (Maas et al., 2013).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.leaky_relu(ms.Tensor([-2.0, 1.0]), 0.5).tolist()
@@ -156,7 +182,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01) -> Tensor:
 
 
 def logsigmoid(input: Any) -> Tensor:
-    """The logarithm of the sigmoid of x.
+    """Return the logarithm of the sigmoid of x.
 
     >>> import mycel as ms
     >>> round(ms.mint.nn.functional.logsigmoid(ms.Tensor([0.0])).item(), 4)
@@ -166,7 +192,7 @@ def logsigmoid(input: Any) -> Tensor:
 
 
 def mish(input: Any) -> Tensor:
-    """``x * tanh(log(1 + exp(x)))`` (Misra, 2019).
+    """Return ``x * tanh(log(1 + exp(x)))`` (Misra, 2019).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.mish(ms.Tensor([0.0])).tolist()
@@ -176,7 +202,7 @@ def mish(input: Any) -> Tensor:
 
 
 def relu_(input: Any) -> Tensor:
-    """max(x, 0), written into the argument.
+    """Return max(x, 0), written into the argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-1.0, 2.0]); _ = ms.mint.nn.functional.relu_(x); x.tolist()
@@ -186,7 +212,7 @@ def relu_(input: Any) -> Tensor:
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6).
+    """Return min(max(x, 0), 6).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.relu6(ms.Tensor([-1.0, 8.0])).tolist()
@@ -196,7 +222,7 @@ def relu6(input: Any, inplace: bool = False) -> Tensor:
 
 
 def selu(input: Any) -> Tensor:
-    """A scaled `elu` that keeps mean and variance (Klambauer et al., 2017).
+    """Return a scaled `elu` that keeps mean and variance (Klambauer et al., 2017).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.selu(ms.Tensor([0.0])).tolist()
@@ -206,7 +232,7 @@ def selu(input: Any) -> Tensor:
 
 
 def sigmoid_(input: Any) -> Tensor:
-    """1 / (1 + exp(-x)), written into the argument.
+    """Return 1 / (1 + exp(-x)), written into the argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([0.0]); _ = ms.mint.nn.functional.sigmoid_(x); x.tolist()
@@ -216,7 +242,8 @@ def sigmoid_(input: Any) -> Tensor:
 
 
 def softmax(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
-    """exp(x) over its sum along `dim`: axis 0 of tensors of 0, 1 or 3 dimensions and axis 1 of others where it is None. `dtype` converts before.
+    """Return exp(x) over its sum along `dim`: axis 0 of tensors of 0, 1 or 3 dimensions and axis 1
+    of others where it is None. `dtype` converts before.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.softmax(ms.Tensor([1.0, 1.0])).tolist()
@@ -227,7 +254,7 @@ def softmax(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
 
 
 def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
-    """The logarithm of `softmax`.
+    """Return the logarithm of `softmax`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.log_softmax(ms.Tensor([0.0])).tolist()
@@ -238,7 +265,7 @@ def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
 
 
 def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> Tensor:
-    """x where it is above `threshold`, else `value`.
+    """Return x where it is above `threshold`, else `value`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.threshold(ms.Tensor([1.0, 3.0]), 2.0, 9.0).tolist()
@@ -248,7 +275,7 @@ def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> 
 
 
 def threshold_(input: Any, threshold: Any, value: Any) -> Tensor:
-    """x where it is above `threshold`, else `value`; written into the argument.
+    """Return x where it is above `threshold`, else `value`; written into the argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([1.0, 3.0]); _ = ms.mint.nn.functional.threshold_(x, 2.0, 9.0); x.tolist()

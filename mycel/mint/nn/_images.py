@@ -1,4 +1,6 @@
-"""Convolutions, pooling, resizing, normalisation and tables under the names and arguments of PyTorch."""
+"""Convolutions, pooling, resizing, normalisation and tables under the names and arguments of
+PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,25 @@ from mycel.ops.convolution import per_axis
 from mycel.ops.images import resize
 
 __all__ = [
-    "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "conv1d", "conv3d", "embedding", "grid_sample",
-    "interpolate", "linear", "max_pool2d", "max_unpool2d", "normalize", "one_hot", "pad", "upsample",
-]  # fmt: skip
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
+    "conv1d",
+    "conv3d",
+    "embedding",
+    "grid_sample",
+    "interpolate",
+    "linear",
+    "max_pool2d",
+    "max_unpool2d",
+    "normalize",
+    "one_hot",
+    "pad",
+    "upsample",
+]
 
 
 def _convolved(
@@ -47,7 +65,9 @@ def _convolved(
 def conv1d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The one-dimensional convolution of (N, C, L) signals; `padding` is a number, "valid" or "same".
+    """Return the one-dimensional convolution of (N, C, L) signals.
+
+    `padding` is a number, "valid" or "same".
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2))).tolist()
@@ -59,7 +79,9 @@ def conv1d(
 def conv3d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The three-dimensional convolution of (N, C, D, H, W); `padding` is a number, one for each axis, "valid" or "same".
+    """Return the three-dimensional convolution of (N, C, D, H, W).
+
+    `padding` is a number, one for each axis, "valid" or "same".
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((1, 1, 2, 2, 2))).shape
@@ -69,7 +91,7 @@ def conv3d(
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
-    """``input @ weight.T + bias`` over the last axis.
+    """Return ``input @ weight.T + bias`` over the last axis.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.linear(ms.Tensor([1.0, 2.0]), ms.Tensor([[3.0, 4.0]])).tolist()
@@ -95,7 +117,9 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Means over the windows of (N, C, L) or (C, L); the stride is the window where it is None.
+    """Return means over the windows of (N, C, L) or (C, L).
+
+    The stride is the window where it is None.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.avg_pool1d(ms.Tensor([[[1.0, 3.0]]]), 2).tolist()
@@ -115,7 +139,8 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: Optional[int] = None,
 ) -> Tensor:
-    """Means over the windows of (N, C, H, W) or (C, H, W); `divisor_override` divides instead of the number of elements.
+    """Return means over the windows of (N, C, H, W) or (C, H, W); `divisor_override` divides
+    instead of the number of elements.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.avg_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
@@ -135,7 +160,8 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: Optional[int] = None,
 ) -> Tensor:
-    """Means over the windows of (N, C, D, H, W) or (C, D, H, W); `divisor_override` divides instead of the number of elements.
+    """Return means over the windows of (N, C, D, H, W) or (C, D, H, W); `divisor_override` divides
+    instead of the number of elements.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.avg_pool3d(ms.ops.ones((1, 1, 2, 2, 2)), 2).tolist()
@@ -161,7 +187,8 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices` also its position in H * W.
+    """Return the largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices`
+    also its position in H * W.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
@@ -171,7 +198,8 @@ def max_pool2d(
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """(N, C, L) or (C, L) pooled by maxima to length `output_size`; with `return_indices` also their positions.
+    """Return (N, C, L) or (C, L) pooled by maxima to length `output_size`; with `return_indices`
+    also their positions.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 1, True)[1].tolist()
@@ -183,7 +211,8 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """(N, C, H, W) or (C, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in H * W.
+    """Return (N, C, H, W) or (C, H, W) pooled by maxima to `output_size`, where None keeps an axis;
+    with `return_indices` also positions in H * W.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.adaptive_max_pool2d(ms.ops.ones((1, 2, 5, 5)), 2).shape
@@ -195,9 +224,10 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The maxima of `max_pool2d` back at their positions `indices` in an image of zeros.
+    """Return the maxima of `max_pool2d` back at their positions `indices` in an image of zeros.
 
-    The image is as small as could be, or of `output_size`: (H, W), or all of its sizes. ShapeError where the indices are of another shape.
+    The image is as small as could be, or of `output_size`: (H, W), or all of its sizes. ShapeError
+    where the indices are of another shape.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.max_unpool2d(ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]]), (1, 2)).tolist()
@@ -237,9 +267,10 @@ def interpolate(
     align_corners: Optional[bool] = None,
     recompute_scale_factor: Optional[bool] = None,
 ) -> Tensor:
-    """An input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
+    """Return an input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
 
-    The arguments are those of `mycel.ops.interpolate`. Cubic weights are Keys' with a = -3/4, and the edge is repeated outside (PyTorch's definition).
+    The arguments are those of `mycel.ops.interpolate`. Cubic weights are Keys' with a = -3/4, and
+    the edge is repeated outside (PyTorch's definition).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
@@ -273,7 +304,9 @@ def interpolate(
 
 
 def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
-    """Cubic convolution along an axis, `ratio` input elements for each of the output, the edge repeated outside."""
+    """Return cubic convolution along an axis, `ratio` input elements for each of the output, the
+    edge repeated outside.
+    """
     at = (numbers(out) + 0.5) * ratio - 0.5
     low = np.floor(at)
     total: Optional[Tensor] = None
@@ -292,7 +325,7 @@ def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Optional[bool] = None
 ) -> Tensor:
-    """`interpolate` under an older name.
+    """Return `interpolate` under an older name.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
@@ -304,7 +337,7 @@ def upsample(
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
 ) -> Tensor:
-    """An input (N, C, [D,] H, W) at the positions of `grid`, as `mycel.ops.grid_sample`.
+    """Return an input (N, C, [D,] H, W) at the positions of `grid`, as `mycel.ops.grid_sample`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.grid_sample(ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])).item()
@@ -314,7 +347,8 @@ def grid_sample(
 
 
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Elements added around the last axes: `pad` is (low, high) of the last axis, then of the one before, and so on; see `mycel.ops.pad`.
+    """Return elements added around the last axes: `pad` is (low, high) of the last axis, then of
+    the one before, and so on; see `mycel.ops.pad`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.pad(ms.Tensor([1.0]), (1, 2)).tolist()
@@ -336,7 +370,8 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each channel (axis 1) normalised, scaled by `weight` and shifted by `bias` (Ioffe and Szegedy, 2015); see `mycel.ops.batch_norm`.
+    """Return each channel (axis 1) normalised, scaled by `weight` and shifted by `bias` (Ioffe and
+    Szegedy, 2015); see `mycel.ops.batch_norm`.
 
     >>> import mycel as ms
     >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
@@ -347,7 +382,8 @@ def batch_norm(
 
 
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
-    """The input over its norm of order `p` along `dim`, or over `eps` where the norm is smaller.
+    """Return the input over its norm of order `p` along `dim`, or over `eps` where the norm is
+    smaller.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.normalize(ms.Tensor([3.0, 4.0]), dim=0).asnumpy().round(1).tolist()
@@ -366,10 +402,13 @@ def embedding(
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
 ) -> Tensor:
-    """The rows of a table `weight` that whole numbers name. The row `padding_idx` gets no gradient.
+    """Return the rows of a table `weight` that whole numbers name.
 
-    Rows whose norm of order `norm_type` is above `max_norm` are shortened to it in the result; derivatives do not see that, and the table stays as it is.
-    With `scale_grad_by_freq` the gradient of a row is divided by the number of times that it is named.
+    The row `padding_idx` gets no gradient.
+
+    Rows whose norm of order `norm_type` is above `max_norm` are shortened to it in the result;
+    derivatives do not see that, and the table stays as it is. With `scale_grad_by_freq` the
+    gradient of a row is divided by the number of times that it is named.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0], [3.0]])).tolist()
@@ -394,9 +433,11 @@ def embedding(
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
-    """int64 rows of zeros with a one at the place that each whole number of the tensor names.
+    """Return int64 rows of zeros with a one at the place that each whole number of the tensor
+    names.
 
-    With `num_classes` -1 there are as many classes as the largest number needs: that is a value of the tensor, and a compiled function goes on from there in another graph.
+    With `num_classes` -1 there are as many classes as the largest number needs: that is a value of
+    the tensor, and a compiled function goes on from there in another graph.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.one_hot(ms.Tensor([1, 0])).tolist()

@@ -13,7 +13,7 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
 
 
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
-    """``-(y log x + (1 - y) log(1 - x))`` for probabilities x and y, times `weight`.
+    """Return ``-(y log x + (1 - y) log(1 - x))`` for probabilities x and y, times `weight`.
 
     >>> import mycel as ms
     >>> round(ms.mint.nn.functional.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item(), 4)
@@ -25,7 +25,8 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
-    """`binary_cross_entropy` of the sigmoid of the input; `pos_weight` multiplies the part of the positive class.
+    """Return `binary_cross_entropy` of the sigmoid of the input; `pos_weight` multiplies the part
+    of the positive class.
 
     >>> import mycel as ms
     >>> round(ms.mint.nn.functional.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
@@ -35,7 +36,8 @@ def binary_cross_entropy_with_logits(
 
 
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """``y (log y - x)`` for log-probabilities x and probabilities y, or their logarithms with `log_target`.
+    """Return ``y (log y - x)`` for log-probabilities x and probabilities y, or their logarithms
+    with `log_target`.
 
     `reduction` may also be "batchmean": the sum over the size of axis 0.
 
@@ -56,7 +58,8 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 
 
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """The negative of what the input, log-probabilities (N, C, ...), has at the classes `target` (N, ...), by `weight` of the class.
+    """Return the negative of what the input, log-probabilities (N, C, ...), has at the classes
+    `target` (N, ...), by `weight` of the class.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
@@ -66,7 +69,8 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
 
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """``d**2 / (2 beta)`` for differences |d| below `beta`, else ``|d| - beta / 2`` (Girshick, 2015); |d| where `beta` is 0.
+    """Return ``d**2 / (2 beta)`` for differences |d| below `beta`, else ``|d| - beta / 2``
+    (Girshick, 2015); |d| where `beta` is 0.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([3.0]), ms.Tensor([0.0])).item()

@@ -19,9 +19,19 @@ from mycel.nn.state import store
 from mycel.ops._operands import input_of
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Embedding", "GroupNorm", "LayerNorm", "PReLU",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose2d",
+    "Embedding",
+    "GroupNorm",
+    "LayerNorm",
+    "PReLU",
     "SyncBatchNorm",
-]  # fmt: skip
+]
 
 
 def _parameter(name: str, init: Any, shape: tuple[int, ...], dtype: Any, trained: bool = True) -> Parameter:
@@ -75,7 +85,7 @@ class _Convolution(Cell):
         self.bias = _parameter("bias", Uniform(bound), (out_channels,), dtype) if bias else None
 
     def _padded(self, x: Tensor) -> tuple[Tensor, Any]:
-        """The input with what is not zeros around it, and the padding that is left to do."""
+        """Return the input with what is not zeros around it, and the padding that is left to do."""
         if self.padding_mode == "zeros":
             return x, self.padding if isinstance(self.padding, str) or self.rank > 1 else self.padding[0]
         amounts: list[int] = []
@@ -88,18 +98,22 @@ class _Convolution(Cell):
         return F.pad(x, amounts, self.padding_mode), 0
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return (
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}, padding_mode={self.padding_mode!r}"
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"padding={self.padding}, "
+            f"dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}, "
+            f"padding_mode={self.padding_mode!r}"
         )
 
 
 class Conv1d(_Convolution):
-    """The convolution of (N, C, L) signals with a weight (out_channels, in_channels / groups, kernel).
+    """The convolution of (N, C, L) signals with a weight (out_channels, in_channels / groups,
+    kernel).
 
-    `padding` is a number, "valid" or "same", `padding_mode` "zeros", "reflect", "replicate" or "circular". Weight and bias start evenly within
-    1 / sqrt(fan in). Raises TypeError or ValueError for arguments that do not fit together.
+    `padding` is a number, "valid" or "same", `padding_mode` "zeros", "reflect", "replicate" or
+    "circular". Weight and bias start evenly within 1 / sqrt(fan in). Raises TypeError or ValueError
+    for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.mint.nn.Conv1d(2, 3, 2)(ms.ops.ones((1, 2, 5))).shape
@@ -109,20 +123,32 @@ class Conv1d(_Convolution):
     rank = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
-        self._start(in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+        self._start(
+            in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype
+        )
 
     def construct(self, input: Tensor) -> Tensor:
-        """The convolution."""
+        """Return the convolution."""
         x, padding = self._padded(input)
         return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_Convolution):
-    """The convolution of (N, C, H, W) images with a weight (out_channels, in_channels / groups, *kernel); the arguments are those of `Conv1d`.
+    """The convolution of (N, C, H, W) images with a weight (out_channels, in_channels / groups,
+    *kernel); the arguments are those of `Conv1d`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.Conv2d(2, 3, 2)(ms.ops.ones((1, 2, 5, 5))).shape
@@ -130,20 +156,32 @@ class Conv2d(_Convolution):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
-        self._start(in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+        self._start(
+            in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype
+        )
 
     def construct(self, input: Tensor) -> Tensor:
-        """The convolution."""
+        """Return the convolution."""
         x, padding = self._padded(input)
         return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv3d(_Convolution):
-    """The convolution of (N, C, D, H, W) with a weight (out_channels, in_channels / groups, *kernel); the arguments are those of `Conv1d`.
+    """The convolution of (N, C, D, H, W) with a weight (out_channels, in_channels / groups,
+    *kernel); the arguments are those of `Conv1d`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.Conv3d(2, 3, 2)(ms.ops.ones((1, 2, 3, 3, 3))).shape
@@ -153,20 +191,32 @@ class Conv3d(_Convolution):
     rank = 3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
-        self._start(in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+        self._start(
+            in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype
+        )
 
     def construct(self, input: Tensor) -> Tensor:
-        """The convolution."""
+        """Return the convolution."""
         x, padding = self._padded(input)
         return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class ConvTranspose2d(_Convolution):
-    """The transpose of `Conv2d`: (N, C, H, W) spread over a larger image by a weight (in_channels, out_channels / groups, *kernel).
+    """The transpose of `Conv2d`: (N, C, H, W) spread over a larger image by a weight (in_channels,
+    out_channels / groups, *kernel).
 
     >>> import mycel as ms
     >>> ms.mint.nn.ConvTranspose2d(2, 3, 2, stride=2)(ms.ops.ones((1, 2, 2, 2))).shape
@@ -176,16 +226,38 @@ class ConvTranspose2d(_Convolution):
     turned = True
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
-        bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         if isinstance(padding, str):
             raise TypeError(f"ConvTranspose2d: padding must be an int or two, not {padding!r}")
-        self._start(in_channels, out_channels, kernel_size, stride, padding, output_padding, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+        self._start(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            dtype,
+        )
 
     def construct(self, input: Tensor) -> Tensor:
-        """The transposed convolution."""
+        """Return the transposed convolution."""
         return F.conv_transpose2d(
             input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
         )
@@ -220,12 +292,13 @@ class _BatchNorm(Cell):
             self.num_batches_tracked = Parameter(Tensor(np.int64(0)), name="num_batches_tracked", requires_grad=False)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The normalised input; in training the running statistics follow the batch."""
+        """Return the normalised input; in training the running statistics follow the batch."""
         input = input_of(self, input)
         if (self.ranks and input.ndim not in self.ranks) or input.ndim < 2 or input.shape[1] != self.num_features:
             takes = " or ".join(map(str, self.ranks)) or "at least 2"
             raise ValueError(
-                f"{type(self).__name__}: the input must have {takes} dimensions and {self.num_features} channels in axis 1, "
+                f"{type(self).__name__}: the input must have {takes} dimensions and {self.num_features} channels in "
+                "axis 1, "
                 f"not the shape {input.shape}"
             )
         if self.training and self.num_batches_tracked is not None:
@@ -236,7 +309,7 @@ class _BatchNorm(Cell):
         )
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return (
             f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"track_running_stats={self.track_running_stats}"
@@ -246,8 +319,9 @@ class _BatchNorm(Cell):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation (Ioffe and Szegedy, 2015) of (N, C) or (N, C, L).
 
-    In training, and always without `track_running_stats`, the statistics are the batch's, and the running ones follow:
-    ``running = (1 - momentum) * running + momentum * batch``, with the unbiased variance. Raises ValueError for inputs of another form.
+    In training, and always without `track_running_stats`, the statistics are the batch's, and the
+    running ones follow: ``running = (1 - momentum) * running + momentum * batch``, with the
+    unbiased variance. Raises ValueError for inputs of another form.
 
     >>> import mycel as ms
     >>> ms.mint.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
@@ -269,7 +343,9 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W); the arguments and statistics are those of `BatchNorm1d`.
+    """Batch normalisation of (N, C, D, H, W).
+
+    The arguments and statistics are those of `BatchNorm1d`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
@@ -280,7 +356,9 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, ...) over all processes, which is one here; ValueError for a `process_group`.
+    """Batch normalisation of (N, C, ...) over all processes, which is one here.
+
+    Raises ValueError for a `process_group`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4))).shape
@@ -303,7 +381,8 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class GroupNorm(Cell):
-    """Each sample and group of channels of (N, C, ...) normalised, then scaled and shifted by channel (Wu and He, 2018).
+    """Each sample and group of channels of (N, C, ...) normalised, then scaled and shifted by
+    channel (Wu and He, 2018).
 
     >>> import mycel as ms
     >>> ms.mint.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3))).shape
@@ -324,16 +403,17 @@ class GroupNorm(Cell):
         self.bias = _parameter("bias", "zeros", (num_channels,), dtype) if affine else None
 
     def construct(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+        """Return the normalised input."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
 class LayerNorm(Cell):
-    """Each sample normalised over its last axes, whose sizes are `normalized_shape`, then scaled and shifted (Ba et al., 2016).
+    """Each sample normalised over its last axes, whose sizes are `normalized_shape`, then scaled
+    and shifted (Ba et al., 2016).
 
     >>> import mycel as ms
     >>> ms.mint.nn.LayerNorm(4)(ms.ops.ones((2, 3, 4))).shape
@@ -358,19 +438,19 @@ class LayerNorm(Cell):
         self.bias = _parameter("bias", "zeros", self.normalized_shape, dtype) if shifted else None
 
     def construct(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+        """Return the normalised input."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class Embedding(Cell):
     """The rows of a table that whole numbers name; see `mycel.mint.nn.functional.embedding`.
 
-    The table starts as standard normal numbers, with zeros in the row `padding_idx`, or is `_weight`; `_freeze` keeps it from training. `sparse` gradients are
-    not supported (ValueError).
+    The table starts as standard normal numbers, with zeros in the row `padding_idx`, or is
+    `_weight`; `_freeze` keeps it from training. `sparse` gradients are not supported (ValueError).
 
     >>> import mycel as ms
     >>> ms.mint.nn.Embedding(5, 3, padding_idx=0)(ms.Tensor([0])).tolist()
@@ -412,16 +492,17 @@ class Embedding(Cell):
                 self.weight.set_data(ops.where(Tensor(rows), ops.zeros_like(self.weight), self.weight))
 
     def construct(self, input: Tensor) -> Tensor:
-        """The rows."""
+        """Return the rows."""
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"{self.num_embeddings}, {self.embedding_dim}, padding_idx={self.padding_idx}, max_norm={self.max_norm}"
 
 
 class PReLU(Cell):
-    """x where it is positive, else a weight times x, one for all or one for each channel (He et al., 2015).
+    """x where it is positive, else a weight times x, one for all or one for each channel (He et
+    al., 2015).
 
     >>> import mycel as ms
     >>> ms.mint.nn.PReLU(init=0.5)(ms.Tensor([[-2.0, 1.0]])).tolist()
@@ -434,9 +515,9 @@ class PReLU(Cell):
         self.weight = _parameter("weight", float(init), (num_parameters,), dtype)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return F.prelu(input, self.weight)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"num_parameters={self.num_parameters}"

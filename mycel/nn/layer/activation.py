@@ -14,10 +14,36 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import input_of
 
 __all__ = [
-    "CELU", "ELU", "FastGelu", "GELU", "GLU", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish",
-    "PReLU", "RReLU", "ReLU", "ReLU6", "SeLU", "SiLU", "Sigmoid", "SoftShrink", "Softmax", "Softmax2d", "Softmin", "Softsign", "Tanh",
-    "Tanhshrink", "Threshold", "get_activation",
-]  # fmt: skip
+    "CELU",
+    "ELU",
+    "FastGelu",
+    "GELU",
+    "GLU",
+    "HShrink",
+    "HSigmoid",
+    "HSwish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SeLU",
+    "SiLU",
+    "Sigmoid",
+    "SoftShrink",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+    "get_activation",
+]
 
 
 class ReLU(Cell):
@@ -29,7 +55,7 @@ class ReLU(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.relu(x)
 
 
@@ -42,7 +68,7 @@ class ReLU6(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.relu6(x)
 
 
@@ -59,12 +85,13 @@ class LeakyReLU(Cell):
         self.alpha = arguments.number("LeakyReLU", "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.leaky_relu(x, self.alpha)
 
 
 class RReLU(Cell):
-    """x where it is positive, else a random multiple: uniform in [`lower`, `upper`] in training, their mean otherwise (Xu et al., 2015).
+    """x where it is positive, else a random multiple: uniform in [`lower`, `upper`] in training,
+    their mean otherwise (Xu et al., 2015).
 
     (MindSpore 2.10 draws in evaluation as well.)
 
@@ -79,7 +106,7 @@ class RReLU(Cell):
         self.upper = arguments.number("RReLU", "upper", upper, at_least=lower)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         if not self.training:
             return ops.leaky_relu(x, (self.lower + self.upper) / 2)
         slope = ops.rand_like(x) * (self.upper - self.lower) + self.lower
@@ -87,7 +114,8 @@ class RReLU(Cell):
 
 
 class PReLU(Cell):
-    """x where it is positive, else w * x with one trained w, or one for each of `channel` channels (He et al., 2015).
+    """x where it is positive, else w * x with one trained w, or one for each of `channel` channels
+    (He et al., 2015).
 
     Raises ValueError where an array `w` does not have `channel` elements.
 
@@ -108,7 +136,7 @@ class PReLU(Cell):
         self.w = Parameter(initializer(w, (channel,)), name="a")
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         x = input_of(self, x)
         return ops.prelu(x, cast(self.w, x.dtype))
 
@@ -126,7 +154,7 @@ class ELU(Cell):
         self.alpha = arguments.number("ELU", "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.elu(x, self.alpha)
 
 
@@ -145,7 +173,7 @@ class CELU(Cell):
             raise ValueError("CELU: alpha must not be 0")
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.celu(x, self.alpha)
 
 
@@ -158,12 +186,13 @@ class SeLU(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.selu(input_x)
 
 
 class GELU(Cell):
-    """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016), by tanh if `approximate`, else by erf.
+    """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016), by tanh if `approximate`,
+    else by erf.
 
     >>> import mycel as ms
     >>> ms.nn.GELU()(ms.Tensor([0.0])).tolist()
@@ -175,7 +204,7 @@ class GELU(Cell):
         self.approximate = arguments.flag("GELU", "approximate", approximate)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.gelu(x, "tanh" if self.approximate else "none")
 
 
@@ -188,7 +217,7 @@ class FastGelu(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.fast_gelu(x)
 
 
@@ -205,7 +234,7 @@ class GLU(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.glu(x, self.axis)
 
 
@@ -218,7 +247,7 @@ class Sigmoid(Cell):
     """
 
     def construct(self, input: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.sigmoid(input)
 
 
@@ -231,7 +260,7 @@ class LogSigmoid(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.logsigmoid(input_x)
 
 
@@ -244,7 +273,7 @@ class Tanh(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.tanh(x)
 
 
@@ -257,7 +286,7 @@ class Tanhshrink(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.tanhshrink(x)
 
 
@@ -270,7 +299,7 @@ class SiLU(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.silu(x)
 
 
@@ -283,7 +312,7 @@ class Mish(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.mish(input_x)
 
 
@@ -296,7 +325,7 @@ class HSwish(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.hardswish(x)
 
 
@@ -309,7 +338,7 @@ class HSigmoid(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.hardsigmoid(input_x)
 
 
@@ -327,7 +356,7 @@ class Hardtanh(Cell):
         self.max_val = arguments.number("Hardtanh", "max_val", max_val, at_least=min_val)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.hardtanh(x, self.min_val, self.max_val)
 
 
@@ -344,7 +373,7 @@ class HShrink(Cell):
         self.lambd = arguments.number("HShrink", "lambd", lambd)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.hardshrink(input_x, self.lambd)
 
 
@@ -361,7 +390,7 @@ class SoftShrink(Cell):
         self.lambd = arguments.number("SoftShrink", "lambd", lambd, at_least=0)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.softshrink(input_x, self.lambd)
 
 
@@ -374,7 +403,7 @@ class Softsign(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.softsign(x)
 
 
@@ -392,7 +421,7 @@ class Threshold(Cell):
         self.value = arguments.number("Threshold", "value", value)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.threshold(input_x, self.threshold, self.value)
 
 
@@ -409,7 +438,7 @@ class Softmax(Cell):
         self.axis = arguments.integer("Softmax", "axis", axis)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.softmax(input, self.axis)
 
 
@@ -426,7 +455,7 @@ class Softmin(Cell):
         self.axis = arguments.integer("Softmin", "axis", axis)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.softmin(x, self.axis)
 
 
@@ -439,7 +468,7 @@ class Softmax2d(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         x = input_of(self, x)
         if x.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), not of shape {x.shape}")
@@ -459,7 +488,7 @@ class LogSoftmax(Cell):
         self.axis = arguments.integer("LogSoftmax", "axis", axis)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of a tensor."""
+        """Return the function of a tensor."""
         return ops.log_softmax(x, self.axis)
 
 
@@ -495,7 +524,7 @@ _BY_NAME: dict[str, type[Cell]] = {
 
 
 def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Optional[Cell]:
-    """A new activation layer by its name; None for None; KeyError for an unknown name.
+    """Return a new activation layer by its name; None for None; KeyError for an unknown name.
 
     >>> import mycel as ms
     >>> ms.nn.get_activation("sigmoid")
@@ -511,7 +540,7 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
 
 
 def activation_of(owner: str, activation: Union[None, str, Cell]) -> Optional[Cell]:
-    """An activation given by name or as a cell; TypeError for another type."""
+    """Return an activation given by name or as a cell; TypeError for another type."""
     if activation is None or isinstance(activation, Cell):
         return activation
     if isinstance(activation, str):

@@ -16,9 +16,20 @@ from mycel.nn.layer.activation import activation_of
 from mycel.ops._operands import axis_of, input_of
 
 __all__ = [
-    "Dense", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Flatten", "Identity", "Linear", "Norm", "OneHot", "PixelShuffle",
-    "PixelUnshuffle", "Unflatten",
-]  # fmt: skip
+    "Dense",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "Flatten",
+    "Identity",
+    "Linear",
+    "Norm",
+    "OneHot",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "Unflatten",
+]
 
 
 def _dense_parameters(
@@ -36,10 +47,12 @@ def _dense_parameters(
 
 
 class Dense(Cell):
-    """``activation(x @ weight.T + bias)`` over the last axis, with a weight of shape (out_channels, in_channels).
+    """``activation(x @ weight.T + bias)`` over the last axis, with a weight of shape (out_channels,
+    in_channels).
 
-    The weight starts as ``HeUniform(sqrt(5))``, the bias as ``Uniform(1 / sqrt(in_channels))``. `activation` is a name, a cell or None; a name
-    in the place of `has_bias` is the activation. Raises ValueError for inputs of another last axis.
+    The weight starts as ``HeUniform(sqrt(5))``, the bias as ``Uniform(1 / sqrt(in_channels))``.
+    `activation` is a name, a cell or None; a name in the place of `has_bias` is the activation.
+    Raises ValueError for inputs of another last axis.
 
     >>> import mycel as ms
     >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
@@ -47,9 +60,15 @@ class Dense(Cell):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, weight_init: Any = None, bias_init: Any = None, has_bias: bool = True,
-        activation: Any = None, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        has_bias: bool = True,
+        activation: Any = None,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         if isinstance(has_bias, str) and activation is None:
             has_bias, activation = True, has_bias or None
@@ -62,7 +81,7 @@ class Dense(Cell):
         self.activation = activation_of("Dense", activation)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The product with the weight."""
+        """Return the product with the weight."""
         x = input_of(self, x)
         if not x.shape or x.shape[-1] != self.in_channels:
             raise ValueError(
@@ -72,7 +91,7 @@ class Dense(Cell):
         return y if self.activation is None else self.activation(y)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
         if self.has_bias:
             text += f", has_bias={self.has_bias}"
@@ -80,7 +99,8 @@ class Dense(Cell):
 
 
 class Linear(Cell):
-    """``x @ weight.T + bias`` over the last axis, with a weight of shape (out_features, in_features); see `Dense`.
+    """``x @ weight.T + bias`` over the last axis, with a weight of shape (out_features,
+    in_features); see `Dense`.
 
     >>> import mycel as ms
     >>> ms.nn.Linear(3, 4)(ms.ops.ones((2, 3))).shape
@@ -106,7 +126,7 @@ class Linear(Cell):
         )
 
     def construct(self, input: Tensor) -> Tensor:
-        """The product with the weight."""
+        """Return the product with the weight."""
         input = input_of(self, input)
         if not input.shape or input.shape[-1] != self.in_features:
             raise ValueError(
@@ -115,15 +135,17 @@ class Linear(Cell):
         return ops.dense(input, self.weight, self.bias)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         text = f"input_features={self.in_features}, output_features={self.out_features}"
         return f"{text}, has_bias={self.has_bias}" if self.has_bias else text
 
 
 class Dropout(Cell):
-    """In training each element is 0 with probability `p`, and the others are divided by 1 - p (Srivastava et al., 2014).
+    """In training each element is 0 with probability `p`, and the others are divided by 1 - p
+    (Srivastava et al., 2014).
 
-    `keep_prob`, the older form, is 1 - p; `p` wins where both are given. Raises ValueError for `p` outside [0, 1).
+    `keep_prob`, the older form, is 1 - p; `p` wins where both are given. Raises ValueError for `p`
+    outside [0, 1).
 
     >>> import mycel as ms
     >>> ms.nn.Dropout(p=0.5)(ms.Tensor([1.0, 2.0])).tolist()
@@ -139,13 +161,13 @@ class Dropout(Cell):
         self.p = p
 
     def construct(self, x: Tensor) -> Tensor:
-        """The input with elements dropped, in training."""
+        """Return the input with elements dropped, in training."""
         if not self.training or self.keep_prob == 1:
             return x
         return ops.dropout(x, 1 - self.keep_prob if self.p is None else self.p, True)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"
 
 
@@ -155,12 +177,13 @@ class _DropChannels(Cell):
         self.p = arguments.number(type(self).__name__, "p", p, at_least=0, at_most=1)
 
     def extend_repr(self) -> str:
-        """The argument."""
+        """Return the argument."""
         return f"p={self.p}"
 
 
 class Dropout1d(_DropChannels):
-    """In training whole channels of (N, C, L) are 0 with probability `p`, the others divided by 1 - p (Tompson et al., 2015).
+    """In training whole channels of (N, C, L) are 0 with probability `p`, the others divided by 1 -
+    p (Tompson et al., 2015).
 
     >>> import mycel as ms
     >>> ms.nn.Dropout1d(0.5)(ms.ops.ones((1, 1, 2))).tolist()
@@ -168,12 +191,13 @@ class Dropout1d(_DropChannels):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The input with channels dropped, in training."""
+        """Return the input with channels dropped, in training."""
         return ops.dropout1d(x, self.p) if self.training and self.p else x
 
 
 class Dropout2d(_DropChannels):
-    """In training whole channels of (N, C, H, W) are 0 with probability `p`, the others divided by 1 - p.
+    """In training whole channels of (N, C, H, W) are 0 with probability `p`, the others divided by
+    1 - p.
 
     >>> import mycel as ms
     >>> ms.nn.Dropout2d(0.5)(ms.ops.ones((1, 1, 1, 2))).tolist()
@@ -181,12 +205,13 @@ class Dropout2d(_DropChannels):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The input with channels dropped, in training."""
+        """Return the input with channels dropped, in training."""
         return ops.dropout2d(x, self.p) if self.training and self.p else x
 
 
 class Dropout3d(_DropChannels):
-    """In training whole channels of (N, C, D, H, W) are 0 with probability `p`, the others divided by 1 - p.
+    """In training whole channels of (N, C, D, H, W) are 0 with probability `p`, the others divided
+    by 1 - p.
 
     >>> import mycel as ms
     >>> ms.nn.Dropout3d(0.5)(ms.ops.ones((1, 1, 1, 1, 2))).shape
@@ -194,7 +219,7 @@ class Dropout3d(_DropChannels):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The input with channels dropped, in training."""
+        """Return the input with channels dropped, in training."""
         return ops.dropout3d(x, self.p) if self.training and self.p else x
 
 
@@ -212,7 +237,7 @@ class Flatten(Cell):
         self.end_dim = arguments.integer("Flatten", "end_dim", end_dim)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The input with fewer axes."""
+        """Return the input with fewer axes."""
         return ops.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim)
 
 
@@ -231,7 +256,7 @@ class Unflatten(Cell):
         self.unflattened_size = tuple(unflattened_size)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The input with more axes."""
+        """Return the input with more axes."""
         input = input_of(self, input)
         axis = axis_of("Unflatten", self.axis, input.ndim)
         return ops.reshape(input, (*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1 :]))
@@ -249,7 +274,7 @@ class Identity(Cell):
         super().__init__()
 
     def construct(self, input: Any) -> Any:
-        """The input."""
+        """Return the input."""
         return input
 
 
@@ -269,17 +294,19 @@ class Norm(Cell):
         self.keep_dims = arguments.flag("Norm", "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The norm."""
+        """Return the norm."""
         axis = None if self.axis == () else self.axis
         return ops.sqrt(ops.sum(x * x, axis, self.keep_dims))
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"axis={self.axis}, keep_dims={self.keep_dims}"
 
 
 class OneHot(Cell):
-    """Rows of `depth` with `on_value` at the index and `off_value` elsewhere; `axis` says where the new axis goes.
+    """Rows of `depth` with `on_value` at the index and `off_value` elsewhere.
+
+    `axis` says where the new axis goes.
 
     >>> import mycel as ms
     >>> ms.nn.OneHot(depth=3)(ms.Tensor([2, 0])).tolist()
@@ -295,7 +322,7 @@ class OneHot(Cell):
         self.on_value, self.off_value = Tensor(on_value, dtype), Tensor(off_value, dtype)
 
     def construct(self, indices: Tensor) -> Tensor:
-        """The indices as rows."""
+        """Return the indices as rows."""
         return ops.one_hot(indices, self.depth, self.on_value, self.off_value, self.axis)
 
 
@@ -312,7 +339,7 @@ class PixelShuffle(Cell):
         self.upscale_factor = arguments.integer("PixelShuffle", "upscale_factor", upscale_factor, 1)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The rearranged image."""
+        """Return the rearranged image."""
         return ops.pixel_shuffle(input, self.upscale_factor)
 
 
@@ -329,5 +356,5 @@ class PixelUnshuffle(Cell):
         self.downscale_factor = arguments.integer("PixelUnshuffle", "downscale_factor", downscale_factor, 1)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The rearranged image."""
+        """Return the rearranged image."""
         return ops.pixel_unshuffle(input, self.downscale_factor)

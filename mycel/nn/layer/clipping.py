@@ -14,7 +14,9 @@ __all__ = ["ClipByNorm", "clipped"]
 
 
 def clipped(x: Tensor, axes: tuple[int, ...], largest: Any) -> Tensor:
-    """``x * largest / max(norm, largest)`` with the 2-norm over `axes`; all in float32 at least."""
+    """Return ``x * largest / max(norm, largest)`` with the 2-norm over `axes`; all in float32 at
+    least.
+    """
     value = wide(x)
     bound = cast(wide(largest), value.dtype) if isinstance(largest, Tensor) else largest
     squares = ops.sum(ops.square(value), axes, keepdim=True)
@@ -25,9 +27,12 @@ def clipped(x: Tensor, axes: tuple[int, ...], largest: Any) -> Tensor:
 
 
 class ClipByNorm(Cell):
-    """``x * clip_norm / max(norm, clip_norm)`` with the 2-norm of x over `axis`, all axes by default.
+    """``x * clip_norm / max(norm, clip_norm)`` with the 2-norm of x over `axis`, all axes by
+    default.
 
-    `clip_norm`, a positive number or a tensor, must broadcast to x. (MindSpore 2.10's own norms along single axes are wrong on a CPU.) Raises TypeError for other axes than ints and tuples of them.
+    `clip_norm`, a positive number or a tensor, must broadcast to x. (MindSpore 2.10's own norms
+    along single axes are wrong on a CPU.) Raises TypeError for other axes than ints and tuples of
+    them.
 
     >>> import mycel as ms
     >>> ms.nn.ClipByNorm()(ms.Tensor([3.0, 4.0]), ms.Tensor(10.0)).tolist()
@@ -40,6 +45,6 @@ class ClipByNorm(Cell):
         self.axis = tuple(arguments.integer("ClipByNorm", "axis", a) for a in given)
 
     def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
-        """The clipped tensor."""
+        """Return the clipped tensor."""
         x = input_of(self, x)
         return clipped(x, self.axis or tuple(range(x.ndim)), clip_norm)

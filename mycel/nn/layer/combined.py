@@ -1,4 +1,6 @@
-"""Layers made of others: a product or convolution with normalisation and activation, products of two inputs, and layers applied to every time step."""
+"""Layers made of others: a product or convolution with normalisation and activation, products of
+two inputs, and layers applied to every time step.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,11 @@ class _Stages(Cell):
 
 
 class Conv2dBnAct(_Stages):
-    """`Conv2d`, then `BatchNorm2d` if `has_bn`, then an activation (a name, a Cell, a Primitive or None); `alpha` is the slope of "leakyrelu".
+    """`Conv2d`, then `BatchNorm2d` if `has_bn`, then an activation (a name, a Cell, a Primitive or
+    None); `alpha` is the slope of "leakyrelu".
 
-    `after_fake`, a mark for quantisation, has no effect. Raises TypeError or ValueError as the layers do.
+    `after_fake`, a mark for quantisation, has no effect. Raises TypeError or ValueError as the
+    layers do.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2dBnAct(3, 4, 3, has_bn=True, activation="relu")(ms.ops.ones((1, 3, 8, 8))).shape
@@ -59,25 +63,52 @@ class Conv2dBnAct(_Stages):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = "normal", bias_init: Any = "zeros",
-        has_bn: bool = False, momentum: float = 0.997, eps: float = 1e-5, activation: Any = None, alpha: float = 0.2,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        has_bn: bool = False,
+        momentum: float = 0.997,
+        eps: float = 1e-5,
+        activation: Any = None,
+        alpha: float = 0.2,
         after_fake: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
-        self.conv = Conv2d(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-                           bias_init)  # fmt: skip
+        self.conv = Conv2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+        )
         self._finish_with(has_bn, lambda: BatchNorm2d(out_channels, eps, momentum), activation, alpha, after_fake)
 
     def construct(self, x: Tensor) -> Tensor:
-        """All stages of an image."""
+        """Return all stages of an image."""
         return self._finished(self.conv(x))
 
 
 class DenseBnAct(_Stages):
-    """`Dense`, then `BatchNorm1d` if `has_bn`, then an activation (a name, a Cell, a Primitive or None); `alpha` is the slope of "leakyrelu".
+    """`Dense`, then `BatchNorm1d` if `has_bn`, then an activation (a name, a Cell, a Primitive or
+    None); `alpha` is the slope of "leakyrelu".
 
-    `after_fake`, a mark for quantisation, has no effect. Raises TypeError or ValueError as the layers do.
+    `after_fake`, a mark for quantisation, has no effect. Raises TypeError or ValueError as the
+    layers do.
 
     >>> import mycel as ms
     >>> ms.nn.DenseBnAct(3, 4, has_bn=True, activation="relu")(ms.ops.ones((2, 3))).shape
@@ -85,23 +116,34 @@ class DenseBnAct(_Stages):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, weight_init: Any = "normal", bias_init: Any = "zeros", has_bias: bool = True,
-        has_bn: bool = False, momentum: float = 0.9, eps: float = 1e-5, activation: Any = None, alpha: float = 0.2,
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        has_bias: bool = True,
+        has_bn: bool = False,
+        momentum: float = 0.9,
+        eps: float = 1e-5,
+        activation: Any = None,
+        alpha: float = 0.2,
         after_fake: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
         self._finish_with(has_bn, lambda: BatchNorm1d(out_channels, eps, momentum), activation, alpha, after_fake)
 
     def construct(self, x: Tensor) -> Tensor:
-        """All stages."""
+        """Return all stages."""
         return self._finished(self.dense(x))
 
 
 class BiDense(Cell):
-    """``y[..., o] = x1 @ weight[o] @ x2 + bias[o]`` over the last axes, with a weight of shape (out_channels, in1_channels, in2_channels).
+    """``y[..., o] = x1 @ weight[o] @ x2 + bias[o]`` over the last axes, with a weight of shape
+    (out_channels, in1_channels, in2_channels).
 
-    Both start as ``Uniform(1 / sqrt(in1_channels))``. Raises ValueError for inputs of other last axes, or of different leading ones.
+    Both start as ``Uniform(1 / sqrt(in1_channels))``. Raises ValueError for inputs of other last
+    axes, or of different leading ones.
 
     >>> import mycel as ms
     >>> ms.nn.BiDense(2, 3, 4)(ms.ops.ones((5, 2)), ms.ops.ones((5, 3))).shape
@@ -109,9 +151,15 @@ class BiDense(Cell):
     """
 
     def __init__(
-        self, in1_channels: int, in2_channels: int, out_channels: int, weight_init: Any = None, bias_init: Any = None,
-        has_bias: bool = True, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        in1_channels: int,
+        in2_channels: int,
+        out_channels: int,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        has_bias: bool = True,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         self.in1_channels = arguments.integer("BiDense", "in1_channels", in1_channels, 1)
         self.in2_channels = arguments.integer("BiDense", "in2_channels", in2_channels, 1)
@@ -127,7 +175,7 @@ class BiDense(Cell):
         self.bias = Parameter(initializer(bias, shape[:1], dtype), name="bias") if has_bias else None
 
     def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """The products."""
+        """Return the products."""
         input1 = input_of(self, input1)
         input2 = input_of(self, input2)
         for name, x, size in (("input1", input1, self.in1_channels), ("input2", input2, self.in2_channels)):
@@ -135,7 +183,8 @@ class BiDense(Cell):
                 raise ValueError(f"BiDense: the last axis of {name} must have {size} elements; its shape is {x.shape}")
         if input1.shape[:-1] != input2.shape[:-1]:
             raise ValueError(
-                f"BiDense: the leading axes of the inputs must be equal; their shapes are {input1.shape} and {input2.shape}"
+                f"BiDense: the leading axes of the inputs must be equal; their shapes are {input1.shape} and "
+                f"{input2.shape}"
             )
         rows = ops.reshape(ops.transpose(self.weight, (1, 0, 2)), (self.in1_channels, -1))
         once = ops.reshape(ops.matmul(input1, rows), (*input1.shape[:-1], self.out_channels, self.in2_channels))
@@ -143,7 +192,7 @@ class BiDense(Cell):
         return y if self.bias is None else y + self.bias
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         text = (
             f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, output_channels={self.out_channels}"
         )
@@ -151,7 +200,9 @@ class BiDense(Cell):
 
 
 class L1Regularizer(Cell):
-    """`scale` times the sum of the absolute values, in float32 at least; ValueError for a `scale` that is not positive and finite.
+    """`scale` times the sum of the absolute values, in float32 at least.
+
+    Raises ValueError for a `scale` that is not positive and finite.
 
     >>> import mycel as ms
     >>> float(ms.nn.L1Regularizer(0.5)(ms.Tensor([1.0, -3.0])))
@@ -163,17 +214,19 @@ class L1Regularizer(Cell):
         self.scale = arguments.number("L1Regularizer", "scale", scale, above=0, below=math.inf)
 
     def construct(self, weights: Tensor) -> Tensor:
-        """The sum."""
+        """Return the sum."""
         weights = input_of(self, weights)
         kind = weights.dtype if weights.dtype.is_floating else D.float32
         return ops.sum(ops.abs(wide(ops.cast(weights, kind)))) * self.scale
 
 
 class TimeDistributed(Cell):
-    """A layer (a Cell or Primitive) applied to every slice of an input along `time_axis`, where the results are put together again.
+    """A layer (a Cell or Primitive) applied to every slice of an input along `time_axis`, where the
+    results are put together again.
 
-    With `reshape_with_axis` the layer runs once, with time as a part of that axis, as where that is the batch. The input must have three axes at least; ValueError for
-    others, for axes out of range, and for layers that leave no room for the time axis.
+    With `reshape_with_axis` the layer runs once, with time as a part of that axis, as where that is
+    the batch. The input must have three axes at least; ValueError for others, for axes out of
+    range, and for layers that leave no room for the time axis.
 
     >>> import mycel as ms
     >>> ms.nn.TimeDistributed(ms.nn.Dense(3, 6), time_axis=1, reshape_with_axis=0)(ms.ops.ones((2, 5, 3))).shape
@@ -190,7 +243,7 @@ class TimeDistributed(Cell):
         self.reshape_with_axis = reshape_with_axis
 
     def construct(self, inputs: Tensor) -> Tensor:
-        """The results of all time steps."""
+        """Return the results of all time steps."""
         inputs = input_of(self, inputs)
         owner, rank = "TimeDistributed", inputs.ndim
         if rank < 3:

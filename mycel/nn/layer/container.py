@@ -1,8 +1,9 @@
 """Cells that hold cells: in a sequence to run, in a list, or in a dictionary.
 
-Children are registered under their position or key, so that parameters are named by it ("0.weight"); inserting or removing one
-renames those that move. A list that became part of a network knows where only by the names of its members: one that was empty then names by position alone, as MindSpore does,
-whose checkpoints have these names.
+Children are registered under their position or key, so that parameters are named by it
+("0.weight"); inserting or removing one renames those that move. A list that became part of a
+network knows where only by the names of its members: one that was empty then names by position
+alone, as MindSpore does, whose checkpoints have these names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ __all__ = ["CellDict", "CellList", "SequentialCell"]
 
 
 def _prefix(cells: Mapping[str, Cell]) -> str:
-    """What the names of members start with before their key: the last place where the first name has its key, or the first place where the second one has its own too."""
+    """Return what the names of members start with before their key: the last place where the first
+    name has its key, or the first place where the second one has its own too.
+    """
     named = [
         (key, name.split("."))
         for key, name in ((k, next((p.name for p in c.get_parameters()), "")) for k, c in cells.items())
@@ -106,7 +109,8 @@ class _Indexed(Cell):
 class SequentialCell(_Indexed):
     """Cells that run one after the other, each on the result of the one before.
 
-    Takes cells, one list of cells, or one `OrderedDict` of them, whose keys then name the parameters. Raises TypeError for other members.
+    Takes cells, one list of cells, or one `OrderedDict` of them, whose keys then name the
+    parameters. Raises TypeError for other members.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
@@ -138,7 +142,7 @@ class SequentialCell(_Indexed):
         return len(self._cells) != 0
 
     def construct(self, input_data: Any) -> Any:
-        """The result of the last cell."""
+        """Return the result of the last cell."""
         for cell in self._cells.values():
             input_data = cell(input_data)
         return input_data
@@ -200,8 +204,8 @@ class CellList(_Indexed):
 class CellDict(Cell):
     """A dictionary of cells, which have their parameters registered; it is not callable itself.
 
-    Takes a mapping, a `CellDict`, or pairs of a string and a cell. Raises TypeError for other keys and members, KeyError for keys that are empty,
-    hold a dot, or are attributes of every cell.
+    Takes a mapping, a `CellDict`, or pairs of a string and a cell. Raises TypeError for other keys
+    and members, KeyError for keys that are empty, hold a dot, or are attributes of every cell.
 
     >>> import mycel as ms
     >>> layers = ms.nn.CellDict({"act": ms.nn.ReLU()})
@@ -261,15 +265,15 @@ class CellDict(Cell):
         return cell
 
     def keys(self) -> Iterable[str]:
-        """The keys."""
+        """Return the keys."""
         return self._cells.keys()
 
     def values(self) -> Iterable[Cell]:
-        """The cells."""
+        """Return the cells."""
         return self._cells.values()
 
     def items(self) -> Iterable[tuple[str, Cell]]:
-        """The pairs of key and cell."""
+        """Return the pairs of key and cell."""
         return self._cells.items()
 
     def update(self, cells: Any) -> None:

@@ -1,8 +1,9 @@
 """Convolution layers. Images are (N, C, *spatial).
 
-`pad_mode` "same" adds zeros so that there are ceil(size / stride) positions, "valid" none, "pad" `padding` on each side (an int, or low and
-high for each axis). One-dimensional layers keep their weights as two-dimensional ones of height 1. Weights start as
-``HeUniform(sqrt(5))``, biases as ``Uniform(1 / sqrt(fan_in))``.
+`pad_mode` "same" adds zeros so that there are ceil(size / stride) positions, "valid" none, "pad"
+`padding` on each side (an int, or low and high for each axis). One-dimensional layers keep their
+weights as two-dimensional ones of height 1. Weights start as ``HeUniform(sqrt(5))``, biases as
+``Uniform(1 / sqrt(fan_in))``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def _padding(owner: str, padding: Any, rank: int, pad_mode: str) -> Any:
     if isinstance(padding, (tuple, list)):
         if len(padding) != 2 * rank:
             raise ValueError(
-                f"{owner}: padding must be an int or {2 * rank} of them (low and high of each axis), not {tuple(padding)}"
+                f"{owner}: padding must be an int or {2 * rank} of them (low and high of each axis), not "
+                f"{tuple(padding)}"
             )
         given: Any = tuple(arguments.integer(owner, "each of padding", p, 0) for p in padding)
     else:
@@ -39,20 +41,35 @@ def _padding(owner: str, padding: Any, rank: int, pad_mode: str) -> Any:
 
 
 def as_image(rank: int, one: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes of a line as those of an image of height 1, where `rank` is 1."""
+    """Return the sizes of a line as those of an image of height 1, where `rank` is 1."""
     return (one, *sizes) if rank == 1 else sizes
 
 
 class _Conv(Cell):
-    """What the layers share; `rank` is the number of spatial dimensions of the image, `kept` of the weight."""
+    """What the layers share; `rank` is the number of spatial dimensions of the image, `kept` of the
+    weight.
+    """
 
     rank = 2
     transposed = False
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, group: Any,
-        has_bias: Any, weight_init: Any, bias_init: Any, dtype: Any, data_format: Optional[str] = None, output_padding: Any = 0,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        kernel_size: Any,
+        stride: Any,
+        pad_mode: str,
+        padding: Any,
+        dilation: Any,
+        group: Any,
+        has_bias: Any,
+        weight_init: Any,
+        bias_init: Any,
+        dtype: Any,
+        data_format: Optional[str] = None,
+        output_padding: Any = 0,
+    ) -> None:
         super().__init__()
         owner, rank = type(self).__name__, self.rank
         self.in_channels = arguments.integer(owner, "in_channels", in_channels, 1)
@@ -60,7 +77,8 @@ class _Conv(Cell):
         self.group = arguments.integer(owner, "group", group, 1)
         if in_channels % group or out_channels % group:
             raise ValueError(
-                f"{owner}: {in_channels} input and {out_channels} output channels do not both divide into {group} groups"
+                f"{owner}: {in_channels} input and {out_channels} output channels do not both divide into {group} "
+                "groups"
             )
         usual = "NC" + _AXES[rank]
         self.data_format = usual if data_format is None else arguments.text(owner, "data_format", data_format)
@@ -91,7 +109,8 @@ class _Conv(Cell):
     def _lifted(self, x: Tensor) -> Tensor:
         if x.ndim != self.rank + 2:
             raise ValueError(
-                f"{type(self).__name__}: the input must be (N, C, {', '.join(_AXES[self.rank])}), not of shape {x.shape}"
+                f"{type(self).__name__}: the input must be (N, C, {', '.join(_AXES[self.rank])}), not of shape "
+                f"{x.shape}"
             )
         return ops.expand_dims(x, 2) if self.rank == 1 else x
 
@@ -99,7 +118,7 @@ class _Conv(Cell):
         return ops.squeeze(y, 2) if self.rank == 1 else y
 
     def construct(self, x: Tensor) -> Tensor:
-        """The convolution of an image."""
+        """Return the convolution of an image."""
         function = ops.conv3d if self.rank == 3 else ops.conv2d
         y = function(
             self._lifted(x), self.weight, self.bias, self.stride, self.pad_mode, self.padding, self.dilation, self.group
@@ -107,10 +126,11 @@ class _Conv(Cell):
         return self._lowered(y)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return (
             f"input_channels={self.in_channels}, output_channels={self.out_channels}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}, pad_mode={self.pad_mode}, padding={self.padding}, dilation={self.dilation}, group={self.group}, "
+            f"stride={self.stride}, pad_mode={self.pad_mode}, padding={self.padding}, dilation={self.dilation}, "
+            f"group={self.group}, "
             f"has_bias={self.has_bias}, weight_init={self.weight_init}, bias_init={self.bias_init}, "
             f"format={'NCDHW' if self.rank == 3 else 'NCHW'}"
         )
@@ -120,7 +140,7 @@ class _Transposed(_Conv):
     transposed = True
 
     def construct(self, x: Tensor) -> Tensor:
-        """The transposed convolution of an image."""
+        """Return the transposed convolution of an image."""
         name, x = type(self).__name__, self._lifted(x)
         spans = tuple((k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation))
         extra = self.output_padding
@@ -142,7 +162,8 @@ class _Transposed(_Conv):
 
 
 class Conv1d(_Conv):
-    """Cross-correlation of (N, C_in, L) with a weight of shape (C_out, C_in / group, 1, kernel_size), plus a bias if asked for.
+    """Cross-correlation of (N, C_in, L) with a weight of shape (C_out, C_in / group, 1,
+    kernel_size), plus a bias if asked for.
 
     Gives (N, C_out, L'). Raises TypeError or ValueError for arguments that do not fit together.
 
@@ -154,18 +175,42 @@ class Conv1d(_Conv):
     rank = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-                         bias_init, dtype)  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        dtype: Any = D.float32,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype,
+        )
 
 
 class Conv2d(_Conv):
-    """Cross-correlation of (N, C_in, H, W) with a weight of shape (C_out, C_in / group, *kernel_size), plus a bias if asked for.
+    """Cross-correlation of (N, C_in, H, W) with a weight of shape (C_out, C_in / group,
+    *kernel_size), plus a bias if asked for.
 
-    Gives (N, C_out, H', W'). By position, `data_format` may also stand before `has_bias`. Raises TypeError or ValueError for
-    arguments that do not fit together.
+    Gives (N, C_out, H', W'). By position, `data_format` may also stand before `has_bias`. Raises
+    TypeError or ValueError for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
@@ -173,20 +218,46 @@ class Conv2d(_Conv):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
-        data_format: str = "NCHW", dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        data_format: str = "NCHW",
+        dtype: Any = D.float32,
+    ) -> None:
         if isinstance(has_bias, str):
             data_format, has_bias, weight_init, bias_init = has_bias, weight_init, bias_init, data_format
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-                         bias_init, dtype, data_format)  # fmt: skip
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype,
+            data_format,
+        )
 
 
 class Conv3d(_Conv):
-    """Cross-correlation of (N, C_in, D, H, W) with a weight of shape (C_out, C_in / group, *kernel_size), plus a bias if asked for.
+    """Cross-correlation of (N, C_in, D, H, W) with a weight of shape (C_out, C_in / group,
+    *kernel_size), plus a bias if asked for.
 
-    Gives (N, C_out, D', H', W'). Raises TypeError or ValueError for arguments that do not fit together.
+    Gives (N, C_out, D', H', W'). Raises TypeError or ValueError for arguments that do not fit
+    together.
 
     >>> import mycel as ms
     >>> ms.nn.Conv3d(2, 4, 3, stride=2)(ms.ops.ones((1, 2, 4, 6, 8))).shape
@@ -196,18 +267,44 @@ class Conv3d(_Conv):
     rank = 3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
-        data_format: str = "NCDHW", dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-                         bias_init, dtype, data_format)  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        data_format: str = "NCDHW",
+        dtype: Any = D.float32,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype,
+            data_format,
+        )
 
 
 class Conv1dTranspose(_Transposed):
-    """The transpose of `Conv1d` in its input: (N, C_in, L) with a weight of shape (C_in, C_out / group, 1, kernel_size).
+    """The transpose of `Conv1d` in its input: (N, C_in, L) with a weight of shape (C_in, C_out /
+    group, 1, kernel_size).
 
-    "same" gives L * stride positions, "valid" (L - 1) * stride + span or L * stride if larger. Raises TypeError or ValueError as `Conv1d`.
+    "same" gives L * stride positions, "valid" (L - 1) * stride + span or L * stride if larger.
+    Raises TypeError or ValueError as `Conv1d`.
 
     >>> import mycel as ms
     >>> ms.nn.Conv1dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
@@ -217,18 +314,42 @@ class Conv1dTranspose(_Transposed):
     rank = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-                         bias_init, dtype)  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        dtype: Any = D.float32,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype,
+        )
 
 
 class Conv2dTranspose(_Transposed):
-    """The transpose of `Conv2d` in its input: (N, C_in, H, W) with a weight of shape (C_in, C_out / group, *kernel_size).
+    """The transpose of `Conv2d` in its input: (N, C_in, H, W) with a weight of shape (C_in, C_out /
+    group, *kernel_size).
 
-    "same" gives H * stride rows, "valid" (H - 1) * stride + span or H * stride if larger; with "pad", `output_padding` adds zeros behind.
-    Raises TypeError or ValueError as `Conv2d`.
+    "same" gives H * stride rows, "valid" (H - 1) * stride + span or H * stride if larger; with
+    "pad", `output_padding` adds zeros behind. Raises TypeError or ValueError as `Conv2d`.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
@@ -236,16 +357,42 @@ class Conv2dTranspose(_Transposed):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        output_padding: Any = 0, dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        output_padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
         dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-                         bias_init, dtype, None, output_padding)  # fmt: skip
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype,
+            None,
+            output_padding,
+        )
 
 
 class Conv3dTranspose(_Transposed):
-    """The transpose of `Conv3d` in its input: (N, C_in, D, H, W) with a weight of shape (C_in, C_out / group, *kernel_size).
+    """The transpose of `Conv3d` in its input: (N, C_in, D, H, W) with a weight of shape (C_in,
+    C_out / group, *kernel_size).
 
     The sizes are those of `Conv2dTranspose` for three axes.
 
@@ -257,9 +404,35 @@ class Conv3dTranspose(_Transposed):
     rank = 3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        dilation: Any = 1, group: int = 1, output_padding: Any = 0, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
-        data_format: str = "NCDHW", dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-                         bias_init, dtype, data_format, output_padding)  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        output_padding: Any = 0,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        data_format: str = "NCDHW",
+        dtype: Any = D.float32,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype,
+            data_format,
+            output_padding,
+        )

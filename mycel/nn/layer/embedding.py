@@ -31,9 +31,11 @@ class _PaddedRow(Initializer):
 
 
 class Embedding(Cell):
-    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name; a new last axis.
+    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name; a new
+    last axis.
 
-    With `padding_idx` that row starts as zeros; `use_one_hot` computes the look-up as a product. Raises ValueError for a `padding_idx` out of range.
+    With `padding_idx` that row starts as zeros; `use_one_hot` computes the look-up as a product.
+    Raises ValueError for a `padding_idx` out of range.
 
     >>> import mycel as ms
     >>> ms.nn.Embedding(10, 4)(ms.Tensor([[1, 2, 3]])).shape
@@ -41,9 +43,14 @@ class Embedding(Cell):
     """
 
     def __init__(
-        self, vocab_size: int, embedding_size: int, use_one_hot: bool = False, embedding_table: Any = "normal", dtype: Any = D.float32,
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        use_one_hot: bool = False,
+        embedding_table: Any = "normal",
+        dtype: Any = D.float32,
         padding_idx: Optional[int] = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.vocab_size = arguments.integer("Embedding", "vocab_size", vocab_size, 1)
         self.embedding_size = arguments.integer("Embedding", "embedding_size", embedding_size, 1)
@@ -64,7 +71,7 @@ class Embedding(Cell):
         )
 
     def construct(self, ids: Tensor) -> Tensor:
-        """The rows."""
+        """Return the rows."""
         if not self.use_one_hot:
             return ops.gather(self.embedding_table, ids, 0)
         table = self.embedding_table
@@ -73,7 +80,7 @@ class Embedding(Cell):
         return ops.matmul(rows, table)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return (
             f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
             f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"
@@ -81,10 +88,12 @@ class Embedding(Cell):
 
 
 class EmbeddingLookup(Cell):
-    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name, zeros for numbers out of range.
+    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name, zeros for
+    numbers out of range.
 
-    Rows of a norm above `max_norm` are scaled to it. `target` ("CPU" or "DEVICE"), `slice_mode`, `manual_shapes` and `sparse` say where a table that is cut into parts lies,
-    and mean nothing on one CPU. Raises TypeError or ValueError for arguments that do not fit.
+    Rows of a norm above `max_norm` are scaled to it. `target` ("CPU" or "DEVICE"), `slice_mode`,
+    `manual_shapes` and `sparse` say where a table that is cut into parts lies, and mean nothing on
+    one CPU. Raises TypeError or ValueError for arguments that do not fit.
 
     >>> import mycel as ms
     >>> ms.nn.EmbeddingLookup(4, 2, "ones")(ms.Tensor([1, 7])).tolist()
@@ -92,9 +101,17 @@ class EmbeddingLookup(Cell):
     """
 
     def __init__(
-        self, vocab_size: int, embedding_size: int, param_init: Any = "normal", target: str = "CPU", slice_mode: str = "batch_slice",
-        manual_shapes: Any = None, max_norm: Optional[float] = None, sparse: bool = True, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        param_init: Any = "normal",
+        target: str = "CPU",
+        slice_mode: str = "batch_slice",
+        manual_shapes: Any = None,
+        max_norm: Optional[float] = None,
+        sparse: bool = True,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         owner = type(self).__name__
         self.vocab_size = arguments.integer(owner, "vocab_size", vocab_size, 1)
@@ -107,7 +124,7 @@ class EmbeddingLookup(Cell):
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, indices: Tensor) -> Tensor:
-        """The rows."""
+        """Return the rows."""
         indices = input_of(self, indices)
         known = ops.logical_and(indices >= 0, indices < self.vocab_size)
         rows = ops.gather(self.embedding_table, ops.where(known, indices, ops.zeros_like(indices)), 0)
@@ -119,10 +136,13 @@ _SLICES = ("batch_slice", "field_slice", "table_row_slice", "table_column_slice"
 
 
 class MultiFieldEmbeddingLookup(EmbeddingLookup):
-    """The rows of a table that integers name, times weights, combined within each field: (N, S) indices, weights and field numbers give (N, field_size, embedding_size).
+    """The rows of a table that integers name, times weights, combined within each field: (N, S)
+    indices, weights and field numbers give (N, field_size, embedding_size).
 
-    `operator` is "SUM", "MEAN" (the sum over the sum of the weights' absolute values) or "MAX", over the entries whose weight is not 0; a field without any is zeros, and entries of other
-    fields than 0 .. field_size - 1 count nothing. `feature_num_list` is not used; the rest is as in `EmbeddingLookup`. Raises TypeError or ValueError for arguments that do not fit.
+    `operator` is "SUM", "MEAN" (the sum over the sum of the weights' absolute values) or "MAX",
+    over the entries whose weight is not 0; a field without any is zeros, and entries of other
+    fields than 0 .. field_size - 1 count nothing. `feature_num_list` is not used; the rest is as in
+    `EmbeddingLookup`. Raises TypeError or ValueError for arguments that do not fit.
 
     >>> import mycel as ms
     >>> layer = ms.nn.MultiFieldEmbeddingLookup(4, 1, 2, "ones")
@@ -131,10 +151,19 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
     """
 
     def __init__(
-        self, vocab_size: int, embedding_size: int, field_size: int, param_init: Any = "normal", target: str = "CPU",
-        slice_mode: str = "batch_slice", feature_num_list: Any = None, max_norm: Optional[float] = None, sparse: bool = True,
-        operator: str = "SUM", dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        field_size: int,
+        param_init: Any = "normal",
+        target: str = "CPU",
+        slice_mode: str = "batch_slice",
+        feature_num_list: Any = None,
+        max_norm: Optional[float] = None,
+        sparse: bool = True,
+        operator: str = "SUM",
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__(vocab_size, embedding_size, param_init, target, slice_mode, None, max_norm, sparse, dtype)
         owner = "MultiFieldEmbeddingLookup"
         arguments.choice(owner, "slice_mode", slice_mode, _SLICES)
@@ -146,14 +175,15 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         self.operator = arguments.choice(owner, "operator", operator, ("SUM", "MAX", "MEAN"))
 
     def construct(self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor) -> Tensor:  # type: ignore[override]
-        """The combined rows of every field."""
+        """Return the combined rows of every field."""
         input_indices = input_of(self, input_indices)
         input_values = input_of(self, input_values)
         field_ids = input_of(self, field_ids)
         owner, shape = "MultiFieldEmbeddingLookup", input_indices.shape
         if len(shape) != 2 or input_values.shape != shape or field_ids.shape != shape:
             raise ValueError(
-                f"{owner}: indices, values and field numbers must be (N, S), of one shape, not {shape}, {input_values.shape} and {field_ids.shape}"
+                f"{owner}: indices, values and field numbers must be (N, S), of one shape, not {shape}, "
+                f"{input_values.shape} and {field_ids.shape}"
             )
         rows = super().construct(input_indices)
         weights = cast(input_values, rows.dtype)

@@ -1,11 +1,13 @@
 """Images: their patches, their sizes, their channels, and how alike two of them are.
 
-Similarities take two batches (N, C, H, W) of values up to `max_val` and give one number for each pair. With Gaussian means m, variances v and covariance c of each window
+Similarities take two batches (N, C, H, W) of values up to `max_val` and give one number for each
+pair. With Gaussian means m, variances v and covariance c of each window
 
     SSIM = l * s,      l = (2 m1 m2 + c1) / (m1^2 + m2^2 + c1),      s = (2 c + c2) / (v1 + v2 + c2),      c1, c2 = (k1 max_val)^2, (k2 max_val)^2
 
-averaged over windows (Wang et al., "Image quality assessment", 2004). The multi-scale form halves the images by means, takes s from every scale but the last, where it
-takes SSIM, and multiplies their powers (Wang, Simoncelli and Bovik, 2003).
+averaged over windows (Wang et al., "Image quality assessment", 2004). The multi-scale form halves
+the images by means, takes s from every scale but the last, where it takes SSIM, and multiplies
+their powers (Wang, Simoncelli and Bovik, 2003).
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ __all__ = ["CentralCrop", "ChannelShuffle", "ImageGradients", "MSSSIM", "PSNR", 
 
 
 class Unfold(Cell):
-    """The patches of (N, C, H, W) as channels: (N, rows * columns * C, H', W'), the place in the patch before the channel.
+    """The patches of (N, C, H, W) as channels: (N, rows * columns * C, H', W'), the place in the
+    patch before the channel.
 
-    `ksizes`, `strides` and `rates` (the distance of a patch's elements) have the form [1, rows, columns, 1]. `padding` "valid" takes whole patches only,
-    "same" adds zeros around for ceil(size / stride) of them. Raises ValueError for other forms.
+    `ksizes`, `strides` and `rates` (the distance of a patch's elements) have the form [1, rows,
+    columns, 1]. `padding` "valid" takes whole patches only, "same" adds zeros around for ceil(size
+    / stride) of them. Raises ValueError for other forms.
 
     >>> import mycel as ms
     >>> ms.nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 2, 2, 1])(ms.ops.ones((2, 3, 6, 6))).shape
@@ -44,10 +48,12 @@ class Unfold(Cell):
                 raise ValueError(f"Unfold: {name} must be [1, rows, columns, 1], not {value!r}")
             found.append(tuple(arguments.integer("Unfold", f"each of {name}", v, 1) for v in value[1:3]))
         self.ksizes, self.strides, self.rates = found
-        self.padding = arguments.choice("Unfold", "padding", arguments.text("Unfold", "padding", padding).lower(), ("valid", "same"))  # fmt: skip
+        self.padding = arguments.choice(
+            "Unfold", "padding", arguments.text("Unfold", "padding", padding).lower(), ("valid", "same")
+        )
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The patches."""
+        """Return the patches."""
         input_x = input_of(self, input_x)
         if input_x.ndim != 4:
             raise ValueError(f"Unfold: the input must be (N, C, H, W), not of shape {input_x.shape}")
@@ -81,22 +87,27 @@ class Upsample(Cell):
     """
 
     def __init__(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Optional[bool] = None,
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: Optional[bool] = None,
         recompute_scale_factor: Optional[bool] = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.size, self.scale_factor, self.mode = size, scale_factor, mode
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def construct(self, x: Tensor) -> Tensor:
-        """The resized input."""
+        """Return the resized input."""
         return ops.interpolate(
             x, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
         )
 
 
 class ChannelShuffle(Cell):
-    """The channels of (N, C, H, W) in `groups` rows, read by columns (Zhang et al., "ShuffleNet", 2018).
+    """The channels of (N, C, H, W) in `groups` rows, read by columns (Zhang et al., "ShuffleNet",
+    2018).
 
     >>> import mycel as ms
     >>> ms.nn.ChannelShuffle(2)(ms.ops.arange(4).reshape((1, 4, 1, 1))).flatten().tolist()
@@ -108,14 +119,16 @@ class ChannelShuffle(Cell):
         self.groups = arguments.integer("ChannelShuffle", "groups", groups, 1)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The shuffled channels."""
+        """Return the shuffled channels."""
         return ops.channel_shuffle(x, self.groups)
 
 
 class CentralCrop(Cell):
-    """The middle of images (C, H, W) or (N, C, H, W): `central_fraction`, in (0, 1], of the height and of the width.
+    """The middle of images (C, H, W) or (N, C, H, W): `central_fraction`, in (0, 1], of the height
+    and of the width.
 
-    floor(d (1 - fraction) / 2) elements are left out at each end. TypeError for a fraction that is not a float.
+    floor(d (1 - fraction) / 2) elements are left out at each end. TypeError for a fraction that is
+    not a float.
 
     >>> import mycel as ms
     >>> ms.nn.CentralCrop(0.5)(ms.ops.ones((4, 3, 4, 6))).shape
@@ -130,7 +143,7 @@ class CentralCrop(Cell):
         self.central_fraction = central_fraction
 
     def construct(self, image: Tensor) -> Tensor:
-        """The middle of each image."""
+        """Return the middle of each image."""
         image = input_of(self, image)
         if image.ndim not in (3, 4):
             raise ValueError(f"CentralCrop: the image must be (C, H, W) or (N, C, H, W), not {image._type}")
@@ -148,7 +161,7 @@ class ImageGradients(Cell):
     """
 
     def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """The differences downwards and to the right."""
+        """Return the differences downwards and to the right."""
         return image_gradients(images)
 
 
@@ -163,7 +176,8 @@ def _images(owner: str, img1: Tensor, img2: Tensor, max_val: float) -> tuple[Ten
 
 
 class PSNR(Cell):
-    """The peak signal-to-noise ratio ``10 log10(max_val ** 2 / mean((a - b) ** 2))`` of pairs of images, in decibels.
+    """The peak signal-to-noise ratio ``10 log10(max_val ** 2 / mean((a - b) ** 2))`` of pairs of
+    images, in decibels.
 
     >>> import mycel as ms
     >>> a = ms.ops.ones((1, 1, 2, 2))
@@ -176,7 +190,7 @@ class PSNR(Cell):
         self.max_val = arguments.number("PSNR", "max_val", max_val, above=0)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
-        """One ratio for each pair."""
+        """Return one ratio for each pair."""
         a, b = _images("PSNR", img1, img2, self.max_val)
         error = ops.mean(ops.square(a - b), (1, 2, 3))
         return 10 * ops.log10(min(self.max_val, 1.0) ** 2 / error)
@@ -198,7 +212,7 @@ class _Similarity(Cell):
         self._weights = tuple((bell / bell.sum()).tolist())
 
     def _smooth(self, x: Tensor) -> Tensor:
-        """The weighted mean of each window."""
+        """Return the weighted mean of each window."""
         n, c, h, w = x.shape
         size = self.filter_size
         if h < size or w < size:
@@ -209,7 +223,7 @@ class _Similarity(Cell):
         return ops.reshape(flat, (n, c, h - size + 1, w - size + 1))
 
     def _parts(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """The means of l * s and of s over the windows of each channel."""
+        """Return the means of l * s and of s over the windows of each channel."""
         m1, m2 = self._smooth(a), self._smooth(b)
         both, squares = m1 * m2, m1 * m1 + m2 * m2
         structure = (2 * (self._smooth(a * b) - both) + self.c2) / (self._smooth(a * a + b * b) - squares + self.c2)
@@ -218,7 +232,8 @@ class _Similarity(Cell):
 
 
 class SSIM(_Similarity):
-    """The structural similarity of pairs of images over Gaussian windows of `filter_size` and deviation `filter_sigma` (Wang et al., 2004).
+    """The structural similarity of pairs of images over Gaussian windows of `filter_size` and
+    deviation `filter_sigma` (Wang et al., 2004).
 
     Raises ValueError for images that differ in shape or type, or are smaller than a window.
 
@@ -230,16 +245,17 @@ class SSIM(_Similarity):
 
     def __init__(
         self, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(max_val, filter_size, filter_sigma, k1, k2)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
-        """One similarity for each pair."""
+        """Return one similarity for each pair."""
         return ops.mean(self._parts(*_images("SSIM", img1, img2, self.max_val))[0], -1)
 
 
 class MSSSIM(_Similarity):
-    """The structural similarity of pairs of images at as many scales as there are `power_factors` (Wang et al., 2003).
+    """The structural similarity of pairs of images at as many scales as there are `power_factors`
+    (Wang et al., 2003).
 
     Raises ValueError for images that are smaller than a window at the last scale.
 
@@ -250,16 +266,21 @@ class MSSSIM(_Similarity):
     """
 
     def __init__(
-        self, max_val: float = 1.0, power_factors: Any = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333), filter_size: int = 11,
-        filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
-    ) -> None:  # fmt: skip
+        self,
+        max_val: float = 1.0,
+        power_factors: Any = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+        filter_size: int = 11,
+        filter_sigma: float = 1.5,
+        k1: float = 0.01,
+        k2: float = 0.03,
+    ) -> None:
         super().__init__(max_val, filter_size, filter_sigma, k1, k2)
         if not isinstance(power_factors, (tuple, list)) or not power_factors:
             raise TypeError(f"MSSSIM: power_factors must be a tuple or list of numbers, not {power_factors!r}")
         self.power_factors = tuple(arguments.number("MSSSIM", "each of power_factors", p) for p in power_factors)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
-        """One similarity for each pair."""
+        """Return one similarity for each pair."""
         a, b = _images("MSSSIM", img1, img2, self.max_val)
         result: Any = 1.0
         for scale, power in enumerate(self.power_factors):

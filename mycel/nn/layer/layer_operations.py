@@ -1,7 +1,8 @@
 """The operations that MindSpore's layers, losses, optimizers and training steps keep as attributes.
 
-Programs that subclass a layer and write `construct` anew call them: ``self.conv2d(x, weight)``. Mycel's own layers call functions instead, so
-an operation is made when it is first asked for, from the layer's arguments, by a descriptor of the class; an attribute of the object goes before it.
+Programs that subclass a layer and write `construct` anew call them: ``self.conv2d(x, weight)``.
+Mycel's own layers call functions instead, so an operation is made when it is first asked for, from
+the layer's arguments, by a descriptor of the class; an attribute of the object goes before it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _keep(owner: type[Cell], **made: Callable[[Any], Any]) -> None:
 
 
 def _plain(text: str) -> dict[str, Callable[[Any], Any]]:
-    """``attribute=Operation`` pairs of operations without arguments."""
+    """Return ``attribute=Operation`` pairs of operations without arguments."""
 
     def maker(operation: str) -> Callable[[Any], Any]:
         return lambda cell: getattr(ops, operation)()
@@ -51,9 +52,16 @@ def _plain(text: str) -> dict[str, Callable[[Any], Any]]:
 
 def _convolution(cell: Any, operation: Any, **more: Any) -> Any:
     return operation(
-        out_channel=cell.in_channels if cell.transposed else cell.out_channels, kernel_size=cell.kernel_size, mode=1, pad_mode=cell.pad_mode,
-        pad=cell.padding, stride=cell.stride, dilation=cell.dilation, group=cell.group, **more,
-    )  # fmt: skip
+        out_channel=cell.in_channels if cell.transposed else cell.out_channels,
+        kernel_size=cell.kernel_size,
+        mode=1,
+        pad_mode=cell.pad_mode,
+        pad=cell.padding,
+        stride=cell.stride,
+        dilation=cell.dilation,
+        group=cell.group,
+        **more,
+    )
 
 
 _BIAS = {"bias_add": lambda cell: ops.BiasAdd(data_format=cell.data_format if cell.rank > 1 else "NCHW")}
@@ -62,18 +70,53 @@ for _layer in (nn.Conv1d, nn.Conv2d):
     _keep(_layer, conv2d=lambda cell: _convolution(cell, ops.Conv2D), **_BIAS)
 _keep(nn.Conv3d, conv3d=lambda cell: _convolution(cell, ops.Conv3D), shape=lambda cell: ops.Shape(), **_BIAS)
 for _layer in (nn.Conv1dTranspose, nn.Conv2dTranspose):
-    _keep(_layer, conv2d_transpose=lambda cell: _convolution(cell, ops.Conv2DTranspose), shape=lambda cell: ops.Shape(), **_BIAS)  # fmt: skip
-    _keep(_layer, is_same=lambda cell: cell.pad_mode == "same", is_valid=lambda cell: cell.pad_mode == "valid", is_pad=lambda cell: cell.pad_mode == "pad")  # fmt: skip
+    _keep(
+        _layer,
+        conv2d_transpose=lambda cell: _convolution(cell, ops.Conv2DTranspose),
+        shape=lambda cell: ops.Shape(),
+        **_BIAS,
+    )
+    _keep(
+        _layer,
+        is_same=lambda cell: cell.pad_mode == "same",
+        is_valid=lambda cell: cell.pad_mode == "valid",
+        is_pad=lambda cell: cell.pad_mode == "pad",
+    )
 for _layer in (nn.Conv1d, nn.Conv1dTranspose):
-    _keep(_layer, expand_dims=lambda cell: ops.ExpandDims(), squeeze=lambda cell: ops.Squeeze(2), shape=lambda cell: ops.Shape())  # fmt: skip
+    _keep(
+        _layer,
+        expand_dims=lambda cell: ops.ExpandDims(),
+        squeeze=lambda cell: ops.Squeeze(2),
+        shape=lambda cell: ops.Shape(),
+    )
 
-_keep(nn.Dense, matmul=lambda cell: ops.MatMul(transpose_b=True), activation_flag=lambda cell: cell.activation is not None, **_plain("bias_add=BiasAdd reshape=Reshape shape_op=Shape"))  # fmt: skip
+_keep(
+    nn.Dense,
+    matmul=lambda cell: ops.MatMul(transpose_b=True),
+    activation_flag=lambda cell: cell.activation is not None,
+    **_plain("bias_add=BiasAdd reshape=Reshape shape_op=Shape"),
+)
 _keep(nn.Dropout, dropout=lambda cell: ops.Dropout(cell.keep_prob))
-_keep(nn.Embedding, **_plain("gather=Gather reshape=Reshape reshape_flat=Reshape get_shp=Shape expand=ExpandDims one_hot=OneHot array_mul=MatMul"))  # fmt: skip
-_keep(nn.Embedding, shp_flat=lambda cell: (-1,), on_value=lambda cell: Tensor(1.0, D.float32), off_value=lambda cell: Tensor(0.0, D.float32))  # fmt: skip
+_keep(
+    nn.Embedding,
+    **_plain(
+        "gather=Gather reshape=Reshape reshape_flat=Reshape get_shp=Shape expand=ExpandDims one_hot=OneHot "
+        "array_mul=MatMul"
+    ),
+)
+_keep(
+    nn.Embedding,
+    shp_flat=lambda cell: (-1,),
+    on_value=lambda cell: Tensor(1.0, D.float32),
+    off_value=lambda cell: Tensor(0.0, D.float32),
+)
 _keep(nn.LayerNorm, layer_norm=lambda cell: ops.LayerNorm(cell.begin_norm_axis, cell.begin_params_axis, cell.epsilon))
 for _layer in (nn.BatchNorm1d, nn.BatchNorm2d):
-    _keep(_layer, bn_train=lambda cell: ops.BatchNorm(True, cell.eps, cell.momentum), bn_infer=lambda cell: ops.BatchNorm(False, cell.eps))  # fmt: skip
+    _keep(
+        _layer,
+        bn_train=lambda cell: ops.BatchNorm(True, cell.eps, cell.momentum),
+        bn_infer=lambda cell: ops.BatchNorm(False, cell.eps),
+    )
 _keep(nn.MaxPool2d, max_pool=lambda cell: ops.MaxPool(cell.kernel_size, cell.stride, cell.pad_mode))
 _keep(nn.AvgPool2d, avg_pool=lambda cell: ops.AvgPool(cell.kernel_size, cell.stride, cell.pad_mode))
 _keep(nn.ReLU, relu=lambda cell: ops.ReLU())
@@ -85,8 +128,18 @@ _keep(nn.LogSoftmax, log_softmax=lambda cell: ops.LogSoftmax(cell.axis))
 
 _keep(nn.LossBase, **_plain("cast=Cast mul=Mul reduce_mean=ReduceMean reduce_sum=ReduceSum"))
 _keep(nn.LossBase, average=lambda cell: cell.reduction == "mean", reduce=lambda cell: cell.reduction != "none")
-_keep(nn.SoftmaxCrossEntropyWithLogits, **_plain("softmax_cross_entropy=SoftmaxCrossEntropyWithLogits sparse_softmax_cross_entropy=SparseSoftmaxCrossEntropyWithLogits one_hot=OneHot"))  # fmt: skip
-_keep(nn.SoftmaxCrossEntropyWithLogits, on_value=lambda cell: Tensor(1.0, D.float32), off_value=lambda cell: Tensor(0.0, D.float32))  # fmt: skip
+_keep(
+    nn.SoftmaxCrossEntropyWithLogits,
+    **_plain(
+        "softmax_cross_entropy=SoftmaxCrossEntropyWithLogits "
+        "sparse_softmax_cross_entropy=SparseSoftmaxCrossEntropyWithLogits one_hot=OneHot"
+    ),
+)
+_keep(
+    nn.SoftmaxCrossEntropyWithLogits,
+    on_value=lambda cell: Tensor(1.0, D.float32),
+    off_value=lambda cell: Tensor(0.0, D.float32),
+)
 _keep(nn.SmoothL1Loss, smooth_l1_loss=lambda cell: ops.SmoothL1Loss(cell.beta, cell.reduction))
 
 _keep(nn.Optimizer, **_plain("map_=Map hyper_map=HyperMap assignadd=AssignAdd gather=Gather cast=Cast"))
@@ -94,19 +147,36 @@ _keep(
     nn.Optimizer, map_reverse=lambda cell: ops.Map(None, True), hyper_map_reverse=lambda cell: ops.HyperMap(None, True)
 )
 _keep(
-    nn.Optimizer, ps_parameters=lambda cell: (False,) * cell.param_length,
-    cache_enable=lambda cell: (False,) * cell.param_length, global_step_increase_tensor=lambda cell: Tensor(1, D.int32),
-    param_rank=lambda cell: None, use_parallel=lambda cell: False, enable_tuple_broaden=lambda cell: True,
+    nn.Optimizer,
+    ps_parameters=lambda cell: (False,) * cell.param_length,
+    cache_enable=lambda cell: (False,) * cell.param_length,
+    global_step_increase_tensor=lambda cell: Tensor(1, D.int32),
+    param_rank=lambda cell: None,
+    use_parallel=lambda cell: False,
+    enable_tuple_broaden=lambda cell: True,
     skip_auto_parallel_compile=lambda cell: False,
-)  # fmt: skip
+)
 _keep(
-    nn.TrainOneStepCell, grad=lambda cell: ops.GradOperation(get_by_list=True, sens_param=True),
-    grad_no_sens=lambda cell: ops.GradOperation(get_by_list=True), reducer_flag=lambda cell: False, sense_flag=lambda cell: cell.sens != 1.0,
-    use_graceful_exit=lambda cell: False, parallel_mode=lambda cell: "stand_alone",
-)  # fmt: skip
-_keep(nn.TrainOneStepWithLossScaleCell, **_plain("hyper_map=HyperMap less_equal=LessEqual equal=Equal logic_not=LogicalNot"))  # fmt: skip
+    nn.TrainOneStepCell,
+    grad=lambda cell: ops.GradOperation(get_by_list=True, sens_param=True),
+    grad_no_sens=lambda cell: ops.GradOperation(get_by_list=True),
+    reducer_flag=lambda cell: False,
+    sense_flag=lambda cell: cell.sens != 1.0,
+    use_graceful_exit=lambda cell: False,
+    parallel_mode=lambda cell: "stand_alone",
+)
 _keep(
-    nn.TrainOneStepWithLossScaleCell, base=lambda cell: Tensor(1, D.float32), base0=lambda cell: Tensor(0, D.int32), is_distributed=lambda cell: False,
-    reduce_sum=lambda cell: ops.ReduceSum(keep_dims=False), reduce_all=lambda cell: ops.ReduceAll(keep_dims=False), gpu_target=lambda cell: False,
-    ascend_910a_target=lambda cell: False, ascend_910b_target=lambda cell: False,
-)  # fmt: skip
+    nn.TrainOneStepWithLossScaleCell,
+    **_plain("hyper_map=HyperMap less_equal=LessEqual equal=Equal logic_not=LogicalNot"),
+)
+_keep(
+    nn.TrainOneStepWithLossScaleCell,
+    base=lambda cell: Tensor(1, D.float32),
+    base0=lambda cell: Tensor(0, D.int32),
+    is_distributed=lambda cell: False,
+    reduce_sum=lambda cell: ops.ReduceSum(keep_dims=False),
+    reduce_all=lambda cell: ops.ReduceAll(keep_dims=False),
+    gpu_target=lambda cell: False,
+    ascend_910a_target=lambda cell: False,
+    ascend_910b_target=lambda cell: False,
+)

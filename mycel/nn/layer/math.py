@@ -1,10 +1,12 @@
 """Mathematical functions as layers, which MindSpore keeps for older programs.
 
-``LBeta`` avoids the difference of large numbers in lgamma(a) + lgamma(b) - lgamma(a + b). With Stirling's formula
+``LBeta`` avoids the difference of large numbers in lgamma(a) + lgamma(b) - lgamma(a + b). With
+Stirling's formula
 
     lgamma(z) = (z - 1/2) log z - z + log(2 pi) / 2 + c(z),   c(z) = 1 / (12 z) - 1 / (360 z**3) + ...   (z >= 8)
 
-the large terms of the arguments that are at least 8 cancel by algebra (DiDonato and Morris, 1992), and logarithms of quotients remain.
+the large terms of the arguments that are at least 8 cancel by algebra (DiDonato and Morris, 1992),
+and logarithms of quotients remain.
 """
 
 from __future__ import annotations
@@ -21,8 +23,17 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import input_of, wide
 
 __all__ = [
-    "DiGamma", "IGamma", "LBeta", "LGamma", "MatDet", "MatInverse", "MatMul", "Moments", "Range", "ReduceLogSumExp",
-]  # fmt: skip
+    "DiGamma",
+    "IGamma",
+    "LBeta",
+    "LGamma",
+    "MatDet",
+    "MatInverse",
+    "MatMul",
+    "Moments",
+    "Range",
+    "ReduceLogSumExp",
+]
 
 # The coefficients of z**-1, z**-3, ... in c(z): B(2 k) / (2 k (2 k - 1)) with Bernoulli's numbers.
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
@@ -34,12 +45,14 @@ def _floating(owner: str, *operands: Any) -> None:
         arguments.instance(owner, "the input", x, Tensor)
         if not x.dtype.is_floating or x.dtype is not operands[0].dtype:
             raise TypeError(
-                f"{owner}: the input must be floating, and of one type; its type is {' and '.join(t.dtype.name for t in operands)}"
+                f"{owner}: the input must be floating, and of one type; its type is "
+                f"{' and '.join(t.dtype.name for t in operands)}"
             )
 
 
 class LGamma(Cell):
-    """The logarithm of the absolute value of the gamma function; inf at 0 and negative whole numbers. TypeError for integers.
+    """The logarithm of the absolute value of the gamma function; inf at 0 and negative whole
+    numbers. TypeError for integers.
 
     >>> import mycel as ms
     >>> ms.nn.LGamma()(ms.Tensor([1.0, 4.0])).asnumpy().round(4).tolist()
@@ -47,7 +60,7 @@ class LGamma(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """log |gamma(x)|."""
+        """Return log |gamma(x)|."""
         _floating("LGamma", x)
         return ops.lgamma(x)
 
@@ -61,13 +74,14 @@ class DiGamma(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of each element."""
+        """Return the function of each element."""
         _floating("DiGamma", x)
         return ops.digamma(x)
 
 
 class IGamma(Cell):
-    """The lower regularised incomplete gamma function, the integral of ``t**(a - 1) exp(-t)`` up to x over gamma(a); a and x broadcast.
+    """The lower regularised incomplete gamma function, the integral of ``t**(a - 1) exp(-t)`` up to
+    x over gamma(a); a and x broadcast.
 
     TypeError for integers or operands of two types.
 
@@ -77,13 +91,13 @@ class IGamma(Cell):
     """
 
     def construct(self, a: Tensor, x: Tensor) -> Tensor:
-        """The function of each pair."""
+        """Return the function of each pair."""
         _floating("IGamma", a, x)
         return ops.igamma(a, x)
 
 
 def _correction(z: Tensor) -> Tensor:
-    """c(z) of the module's docstring, for z of 8 and more."""
+    """Return c(z) of the module's docstring, for z of 8 and more."""
     inverse = 1 / z
     square = inverse * inverse
     total: Any = _STIRLING[-1]
@@ -93,7 +107,8 @@ def _correction(z: Tensor) -> Tensor:
 
 
 class LBeta(Cell):
-    """The logarithm of the beta function, lgamma(x) + lgamma(y) - lgamma(x + y), without the cancellation of large terms.
+    """The logarithm of the beta function, lgamma(x) + lgamma(y) - lgamma(x + y), without the
+    cancellation of large terms.
 
     For positive x and y, which broadcast. TypeError for integers or operands of two types.
 
@@ -103,11 +118,12 @@ class LBeta(Cell):
     """
 
     def construct(self, x: Tensor, y: Tensor) -> Tensor:
-        """The function of each pair."""
+        """Return the function of each pair."""
         _floating("LBeta", x, y)
         kind, x, y = x.dtype, wide(x), wide(y)
         a, b = ops.minimum(x, y), ops.maximum(x, y)
-        # Each way runs on arguments that it holds for, so that no derivative of the others is infinite.
+        # Each way runs on arguments that it holds for, so that no derivative of the others is
+        # infinite.
         low, high = ops.maximum(a, _LARGE), ops.maximum(b, _LARGE)
         small = ops.minimum(a, _LARGE)
         both = low + high
@@ -121,13 +137,14 @@ class LBeta(Cell):
 
 
 def _factor(a: Tensor) -> Tensor:
-    """Cholesky's factor; of the symmetric part, so that the derivative is that of the value."""
+    """Return Cholesky's factor; of the symmetric part, so that the derivative is that of the value."""
     value = wide(a)
     return ops.cholesky(0.5 * (value + ops.swapaxes(value, -1, -2)))
 
 
 class MatInverse(Cell):
-    """The inverses of symmetric positive definite matrices (..., n, n) by Cholesky's decomposition of the symmetric part.
+    """The inverses of symmetric positive definite matrices (..., n, n) by Cholesky's decomposition
+    of the symmetric part.
 
     >>> import mycel as ms
     >>> ms.nn.MatInverse()(ms.Tensor([[4.0, 0.0], [0.0, 2.0]])).asnumpy().round(4).tolist()
@@ -135,7 +152,7 @@ class MatInverse(Cell):
     """
 
     def construct(self, a: Tensor) -> Tensor:
-        """The inverses."""
+        """Return the inverses."""
         a = input_of(self, a)
         _floating("MatInverse", a)
         factor = ops.inverse(_factor(a))
@@ -143,7 +160,8 @@ class MatInverse(Cell):
 
 
 class MatDet(Cell):
-    """The determinants of symmetric positive definite matrices (..., n, n) by Cholesky's decomposition of the symmetric part.
+    """The determinants of symmetric positive definite matrices (..., n, n) by Cholesky's
+    decomposition of the symmetric part.
 
     >>> import mycel as ms
     >>> float(ms.nn.MatDet()(ms.Tensor([[4.0, 0.0], [0.0, 4.0]])))
@@ -151,7 +169,7 @@ class MatDet(Cell):
     """
 
     def construct(self, a: Tensor) -> Tensor:
-        """The determinants."""
+        """Return the determinants."""
         a = input_of(self, a)
         _floating("MatDet", a)
         roots = ops.diagonal(_factor(a), 0, -2, -1)
@@ -159,7 +177,9 @@ class MatDet(Cell):
 
 
 class MatMul(Cell):
-    """``x1 @ x2`` as `ops.matmul`, with the last two axes of one or both exchanged; vectors stay as they are.
+    """``x1 @ x2`` as `ops.matmul`, with the last two axes of one or both exchanged.
+
+    Vectors stay as they are.
 
     >>> import mycel as ms
     >>> ms.nn.MatMul(transpose_x2=True)(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
@@ -172,7 +192,7 @@ class MatMul(Cell):
         self.transpose_x2 = arguments.flag("MatMul", "transpose_x2", transpose_x2)
 
     def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """The product."""
+        """Return the product."""
         x1 = input_of(self, x1)
         x2 = input_of(self, x2)
         if self.transpose_x1 and x1.ndim > 1:
@@ -183,7 +203,9 @@ class MatMul(Cell):
 
 
 class Moments(Cell):
-    """The mean and the (biased) variance over `axis`, an int or several (all by default). TypeError for integers.
+    """The mean and the (biased) variance over `axis`, an int or several (all by default).
+
+    TypeError for integers.
 
     >>> import mycel as ms
     >>> mean, variance = ms.nn.Moments()(ms.Tensor([1.0, 3.0]))
@@ -201,7 +223,7 @@ class Moments(Cell):
         self.keep_dims = False if keep_dims is None else arguments.flag("Moments", "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and the variance."""
+        """Return the mean and the variance."""
         x = input_of(self, x)
         _floating("Moments", x)
         axis = None if self.axis == () else self.axis
@@ -213,9 +235,11 @@ class Moments(Cell):
 
 
 class Range(Cell):
-    """Numbers from `start` up to `limit`, which is not among them, in steps of `delta`; from 0 to `start` if that is alone.
+    """Numbers from `start` up to `limit`, which is not among them, in steps of `delta`; from 0 to
+    `start` if that is alone.
 
-    int32 where all three are whole, else float32. TypeError for other types than numbers, ValueError for a `delta` of 0.
+    int32 where all three are whole, else float32. TypeError for other types than numbers,
+    ValueError for a `delta` of 0.
 
     >>> import mycel as ms
     >>> ms.nn.Range(1, 8, 3)().tolist()
@@ -234,14 +258,16 @@ class Range(Cell):
         self.delta = delta
 
     def construct(self) -> Tensor:
-        """The numbers."""
+        """Return the numbers."""
         bounds = (self.start, self.limit, self.delta)
         kind = D.int32 if all(isinstance(v, numbers.Integral) for v in bounds) else D.float32
         return ops.arange(*bounds, dtype=kind)
 
 
 class ReduceLogSumExp(Cell):
-    """The logarithm of the sum of exp(x) over `axis`, an int or several; over all axes for (). No exponential overflows.
+    """The logarithm of the sum of exp(x) over `axis`, an int or several; over all axes for ().
+
+    No exponential overflows.
 
     >>> import mycel as ms
     >>> float(ms.nn.ReduceLogSumExp(0)(ms.Tensor([1000.0])))
@@ -257,7 +283,7 @@ class ReduceLogSumExp(Cell):
         self.keep_dims = arguments.flag("ReduceLogSumExp", "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The logarithm."""
+        """Return the logarithm."""
         x = input_of(self, x)
         axis = tuple(range(x.ndim)) if self.axis == () else self.axis
         return ops.logsumexp(x, axis, self.keep_dims)

@@ -14,7 +14,9 @@ __all__ = ["MatrixDiag", "MatrixDiagPart", "MatrixSetDiag", "Roll", "Tril", "Tri
 
 
 class MatrixDiag(Cell):
-    """Square matrices (..., n, n) with the vectors (..., n) on their diagonals; ValueError for a scalar.
+    """Square matrices (..., n, n) with the vectors (..., n) on their diagonals.
+
+    Raises ValueError for a scalar.
 
     >>> import mycel as ms
     >>> ms.nn.MatrixDiag()(ms.Tensor([1, 2])).tolist()
@@ -22,7 +24,7 @@ class MatrixDiag(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The matrices."""
+        """Return the matrices."""
         input_x = input_of(self, input_x)
         if input_x.ndim < 1:
             raise ValueError("MatrixDiag: the input must have one axis at least, not be a scalar")
@@ -43,13 +45,15 @@ class MatrixDiagPart(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The diagonals."""
+        """Return the diagonals."""
         _matrices("MatrixDiagPart", input_x)
         return ops.diagonal(input_x, 0, -2, -1)
 
 
 class MatrixSetDiag(Cell):
-    """Matrices (..., m, n) with other numbers, (..., min(m, n)), on their diagonals; ValueError for other shapes.
+    """Matrices (..., m, n) with other numbers, (..., min(m, n)), on their diagonals.
+
+    Raises ValueError for other shapes.
 
     >>> import mycel as ms
     >>> ms.nn.MatrixSetDiag()(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([8, 9])).tolist()
@@ -57,21 +61,24 @@ class MatrixSetDiag(Cell):
     """
 
     def construct(self, input_x: Tensor, diagonal: Tensor) -> Tensor:
-        """The matrices."""
+        """Return the matrices."""
         input_x = input_of(self, input_x)
         diagonal = input_of(self, diagonal)
         _matrices("MatrixSetDiag", input_x)
         *batch, rows, columns = input_x.shape
         if tuple(diagonal.shape) != (*batch, min(rows, columns)):
             raise ValueError(
-                f"MatrixSetDiag: the diagonal must have shape {(*batch, min(rows, columns))} for matrices of shape {input_x.shape}, "
+                f"MatrixSetDiag: the diagonal must have shape {(*batch, min(rows, columns))} for matrices of shape "
+                f"{input_x.shape}, "
                 f"not {diagonal.shape}"
             )
         return ops.matrix_set_diag(input_x, diagonal)
 
 
 class Tril(Cell):
-    """The triangle on and below the diagonal `k` of the last two axes, and zeros above; ValueError for a vector.
+    """The triangle on and below the diagonal `k` of the last two axes, and zeros above.
+
+    Raises ValueError for a vector.
 
     >>> import mycel as ms
     >>> ms.nn.Tril()(ms.Tensor([[1, 2], [3, 4]])).tolist()
@@ -79,13 +86,15 @@ class Tril(Cell):
     """
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
-        """The triangle."""
+        """Return the triangle."""
         _matrices("Tril", x)
         return ops.tril(x, arguments.integer("Tril", "k", k))
 
 
 class Triu(Cell):
-    """The triangle on and above the diagonal `k` of the last two axes, and zeros below; ValueError for a vector.
+    """The triangle on and above the diagonal `k` of the last two axes, and zeros below.
+
+    Raises ValueError for a vector.
 
     >>> import mycel as ms
     >>> ms.nn.Triu()(ms.Tensor([[1, 2], [3, 4]])).tolist()
@@ -93,13 +102,14 @@ class Triu(Cell):
     """
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
-        """The triangle."""
+        """Return the triangle."""
         _matrices("Triu", x)
         return ops.triu(x, arguments.integer("Triu", "k", k))
 
 
 class Roll(Cell):
-    """Elements moved `shift` places along `axis`, those pushed out at one end entering at the other; ints, or tuples of one length.
+    """Elements moved `shift` places along `axis`, those pushed out at one end entering at the
+    other; ints, or tuples of one length.
 
     >>> import mycel as ms
     >>> ms.nn.Roll(1, 0)(ms.Tensor([1, 2, 3])).tolist()
@@ -120,5 +130,5 @@ class Roll(Cell):
             )
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The rotated tensor."""
+        """Return the rotated tensor."""
         return ops.roll(input_x, self.shift, self.axis)

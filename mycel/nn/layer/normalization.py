@@ -2,8 +2,8 @@
 
     y = (x - mean) / sqrt(variance + eps) * gamma + beta
 
-The statistics are those of each channel over the batch and space (batch), of each sample over trailing axes (layer), or of each sample and group of
-channels over space (group, instance).
+The statistics are those of each channel over the batch and space (batch), of each sample over
+trailing axes (layer), or of each sample and group of channels over space (group, instance).
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class _Channels(Cell):
         owner = type(self).__name__
         self.num_features = arguments.integer(owner, "num_features", num_features, 1)
         self.eps = arguments.number(owner, "eps", eps, at_least=0)
-        # What the running statistics take of the new ones: of batch normalisation, the complement of the argument.
+        # What the running statistics take of the new ones: of batch normalisation, the complement
+        # of the argument.
         self.momentum = arguments.number(owner, "momentum", momentum, at_least=0, at_most=1)
         self.affine = arguments.flag(owner, "affine", affine)
         self.moving_mean = Parameter(initializer(mean, (num_features,), dtype), name="mean", requires_grad=False)
@@ -67,16 +68,18 @@ class _Channels(Cell):
     def _check(self, x: Tensor, ranks: tuple[int, ...], form: str) -> None:
         if x.ndim not in ranks or x.shape[1] != self.num_features:
             raise ValueError(
-                f"{type(self).__name__}: the input must be {form} with {self.num_features} channels, not of shape {x.shape}"
+                f"{type(self).__name__}: the input must be {form} with {self.num_features} channels, not of shape "
+                f"{x.shape}"
             )
 
     def _given_momentum(self) -> float:
         return self.momentum
 
     def extend_repr(self) -> str:
-        """The arguments and parameters."""
+        """Return the arguments and parameters."""
         return (
-            f"num_features={self.num_features}, eps={self.eps}, momentum={self._given_momentum()}, gamma={self.gamma}, beta={self.beta}, "
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self._given_momentum()}, gamma={self.gamma}, "
+            f"beta={self.beta}, "
             f"moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
         )
 
@@ -86,10 +89,19 @@ class _BatchNorm(_Channels):
     form = "(N, C, H, W)"
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True, gamma_init: Any = "ones",
-        beta_init: Any = "zeros", moving_mean_init: Any = "zeros", moving_var_init: Any = "ones",
-        use_batch_statistics: Optional[bool] = None, data_format: str = "NCHW", dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: Optional[bool] = None,
+        data_format: str = "NCHW",
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, dtype
         )
@@ -105,7 +117,7 @@ class _BatchNorm(_Channels):
         return 1 - self.momentum
 
     def construct(self, x: Tensor) -> Tensor:
-        """The normalised input; in training the running statistics follow the batch."""
+        """Return the normalised input; in training the running statistics follow the batch."""
         self._check(x, self.ranks, self.form)
         from_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         return ops.batch_norm(
@@ -116,9 +128,9 @@ class _BatchNorm(_Channels):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation (Ioffe and Szegedy, 2015) of (N, C) or (N, C, L).
 
-    In training (or always, with `use_batch_statistics`) the statistics are the batch's, and the running ones follow:
-    ``running = momentum * running + (1 - momentum) * batch``, with the unbiased variance; else the running ones are used. Raises
-    ValueError for inputs of another form.
+    In training (or always, with `use_batch_statistics`) the statistics are the batch's, and the
+    running ones follow: ``running = momentum * running + (1 - momentum) * batch``, with the
+    unbiased variance; else the running ones are used. Raises ValueError for inputs of another form.
 
     >>> import mycel as ms
     >>> ms.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
@@ -139,7 +151,9 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(Cell):
-    """Batch normalisation of (N, C, D, H, W); the arguments and statistics are those of `BatchNorm1d`.
+    """Batch normalisation of (N, C, D, H, W).
+
+    The arguments and statistics are those of `BatchNorm1d`.
 
     >>> import mycel as ms
     >>> ms.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
@@ -147,16 +161,35 @@ class BatchNorm3d(Cell):
     """
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True, gamma_init: Any = "ones",
-        beta_init: Any = "zeros", moving_mean_init: Any = "zeros", moving_var_init: Any = "ones",
-        use_batch_statistics: Optional[bool] = None, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: Optional[bool] = None,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
-        self.bn2d = BatchNorm2d(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
-                                use_batch_statistics, "NCHW", dtype)  # fmt: skip
+        self.bn2d = BatchNorm2d(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            "NCHW",
+            dtype,
+        )
 
     def construct(self, x: Tensor) -> Tensor:
-        """The normalised input."""
+        """Return the normalised input."""
         x = input_of(self, x)
         if x.ndim != 5:
             raise ValueError(f"BatchNorm3d: the input must be (N, C, D, H, W), not of shape {x.shape}")
@@ -165,9 +198,11 @@ class BatchNorm3d(Cell):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, H, W) with statistics over the batches of all processes, which is one here; see `BatchNorm1d`.
+    """Batch normalisation of (N, C) or (N, C, H, W) with statistics over the batches of all
+    processes, which is one here; see `BatchNorm1d`.
 
-    `process_groups`, lists of the numbers of processes that share their statistics, may name process 0 alone (ValueError for others).
+    `process_groups`, lists of the numbers of processes that share their statistics, may name
+    process 0 alone (ValueError for others).
 
     >>> import mycel as ms
     >>> ms.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4, 4))).shape
@@ -178,26 +213,49 @@ class SyncBatchNorm(_BatchNorm):
     form = "(N, C) or (N, C, H, W)"
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True, gamma_init: Any = "ones",
-        beta_init: Any = "zeros", moving_mean_init: Any = "zeros", moving_var_init: Any = "ones",
-        use_batch_statistics: Optional[bool] = None, process_groups: Any = None, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
-                         use_batch_statistics, "NCHW", dtype)  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: Optional[bool] = None,
+        process_groups: Any = None,
+        dtype: Any = D.float32,
+    ) -> None:
+        super().__init__(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            "NCHW",
+            dtype,
+        )
         if process_groups is not None:
             if not isinstance(process_groups, list) or not all(isinstance(group, list) for group in process_groups):
                 raise TypeError(f"SyncBatchNorm: process_groups must be a list of lists, not {process_groups!r}")
             if process_groups != [[0]]:
                 raise ValueError(
-                    f"SyncBatchNorm: there is one process, number 0; process_groups must be None or [[0]], not {process_groups}"
+                    "SyncBatchNorm: there is one process, number 0; process_groups must be None or [[0]], not "
+                    f"{process_groups}"
                 )
         self.process_groups = process_groups
 
 
 class LayerNorm(Cell):
-    """Layer normalisation (Ba et al., 2016) over the axes from `begin_norm_axis` on, with gamma and beta of shape `normalized_shape`.
+    """Layer normalisation (Ba et al., 2016) over the axes from `begin_norm_axis` on, with gamma and
+    beta of shape `normalized_shape`.
 
-    gamma and beta apply to the axes from `begin_params_axis` on. Raises TypeError for a shape that is no tuple or list of ints.
+    gamma and beta apply to the axes from `begin_params_axis` on. Raises TypeError for a shape that
+    is no tuple or list of ints.
 
     >>> import mycel as ms
     >>> ms.nn.LayerNorm((3,))(ms.Tensor([[1.0, 2.0, 3.0]])).asnumpy().round(3)
@@ -205,9 +263,15 @@ class LayerNorm(Cell):
     """
 
     def __init__(
-        self, normalized_shape: Any, begin_norm_axis: int = -1, begin_params_axis: int = -1, gamma_init: Any = "ones",
-        beta_init: Any = "zeros", epsilon: float = 1e-7, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        normalized_shape: Any,
+        begin_norm_axis: int = -1,
+        begin_params_axis: int = -1,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        epsilon: float = 1e-7,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
             raise TypeError(f"LayerNorm: normalized_shape must be a tuple or list of ints, not {normalized_shape!r}")
@@ -221,7 +285,7 @@ class LayerNorm(Cell):
         self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The normalised input."""
+        """Return the normalised input."""
         input_x = input_of(self, input_x)
         rank = input_x.ndim
         for name, axis in (("begin_norm_axis", self.begin_norm_axis), ("begin_params_axis", self.begin_params_axis)):
@@ -229,7 +293,8 @@ class LayerNorm(Cell):
                 raise ValueError(f"LayerNorm: {name} {axis} is out of range for an input of shape {input_x.shape}")
         if tuple(input_x.shape[self.begin_params_axis % rank :]) != self.normalized_shape:
             raise ValueError(
-                f"LayerNorm: normalized_shape {self.normalized_shape} is not the shape of the axes from {self.begin_params_axis} on "
+                f"LayerNorm: normalized_shape {self.normalized_shape} is not the shape of the axes from "
+                f"{self.begin_params_axis} on "
                 f"of an input of shape {input_x.shape}"
             )
         over = input_x.shape[self.begin_norm_axis % rank :]
@@ -238,7 +303,7 @@ class LayerNorm(Cell):
         return cast(ops.layer_norm(input_x, over, eps=self.epsilon) * self.gamma + self.beta, input_x.dtype)
 
     def extend_repr(self) -> str:
-        """The arguments and parameters."""
+        """Return the arguments and parameters."""
         return (
             f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
             f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}"
@@ -246,7 +311,8 @@ class LayerNorm(Cell):
 
 
 class GroupNorm(Cell):
-    """Group normalisation (Wu and He, 2018) of (N, C, *spatial) over `num_groups` groups of channels.
+    """Group normalisation (Wu and He, 2018) of (N, C, *spatial) over `num_groups` groups of
+    channels.
 
     Raises ValueError where the groups do not divide the channels or the input has other channels.
 
@@ -256,9 +322,15 @@ class GroupNorm(Cell):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, gamma_init: Any = "ones",
-        beta_init: Any = "zeros", dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         self.num_groups = arguments.integer("GroupNorm", "num_groups", num_groups, 1)
         self.num_channels = arguments.integer("GroupNorm", "num_channels", num_channels, 1)
@@ -270,16 +342,17 @@ class GroupNorm(Cell):
         self.beta = Parameter(initializer(beta_init, (num_channels,), dtype), name="beta", requires_grad=affine)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The normalised input."""
+        """Return the normalised input."""
         x = input_of(self, x)
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ValueError(
-                f"GroupNorm: the input must be (N, C, *spatial) with {self.num_channels} channels, not of shape {x.shape}"
+                f"GroupNorm: the input must be (N, C, *spatial) with {self.num_channels} channels, not of shape "
+                f"{x.shape}"
             )
         return ops.group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 
@@ -288,13 +361,19 @@ class _InstanceNorm(_Channels):
     form = "(N, C, H, W)"
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True, gamma_init: Any = "ones",
-        beta_init: Any = "zeros", dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The normalised input; in training the running statistics follow the instances."""
+        """Return the normalised input; in training the running statistics follow the instances."""
         self._check(x, (self.rank,), self.form)
         if self.training:
             variance, mean = ops.var_mean(stop_gradient(cast(x, self.moving_mean.dtype)), tuple(range(2, self.rank)))
@@ -304,10 +383,11 @@ class _InstanceNorm(_Channels):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation (Ulyanov et al., 2016) of (N, C, L): statistics of each sample and channel.
+    """Instance normalisation (Ulyanov et al., 2016) of (N, C, L): statistics of each sample and
+    channel.
 
-    The running statistics, which are kept in training and not used here, move by ``momentum`` towards the mean over the batch.
-    Raises ValueError for inputs of another form.
+    The running statistics, which are kept in training and not used here, move by ``momentum``
+    towards the mean over the batch. Raises ValueError for inputs of another form.
 
     >>> import mycel as ms
     >>> ms.nn.InstanceNorm1d(3)(ms.ops.ones((2, 3, 4))).shape
@@ -340,7 +420,8 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class LRN(Cell):
-    """Local response normalisation (Krizhevsky et al., 2012) of (N, C, H, W) across channels; see `ops.lrn`.
+    """Local response normalisation (Krizhevsky et al., 2012) of (N, C, H, W) across channels; see
+    `ops.lrn`.
 
     >>> import mycel as ms
     >>> ms.nn.LRN()(ms.ops.ones((1, 3, 2, 2))).shape
@@ -362,5 +443,5 @@ class LRN(Cell):
         self.norm_region = arguments.choice("LRN", "norm_region", norm_region, ("ACROSS_CHANNELS",))
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The normalised input."""
+        """Return the normalised input."""
         return ops.lrn(input_x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region)

@@ -1,4 +1,6 @@
-"""Pooling layers whose stride is the window unless given, with padding on both sides: each keeps its arguments and calls a function of `mycel.ops`."""
+"""Pooling layers whose stride is the window unless given, with padding on both sides: each keeps
+its arguments and calls a function of `mycel.ops`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class _Windows(Cell):
 
 
 class AvgPool1dExt(_Windows):
-    """The mean of each window of (N, C, L) or (C, L). Padding counts as zeros unless `count_include_pad` is off.
+    """The mean of each window of (N, C, L) or (C, L).
+
+    Padding counts as zeros unless `count_include_pad` is off.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool1dExt(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()
@@ -40,7 +44,7 @@ class AvgPool1dExt(_Windows):
         self.count_include_pad = arguments.flag("AvgPool1dExt", "count_include_pad", count_include_pad)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The means."""
+        """Return the means."""
         return ops.avg_pool1d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
@@ -48,9 +52,14 @@ class AvgPool1dExt(_Windows):
 
 class _Divided(_Windows):
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override: Optional[int] = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode)
         owner = type(self).__name__
         self.count_include_pad = arguments.flag(owner, "count_include_pad", count_include_pad)
@@ -60,7 +69,9 @@ class _Divided(_Windows):
 
 
 class AvgPool2dExt(_Divided):
-    """The mean of each window of (N, C, H, W) or (C, H, W); `divisor_override` divides instead of the count.
+    """The mean of each window of (N, C, H, W) or (C, H, W).
+
+    `divisor_override` divides instead of the count.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool2dExt((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()
@@ -68,7 +79,7 @@ class AvgPool2dExt(_Divided):
     """
 
     def construct(self, input: Tensor) -> Tensor:
-        """The means."""
+        """Return the means."""
         return ops.avg_pool2d(
             input,
             self.kernel_size,
@@ -81,7 +92,9 @@ class AvgPool2dExt(_Divided):
 
 
 class AvgPool3dExt(_Divided):
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W); `divisor_override` divides instead of the count.
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    `divisor_override` divides instead of the count.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool3dExt(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()
@@ -89,7 +102,7 @@ class AvgPool3dExt(_Divided):
     """
 
     def construct(self, input: Tensor) -> Tensor:
-        """The means."""
+        """Return the means."""
         return ops.avg_pool3d(
             input,
             self.kernel_size,
@@ -102,7 +115,8 @@ class AvgPool3dExt(_Divided):
 
 
 class MaxPool2dExt(_Windows):
-    """The largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices` also its position in H * W.
+    """The largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices` also
+    its position in H * W.
 
     >>> import mycel as ms
     >>> ms.nn.MaxPool2dExt((1, 2), return_indices=True)(ms.Tensor([[[[1.0, 3.0]]]]))[1].tolist()
@@ -110,15 +124,20 @@ class MaxPool2dExt(_Windows):
     """
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+        self,
+        kernel_size: Any = 1,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
         ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode)
         self.dilation = dilation
         self.return_indices = arguments.flag("MaxPool2dExt", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
-        """The maxima, and their positions if asked for."""
+        """Return the maxima, and their positions if asked for."""
         return ops.max_pool2d(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode
         )

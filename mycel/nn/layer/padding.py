@@ -1,4 +1,7 @@
-"""Padding layers. Sizes are given from the last axis on: (left, right, top, bottom, front, back)."""
+"""Padding layers.
+
+Sizes are given from the last axis on: (left, right, top, bottom, front, back).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,23 @@ from mycel.core.tensor import Tensor
 from mycel.ops._operands import input_of
 
 __all__ = [
-    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Pad", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
-    "ReplicationPad2d", "ReplicationPad3d", "ZeroPad2d",
-]  # fmt: skip
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "Pad",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad2d",
+]
 
 
 class Pad(Cell):
-    """Each axis padded by a pair (before, behind): with zeros ("CONSTANT"), or mirrored without ("REFLECT") or with ("SYMMETRIC") its edge.
+    """Each axis padded by a pair (before, behind): with zeros ("CONSTANT"), or mirrored without
+    ("REFLECT") or with ("SYMMETRIC") its edge.
 
     Raises ValueError for another mode, or where the pairs are not one for each axis.
 
@@ -40,7 +53,7 @@ class Pad(Cell):
         )
 
     def construct(self, x: Tensor) -> Tensor:
-        """The padded input."""
+        """Return the padded input."""
         x = input_of(self, x)
         if len(self.paddings) != x.ndim:
             raise ValueError(f"Pad: there are {len(self.paddings)} pairs of paddings for an input of shape {x.shape}")
@@ -67,16 +80,18 @@ class _Edges(Cell):
         self.value = value
 
     def construct(self, x: Tensor) -> Tensor:
-        """The padded input."""
+        """Return the padded input."""
         return ops.pad(x, list(self.padding), self.mode, self.value)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"padding={self.padding}" if self.value is None else f"padding={self.padding}, value={self.value}"
 
 
 class ConstantPad1d(_Edges):
-    """The last axis padded with `value` by (left, right), or one int for both; a negative one takes elements away.
+    """The last axis padded with `value` by (left, right), or one int for both.
+
+    A negative one takes elements away.
 
     >>> import mycel as ms
     >>> ms.nn.ConstantPad1d(1, 9.0)(ms.Tensor([[1.0]])).tolist()
@@ -100,7 +115,8 @@ class ConstantPad2d(ConstantPad1d):
 
 
 class ConstantPad3d(ConstantPad1d):
-    """The last three axes padded with `value` by (left, right, top, bottom, front, back), or one int for all.
+    """The last three axes padded with `value` by (left, right, top, bottom, front, back), or one
+    int for all.
 
     >>> import mycel as ms
     >>> ms.nn.ConstantPad3d(1, 0.5)(ms.ops.ones((1, 2, 2, 2))).shape
@@ -124,7 +140,7 @@ class ZeroPad2d(_Edges):
         super().__init__(padding, 0)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"padding={self.padding}"
 
 
@@ -154,7 +170,8 @@ class ReflectionPad2d(ReflectionPad1d):
 
 
 class ReflectionPad3d(ReflectionPad1d):
-    """The last three axes padded by (left, right, top, bottom, front, back) with their mirror image.
+    """The last three axes padded by (left, right, top, bottom, front, back) with their mirror
+    image.
 
     >>> import mycel as ms
     >>> ms.nn.ReflectionPad3d(1)(ms.ops.ones((1, 3, 3, 3))).shape

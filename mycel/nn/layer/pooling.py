@@ -1,7 +1,8 @@
 """Pooling layers over (N, C, *spatial), or (C, *spatial) without a batch.
 
-`pad_mode` "valid" adds nothing, "same" enough for ceil(size / stride) positions, "pad" `padding` on both sides. Dilation, positions and
-`ceil_mode` go with "pad". A mean with "same" counts no padding in one and two dimensions, and in three unless `count_include_pad` is off.
+`pad_mode` "valid" adds nothing, "same" enough for ceil(size / stride) positions, "pad" `padding` on
+both sides. Dilation, positions and `ceil_mode` go with "pad". A mean with "same" counts no padding
+in one and two dimensions, and in three unless `count_include_pad` is off.
 """
 
 from __future__ import annotations
@@ -65,15 +66,22 @@ class _Pool(Cell):
         return tuple((p, p) for p in self.padding)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
 
 
 class _MaxPool(_Pool):
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
-        return_indices: bool = False, ceil_mode: bool = False, data_format: Optional[str] = None,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any = 1,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+        data_format: Optional[str] = None,
+    ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
         owner = type(self).__name__
         self.dilation = arguments.sizes(owner, "dilation", dilation, self.rank)
@@ -83,7 +91,7 @@ class _MaxPool(_Pool):
         self._only_with_pad("ceil_mode", ceil_mode, ceil_mode)
 
     def construct(self, x: Tensor) -> Any:
-        """The largest element of each window; with `return_indices` also where it is."""
+        """Return the largest element of each window; with `return_indices` also where it is."""
         value, single = P.batched(type(self).__name__, x, self.rank)
         if self.pad_mode == "PAD":
             return self._padded(value, single)
@@ -95,16 +103,22 @@ class _MaxPool(_Pool):
         x = ops.expand_dims(x, 2) if self.rank == 1 else x
         function = ops.max_pool3d if self.rank == 3 else ops.max_pool2d
         out: Any = function(
-            x, as_image(rank, 1, self.window), as_image(rank, 1, self.strides), as_image(rank, 0, self.padding),
-            as_image(rank, 1, self.dilation), ceil_mode=self.ceil_mode, return_indices=self.return_indices,
-        )  # fmt: skip
+            x,
+            as_image(rank, 1, self.window),
+            as_image(rank, 1, self.strides),
+            as_image(rank, 0, self.padding),
+            as_image(rank, 1, self.dilation),
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
         parts = out if self.return_indices else (out,)
         lowered = tuple(P.unbatched(ops.squeeze(y, 2) if rank == 1 else y, single) for y in parts)
         return lowered if self.return_indices else lowered[0]
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of each window over (N, C, L); with `return_indices` also its position along L.
+    """The largest element of each window over (N, C, L); with `return_indices` also its position
+    along L.
 
     Raises TypeError or ValueError for arguments that do not fit together.
 
@@ -116,14 +130,21 @@ class MaxPool1d(_MaxPool):
     rank = 1
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
-        return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any = 1,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of each window over (N, C, H, W); with `return_indices` also its position in H * W.
+    """The largest element of each window over (N, C, H, W); with `return_indices` also its position
+    in H * W.
 
     Raises TypeError or ValueError for arguments that do not fit together.
 
@@ -133,14 +154,22 @@ class MaxPool2d(_MaxPool):
     """
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
-        return_indices: bool = False, ceil_mode: bool = False, data_format: str = "NCHW",
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any = 1,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+        data_format: str = "NCHW",
+    ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format)
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of each window over (N, C, D, H, W); with `return_indices` also its position in D * H * W.
+    """The largest element of each window over (N, C, D, H, W); with `return_indices` also its
+    position in D * H * W.
 
     Raises TypeError or ValueError for arguments that do not fit together.
 
@@ -152,17 +181,30 @@ class MaxPool3d(_MaxPool):
     rank = 3
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
-        return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any = 1,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)
 
 
 class _AvgPool(_Pool):
     def __init__(
-        self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, count_include_pad: Any,
-        divisor_override: Any = None, data_format: Optional[str] = None,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any,
+        stride: Any,
+        pad_mode: Any,
+        padding: Any,
+        ceil_mode: Any,
+        count_include_pad: Any,
+        divisor_override: Any = None,
+        data_format: Optional[str] = None,
+    ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
         owner = type(self).__name__
         self.count_include_pad = arguments.flag(owner, "count_include_pad", count_include_pad)
@@ -173,7 +215,7 @@ class _AvgPool(_Pool):
         self.divisor_override = divisor_override
 
     def construct(self, x: Tensor) -> Tensor:
-        """The mean of each window."""
+        """Return the mean of each window."""
         value, single = P.batched(type(self).__name__, x, self.rank)
         spatial = value.shape[2:]
         pairs = self._pairs(spatial)
@@ -185,7 +227,9 @@ class _AvgPool(_Pool):
 
 
 class AvgPool1d(_AvgPool):
-    """The mean of each window over (N, C, L). Padding counts as zeros unless `count_include_pad` is off.
+    """The mean of each window over (N, C, L).
+
+    Padding counts as zeros unless `count_include_pad` is off.
 
     Raises TypeError or ValueError for arguments that do not fit together.
 
@@ -197,16 +241,24 @@ class AvgPool1d(_AvgPool):
     rank = 1
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, ceil_mode: bool = False,
+        self,
+        kernel_size: Any = 1,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        ceil_mode: bool = False,
         count_include_pad: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad)
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window over (N, C, H, W). Padding counts as zeros unless `count_include_pad` is off.
+    """The mean of each window over (N, C, H, W).
 
-    `divisor_override` divides the sum instead of the count. Raises TypeError or ValueError for arguments that do not fit together.
+    Padding counts as zeros unless `count_include_pad` is off.
+
+    `divisor_override` divides the sum instead of the count. Raises TypeError or ValueError for
+    arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
@@ -214,9 +266,16 @@ class AvgPool2d(_AvgPool):
     """
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: Optional[int] = None, data_format: str = "NCHW",
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any = 1,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: Optional[int] = None,
+        data_format: str = "NCHW",
+    ) -> None:
         super().__init__(
             kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format
         )
@@ -233,9 +292,15 @@ class AvgPool3d(_AvgPool):
     rank = 3
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: Optional[int] = None,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any = 1,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: Optional[int] = None,
+    ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override)
 
 
@@ -252,12 +317,14 @@ class AdaptiveAvgPool1d(Cell):
         self.output_size = arguments.integer("AdaptiveAvgPool1d", "output_size", output_size, 1)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The mean of each window."""
+        """Return the mean of each window."""
         return ops.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(Cell):
-    """The mean over nearly equal windows of (N, C, H, W); `output_size` is an int or two, None for the input's own size.
+    """The mean over nearly equal windows of (N, C, H, W).
+
+    `output_size` is an int or two, None for the input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool2d((2, None))(ms.ops.ones((1, 3, 5, 4))).shape
@@ -269,12 +336,14 @@ class AdaptiveAvgPool2d(Cell):
         self.output_size = output_size
 
     def construct(self, input: Tensor) -> Tensor:
-        """The mean of each window."""
+        """Return the mean of each window."""
         return ops.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(Cell):
-    """The mean over nearly equal windows of (N, C, D, H, W); `output_size` is an int or three, None for the input's own size.
+    """The mean over nearly equal windows of (N, C, D, H, W).
+
+    `output_size` is an int or three, None for the input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool3d(2)(ms.ops.ones((1, 3, 5, 4, 4))).shape
@@ -286,7 +355,7 @@ class AdaptiveAvgPool3d(Cell):
         self.output_size = output_size
 
     def construct(self, input: Tensor) -> Tensor:
-        """The mean of each window."""
+        """Return the mean of each window."""
         return ops.adaptive_avg_pool3d(input, self.output_size)
 
 
@@ -303,12 +372,13 @@ class AdaptiveMaxPool1d(Cell):
         self.output_size = arguments.integer("AdaptiveMaxPool1d", "output_size", output_size, 1)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The largest of each window."""
+        """Return the largest of each window."""
         return ops.adaptive_max_pool1d(input, self.output_size)
 
 
 class AdaptiveMaxPool2d(Cell):
-    """The largest of nearly equal windows of (N, C, H, W), with `return_indices` also its position in H * W.
+    """The largest of nearly equal windows of (N, C, H, W), with `return_indices` also its position
+    in H * W.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveMaxPool2d(2)(ms.ops.ones((1, 3, 4, 4))).shape
@@ -321,5 +391,5 @@ class AdaptiveMaxPool2d(Cell):
         self.return_indices = arguments.flag("AdaptiveMaxPool2d", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
-        """The largest of each window."""
+        """Return the largest of each window."""
         return ops.adaptive_max_pool2d(input, self.output_size, self.return_indices)

@@ -1,13 +1,17 @@
-"""Recurrent layers (Elman, 1990; Hochreiter and Schmidhuber, 1997; Cho et al., 2014) and their single steps.
+"""Recurrent layers (Elman, 1990; Hochreiter and Schmidhuber, 1997; Cho et al., 2014) and their
+single steps.
 
-With p = x @ weight_ih.T + bias_ih and q = h @ weight_hh.T + bias_hh, split into as many gates as there are, a step is
+With p = x @ weight_ih.T + bias_ih and q = h @ weight_hh.T + bias_hh, split into as many gates as
+there are, a step is
 
     RNN     h' = tanh(p + q), or relu
     GRU     r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z);  n = tanh(p_n + r * q_n);  h' = n + z * (h - n)
     LSTM    i, f, g, o of p + q;  c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c')
 
-The layers compute p for all times in one product and run the steps as one recurrence (`ops.sequences.recurrence`). Where `seq_length` is given a sequence that has ended
-keeps its state and gives zeros; so the reverse direction, which comes from the end, starts at each sequence's own last element.
+The layers compute p for all times in one product and run the steps as one recurrence
+(`ops.sequences.recurrence`). Where `seq_length` is given a sequence that has ended keeps its state
+and gives zeros; so the reverse direction, which comes from the end, starts at each sequence's own
+last element.
 """
 
 from __future__ import annotations
@@ -62,15 +66,17 @@ class _Step(Cell):
         return step(self.mode, ops.dense(x, self.weight_ih, self.bias_ih), states, self.weight_hh, self.bias_hh)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return f"input_size={self.input_size}, hidden_size={self.hidden_size}, has_bias={self.has_bias}"
 
 
 class RNNCell(_Step):
-    """One step of an Elman network: ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or relu (Elman, 1990).
+    """One step of an Elman network: ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T +
+    bias_hh)``, or relu (Elman, 1990).
 
-    x is (batch, input_size), `hx` and the result (batch, hidden_size). The weights start uniformly in ±1 / sqrt(hidden_size). Raises ValueError for
-    other shapes and for a nonlinearity other than "tanh" and "relu".
+    x is (batch, input_size), `hx` and the result (batch, hidden_size). The weights start uniformly
+    in ±1 / sqrt(hidden_size). Raises ValueError for other shapes and for a nonlinearity other than
+    "tanh" and "relu".
 
     >>> import mycel as ms
     >>> ms.nn.RNNCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
@@ -78,21 +84,28 @@ class RNNCell(_Step):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh", dtype: Any = D.float32
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        has_bias: bool = True,
+        nonlinearity: str = "tanh",
+        dtype: Any = D.float32,
+    ) -> None:
         self.mode = arguments.choice("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
         super().__init__(input_size, hidden_size, has_bias, dtype)
         self.nonlinearity = nonlinearity
 
     def construct(self, x: Tensor, hx: Tensor) -> Tensor:
-        """The next state."""
+        """Return the next state."""
         return self._next(x, _tensor("RNNCell", hx))[0]
 
 
 class GRUCell(_Step):
-    """One step of a gated recurrent unit (Cho et al., 2014), with the reset gate behind the product with h.
+    """One step of a gated recurrent unit (Cho et al., 2014), with the reset gate behind the product
+    with h.
 
-    x is (batch, input_size), `hx` and the result (batch, hidden_size); the weights hold the gates r, z, n. Raises ValueError for other shapes.
+    x is (batch, input_size), `hx` and the result (batch, hidden_size); the weights hold the gates
+    r, z, n. Raises ValueError for other shapes.
 
     >>> import mycel as ms
     >>> ms.nn.GRUCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
@@ -105,15 +118,16 @@ class GRUCell(_Step):
         super().__init__(input_size, hidden_size, has_bias, dtype)
 
     def construct(self, x: Tensor, hx: Tensor) -> Tensor:
-        """The next state."""
+        """Return the next state."""
         return self._next(x, _tensor("GRUCell", hx))[0]
 
 
 class LSTMCell(_Step):
     """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997).
 
-    x is (batch, input_size), `hx` the pair (h, c) of (batch, hidden_size), and the result the next such pair; the weights hold the gates i, f, g, o. Raises
-    TypeError where `hx` is no pair, ValueError for other shapes.
+    x is (batch, input_size), `hx` the pair (h, c) of (batch, hidden_size), and the result the next
+    such pair; the weights hold the gates i, f, g, o. Raises TypeError where `hx` is no pair,
+    ValueError for other shapes.
 
     >>> import mycel as ms
     >>> h, c = ms.nn.LSTMCell(3, 4)(ms.ops.ones((2, 3)), (ms.ops.zeros((2, 4)), ms.ops.zeros((2, 4))))
@@ -127,7 +141,7 @@ class LSTMCell(_Step):
         super().__init__(input_size, hidden_size, has_bias, dtype)
 
     def construct(self, x: Tensor, hx: Any) -> tuple[Tensor, ...]:
-        """The next state."""
+        """Return the next state."""
         return self._next(x, *_pair("LSTMCell", hx))
 
 
@@ -147,9 +161,16 @@ class _Recurrent(Cell):
     mode = "tanh"
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        has_bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         owner = type(self).__name__
         self.input_size = arguments.integer(owner, "input_size", input_size, 1)
@@ -198,7 +219,9 @@ class _Recurrent(Cell):
         return self._lists.get("bias_hh", [])
 
     def construct(self, x: Tensor, hx: Any = None, seq_length: Optional[Tensor] = None) -> tuple[Tensor, Any]:
-        """The last layer's outputs at all times, and the last state of every layer and direction."""
+        """Return the last layer's outputs at all times, and the last state of every layer and
+        direction.
+        """
         x = input_of(self, x)
         owner = type(self).__name__
         if x.ndim != 3 or x.shape[2] != self.input_size:
@@ -253,9 +276,10 @@ class _Recurrent(Cell):
         return output, tuple(last)
 
     def extend_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments."""
         return (
-            f"input_size={self.input_size}, hidden_size={self.hidden_size}, num_layers={self.num_layers}, has_bias={self.has_bias}, "
+            f"input_size={self.input_size}, hidden_size={self.hidden_size}, num_layers={self.num_layers}, "
+            f"has_bias={self.has_bias}, "
             f"batch_first={self.batch_first}, dropout={self.dropout}, bidirectional={self.bidirectional}"
         )
 
@@ -263,9 +287,12 @@ class _Recurrent(Cell):
 class RNN(_Recurrent):
     """Layers of Elman networks: ``RNN(input_size, hidden_size, num_layers, nonlinearity, ...)``.
 
-    x is (time, batch, input_size), or (batch, time, input_size) with `batch_first`; `hx` is (num_layers * directions, batch, hidden_size), zeros where it is not given;
-    `seq_length` gives the length of each sequence. The results are the outputs, (time, batch, directions * hidden_size) or batch first, and the last states, of the
-    form of `hx`. In training elements between layers are dropped with probability `dropout`. Raises TypeError or ValueError for arguments that do not fit.
+    x is (time, batch, input_size), or (batch, time, input_size) with `batch_first`; `hx` is
+    (num_layers * directions, batch, hidden_size), zeros where it is not given; `seq_length` gives
+    the length of each sequence. The results are the outputs, (time, batch, directions *
+    hidden_size) or batch first, and the last states, of the form of `hx`. In training elements
+    between layers are dropped with probability `dropout`. Raises TypeError or ValueError for
+    arguments that do not fit.
 
     >>> import mycel as ms
     >>> output, h = ms.nn.RNN(3, 4, bidirectional=True)(ms.ops.ones((5, 2, 3)))
@@ -281,7 +308,8 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Layers of gated recurrent units (see `GRUCell`); arguments and results as those of `RNN`, without a nonlinearity.
+    """Layers of gated recurrent units (see `GRUCell`); arguments and results as those of `RNN`,
+    without a nonlinearity.
 
     >>> import mycel as ms
     >>> output, h = ms.nn.GRU(3, 4, num_layers=2, batch_first=True)(ms.ops.ones((2, 5, 3)))
@@ -296,7 +324,8 @@ class GRU(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """Layers of long short-term memories (see `LSTMCell`); arguments and results as those of `RNN`, with pairs (h, c) for states.
+    """Layers of long short-term memories (see `LSTMCell`); arguments and results as those of `RNN`,
+    with pairs (h, c) for states.
 
     >>> import mycel as ms
     >>> output, (h, c) = ms.nn.LSTM(3, 4)(ms.ops.ones((5, 2, 3)))

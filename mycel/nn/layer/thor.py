@@ -1,7 +1,9 @@
-"""Layers that keep what second-order optimization needs of them: the second moments of their inputs and of the gradients of their outputs.
+"""Layers that keep what second-order optimization needs of them: the second moments of their inputs
+and of the gradients of their outputs.
 
-With rows a of inputs and d of output gradients, one for each example (and position), a layer writes ``matrix_a = mean(a a^T)`` in each forward pass and
-``matrix_g = mean(d d^T)`` in each backward pass, while its flag `thor` is set. `mycel.nn.thor` reads them. An embedding's inputs are rows of an
+With rows a of inputs and d of output gradients, one for each example (and position), a layer writes
+``matrix_a = mean(a a^T)`` in each forward pass and ``matrix_g = mean(d d^T)`` in each backward
+pass, while its flag `thor` is set. `mycel.nn.thor` reads them. An embedding's inputs are rows of an
 identity matrix: there matrix_a holds how often each row was asked for.
 """
 
@@ -30,7 +32,7 @@ def _held(name: str, value: Any) -> Parameter:
 
 
 def _second_moment(rows: Tensor) -> Tensor:
-    """``mean(r r^T)`` over the rows r."""
+    """Return ``mean(r r^T)`` over the rows r."""
     wide = cast(rows, D.float32)
     return ops.matmul(ops.swapaxes(wide, 0, 1), wide) / rows.shape[0]
 
@@ -66,14 +68,19 @@ class DenseThor(Dense, SavesFactors):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, weight_init: Any = "normal", bias_init: Any = "zeros", has_bias: bool = True,
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        has_bias: bool = True,
         activation: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(in_channels, out_channels, weight_init, bias_init, has_bias, activation)
         self._begin_saving(np.eye(in_channels), out_channels)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The product with the weight."""
+        """Return the product with the weight."""
         if self.thor:
             store(self.matrix_a, _second_moment(ops.reshape(ops.stop_gradient(x), (-1, self.in_channels))))
         y = self._watched(ops.dense(x, self.weight, self.bias))
@@ -81,7 +88,8 @@ class DenseThor(Dense, SavesFactors):
 
 
 class Conv2dThor(Conv2d, SavesFactors):
-    """`Conv2d` that keeps the second moments of its patches and output gradients for `mycel.nn.thor`, and how many positions there are.
+    """`Conv2d` that keeps the second moments of its patches and output gradients for
+    `mycel.nn.thor`, and how many positions there are.
 
     With several groups it is `Conv2d`, and keeps nothing.
 
@@ -92,10 +100,32 @@ class Conv2dThor(Conv2d, SavesFactors):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
-        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = "normal", bias_init: Any = "zeros",
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init, bias_init)  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+        )
         size = int(np.prod(self.weight.shape[1:]))
         self._begin_saving(np.eye(size), out_channels)
         self.a_normalizer, self.g_normalizer = _held("a_normalizer", [1.0]), _held("g_normalizer", [1.0])
@@ -105,7 +135,7 @@ class Conv2dThor(Conv2d, SavesFactors):
         return ops.reshape(ops.transpose(dout, (0, 2, 3, 1)), (-1, dout.shape[1]))
 
     def construct(self, x: Tensor) -> Tensor:
-        """The convolution of an image."""
+        """Return the convolution of an image."""
         y = super().construct(x)
         if not self.thor:
             return y
@@ -118,7 +148,7 @@ class Conv2dThor(Conv2d, SavesFactors):
 
 
 def _patches(x: Tensor, layer: Conv2d) -> Tensor:
-    """What the kernel sees at each position: (N, channels * height * width, positions)."""
+    """Return what the kernel sees at each position: (N, channels * height * width, positions)."""
     sizes = (layer.kernel_size, layer.stride, layer.dilation)
     high, wide = paddings("Conv2dThor", layer.pad_mode, layer.padding, x.shape[2:], *sizes)
     padded = ops.pad(x, (*wide, *high)) if any((*wide, *high)) else x
@@ -140,7 +170,8 @@ class _Rows(SavesFactors):
 
 
 class EmbeddingThor(Embedding, _Rows):
-    """`Embedding` that keeps how often each row is used and the second moment of the rows' gradients for `mycel.nn.thor`.
+    """`Embedding` that keeps how often each row is used and the second moment of the rows'
+    gradients for `mycel.nn.thor`.
 
     >>> import mycel as ms
     >>> net = ms.nn.EmbeddingThor(3, 2)
@@ -149,19 +180,25 @@ class EmbeddingThor(Embedding, _Rows):
     """
 
     def __init__(
-        self, vocab_size: int, embedding_size: int, use_one_hot: bool = False, embedding_table: Any = "normal", dtype: Any = D.float32,
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        use_one_hot: bool = False,
+        embedding_table: Any = "normal",
+        dtype: Any = D.float32,
         padding_idx: Optional[int] = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(vocab_size, embedding_size, use_one_hot, embedding_table, dtype, padding_idx)
         self._begin_saving(np.zeros(vocab_size), embedding_size)
 
     def construct(self, ids: Tensor) -> Tensor:
-        """The rows."""
+        """Return the rows."""
         return self._counted(ids, super().construct(ids))
 
 
 class EmbeddingLookupThor(EmbeddingLookup, _Rows):
-    """`EmbeddingLookup` that keeps how often each row is used and the second moment of the rows' gradients for `mycel.nn.thor`.
+    """`EmbeddingLookup` that keeps how often each row is used and the second moment of the rows'
+    gradients for `mycel.nn.thor`.
 
     >>> import mycel as ms
     >>> net = ms.nn.EmbeddingLookupThor(3, 2)
@@ -170,12 +207,19 @@ class EmbeddingLookupThor(EmbeddingLookup, _Rows):
     """
 
     def __init__(
-        self, vocab_size: int, embedding_size: int, param_init: Any = "normal", target: str = "CPU", slice_mode: str = "batch_slice",
-        manual_shapes: Any = None, max_norm: Optional[float] = None, sparse: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        param_init: Any = "normal",
+        target: str = "CPU",
+        slice_mode: str = "batch_slice",
+        manual_shapes: Any = None,
+        max_norm: Optional[float] = None,
+        sparse: bool = True,
+    ) -> None:
         super().__init__(vocab_size, embedding_size, param_init, target, slice_mode, manual_shapes, max_norm, sparse)
         self._begin_saving(np.zeros(vocab_size), embedding_size)
 
     def construct(self, indices: Tensor) -> Tensor:
-        """The rows."""
+        """Return the rows."""
         return self._counted(indices, super().construct(indices))

@@ -1,7 +1,8 @@
 """Giving a network the layers that second-order optimization wants, in the place of its own.
 
-A `Dense`, `Conv2d`, `Embedding` or `EmbeddingLookup` (those classes, not others derived from them) whose weight is trained becomes its counterpart of `mycel.nn.layer.thor`, which computes
-the same from the very same parameters. As in MindSpore, layers with "wide" in their path stay as they are.
+A `Dense`, `Conv2d`, `Embedding` or `EmbeddingLookup` (those classes, not others derived from them)
+whose weight is trained becomes its counterpart of `mycel.nn.layer.thor`, which computes the same
+from the very same parameters. As in MindSpore, layers with "wide" in their path stay as they are.
 """
 
 from __future__ import annotations
@@ -26,9 +27,17 @@ def _dense(cell: Any) -> Cell:
 
 def _conv(cell: Any) -> Cell:
     made = Conv2dThor(
-        cell.in_channels, cell.out_channels, cell.kernel_size, cell.stride, cell.pad_mode, cell.padding, cell.dilation, cell.group,
-        cell.bias is not None, "zeros",
-    )  # fmt: skip
+        cell.in_channels,
+        cell.out_channels,
+        cell.kernel_size,
+        cell.stride,
+        cell.pad_mode,
+        cell.padding,
+        cell.dilation,
+        cell.group,
+        cell.bias is not None,
+        "zeros",
+    )
     return _with(made, cell, "weight", "bias")
 
 
@@ -43,12 +52,15 @@ def _lookup(cell: Any) -> Cell:
 
 
 _COUNTERPARTS: dict[type, Callable[[Any], Cell]] = {
-    Dense: _dense, Conv2d: _conv, Embedding: _embedding, EmbeddingLookup: _lookup,
-}  # fmt: skip
+    Dense: _dense,
+    Conv2d: _conv,
+    Embedding: _embedding,
+    EmbeddingLookup: _lookup,
+}
 
 
 def _with(made: Cell, cell: Cell, *names: str) -> Cell:
-    """`made` with the parameters of `cell` instead of its own."""
+    """Return `made` with the parameters of `cell` instead of its own."""
     for name in names:
         if getattr(cell, name) is not None:
             setattr(made, name, getattr(cell, name))

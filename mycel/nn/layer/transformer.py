@@ -2,10 +2,12 @@
 
     attention(q, k, v) = softmax(q k^T / sqrt(d) + mask) v          for each head, of d = embed_dim / num_heads features
 
-Queries are (length, batch, features), or (batch, length, features) with `batch_first`, or (length, features) of one sample. A boolean (or uint8) mask is
-true where nothing may be looked at; a mask of floats is added. `attn_mask` is (queries, keys), or (batch * num_heads, queries, keys);
-`key_padding_mask` is (batch, keys). Masks of both kinds may be mixed (MindSpore 2.10 on a CPU then lets padding be seen). A query that may look at nothing has weights of NaN. Encoders and decoders copy the layer that they are given,
-so that all of their layers start with the same values.
+Queries are (length, batch, features), or (batch, length, features) with `batch_first`, or (length,
+features) of one sample. A boolean (or uint8) mask is true where nothing may be looked at; a mask of
+floats is added. `attn_mask` is (queries, keys), or (batch * num_heads, queries, keys);
+`key_padding_mask` is (batch, keys). Masks of both kinds may be mixed (MindSpore 2.10 on a CPU then
+lets padding be seen). A query that may look at nothing has weights of NaN. Encoders and decoders
+copy the layer that they are given, so that all of their layers start with the same values.
 """
 
 from __future__ import annotations
@@ -27,14 +29,19 @@ from mycel.nn.layer.normalization import LayerNorm
 from mycel.ops._operands import input_of, one_by_one
 
 __all__ = [
-    "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-]  # fmt: skip
+    "MultiheadAttention",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
 
 MaybeTensor = Optional[Tensor]
 
 
 def _added(owner: str, name: str, mask: Tensor, like: Tensor) -> Tensor:
-    """A mask as what is added to the products."""
+    """Return a mask as what is added to the products."""
     if mask.dtype is D.bool_ or mask.dtype is D.uint8:
         hidden = cast(mask, D.bool_)
         return ops.where(hidden, ops.full((), -math.inf, dtype=like.dtype), ops.zeros((), like.dtype))
@@ -44,12 +51,16 @@ def _added(owner: str, name: str, mask: Tensor, like: Tensor) -> Tensor:
 
 
 class MultiheadAttention(Cell):
-    """Attention in `num_heads` subspaces of the features, with projections in front and behind (Vaswani et al., 2017).
+    """Attention in `num_heads` subspaces of the features, with projections in front and behind
+    (Vaswani et al., 2017).
 
-    The result is the attention, of the form of `query`, and with `need_weights` the weights, (batch, queries, keys), each head's own with
-    ``average_attn_weights=False``: (batch, num_heads, queries, keys); without `need_weights` None stands in their place. The features of keys and values are `kdim` and
-    `vdim` where they differ from embed_dim. `add_bias_kv` appends a learnt key and value, `add_zero_attn` zeros. In training weights are dropped with probability `dropout`.
-    Raises ValueError where embed_dim does not divide into the heads, and for shapes and masks that do not fit.
+    The result is the attention, of the form of `query`, and with `need_weights` the weights,
+    (batch, queries, keys), each head's own with ``average_attn_weights=False``: (batch, num_heads,
+    queries, keys); without `need_weights` None stands in their place. The features of keys and
+    values are `kdim` and `vdim` where they differ from embed_dim. `add_bias_kv` appends a learnt
+    key and value, `add_zero_attn` zeros. In training weights are dropped with probability
+    `dropout`. Raises ValueError where embed_dim does not divide into the heads, and for shapes and
+    masks that do not fit.
 
     >>> import mycel as ms
     >>> x = ms.ops.ones((5, 2, 8))
@@ -59,9 +70,18 @@ class MultiheadAttention(Cell):
     """
 
     def __init__(
-        self, embed_dim: Any, num_heads: Any, dropout: Any = 0.0, has_bias: Any = True, add_bias_kv: Any = False, add_zero_attn: Any = False,
-        kdim: Any = None, vdim: Any = None, batch_first: Any = False, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        embed_dim: Any,
+        num_heads: Any,
+        dropout: Any = 0.0,
+        has_bias: Any = True,
+        add_bias_kv: Any = False,
+        add_zero_attn: Any = False,
+        kdim: Any = None,
+        vdim: Any = None,
+        batch_first: Any = False,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         owner = "MultiheadAttention"
         self.embed_dim = arguments.integer(owner, "embed_dim", embed_dim, 1)
@@ -94,10 +114,16 @@ class MultiheadAttention(Cell):
         self.out_proj = Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=dtype)
 
     def construct(
-        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: MaybeTensor = None, need_weights: bool = True,
-        attn_mask: MaybeTensor = None, average_attn_weights: bool = True,
-    ) -> tuple[Tensor, MaybeTensor]:  # fmt: skip
-        """The attention and its weights."""
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: MaybeTensor = None,
+        need_weights: bool = True,
+        attn_mask: MaybeTensor = None,
+        average_attn_weights: bool = True,
+    ) -> tuple[Tensor, MaybeTensor]:
+        """Return the attention and its weights."""
         query = input_of(self, query)
         single = query.ndim == 2
         if single:
@@ -179,7 +205,8 @@ class MultiheadAttention(Cell):
         if attn_mask is not None:
             if attn_mask.shape not in ((n, keys), (batch * heads, n, keys)):
                 raise ValueError(
-                    f"{owner}: attn_mask must be {(n, keys)} or {(batch * heads, n, keys)}, not of shape {attn_mask.shape}"
+                    f"{owner}: attn_mask must be {(n, keys)} or {(batch * heads, n, keys)}, not of shape "
+                    f"{attn_mask.shape}"
                 )
             total = _added(owner, "attn_mask", attn_mask, scores)
             total = ops.reshape(total, (1, 1, n, keys) if total.ndim == 2 else (batch, heads, n, keys))
@@ -200,9 +227,11 @@ def _activation(owner: str, given: Any) -> Any:
 
 
 class TransformerEncoderLayer(Cell):
-    """Self-attention and two dense layers, each with a shortcut and a layer normalisation behind them, or in front with `norm_first`.
+    """Self-attention and two dense layers, each with a shortcut and a layer normalisation behind
+    them, or in front with `norm_first`.
 
-    Raises TypeError or ValueError for arguments that do not fit; `activation` is "relu", "gelu", a function or a Cell.
+    Raises TypeError or ValueError for arguments that do not fit; `activation` is "relu", "gelu", a
+    function or a Cell.
 
     >>> import mycel as ms
     >>> ms.nn.TransformerEncoderLayer(8, 2, 16)(ms.ops.ones((5, 2, 8))).shape
@@ -210,9 +239,17 @@ class TransformerEncoderLayer(Cell):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu", layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         self.norm_first = arguments.flag("TransformerEncoderLayer", "norm_first", norm_first)
         self.activation = _activation("TransformerEncoderLayer", activation)
@@ -226,7 +263,7 @@ class TransformerEncoderLayer(Cell):
         self.dropout2 = Dropout(p=dropout)
 
     def construct(self, src: Tensor, src_mask: MaybeTensor = None, src_key_padding_mask: MaybeTensor = None) -> Tensor:
-        """The encoded sequence."""
+        """Return the encoded sequence."""
         if self.norm_first:
             src = src + self._attention(self.norm1(src), src_mask, src_key_padding_mask)
             return src + self._feed_forward(self.norm2(src))
@@ -241,7 +278,8 @@ class TransformerEncoderLayer(Cell):
 
 
 class TransformerDecoderLayer(Cell):
-    """Self-attention, attention to the encoder's results (`memory`), and two dense layers, each as in `TransformerEncoderLayer`.
+    """Self-attention, attention to the encoder's results (`memory`), and two dense layers, each as
+    in `TransformerEncoderLayer`.
 
     >>> import mycel as ms
     >>> ms.nn.TransformerDecoderLayer(8, 2, 16)(ms.ops.ones((3, 2, 8)), ms.ops.ones((5, 2, 8))).shape
@@ -249,9 +287,17 @@ class TransformerDecoderLayer(Cell):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu", layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         self.norm_first = arguments.flag("TransformerDecoderLayer", "norm_first", norm_first)
         self.activation = _activation("TransformerDecoderLayer", activation)
@@ -268,10 +314,15 @@ class TransformerDecoderLayer(Cell):
         self.dropout3 = Dropout(p=dropout)
 
     def construct(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: MaybeTensor = None, memory_mask: MaybeTensor = None,
-        tgt_key_padding_mask: MaybeTensor = None, memory_key_padding_mask: MaybeTensor = None,
-    ) -> Tensor:  # fmt: skip
-        """The decoded sequence."""
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: MaybeTensor = None,
+        memory_mask: MaybeTensor = None,
+        tgt_key_padding_mask: MaybeTensor = None,
+        memory_key_padding_mask: MaybeTensor = None,
+    ) -> Tensor:
+        """Return the decoded sequence."""
         if self.norm_first:
             tgt = tgt + self._attention(self.norm1(tgt), tgt_mask, tgt_key_padding_mask)
             tgt = tgt + self._look(self.norm2(tgt), memory, memory_mask, memory_key_padding_mask)
@@ -316,7 +367,7 @@ class TransformerEncoder(Cell):
         self.norm = norm
 
     def construct(self, src: Tensor, src_mask: MaybeTensor = None, src_key_padding_mask: MaybeTensor = None) -> Tensor:
-        """The encoded sequence."""
+        """Return the encoded sequence."""
         for layer in self.layers:
             src = layer(src, src_mask, src_key_padding_mask)
         return src if self.norm is None else self.norm(src)
@@ -338,20 +389,27 @@ class TransformerDecoder(Cell):
         self.norm = norm
 
     def construct(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: MaybeTensor = None, memory_mask: MaybeTensor = None,
-        tgt_key_padding_mask: MaybeTensor = None, memory_key_padding_mask: MaybeTensor = None,
-    ) -> Tensor:  # fmt: skip
-        """The decoded sequence."""
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: MaybeTensor = None,
+        memory_mask: MaybeTensor = None,
+        tgt_key_padding_mask: MaybeTensor = None,
+        memory_key_padding_mask: MaybeTensor = None,
+    ) -> Tensor:
+        """Return the decoded sequence."""
         for layer in self.layers:
             tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         return tgt if self.norm is None else self.norm(tgt)
 
 
 class Transformer(Cell):
-    """An encoder of the source and a decoder of the target (Vaswani et al., 2017), each closed by a layer normalisation.
+    """An encoder of the source and a decoder of the target (Vaswani et al., 2017), each closed by a
+    layer normalisation.
 
-    `custom_encoder` and `custom_decoder` take the place of either. Weights of two and more dimensions start as XavierUniform. Raises ValueError where source
-    and target do not have `d_model` features and one batch.
+    `custom_encoder` and `custom_decoder` take the place of either. Weights of two and more
+    dimensions start as XavierUniform. Raises ValueError where source and target do not have
+    `d_model` features and one batch.
 
     >>> import mycel as ms
     >>> net = ms.nn.Transformer(8, 2, 1, 1, 16)
@@ -360,10 +418,21 @@ class Transformer(Cell):
     """
 
     def __init__(
-        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048,
-        dropout: float = 0.1, activation: Any = "relu", custom_encoder: Optional[Cell] = None, custom_decoder: Optional[Cell] = None,
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, dtype: Any = D.float32,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Optional[Cell] = None,
+        custom_decoder: Optional[Cell] = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: Any = D.float32,
+    ) -> None:
         super().__init__()
         given = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype)
         if custom_encoder is not None:
@@ -382,20 +451,29 @@ class Transformer(Cell):
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def construct(
-        self, src: Tensor, tgt: Tensor, src_mask: MaybeTensor = None, tgt_mask: MaybeTensor = None, memory_mask: MaybeTensor = None,
-        src_key_padding_mask: MaybeTensor = None, tgt_key_padding_mask: MaybeTensor = None, memory_key_padding_mask: MaybeTensor = None,
-    ) -> Tensor:  # fmt: skip
-        """The decoded target."""
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: MaybeTensor = None,
+        tgt_mask: MaybeTensor = None,
+        memory_mask: MaybeTensor = None,
+        src_key_padding_mask: MaybeTensor = None,
+        tgt_key_padding_mask: MaybeTensor = None,
+        memory_key_padding_mask: MaybeTensor = None,
+    ) -> Tensor:
+        """Return the decoded target."""
         src = input_of(self, src)
         tgt = input_of(self, tgt)
         axis = 0 if self.batch_first else 1
         if src.ndim not in (2, 3) or src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
             raise ValueError(
-                f"Transformer: src and tgt must have 2 or 3 dimensions and one batch; their shapes are {src.shape} and {tgt.shape}"
+                f"Transformer: src and tgt must have 2 or 3 dimensions and one batch; their shapes are {src.shape} and "
+                f"{tgt.shape}"
             )
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise ValueError(
-                f"Transformer: src and tgt must have {self.d_model} features; their shapes are {src.shape} and {tgt.shape}"
+                f"Transformer: src and tgt must have {self.d_model} features; their shapes are {src.shape} and "
+                f"{tgt.shape}"
             )
         memory = self.encoder(src, src_mask, src_key_padding_mask)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)

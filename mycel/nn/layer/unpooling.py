@@ -1,4 +1,6 @@
-"""Pooling by norms, over adaptive volumes and over windows of random sizes, and maxima put back to where they came from."""
+"""Pooling by norms, over adaptive volumes and over windows of random sizes, and maxima put back to
+where they came from.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,21 @@ from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 
 __all__ = [
-    "AdaptiveMaxPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
-]  # fmt: skip
+    "AdaptiveMaxPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
 
 
 class LPPool1d(Cell):
-    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L) or (C, L), where p is `norm_type`; the stride is the window unless given.
+    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L) or (C, L), where p is `norm_type`.
+
+    The stride is the window unless given.
 
     >>> import mycel as ms
     >>> ms.nn.LPPool1d(2, 2)(ms.Tensor([[[3.0, 4.0, 6.0, 8.0]]])).tolist()
@@ -29,12 +40,14 @@ class LPPool1d(Cell):
         self.ceil_mode = arguments.flag("LPPool1d", "ceil_mode", ceil_mode)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The norm of each window."""
+        """Return the norm of each window."""
         return ops.lp_pool1d(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(Cell):
-    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`; the stride is the window unless given.
+    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
+
+    The stride is the window unless given.
 
     >>> import mycel as ms
     >>> ms.nn.LPPool2d(2, 2)(ms.ops.ones((1, 1, 2, 2))).tolist()
@@ -48,12 +61,13 @@ class LPPool2d(Cell):
         self.ceil_mode = arguments.flag("LPPool2d", "ceil_mode", ceil_mode)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The norm of each window."""
+        """Return the norm of each window."""
         return ops.lp_pool2d(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
 class AdaptiveMaxPool3d(Cell):
-    """The largest of nearly equal windows of (N, C, D, H, W) or (C, D, H, W), with `return_indices` also its position in D * H * W.
+    """The largest of nearly equal windows of (N, C, D, H, W) or (C, D, H, W), with `return_indices`
+    also its position in D * H * W.
 
     `output_size` is an int or three, None for the input's own size.
 
@@ -68,14 +82,19 @@ class AdaptiveMaxPool3d(Cell):
         self.return_indices = arguments.flag("AdaptiveMaxPool3d", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
-        """The largest of each window."""
+        """Return the largest of each window."""
         return ops.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _Fractional(Cell):
     def __init__(
-        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False, _random_samples: Any = None
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
         super().__init__()
         self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
         self.return_indices = arguments.flag(type(self).__name__, "return_indices", return_indices)
@@ -83,10 +102,12 @@ class _Fractional(Cell):
 
 
 class FractionalMaxPool2d(_Fractional):
-    """The largest elements of windows at random places of (N, C, H, W) (Graham, "Fractional Max-Pooling", 2014).
+    """The largest elements of windows at random places of (N, C, H, W) (Graham, "Fractional
+    Max-Pooling", 2014).
 
-    Exactly one of `output_size` and `output_ratio` is given; `return_indices` adds positions in H * W. Random numbers in [0, 1) of shape (N, C, 2) may be
-    given as `_random_samples`; see `ops.fractional_max_pool2d`.
+    Exactly one of `output_size` and `output_ratio` is given; `return_indices` adds positions in H *
+    W. Random numbers in [0, 1) of shape (N, C, 2) may be given as `_random_samples`; see
+    `ops.fractional_max_pool2d`.
 
     >>> import mycel as ms
     >>> ms.nn.FractionalMaxPool2d(2, output_size=(3, 3))(ms.ops.ones((1, 1, 5, 5))).shape
@@ -94,14 +115,15 @@ class FractionalMaxPool2d(_Fractional):
     """
 
     def construct(self, input: Tensor) -> Any:
-        """The largest of each window."""
+        """Return the largest of each window."""
         return ops.fractional_max_pool2d(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
 
 
 class FractionalMaxPool3d(_Fractional):
-    """The largest elements of windows at random places of (N, C, D, H, W); see `FractionalMaxPool2d`.
+    """The largest elements of windows at random places of (N, C, D, H, W); see
+    `FractionalMaxPool2d`.
 
     >>> import mycel as ms
     >>> ms.nn.FractionalMaxPool3d(2, output_size=(3, 3, 3))(ms.ops.ones((1, 1, 5, 5, 5))).shape
@@ -109,7 +131,7 @@ class FractionalMaxPool3d(_Fractional):
     """
 
     def construct(self, input: Tensor) -> Any:
-        """The largest of each window."""
+        """Return the largest of each window."""
         return ops.fractional_max_pool3d(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
@@ -127,7 +149,8 @@ class _Unpool(Cell):
 
 
 class MaxUnpool1d(_Unpool):
-    """The elements of (N, C, L) or (C, L) at the positions that a maximum pooling found, zeros elsewhere; see `ops.max_unpool1d`.
+    """The elements of (N, C, L) or (C, L) at the positions that a maximum pooling found, zeros
+    elsewhere; see `ops.max_unpool1d`.
 
     >>> import mycel as ms
     >>> ms.nn.MaxUnpool1d(2)(ms.Tensor([[[2.0, 4.0]]]), ms.Tensor([[[1, 2]]])).tolist()
@@ -135,12 +158,13 @@ class MaxUnpool1d(_Unpool):
     """
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """The elements at their places."""
+        """Return the elements at their places."""
         return ops.max_unpool1d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_Unpool):
-    """The elements of (N, C, H, W) or (C, H, W) at the positions in an image that a maximum pooling found, zeros elsewhere.
+    """The elements of (N, C, H, W) or (C, H, W) at the positions in an image that a maximum pooling
+    found, zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.nn.MaxUnpool2d(2)(ms.Tensor([[[[5.0]]]]), ms.Tensor([[[[3]]]])).tolist()
@@ -150,12 +174,13 @@ class MaxUnpool2d(_Unpool):
     rank = 2
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """The elements at their places."""
+        """Return the elements at their places."""
         return ops.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool3d(_Unpool):
-    """The elements of (N, C, D, H, W) or (C, D, H, W) at the positions in a volume that a maximum pooling found, zeros elsewhere.
+    """The elements of (N, C, D, H, W) or (C, D, H, W) at the positions in a volume that a maximum
+    pooling found, zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.nn.MaxUnpool3d(2)(ms.Tensor([[[[[5.0]]]]]), ms.Tensor([[[[[7]]]]])).sum().item()
@@ -165,5 +190,5 @@ class MaxUnpool3d(_Unpool):
     rank = 3
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """The elements at their places."""
+        """Return the elements at their places."""
         return ops.max_unpool3d(x, indices, self.kernel_size, self.stride, self.padding, output_size)

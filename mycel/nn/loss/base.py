@@ -13,7 +13,8 @@ __all__ = ["LossBase"]
 
 
 class LossBase(Cell):
-    """Base of losses: `reduction` is 'mean', 'sum' or 'none'; a subclass defines ``construct(logits, labels)``.
+    """Base of losses: `reduction` is 'mean', 'sum' or 'none'; a subclass defines
+    ``construct(logits, labels)``.
 
     >>> import mycel as ms
     >>> class Absolute(ms.nn.LossBase):
@@ -33,16 +34,16 @@ class LossBase(Cell):
         self.reduction = reduction
 
     def get_axis(self, x: Tensor) -> tuple[int, ...]:
-        """All axes of a tensor."""
+        """Return all axes of a tensor."""
         return tuple(range(operand(type(self).__name__, x).ndim))
 
     def get_loss(self, x: Tensor, weights: Any = 1.0) -> Tensor:
-        """``weights * x``, reduced."""
+        """Return ``weights * x``, reduced."""
         x = x * weights
         return x if self.reduction == "none" else ops.sum(x) if self.reduction == "sum" else ops.mean(x)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """The loss; subclasses define it."""
+        """Return the loss; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define construct(logits, labels)")
 
 

@@ -13,15 +13,27 @@ from mycel.nn.loss.base import LossBase, same_shape
 from mycel.ops._operands import input_of
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "DiceLoss", "FocalLoss", "KLDivLoss", "MultiClassDiceLoss", "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss", "MultilabelMarginLoss", "NLLLoss", "SoftmaxCrossEntropyWithLogits",
-]  # fmt: skip
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "DiceLoss",
+    "FocalLoss",
+    "KLDivLoss",
+    "MultiClassDiceLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "MultilabelMarginLoss",
+    "NLLLoss",
+    "SoftmaxCrossEntropyWithLogits",
+]
 
 
 class CrossEntropyLoss(LossBase):
-    """The cross-entropy of softmax(logits) with labels: class numbers (N, ...) or probabilities (N, C, ...); see `ops.cross_entropy`.
+    """The cross-entropy of softmax(logits) with labels: class numbers (N, ...) or probabilities (N,
+    C, ...); see `ops.cross_entropy`.
 
-    `weight` scales each class; examples of class `ignore_index` count nothing. Raises ValueError for a `label_smoothing` outside [0, 1].
+    `weight` scales each class; examples of class `ignore_index` count nothing. Raises ValueError
+    for a `label_smoothing` outside [0, 1].
 
     >>> import mycel as ms
     >>> round(float(ms.nn.CrossEntropyLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1]))), 3)
@@ -43,12 +55,13 @@ class CrossEntropyLoss(LossBase):
         )
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
 class NLLLoss(LossBase):
-    """The negative log-probability of the labelled class, for log-probabilities (N, C, ...); see `ops.nll_loss`.
+    """The negative log-probability of the labelled class, for log-probabilities (N, C, ...); see
+    `ops.nll_loss`.
 
     >>> import mycel as ms
     >>> float(ms.nn.NLLLoss()(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])))
@@ -61,12 +74,13 @@ class NLLLoss(LossBase):
         self.ignore_index = arguments.integer("NLLLoss", "ignore_index", ignore_index)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
 
 
 class SoftmaxCrossEntropyWithLogits(LossBase):
-    """The cross-entropy of softmax(logits), for logits (N, C), with probabilities (N, C) or, if `sparse`, class numbers (N,).
+    """The cross-entropy of softmax(logits), for logits (N, C), with probabilities (N, C) or, if
+    `sparse`, class numbers (N,).
 
     >>> import mycel as ms
     >>> loss = ms.nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
@@ -79,7 +93,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         self.sparse = arguments.flag("SoftmaxCrossEntropyWithLogits", "sparse", sparse)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         logits = input_of(self, logits)
         labels = input_of(self, labels)
         owner = "SoftmaxCrossEntropyWithLogits"
@@ -88,11 +102,13 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         if self.sparse:
             if labels.shape != logits.shape[:1]:
                 raise ValueError(
-                    f"{owner}: with sparse=True labels must be class numbers of shape {logits.shape[:1]}, not {labels.shape}"
+                    f"{owner}: with sparse=True labels must be class numbers of shape {logits.shape[:1]}, not "
+                    f"{labels.shape}"
                 )
         elif labels.shape != logits.shape:
             raise ValueError(
-                f"{owner}: labels must be probabilities of the shape of the logits, {logits.shape}, not {labels.shape}; "
+                f"{owner}: labels must be probabilities of the shape of the logits, {logits.shape}, not "
+                f"{labels.shape}; "
                 "class numbers need sparse=True"
             )
         else:
@@ -101,7 +117,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
 
 class BCELoss(LossBase):
-    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p and labels y in [0, 1], scaled by `weight`, reduced.
+    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p and labels y in [0, 1], scaled by
+    `weight`, reduced.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.BCELoss()(ms.Tensor([0.5]), ms.Tensor([1.0]))), 3)
@@ -113,12 +130,13 @@ class BCELoss(LossBase):
         self.weight = weight
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.binary_cross_entropy(logits, labels, self.weight, self.reduction)
 
 
 class BCEWithLogitsLoss(LossBase):
-    """`BCELoss` of sigmoid(logits), without overflow; `pos_weight` scales the term of positive labels.
+    """`BCELoss` of sigmoid(logits), without overflow; `pos_weight` scales the term of positive
+    labels.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.BCEWithLogitsLoss()(ms.Tensor([0.0]), ms.Tensor([1.0]))), 3)
@@ -132,12 +150,14 @@ class BCEWithLogitsLoss(LossBase):
         self.weight, self.pos_weight = weight, pos_weight
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.binary_cross_entropy_with_logits(logits, labels, self.weight, self.pos_weight, self.reduction)
 
 
 class KLDivLoss(LossBase):
-    """``y * (log y - x)`` for log-probabilities x and probabilities y; `reduction` may also be 'batchmean'. ValueError for different shapes.
+    """``y * (log y - x)`` for log-probabilities x and probabilities y.
+
+    `reduction` may also be 'batchmean'. ValueError for different shapes.
 
     >>> import mycel as ms
     >>> float(ms.nn.KLDivLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])))
@@ -147,13 +167,14 @@ class KLDivLoss(LossBase):
     allowed = ("mean", "sum", "none", "batchmean")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         same_shape("KLDivLoss", logits, labels)
         return ops.kl_div(logits, labels, self.reduction)
 
 
 class MultiLabelSoftMarginLoss(LossBase):
-    """The mean over classes of the binary cross-entropy of sigmoid(x), scaled by `weight`, for (N, C), reduced.
+    """The mean over classes of the binary cross-entropy of sigmoid(x), scaled by `weight`, for (N,
+    C), reduced.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.MultiLabelSoftMarginLoss()(ms.Tensor([[0.0]]), ms.Tensor([[1.0]]))), 3)
@@ -165,12 +186,13 @@ class MultiLabelSoftMarginLoss(LossBase):
         self.weight = weight
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
 
 
 class MultiMarginLoss(LossBase):
-    """The mean over the other classes of ``max(0, margin - x[target] + x[i])**p``, for (N, C) and class numbers, reduced.
+    """The mean over the other classes of ``max(0, margin - x[target] + x[i])**p``, for (N, C) and
+    class numbers, reduced.
 
     >>> import mycel as ms
     >>> float(ms.nn.MultiMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])))
@@ -186,14 +208,15 @@ class MultiMarginLoss(LossBase):
         self.p, self.margin, self.weight = p, arguments.number("MultiMarginLoss", "margin", margin), weight
 
     def construct(self, x: Tensor, target: Tensor, weight: Any = None) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.multi_margin_loss(
             x, target, self.p, self.margin, self.weight if weight is None else weight, self.reduction
         )
 
 
 class MultilabelMarginLoss(LossBase):
-    """The hinge loss of several classes for each row of (N, C), reduced; see `ops.multilabel_margin_loss`.
+    """The hinge loss of several classes for each row of (N, C), reduced; see
+    `ops.multilabel_margin_loss`.
 
     >>> import mycel as ms
     >>> float(ms.nn.MultilabelMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([[0, -1]], ms.int32)))
@@ -201,12 +224,13 @@ class MultilabelMarginLoss(LossBase):
     """
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.multilabel_margin_loss(x, target, self.reduction)
 
 
 class DiceLoss(LossBase):
-    """One less Dice's coefficient: ``1 - 2 * sum(x * y) / (sum(x**2) + sum(y**2) + smooth)`` (Milletari et al., 2016).
+    """One less Dice's coefficient: ``1 - 2 * sum(x * y) / (sum(x**2) + sum(y**2) + smooth)``
+    (Milletari et al., 2016).
 
     Raises ValueError for a `smooth` that is not positive, or for different shapes.
 
@@ -221,7 +245,7 @@ class DiceLoss(LossBase):
         self.smooth = arguments.number("DiceLoss", "smooth", smooth, above=0)
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         same_shape("DiceLoss", logits, label)
         common = ops.sum(logits * label)
         whole = ops.sum(logits * logits) + ops.sum(label * label)
@@ -229,10 +253,12 @@ class DiceLoss(LossBase):
 
 
 class MultiClassDiceLoss(LossBase):
-    """`DiceLoss` of each class (axis 1) of activation(logits), summed and divided by the number of classes (Milletari et al., 2016).
+    """`DiceLoss` of each class (axis 1) of activation(logits), summed and divided by the number of
+    classes (Milletari et al., 2016).
 
-    logits and labels are (N, C, ...) of one shape; `weights`, (C, D), scale the classes and give D losses; the class `ignore_indiex` (spelt as in MindSpore) counts nothing.
-    `activation` is a name, a Cell or None. Raises ValueError for shapes that do not fit.
+    logits and labels are (N, C, ...) of one shape; `weights`, (C, D), scale the classes and give D
+    losses; the class `ignore_indiex` (spelt as in MindSpore) counts nothing. `activation` is a
+    name, a Cell or None. Raises ValueError for shapes that do not fit.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 0.0], [0.0, 1.0]])
@@ -255,7 +281,7 @@ class MultiClassDiceLoss(LossBase):
         self.activation = activation_of("MultiClassDiceLoss", activation)
 
     def construct(self, logits: Tensor, label: Tensor) -> Any:
-        """The loss."""
+        """Return the loss."""
         logits = input_of(self, logits)
         label = input_of(self, label)
         same_shape("MultiClassDiceLoss", logits, label)
@@ -275,9 +301,11 @@ class MultiClassDiceLoss(LossBase):
 
 
 class FocalLoss(LossBase):
-    """The cross-entropy of softmax(logits) scaled by ``(1 - p)**gamma`` for the labelled class's probability p (Lin et al., 2017).
+    """The cross-entropy of softmax(logits) scaled by ``(1 - p)**gamma`` for the labelled class's
+    probability p (Lin et al., 2017).
 
-    logits are (N, C, ...), labels class numbers (N, 1, ...) or one-hot of the shape of the logits; `weight` scales each class.
+    logits are (N, C, ...), labels class numbers (N, 1, ...) or one-hot of the shape of the logits;
+    `weight` scales each class.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.FocalLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1]]))), 4)
@@ -293,12 +321,13 @@ class FocalLoss(LossBase):
         self.weight = weight
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         logits = input_of(self, logits)
         labels = input_of(self, labels)
         if logits.ndim < 2 or logits.ndim != labels.ndim or labels.shape[1] not in (1, logits.shape[1]):
             raise ValueError(
-                f"FocalLoss: logits must be (N, C, ...) and labels (N, 1, ...) or (N, C, ...), not of shapes {logits.shape} and "
+                "FocalLoss: logits must be (N, C, ...) and labels (N, 1, ...) or (N, C, ...), not of shapes "
+                f"{logits.shape} and "
                 f"{labels.shape}"
             )
         classes = logits.shape[1]

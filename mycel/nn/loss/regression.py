@@ -10,9 +10,21 @@ from mycel.core.tensor import Tensor
 from mycel.nn.loss.base import LossBase, same_shape
 
 __all__ = [
-    "CosineEmbeddingLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "L1Loss", "MAELoss", "MSELoss", "MarginRankingLoss",
-    "PoissonNLLLoss", "RMSELoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-]  # fmt: skip
+    "CosineEmbeddingLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "L1Loss",
+    "MAELoss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "PoissonNLLLoss",
+    "RMSELoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
 
 
 class L1Loss(LossBase):
@@ -24,7 +36,7 @@ class L1Loss(LossBase):
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.l1_loss(logits, labels, self.reduction)
 
 
@@ -37,7 +49,7 @@ class MAELoss(LossBase):
     """
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return self.get_loss(ops.abs(logits - label))
 
 
@@ -50,7 +62,7 @@ class MSELoss(LossBase):
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.mse_loss(logits, labels, self.reduction)
 
 
@@ -66,12 +78,13 @@ class RMSELoss(LossBase):
         super().__init__()
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.sqrt(ops.mse_loss(logits, label))
 
 
 class SmoothL1Loss(LossBase):
-    """With d the absolute difference: ``d**2 / (2 * beta)`` where d < `beta`, else ``d - beta / 2`` (Girshick, 2015).
+    """With d the absolute difference: ``d**2 / (2 * beta)`` where d < `beta`, else ``d - beta / 2``
+    (Girshick, 2015).
 
     Raises ValueError for a `beta` that is not positive, or for different shapes.
 
@@ -85,13 +98,14 @@ class SmoothL1Loss(LossBase):
         self.beta = arguments.number("SmoothL1Loss", "beta", beta, above=0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         same_shape("SmoothL1Loss", logits, labels)
         return ops.smooth_l1_loss(logits, labels, self.beta, self.reduction)
 
 
 class HuberLoss(LossBase):
-    """With d the absolute difference: ``d**2 / 2`` where d <= `delta`, else ``delta * (d - delta / 2)`` (Huber, 1964).
+    """With d the absolute difference: ``d**2 / 2`` where d <= `delta`, else ``delta * (d - delta /
+    2)`` (Huber, 1964).
 
     Raises ValueError for a `delta` that is not positive.
 
@@ -105,7 +119,7 @@ class HuberLoss(LossBase):
         self.delta = arguments.number("HuberLoss", "delta", delta, above=0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.huber_loss(logits, labels, self.reduction, self.delta)
 
 
@@ -118,12 +132,13 @@ class SoftMarginLoss(LossBase):
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.soft_margin_loss(logits, labels, self.reduction)
 
 
 class CosineEmbeddingLoss(LossBase):
-    """``1 - cos(a, b)`` where the label is 1, ``max(0, cos(a, b) - margin)`` where it is -1, reduced; vectors lie along axis 1.
+    """``1 - cos(a, b)`` where the label is 1, ``max(0, cos(a, b) - margin)`` where it is -1,
+    reduced; vectors lie along axis 1.
 
     Raises ValueError for a `margin` outside [-1, 1].
 
@@ -138,7 +153,7 @@ class CosineEmbeddingLoss(LossBase):
         self.margin = arguments.number("CosineEmbeddingLoss", "margin", margin, at_least=-1, at_most=1)
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
 
 
@@ -155,7 +170,7 @@ class MarginRankingLoss(LossBase):
         self.margin = arguments.number("MarginRankingLoss", "margin", margin)
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
@@ -172,14 +187,16 @@ class HingeEmbeddingLoss(LossBase):
         self.margin = arguments.number("HingeEmbeddingLoss", "margin", margin)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
 
 
 class TripletMarginLoss(LossBase):
-    """``max(0, d(x, positive) - d(x, negative) + margin)`` with the p-norm (Schroff et al., 2015), reduced.
+    """``max(0, d(x, positive) - d(x, negative) + margin)`` with the p-norm (Schroff et al., 2015),
+    reduced.
 
-    With `swap` the negative's distance is the smaller of that to x and to the positive. `margin` may be given with the call.
+    With `swap` the negative's distance is the smaller of that to x and to the positive. `margin`
+    may be given with the call.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[0.0, 0.0]])
@@ -197,15 +214,17 @@ class TripletMarginLoss(LossBase):
         self.margin = arguments.number("TripletMarginLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         margin = self.margin if margin is None else margin
         return ops.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """``max(0, d(x, positive) - d(x, negative) + margin)`` with a distance function of two tensors, reduced.
+    """``max(0, d(x, positive) - d(x, negative) + margin)`` with a distance function of two tensors,
+    reduced.
 
-    The distance is the 2-norm of the difference along axis 1 unless given. With `swap` the negative's distance is the smaller of that to x and to the positive.
+    The distance is the 2-norm of the difference along axis 1 unless given. With `swap` the
+    negative's distance is the smaller of that to x and to the positive.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[0.0, 0.0]])
@@ -226,7 +245,7 @@ class TripletMarginWithDistanceLoss(LossBase):
         self.margin = arguments.number("TripletMarginWithDistanceLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         near, far = self.distance_function(x, positive), self.distance_function(x, negative)
         if self.swap:
             far = ops.minimum(far, self.distance_function(positive, negative))
@@ -234,14 +253,15 @@ class TripletMarginWithDistanceLoss(LossBase):
 
 
 def _distance(x: Tensor, y: Tensor) -> Tensor:
-    """The 2-norm of the difference along axis 1, whose derivative is 0 where it is 0."""
+    """Return the 2-norm of the difference along axis 1, whose derivative is 0 where it is 0."""
     squares = ops.sum(ops.square(x - y), 1)
     apart = squares > 0
     return ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), ops.zeros_like(squares))
 
 
 class PoissonNLLLoss(LossBase):
-    """The negative log-likelihood of counts: ``exp(x) - y * x`` for log-rates x, or ``x - y * log(x + eps)``, reduced.
+    """The negative log-likelihood of counts: ``exp(x) - y * x`` for log-rates x, or ``x - y * log(x
+    + eps)``, reduced.
 
     With `full` the Stirling term ``y * log(y) - y + log(2 * pi * y) / 2`` is added where y > 1.
 
@@ -257,7 +277,7 @@ class PoissonNLLLoss(LossBase):
         self.eps = arguments.number("PoissonNLLLoss", "eps", eps, above=0)
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         loss = ops.exp(input) - target * input if self.log_input else input - target * ops.log(input + self.eps)
         if self.full:
             large = target > 1
@@ -268,7 +288,8 @@ class PoissonNLLLoss(LossBase):
 
 
 class GaussianNLLLoss(LossBase):
-    """``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps) (Nix and Weigend, 1994), plus log(2 pi) / 2 with `full`, reduced.
+    """``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps) (Nix and Weigend, 1994), plus log(2
+    pi) / 2 with `full`, reduced.
 
     >>> import mycel as ms
     >>> one = ms.Tensor([1.0])
@@ -282,5 +303,5 @@ class GaussianNLLLoss(LossBase):
         self.eps = arguments.number("GaussianNLLLoss", "eps", eps, above=0)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         return ops.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)

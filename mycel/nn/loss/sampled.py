@@ -20,8 +20,10 @@ _NEVER = -1e30
 class CTCLoss(LossBase):
     """The loss of connectionist temporal classification (Graves et al., 2006); see `ops.ctc_loss`.
 
-    Called with logarithms of probabilities (T, N, C), or (T, C) of one sequence, targets (N, S) or one after the other, and the lengths of both (N,), tensors or tuples. 'mean' divides
-    each loss by its target's length first. A target that is impossible has the loss inf, or 0 with `zero_infinity`.
+    Called with logarithms of probabilities (T, N, C), or (T, C) of one sequence, targets (N, S) or
+    one after the other, and the lengths of both (N,), tensors or tuples. 'mean' divides each loss
+    by its target's length first. A target that is impossible has the loss inf, or 0 with
+    `zero_infinity`.
 
     >>> import mycel as ms
     >>> log_probs = ms.ops.log(ms.Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
@@ -35,7 +37,7 @@ class CTCLoss(LossBase):
         self.zero_infinity = arguments.flag("CTCLoss", "zero_infinity", zero_infinity)
 
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         log_probs = input_of(self, log_probs)
         targets = input_of(self, targets)
         if targets.dtype not in (D.int32, D.int64):
@@ -54,12 +56,17 @@ class CTCLoss(LossBase):
 
 
 class SampledSoftmaxLoss(LossBase):
-    """The cross-entropy of a softmax over the labelled and `num_sampled` other classes instead of all `num_classes` (Jean et al., 2015).
+    """The cross-entropy of a softmax over the labelled and `num_sampled` other classes instead of
+    all `num_classes` (Jean et al., 2015).
 
-    Called with the weights (C, D) and biases (C,) of the classes, labels (N, num_true), or (N,) for one, and inputs (N, D); gives (N,), reduced. Each class's logit is
-    lessened by the logarithm of its expected count, and the labels share the probability equally. `sampled_values` are the sampled classes and the expected counts of true
-    and sampled ones, as the candidate samplers of `ops` give them; by default `ops.uniform_candidate_sampler` draws them with `seed`. With `remove_accidental_hits`
-    sampled classes that are labels of a row do not count for it. (MindSpore 2.10 ignores that and `reduction` on a CPU.) Raises TypeError or ValueError for arguments that do not fit.
+    Called with the weights (C, D) and biases (C,) of the classes, labels (N, num_true), or (N,) for
+    one, and inputs (N, D); gives (N,), reduced. Each class's logit is lessened by the logarithm of
+    its expected count, and the labels share the probability equally. `sampled_values` are the
+    sampled classes and the expected counts of true and sampled ones, as the candidate samplers of
+    `ops` give them; by default `ops.uniform_candidate_sampler` draws them with `seed`. With
+    `remove_accidental_hits` sampled classes that are labels of a row do not count for it.
+    (MindSpore 2.10 ignores that and `reduction` on a CPU.) Raises TypeError or ValueError for
+    arguments that do not fit.
 
     >>> import mycel as ms
     >>> loss = ms.nn.SampledSoftmaxLoss(2, 3, sampled_values=(ms.Tensor([0, 2]), ms.Tensor([[1.0]]), ms.Tensor([1.0, 1.0])))
@@ -68,9 +75,15 @@ class SampledSoftmaxLoss(LossBase):
     """
 
     def __init__(
-        self, num_sampled: int, num_classes: int, num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True,
-        seed: int = 0, reduction: str = "none",
-    ) -> None:  # fmt: skip
+        self,
+        num_sampled: int,
+        num_classes: int,
+        num_true: int = 1,
+        sampled_values: Any = None,
+        remove_accidental_hits: bool = True,
+        seed: int = 0,
+        reduction: str = "none",
+    ) -> None:
         super().__init__(reduction)
         owner = "SampledSoftmaxLoss"
         self.num_classes = arguments.integer(owner, "num_classes", num_classes, 1)
@@ -82,7 +95,8 @@ class SampledSoftmaxLoss(LossBase):
             arguments.sequence(owner, "sampled_values", sampled_values)
             if len(sampled_values) != 3:
                 raise ValueError(
-                    f"{owner}: sampled_values must be the sampled classes and two expected counts, not {len(sampled_values)} values"
+                    f"{owner}: sampled_values must be the sampled classes and two expected counts, not "
+                    f"{len(sampled_values)} values"
                 )
             sampled_values = tuple(sampled_values)
         self.sampled_values = sampled_values
@@ -90,7 +104,7 @@ class SampledSoftmaxLoss(LossBase):
         self.seed = arguments.integer(owner, "seed", seed)
 
     def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         labels = input_of(self, labels)
         owner = "SampledSoftmaxLoss"
         if labels.dtype not in (D.int32, D.int64):

@@ -24,13 +24,18 @@ def _named(prefix: str, p: Parameter, shape: tuple[int, ...], dtype: Any = np.fl
 class AdaFactor(Optimizer):
     """Adafactor (Shazeer and Stern, "Adaptive learning rates with sublinear memory cost", 2018).
 
-    The second moment of a parameter of two or more dimensions is the product of the running means of ``g**2 + eps[0]`` over its rows and over its columns, divided by the
-    mean of the former; their weight at step t is ``1 - t**-decay_rate``. The update u is divided by ``max(1, rms(u) / clip_threshold)``, averaged with weight
-    `beta1` (None: not at all), and multiplied by the rate: with `relative_step` ``min(0.01, 1 / sqrt(t))`` (``1e-6 * t`` for 0.01 with `warmup_init`),
-    else the learning rate; with `scale_parameter` times the parameter's root mean square, at least ``eps[1]``. The decay is taken off the parameter.
+    The second moment of a parameter of two or more dimensions is the product of the running means
+    of ``g**2 + eps[0]`` over its rows and over its columns, divided by the mean of the former;
+    their weight at step t is ``1 - t**-decay_rate``. The update u is divided by ``max(1, rms(u) /
+    clip_threshold)``, averaged with weight `beta1` (None: not at all), and multiplied by the rate:
+    with `relative_step` ``min(0.01, 1 / sqrt(t))`` (``1e-6 * t`` for 0.01 with `warmup_init`), else
+    the learning rate; with `scale_parameter` times the parameter's root mean square, at least
+    ``eps[1]``. The decay is taken off the parameter.
 
-    `compression` keeps the second moments without factors in float16. The states are "exp_avg.<parameter>", "exp_avg_sq_row_<parameter>", "exp_avg_sq_col_<parameter>",
-    "exp_avg_sq_<parameter>" and "afactor_step". Raises ValueError for a learning rate with `relative_step` and for none without it.
+    `compression` keeps the second moments without factors in float16. The states are
+    "exp_avg.<parameter>", "exp_avg_sq_row_<parameter>", "exp_avg_sq_col_<parameter>",
+    "exp_avg_sq_<parameter>" and "afactor_step". Raises ValueError for a learning rate with
+    `relative_step` and for none without it.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -62,7 +67,8 @@ class AdaFactor(Optimizer):
             arguments.flag("AdaFactor", name, flag)
         if relative_step == (learning_rate is not None):
             raise ValueError(
-                "AdaFactor: give a learning_rate where relative_step=False, and none where it is True, but learning_rate is "
+                "AdaFactor: give a learning_rate where relative_step=False, and none where it is True, but "
+                "learning_rate is "
                 f"{learning_rate!r} and relative_step {relative_step}"
             )
         if warmup_init and not relative_step:
@@ -94,7 +100,7 @@ class AdaFactor(Optimizer):
         self.afactor_step = Parameter(Tensor(np.zeros(1, np.float32)), name="afactor_step", requires_grad=False)
 
     def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
-        """The gradients as they are: the decay is part of the step."""
+        """Return the gradients as they are: the decay is part of the step."""
         return tuple(gradients)
 
     def _relative_rate(self, step: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Adam and its relatives: steps scaled by running averages of the gradient and of its square.
 
-With m and v the averages of g and g**2 of weights beta1 and beta2, and powers b1 = beta1**t and b2 = beta2**t kept as parameters:
+With m and v the averages of g and g**2 of weights beta1 and beta2, and powers b1 = beta1**t and b2
+= beta2**t kept as parameters:
 
     Adam             p -= lr * sqrt(1 - b2) / (1 - b1) * m / (sqrt(v) + eps)
     AdamWeightDecay  p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)
@@ -28,7 +29,9 @@ __all__ = ["AdaMax", "Adam", "AdamOffload", "AdamWeightDecay", "Lamb", "LazyAdam
 
 
 def _checked(name: str, beta1: Any, beta2: Any, eps: Any) -> tuple[float, float, float]:
-    """The betas as float32 holds them, so that ``1 - beta`` is that of a float32 tensor, and eps."""
+    """Return the betas as float32 holds them, so that ``1 - beta`` is that of a float32 tensor, and
+    eps.
+    """
     betas = [
         float(np.float32(arguments.number(name, n, b, above=0, below=1)))
         for n, b in (("beta1", beta1), ("beta2", beta2))
@@ -41,10 +44,12 @@ def _power(name: str, one_element: bool = False) -> Parameter:
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2014), with Nesterov's form (Dozat, 2016) or the maximum of the second moments (Reddi et al., 2018) on request.
+    """Adam (Kingma and Ba, 2014), with Nesterov's form (Dozat, 2016) or the maximum of the second
+    moments (Reddi et al., 2018) on request.
 
-    The states are named "moment1.<parameter>", "moment2.<parameter>" and, with `use_amsgrad`, "vhat.<parameter>". `use_locking` and the keywords
-    `use_lazy` and `use_offload` change nothing, since gradients are dense here. Raises ValueError for betas outside (0, 1) and eps <= 0.
+    The states are named "moment1.<parameter>", "moment2.<parameter>" and, with `use_amsgrad`,
+    "vhat.<parameter>". `use_locking` and the keywords `use_lazy` and `use_offload` change nothing,
+    since gradients are dense here. Raises ValueError for betas outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -103,7 +108,9 @@ class Adam(Optimizer):
 
 
 class _DenseAdam(Adam):
-    """Adam under the names of forms that differ in where, or for which gradients, the step is computed."""
+    """Adam under the names of forms that differ in where, or for which gradients, the step is
+    computed.
+    """
 
     def __init__(
         self,
@@ -131,7 +138,8 @@ class LazyAdam(_DenseAdam):
 
 
 class AdamOffload(_DenseAdam):
-    """Adam whose step is computed by the host's processor, which computes everything here: it is `Adam`.
+    """Adam whose step is computed by the host's processor, which computes everything here: it is
+    `Adam`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -141,7 +149,10 @@ class AdamOffload(_DenseAdam):
 
 
 class _Decoupled(Optimizer):
-    """Weight decay goes into the step, not into the gradient; the states are named after `_states`."""
+    """Weight decay goes into the step, not into the gradient.
+
+    The states are named after `_states`.
+    """
 
     _states = ""
 
@@ -160,7 +171,7 @@ class _Decoupled(Optimizer):
         self.moments2 = self.states(f"{self._states}_v")
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The gradients as they are: the decay is part of the step."""
+        """Return the gradients as they are: the decay is part of the step."""
         return tuple(gradients)
 
     def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
@@ -181,7 +192,8 @@ class _Decoupled(Optimizer):
 class AdamWeightDecay(_Decoupled):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017) and without bias correction.
 
-    The states are named "adam_m.<parameter>" and "adam_v.<parameter>". Raises ValueError for betas outside (0, 1) and eps <= 0.
+    The states are named "adam_m.<parameter>" and "adam_v.<parameter>". Raises ValueError for betas
+    outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -207,9 +219,11 @@ class AdamWeightDecay(_Decoupled):
 
 
 class Lamb(_Decoupled):
-    """Adam with a step for each parameter in proportion to its norm (You et al., "Large batch optimization", 2019).
+    """Adam with a step for each parameter in proportion to its norm (You et al., "Large batch
+    optimization", 2019).
 
-    The states are named "lamb_m.<parameter>" and "lamb_v.<parameter>". Raises ValueError for betas outside (0, 1) and eps <= 0.
+    The states are named "lamb_m.<parameter>" and "lamb_v.<parameter>". Raises ValueError for betas
+    outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -228,7 +242,8 @@ class Lamb(_Decoupled):
 class AdaMax(Optimizer):
     """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7).
 
-    The states are named "moment1.<parameter>" and "moment2.<parameter>". Raises ValueError for betas outside (0, 1) and eps <= 0.
+    The states are named "moment1.<parameter>" and "moment2.<parameter>". Raises ValueError for
+    betas outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

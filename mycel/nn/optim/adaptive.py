@@ -16,7 +16,8 @@ __all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSProp"]
 class Adagrad(Optimizer):
     """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr * g / sqrt(a)``.
 
-    `accum` is the first value of the states "accum.<parameter>"; without `update_slots` they stay at it. Raises ValueError for a negative `accum`.
+    `accum` is the first value of the states "accum.<parameter>"; without `update_slots` they stay
+    at it. Raises ValueError for a negative `accum`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -49,9 +50,10 @@ class Adagrad(Optimizer):
 class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
 
-    ``s = decay * s + (1 - decay) * g**2; v = momentum * v + lr * g / sqrt(s + epsilon); p -= v``; centred with the mean gradient's square taken
-    from s. The states are named "mean_square.<parameter>" (1 at first), "moment.<parameter>" and "mean_grad.<parameter>".
-    Raises ValueError for negative numbers and epsilon <= 0.
+    ``s = decay * s + (1 - decay) * g**2; v = momentum * v + lr * g / sqrt(s + epsilon); p -= v``;
+    centred with the mean gradient's square taken from s. The states are named
+    "mean_square.<parameter>" (1 at first), "moment.<parameter>" and "mean_grad.<parameter>". Raises
+    ValueError for negative numbers and epsilon <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -92,10 +94,11 @@ class RMSProp(Optimizer):
 
 
 class ProximalAdagrad(Optimizer):
-    """AdaGrad with a proximal step for the penalty ``l1 * |p| + l2 / 2 * p**2`` (Duchi and Singer, 2009).
+    """AdaGrad with a proximal step for the penalty ``l1 * |p| + l2 / 2 * p**2`` (Duchi and Singer,
+    2009).
 
-    ``a += g**2; r = lr / sqrt(a); q = p - r * g; p = sign(q) * max(|q| - r * l1, 0) / (1 + r * l2)``. The states are named "accum.<parameter>".
-    Raises ValueError for negative numbers.
+    ``a += g**2; r = lr / sqrt(a); q = p - r * g; p = sign(q) * max(|q| - r * l1, 0) / (1 + r *
+    l2)``. The states are named "accum.<parameter>". Raises ValueError for negative numbers.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -132,9 +135,11 @@ class ProximalAdagrad(Optimizer):
 class FTRL(Optimizer):
     """Follow the regularized leader, proximal (McMahan et al., "Ad click prediction", 2013).
 
-    With ``n' = n + g**2`` and ``s = (n'**-lr_power - n**-lr_power) / lr``: ``z += g - s * p``; p is 0 where ``|z| <= l1``, else
-    ``(sign(z) * l1 - z) / (n'**-lr_power / lr + 2 * l2)``. The states are named "moments.<parameter>" (n, at first `initial_accum`) and
-    "linear.<parameter>" (z). Weight decay applies to every parameter. Raises ValueError for negative numbers and a positive `lr_power`.
+    With ``n' = n + g**2`` and ``s = (n'**-lr_power - n**-lr_power) / lr``: ``z += g - s * p``; p is
+    0 where ``|z| <= l1``, else ``(sign(z) * l1 - z) / (n'**-lr_power / lr + 2 * l2)``. The states
+    are named "moments.<parameter>" (n, at first `initial_accum`) and "linear.<parameter>" (z).
+    Weight decay applies to every parameter. Raises ValueError for negative numbers and a positive
+    `lr_power`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([0.0]), name="w")
@@ -178,8 +183,9 @@ class FTRL(Optimizer):
 class Adadelta(Optimizer):
     """Adadelta (Zeiler, 2012).
 
-    ``a = rho * a + (1 - rho) * g**2; d = sqrt(u + epsilon) / sqrt(a + epsilon) * g; u = rho * u + (1 - rho) * d**2; p -= lr * d``. The states are
-    named "accum.<parameter>" and "accum_update.<parameter>". Raises ValueError for `rho` outside [0, 1] and negative `epsilon`.
+    ``a = rho * a + (1 - rho) * g**2; d = sqrt(u + epsilon) / sqrt(a + epsilon) * g; u = rho * u +
+    (1 - rho) * d**2; p -= lr * d``. The states are named "accum.<parameter>" and
+    "accum_update.<parameter>". Raises ValueError for `rho` outside [0, 1] and negative `epsilon`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -1,7 +1,10 @@
-"""What MindSpore's base class offers to optimizers written outside of this library, beside the methods that prepare gradients.
+"""What MindSpore's base class offers to optimizers written outside of this library, beside the
+methods that prepare gradients.
 
-Some of it exists for devices and clusters: sparse gradients do not occur here, gradients are never flattened into one tensor, and the only device is the CPU, so that those
-methods leave gradients as they are. What a constructor was given is kept, so that an optimizer like a given one can be built for other parameters.
+Some of it exists for devices and clusters: sparse gradients do not occur here, gradients are never
+flattened into one tensor, and the only device is the CPU, so that those methods leave gradients as
+they are. What a constructor was given is kept, so that an optimizer like a given one can be built
+for other parameters.
 """
 
 from __future__ import annotations
@@ -34,13 +37,13 @@ class Extensible(Stepping):
     dynamic_weight_decay: bool
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """An optimizer that knows what it was built with."""
+        """Return an optimizer that knows what it was built with."""
         made = super().__new__(cls)
         made.__dict__["_given"] = (args, kwargs)
         return made
 
     def _arguments(self) -> dict[str, Any]:
-        """The constructor's arguments by name, defaults included."""
+        """Return the constructor's arguments by name, defaults included."""
         args, kwargs = self.__dict__["_given"]
         signature = inspect.signature(type(self).__init__)
         bound = signature.bind(self, *args, **kwargs)
@@ -92,7 +95,9 @@ class Extensible(Stepping):
 
     @property
     def unique(self) -> bool:
-        """Whether indices of sparse gradients are made unique: they are dense here, so this is only kept."""
+        """Whether indices of sparse gradients are made unique: they are dense here, so this is only
+        kept.
+        """
         return bool(self.__dict__.get("_unique", True))
 
     @unique.setter
@@ -105,7 +110,7 @@ class Extensible(Stepping):
         return parameter
 
     def flatten_gradients(self, gradients: Any) -> Any:
-        """The gradients, each of the shape of its parameter."""
+        """Return the gradients, each of the shape of its parameter."""
         return gradients
 
     def _grad_sparse_indices_deduplicate(self, gradients: Any) -> Any:

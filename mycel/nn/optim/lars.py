@@ -19,10 +19,12 @@ def _adapts(parameter: Parameter) -> bool:
 
 
 class LARS(Optimizer):
-    """Layer-wise adaptive rate scaling (You et al., "Large batch training of convolutional networks", 2017) around an optimizer.
+    """Layer-wise adaptive rate scaling (You et al., "Large batch training of convolutional
+    networks", 2017) around an optimizer.
 
-    The gradient of each parameter that `lars_filter` accepts becomes ``r * (g + decay * p)`` with ``r = coefficient * |p| / (|g| + decay * |p| +
-    epsilon)``, or 1 where a norm is 0; with `use_clip` r is at most the learning rate, and divided by it. The weight decay is the inner
+    The gradient of each parameter that `lars_filter` accepts becomes ``r * (g + decay * p)`` with
+    ``r = coefficient * |p| / (|g| + decay * |p| + epsilon)``, or 1 where a norm is 0; with
+    `use_clip` r is at most the learning rate, and divided by it. The weight decay is the inner
     optimizer's, which applies it itself no more. Raises TypeError for what is no optimizer.
 
     >>> import mycel as ms

@@ -18,8 +18,9 @@ __all__ = ["Momentum", "SGD"]
 class Momentum(Optimizer):
     """Gradient descent with momentum (Polyak, 1964; Sutskever et al., 2013).
 
-    ``v = momentum * v + g``; then ``p -= lr * v``, or with `use_nesterov` ``p -= lr * (g + momentum * v)``. The states are named "moments.<parameter>".
-    `lr` is another name of `learning_rate`. The other arguments are those of `Optimizer`. Raises ValueError for a negative momentum.
+    ``v = momentum * v + g``; then ``p -= lr * v``, or with `use_nesterov` ``p -= lr * (g + momentum
+    * v)``. The states are named "moments.<parameter>". `lr` is another name of `learning_rate`. The
+    other arguments are those of `Optimizer`. Raises ValueError for a negative momentum.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -57,11 +58,13 @@ class Momentum(Optimizer):
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with optional momentum, dampening and Nesterov's form, as in PyTorch's definition.
+    """Stochastic gradient descent with optional momentum, dampening and Nesterov's form, as in
+    PyTorch's definition.
 
-    ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr * v``, or with `nesterov`
-    ``p -= lr * (g + momentum * v)``. The states are named "accum.<parameter>" and "stat.<parameter>" (1 before the first step). Raises ValueError
-    for negative numbers, and for `nesterov` without momentum or with dampening.
+    ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr
+    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. The states are named
+    "accum.<parameter>" and "stat.<parameter>" (1 before the first step). Raises ValueError for
+    negative numbers, and for `nesterov` without momentum or with dampening.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -85,7 +88,8 @@ class SGD(Optimizer):
         self.nesterov = arguments.flag("SGD", "nesterov", nesterov)
         if nesterov and (factor == 0 or dampening != 0):
             raise ValueError(
-                f"SGD: nesterov needs a positive momentum and no dampening, but momentum is {momentum} and dampening {dampening}"
+                f"SGD: nesterov needs a positive momentum and no dampening, but momentum is {momentum} and dampening "
+                f"{dampening}"
             )
         self.momentum = Parameter(Tensor(factor, D.float32), name="momentum", requires_grad=False)
         self.accum = self.states("accum")

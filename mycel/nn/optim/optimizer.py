@@ -1,9 +1,12 @@
-"""What all optimizers share: the parameters and their groups, learning rates, weight decay, loss scale and the step counter.
+"""What all optimizers share: the parameters and their groups, learning rates, weight decay, loss
+scale and the step counter.
 
-Everything that changes is a `Parameter`: the step counter, the states, and the learning rate, so that a whole training step can be
-compiled once and stays valid when the rate changes. Gradients are prepared in this order: divide by the loss scale, centralize, add
-``weight_decay * parameter`` where a group asks for it (without groups: for all parameters but those with "beta" or "gamma" in their
-name). Then each parameter is updated by a function of tensors alone. So the step of an optimizer that is called often is one compiled program in every mode.
+Everything that changes is a `Parameter`: the step counter, the states, and the learning rate, so
+that a whole training step can be compiled once and stays valid when the rate changes. Gradients are
+prepared in this order: divide by the loss scale, centralize, add ``weight_decay * parameter`` where
+a group asks for it (without groups: for all parameters but those with "beta" or "gamma" in their
+name). Then each parameter is updated by a function of tensors alone. So the step of an optimizer
+that is called often is one compiled program in every mode.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ class _ListedRate(LearningRateSchedule):
         self.learning_rate = Parameter(rates, name=name)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         last = self.learning_rate.shape[0] - 1
         return ops.gather(self.learning_rate, ops.minimum(global_step, last), 0)
 
@@ -51,17 +54,20 @@ class _ConstantRate(LearningRateSchedule):
         self.learning_rate = rate
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """The rate at a step."""
+        """Return the rate at a step."""
         return self.learning_rate + 0.0
 
 
 class Optimizer(Extensible):
-    """Base of optimizers; a subclass defines ``construct(gradients)`` for a tuple of one gradient for each of `parameters`.
+    """Base of optimizers; a subclass defines ``construct(gradients)`` for a tuple of one gradient
+    for each of `parameters`.
 
-    `parameters` is a list of parameters or of groups: dictionaries with "params" and optionally "lr", "weight_decay" and
-    "grad_centralization", which override the arguments, and at most one with "order_params", all parameters in the order of the
-    gradients. `learning_rate` is a number, a tensor of one, a schedule (`LearningRateSchedule`), or an iterable or 1-D tensor of one rate a
-    step. `weight_decay` is a number or a cell of the step. Raises TypeError or ValueError for other arguments, RuntimeError for a parameter in two groups.
+    `parameters` is a list of parameters or of groups: dictionaries with "params" and optionally
+    "lr", "weight_decay" and "grad_centralization", which override the arguments, and at most one
+    with "order_params", all parameters in the order of the gradients. `learning_rate` is a number,
+    a tensor of one, a schedule (`LearningRateSchedule`), or an iterable or 1-D tensor of one rate a
+    step. `weight_decay` is a number or a cell of the step. Raises TypeError or ValueError for other
+    arguments, RuntimeError for a parameter in two groups.
 
     >>> import mycel as ms
     >>> class Descent(ms.nn.Optimizer):
@@ -206,7 +212,8 @@ class Optimizer(Extensible):
             rates = np.float32(arguments.number(owner, "learning_rate", value, at_least=0))
         elif isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(
-                f"{owner}: the learning rate must be a number, a tensor, an iterable of numbers or a LearningRateSchedule, "
+                f"{owner}: the learning rate must be a number, a tensor, an iterable of numbers or a "
+                "LearningRateSchedule, "
                 f"not {type(value).__name__}"
             )
         else:
@@ -248,7 +255,7 @@ class Optimizer(Extensible):
         return found
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The gradients with ``weight_decay * parameter`` added where it applies."""
+        """Return the gradients with ``weight_decay * parameter`` added where it applies."""
         if not self.exec_weight_decay:
             return tuple(gradients)
         decays = self._decays()
@@ -258,7 +265,9 @@ class Optimizer(Extensible):
         )
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The gradients of convolution weights less their mean over all axes but the first, in groups that ask for it (Yong et al., 2020)."""
+        """Return the gradients of convolution weights less their mean over all axes but the first,
+        in groups that ask for it (Yong et al., 2020).
+        """
         flags = self.grad_centralization
         if not flags:
             return tuple(gradients)
@@ -268,15 +277,18 @@ class Optimizer(Extensible):
         )
 
     def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The gradients divided by the loss scale."""
+        """Return the gradients divided by the loss scale."""
         return tuple(g * self.reciprocal_scale for g in gradients) if self.need_scale else tuple(gradients)
 
     def prepare(self, gradients: Any) -> tuple[Tensor, ...]:
-        """Checked gradients with the loss scale, centralization and weight decay applied."""
+        """Return checked gradients with the loss scale, centralization and weight decay applied."""
         return self.decay_weight(self.gradients_centralization(self.scale_grad(self._check_gradients(gradients))))
 
     def get_lr(self) -> Any:
-        """The learning rate of this step as a tensor of no dimensions; a tuple of one for each parameter where groups have their own."""
+        """Return the learning rate of this step as a tensor of no dimensions.
+
+        A tuple of one for each parameter where groups have their own.
+        """
         if not self.dynamic_lr:
             return tuple(self.learning_rate) if self.is_group_lr else self.learning_rate
         if self.is_group_lr:
@@ -292,7 +304,10 @@ class Optimizer(Extensible):
         return lr if isinstance(lr, tuple) else (lr,) * self.param_length
 
     def get_weight_decay(self) -> Any:
-        """The weight decay of this step; a tuple of one for each parameter where there are groups."""
+        """Return the weight decay of this step.
+
+        A tuple of one for each parameter where there are groups.
+        """
         return self._decays() if self.is_group else self._decays()[0]
 
     def _decays(self) -> tuple[Any, ...]:
@@ -311,7 +326,9 @@ class Optimizer(Extensible):
         return ops.reshape(decay(self.global_step), ()) if isinstance(decay, Cell) else decay
 
     def get_lr_parameter(self, param: Any) -> Any:
-        """The Parameter that holds the learning rate of a parameter, or a list of them for a list; a schedule where there is none."""
+        """Return the Parameter that holds the learning rate of a parameter, or a list of them for a
+        list; a schedule where there is none.
+        """
         if isinstance(param, Parameter):
             for p, holder in zip(self.parameters, self._holders()):
                 if p is param:
@@ -324,7 +341,7 @@ class Optimizer(Extensible):
         return [r.learning_rate if isinstance(r, (_ListedRate, _ConstantRate)) else r for r in rates]
 
     def states(self, prefix: str, init: Any = "zeros") -> ParameterTuple:
-        """One new state for each parameter, named ``prefix.name``."""
+        """Return one new state for each parameter, named ``prefix.name``."""
         return self.parameters.clone(prefix=prefix, init=init)
 
     def advance(self) -> None:
@@ -332,7 +349,9 @@ class Optimizer(Extensible):
         store(self.global_step, self.global_step + 1)
 
     def update(self, gradients: Any, rule: Callable[..., Sequence[Tensor]], *states: Sequence[Parameter]) -> bool:
-        """Count the step and give each parameter and its states the values of ``rule(rate, parameter, gradient, *states)``."""
+        """Count the step and give each parameter and its states the values of ``rule(rate,
+        parameter, gradient, *states)``.
+        """
         prepared = self.prepare(gradients)
         rates = self._rates()
         self.advance()

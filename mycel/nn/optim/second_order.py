@@ -1,12 +1,16 @@
 """THOR: second-order steps from Kronecker factors, which are inverted now and then.
 
-The curvature of a layer's weight is taken to be the Kronecker product of A, the second moment of its inputs, and G, that of the gradients of its outputs
-(Martens and Grosse, 2015; for convolutions Grosse and Martens, 2016; kept for several steps: Chen et al., 2021). Its inverse times a gradient g of the weight is
+The curvature of a layer's weight is taken to be the Kronecker product of A, the second moment of
+its inputs, and G, that of the gradients of its outputs (Martens and Grosse, 2015; for convolutions
+Grosse and Martens, 2016; kept for several steps: Chen et al., 2021). Its inverse times a gradient g
+of the weight is
 
     (G + sqrt(damping) I)^-1 g (A + sqrt(damping) I)^-1
 
-where both dampings are divided by the number of positions of a convolution, and both inverses by its root. A is diagonal for an embedding. Gradients of the scale and shift of layer
-normalisations are divided by ``g**2 / batch_size + sqrt(damping)``, others stay. Weight decay, clipping and momentum come after.
+where both dampings are divided by the number of positions of a convolution, and both inverses by
+its root. A is diagonal for an embedding. Gradients of the scale and shift of layer normalisations
+are divided by ``g**2 / batch_size + sqrt(damping)``, others stay. Weight decay, clipping and
+momentum come after.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ def _everywhere(parameter: Parameter) -> bool:
 
 
 def _inverse(moment: Tensor, damping: Tensor, positions: Optional[Tensor]) -> Tensor:
-    """The damped inverse of a second moment; of a diagonal one where it has one dimension."""
+    """Return the damped inverse of a second moment; of a diagonal one where it has one dimension."""
     share = damping if positions is None else damping / positions
     if moment.ndim == 1:
         return 1 / (moment + ops.sqrt(share))
@@ -52,9 +56,19 @@ class _Thor(Optimizer):
     """The optimizer that `thor` makes."""
 
     def __init__(
-        self, net: Cell, learning_rate: Tensor, damping: Tensor, momentum: float, weight_decay: float, loss_scale: float, batch_size: int,
-        use_nesterov: bool, decay_filter: Callable[[Parameter], bool], enable_clip_grad: bool, frequency: int,
-    ) -> None:  # fmt: skip
+        self,
+        net: Cell,
+        learning_rate: Tensor,
+        damping: Tensor,
+        momentum: float,
+        weight_decay: float,
+        loss_scale: float,
+        batch_size: int,
+        use_nesterov: bool,
+        decay_filter: Callable[[Parameter], bool],
+        enable_clip_grad: bool,
+        frequency: int,
+    ) -> None:
         super().__init__(learning_rate, net.trainable_params(), 0.0, loss_scale)
         self.momentum = Parameter(Tensor(momentum, D.float32), name="momentum", requires_grad=False)
         self.moments = self.states("moments")
@@ -91,7 +105,7 @@ class _Thor(Optimizer):
         )
 
     def get_frequency(self) -> int:
-        """How many steps the inverses are used for."""
+        """Return how many steps the inverses are used for."""
         return self.frequency
 
     def _renew(self, damping: Tensor) -> None:
@@ -168,13 +182,18 @@ def thor(
     enable_clip_grad: bool = False,
     frequency: int = 100,
 ) -> Optimizer:
-    """An optimizer that takes second-order steps for the dense, convolutional and embedding layers of a network (module docstring).
+    """Return an optimizer that takes second-order steps for the dense, convolutional and embedding
+    layers of a network (module docstring).
 
-    They are replaced by `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` with the same parameters (`mycel.train.ConvertNetUtils`).
+    They are replaced by `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` with
+    the same parameters (`mycel.train.ConvertNetUtils`).
 
-    `learning_rate` and `damping` are tensors of one number, or of one a step (the last holds after the end); gradients are those of the mean loss over `batch_size` examples
-    times `loss_scale`. The inverses are computed every `frequency` steps. `decay_filter` says which parameters decay; `enable_clip_grad` scales gradients down to
-    norm 1. `split_indices` is about several devices and means nothing on one. Second moments are inverted whole, not by blocks. Raises TypeError or ValueError for other arguments.
+    `learning_rate` and `damping` are tensors of one number, or of one a step (the last holds after
+    the end); gradients are those of the mean loss over `batch_size` examples times `loss_scale`.
+    The inverses are computed every `frequency` steps. `decay_filter` says which parameters decay;
+    `enable_clip_grad` scales gradients down to norm 1. `split_indices` is about several devices and
+    means nothing on one. Second moments are inverted whole, not by blocks. Raises TypeError or
+    ValueError for other arguments.
 
     >>> import mycel as ms
     >>> net = ms.nn.DenseThor(2, 1, "ones", has_bias=False)
@@ -196,5 +215,15 @@ def thor(
     arguments.integer("thor", "frequency", frequency, 2)
     convert_to_thor(net)
     return _Thor(
-        net, learning_rate, damping, momentum, weight_decay, loss_scale, batch_size, use_nesterov, decay_filter, enable_clip_grad, frequency
-    )  # fmt: skip
+        net,
+        learning_rate,
+        damping,
+        momentum,
+        weight_decay,
+        loss_scale,
+        batch_size,
+        use_nesterov,
+        decay_filter,
+        enable_clip_grad,
+        frequency,
+    )

@@ -1,4 +1,6 @@
-"""How the step of an optimizer runs when it is called: after a few calls as one compiled program, in PYNATIVE_MODE too."""
+"""How the step of an optimizer runs when it is called: after a few calls as one compiled program,
+in PYNATIVE_MODE too.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,15 @@ from mycel.core import eager
 __all__ = ["Stepping"]
 
 _OWN = __name__.partition(".")[0] + "."
-# Which call of an optimizer of this library is compiled as a whole in PYNATIVE_MODE too: what is called a few times is not worth it.
+# Which call of an optimizer of this library is compiled as a whole in PYNATIVE_MODE too: what is
+# called a few times is not worth it.
 COMPILED_FROM = 4
 
 
 class Stepping(Cell):
-    """A cell whose `construct` takes a step of an optimizer: of this library's optimizers a step that is called often is one compiled program."""
+    """A cell whose `construct` takes a step of an optimizer: of this library's optimizers a step
+    that is called often is one compiled program.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if eager.active or config._context["mode"] == config.GRAPH_MODE or self._pre_hooks or self._hooks:
@@ -29,7 +34,9 @@ class Stepping(Cell):
         return self._call_compiled(args, kwargs)
 
     def _is_foreign(self) -> bool:
-        """Whether the step runs code from outside of this library, which stays as Python runs it."""
+        """Return whether the step runs code from outside of this library, which stays as Python
+        runs it.
+        """
         known = self.__dict__.get("_foreign")
         if known is None:
             known = any(not type(c).__module__.startswith(_OWN) for _, c in self.cells_and_names())

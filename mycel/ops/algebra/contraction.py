@@ -1,8 +1,9 @@
 """Einstein summation as a chain of matrix products.
 
-Each operand first loses its repeated labels (by a diagonal) and the labels that nothing else needs (by a sum). Two operands are then joined:
-labels of both that stay are batch axes, labels of both that go are contracted, and the rest are rows and columns of one
-`matmul`. The ellipsis becomes labels of its own, aligned from the right.
+Each operand first loses its repeated labels (by a diagonal) and the labels that nothing else needs
+(by a sum). Two operands are then joined: labels of both that stay are batch axes, labels of both
+that go are contracted, and the rest are rows and columns of one `matmul`. The ellipsis becomes
+labels of its own, aligned from the right.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Term = tuple[Tensor, list[str]]
 
 
 def contract(equation: str, tensors: Sequence[Any]) -> Tensor:
-    """`equation` evaluated over `tensors`."""
+    """Return `equation` evaluated over `tensors`."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
     text = equation.replace(" ", "")
@@ -77,7 +78,7 @@ def _check_sizes(equation: str, terms: Sequence[Term]) -> None:
 
 
 def _diagonal(term: Term) -> Term:
-    """The operand with each label once."""
+    """Return the operand with each label once."""
     x, labels = term
     for v in set(labels):
         while labels.count(v) > 1:
@@ -92,7 +93,7 @@ def _diagonal(term: Term) -> Term:
 
 
 def _reduce(term: Term, needed: Sequence[str], rest: Sequence[Term]) -> Term:
-    """The operand summed over the labels that neither `needed` nor `rest` have."""
+    """Return the operand summed over the labels that neither `needed` nor `rest` have."""
     x, labels = term
     wanted = set(needed).union(*[other for _, other in rest])
     gone = tuple(i for i, v in enumerate(labels) if v not in wanted)
@@ -135,7 +136,9 @@ def _join(a: Term, b: Term, output: Sequence[str], rest: Sequence[Term]) -> Term
 
 
 def equation_of(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """The equation and the tensors of tensors that are followed by lists of labels each, and of the result's labels if they come last."""
+    """Return the equation and the tensors of tensors that are followed by lists of labels each, and
+    of the result's labels if they come last.
+    """
     arrow = "->" + _letters(given[-1]) if len(given) % 2 else ""
     tensors = tuple(given[0 : len(given) // 2 * 2 : 2])
     return ",".join(_letters(labels) for labels in given[1::2]) + arrow, tensors

@@ -1,7 +1,9 @@
-"""Decompositions of matrices and what follows from them: determinants, inverses, systems of equations, norms.
+"""Decompositions of matrices and what follows from them: determinants, inverses, systems of
+equations, norms.
 
-Matrices are the last two axes; axes before them are a batch. float16, bfloat16 and integers are computed in float32 and float64 in its own precision.
-LAPACK does the work, and every function that has a derivative has it, of any order.
+Matrices are the last two axes; axes before them are a batch. float16, bfloat16 and integers are
+computed in float32 and float64 in its own precision. LAPACK does the work, and every function that
+has a derivative has it, of any order.
 """
 
 from __future__ import annotations
@@ -39,13 +41,39 @@ from mycel.prims import reduce as R
 from mycel.prims import spectral
 
 __all__ = [
-    "cholesky", "cholesky_inverse", "cholesky_solve", "cond", "det", "eig", "eigvals", "geqrf", "inverse", "log_matrix_determinant", "logdet", "lstsq",
-    "lu_solve", "lu_unpack", "matrix_determinant", "matrix_exp", "matrix_norm", "matrix_solve", "norm", "orgqr", "ormqr", "pinv", "qr", "slogdet", "svd",
-]  # fmt: skip
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "cond",
+    "det",
+    "eig",
+    "eigvals",
+    "geqrf",
+    "inverse",
+    "log_matrix_determinant",
+    "logdet",
+    "lstsq",
+    "lu_solve",
+    "lu_unpack",
+    "matrix_determinant",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_solve",
+    "norm",
+    "orgqr",
+    "ormqr",
+    "pinv",
+    "qr",
+    "slogdet",
+    "svd",
+]
 
 
 def matrices(name: str, value: Any, square: bool = True) -> Tensor:
-    """An operand of LAPACK: at least two axes, float32 or wider; ShapeError where it has fewer or is not square."""
+    """Return an operand of LAPACK: at least two axes, float32 or wider.
+
+    Raises ShapeError where it has fewer or is not square.
+    """
     x = floating(name, value)
     if x.dtype.is_floating and x.dtype.itemsize < 4:
         x = cast(x, D.float32)
@@ -57,24 +85,24 @@ def matrices(name: str, value: Any, square: bool = True) -> Tensor:
 
 
 def swap(x: Tensor) -> Tensor:
-    """The last two axes exchanged."""
+    """Return the last two axes exchanged."""
     return permuted(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def adjoint_of(x: Tensor) -> Tensor:
-    """The conjugate transpose of the last two axes."""
+    """Return the conjugate transpose of the last two axes."""
     return swap(conj(x)) if x.dtype.is_complex else swap(x)
 
 
 def triangle(x: Tensor, lower: bool, diagonal: Optional[float] = None) -> Tensor:
-    """One triangle of matrices; the diagonal as it is, or replaced by a number."""
+    """Return one triangle of matrices; the diagonal as it is, or replaced by a number."""
     rows, columns = (iota(tuple(x.shape[-2:]), axis, D.int32) for axis in (0, 1))
     kept = select(run(E.gt if lower else E.lt, rows, columns), x, constant_like(0, x))
     return select(run(E.eq, rows, columns), x if diagonal is None else constant_like(diagonal, x), kept)
 
 
 def diagonal_of(x: Tensor) -> Tensor:
-    """The diagonals of matrices, along a last axis."""
+    """Return the diagonals of matrices, along a last axis."""
     rows, columns = (iota(tuple(x.shape[-2:]), axis, D.int32) for axis in (0, 1))
     least = min(x.shape[-2:])
     kept = select(run(E.eq, rows, columns), x, constant_like(0, x))
@@ -83,7 +111,9 @@ def diagonal_of(x: Tensor) -> Tensor:
 
 
 def triangular(a: Tensor, b: Tensor, lower: bool, trans: str = "N", unit: bool = False) -> Tensor:
-    """The solution of a triangular system; the axes before the last two broadcast, and types meet."""
+    """Return the solution of a triangular system; the axes before the last two broadcast, and types
+    meet.
+    """
     kind = D.promote(a.dtype, b.dtype)
     a, b = cast(a, kind), cast(b, kind)
     lead = broadcast_lead(a, b)
@@ -94,7 +124,8 @@ def triangular(a: Tensor, b: Tensor, lower: bool, trans: str = "N", unit: bool =
 def triangular_solve(
     b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The solution x of the triangular system A x = b, or of A^T x = b with `transpose`, and A.
+    """Return the solution x of the triangular system A x = b, or of A^T x = b with `transpose`, and
+    A.
 
     >>> import mycel as ms
     >>> ms.mint.triangular_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]))[0].tolist()
@@ -111,26 +142,28 @@ def triangular_solve(
 
 
 def broadcast_lead(a: Tensor, b: Tensor) -> tuple[Any, ...]:
-    """The common shape of the axes before the last two."""
+    """Return the common shape of the axes before the last two."""
     from mycel.prims.base import broadcast_shapes
 
     return broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]), name="the batches of the matrices")
 
 
 def ordered_rows(x: Tensor, order: Tensor) -> Tensor:
-    """The rows of matrices in an order."""
+    """Return the rows of matrices in an order."""
     places = reshaped(order, (*order.shape, 1))
     return run(I.take_along, x, broadcast(places, (*order.shape, x.shape[-1])), axis=x.ndim - 2)
 
 
 def decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """LU: both triangles in one matrix, the row exchanges counted from 0, the order of the rows."""
+    """Return LU: both triangles in one matrix, the row exchanges counted from 0, the order of the
+    rows.
+    """
     packed, pivots, order = run(L.lu, a)
     return packed, pivots, order
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
-    """The solution x of a x = b for square matrices; types meet and batches broadcast."""
+    """Return the solution x of a x = b for square matrices; types meet and batches broadcast."""
     kind = D.promote(a.dtype, b.dtype)
     packed, _, order = decomposed(cast(a, kind))
     lead = broadcast_lead(a, b)
@@ -140,7 +173,7 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _sign_of(pivots: Tensor, like: Tensor) -> Tensor:
-    """1 or -1 as the number of row exchanges is even or odd."""
+    """Return 1 or -1 as the number of row exchanges is even or odd."""
     moved = run(E.ne, pivots, iota((pivots.shape[-1],), 0, pivots.dtype))
     count = run(R.reduce_sum, cast(moved, D.int32), axes=(pivots.ndim - 1,), keepdims=False)
     odd = run(E.eq, run(E.mod, count, constant_like(2, count)), constant_like(1, count))
@@ -148,9 +181,11 @@ def _sign_of(pivots: Tensor, like: Tensor) -> Tensor:
 
 
 def cholesky(input_x: Any, upper: bool = False) -> Tensor:
-    """The Cholesky factor of Hermitian positive definite matrices: lower triangular L with L L^H = A, or with `upper` U with U^H U = A.
+    """Return the Cholesky factor of Hermitian positive definite matrices: lower triangular L with L
+    L^H = A, or with `upper` U with U^H U = A.
 
-    Only the lower triangle is read. Matrices that are not positive definite give NaN. ShapeError for matrices that are not square.
+    Only the lower triangle is read. Matrices that are not positive definite give NaN. ShapeError
+    for matrices that are not square.
 
     >>> import mycel as ms
     >>> ms.ops.cholesky(ms.Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
@@ -161,7 +196,8 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
 
 
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
-    """The solution x of A x = `input`, where `input2` is the Cholesky factor of A, lower triangular or `upper`.
+    """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A, lower
+    triangular or `upper`.
 
     >>> import mycel as ms
     >>> ms.ops.cholesky_solve(ms.Tensor([[8.0]]), ms.Tensor([[2.0]])).tolist()
@@ -173,7 +209,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
 
 
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
-    """The inverse of A, where `input_x` is its Cholesky factor, lower triangular or `upper`.
+    """Return the inverse of A, where `input_x` is its Cholesky factor, lower triangular or `upper`.
 
     >>> import mycel as ms
     >>> ms.ops.cholesky_inverse(ms.Tensor([[2.0]])).tolist()
@@ -184,7 +220,8 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
 
 
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
-    """The sign (or the direction, for complex matrices) and the logarithm of the magnitude of determinants.
+    """Return the sign (or the direction, for complex matrices) and the logarithm of the magnitude
+    of determinants.
 
     Singular matrices give 0 and -inf.
 
@@ -206,7 +243,7 @@ def slogdet(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def log_matrix_determinant(input: Any) -> tuple[Tensor, Tensor]:
-    """The sign and the logarithm of the magnitude of determinants: `slogdet`.
+    """Return the sign and the logarithm of the magnitude of determinants: `slogdet`.
 
     >>> import mycel as ms
     >>> ms.ops.log_matrix_determinant(ms.Tensor([[2.0]]))[0].item()
@@ -216,7 +253,7 @@ def log_matrix_determinant(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def logdet(input: Any) -> Tensor:
-    """The logarithm of determinants: NaN where a real one is negative, -inf where it is 0.
+    """Return the logarithm of determinants: NaN where a real one is negative, -inf where it is 0.
 
     >>> import mycel as ms
     >>> ms.ops.logdet(ms.Tensor([[1.0]])).item()
@@ -229,7 +266,7 @@ def logdet(input: Any) -> Tensor:
 
 
 def det(input: Any) -> Tensor:
-    """Determinants of square matrices. The derivative is that of matrices with an inverse.
+    """Return determinants of square matrices. The derivative is that of matrices with an inverse.
 
     >>> import mycel as ms
     >>> ms.ops.det(ms.Tensor([[2.0, 0.0], [0.0, 3.0]])).item()
@@ -241,7 +278,7 @@ def det(input: Any) -> Tensor:
 
 
 def matrix_determinant(input: Any) -> Tensor:
-    """Determinants of square matrices: `det`.
+    """Return determinants of square matrices: `det`.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_determinant(ms.Tensor([[2.0]])).item()
@@ -251,7 +288,7 @@ def matrix_determinant(input: Any) -> Tensor:
 
 
 def inverse(input: Any) -> Tensor:
-    """The inverses of square matrices; singular ones give infinities or NaN.
+    """Return the inverses of square matrices; singular ones give infinities or NaN.
 
     >>> import mycel as ms
     >>> ms.ops.inverse(ms.Tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
@@ -262,7 +299,8 @@ def inverse(input: Any) -> Tensor:
 
 
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
-    """The solution x of A x = `rhs` for square matrices A, or of A^H x = `rhs` with `adjoint`.
+    """Return the solution x of A x = `rhs` for square matrices A, or of A^H x = `rhs` with
+    `adjoint`.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_solve(ms.Tensor([[2.0]]), ms.Tensor([[4.0]])).tolist()
@@ -275,7 +313,8 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
 
 
 def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """Orthonormal columns Q and upper triangular R with Q R = A; with mode "complete" Q is square.
+    """Return orthonormal columns Q and upper triangular R with Q R = A; with mode "complete" Q is
+    square.
 
     The derivative of "complete" is known for matrices with at least as many columns as rows.
 
@@ -289,7 +328,8 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 
 def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Singular values s in descending order, U and V with A = U diag(s) V^H; without `compute_uv` s alone.
+    """Return singular values s in descending order, U and V with A = U diag(s) V^H; without
+    `compute_uv` s alone.
 
     With `full_matrices` U and V are square.
 
@@ -305,7 +345,7 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
 
 
 def eig(A: Any) -> tuple[Tensor, Tensor]:
-    """Complex eigenvalues, in no particular order, and eigenvectors of length 1, as columns.
+    """Return complex eigenvalues, in no particular order, and eigenvectors of length 1, as columns.
 
     >>> import mycel as ms
     >>> ms.ops.eig(ms.Tensor([[2.0]]))[0].tolist()
@@ -316,7 +356,7 @@ def eig(A: Any) -> tuple[Tensor, Tensor]:
 
 
 def eigvals(A: Any) -> Tensor:
-    """The complex eigenvalues of square matrices, in no particular order.
+    """Return the complex eigenvalues of square matrices, in no particular order.
 
     >>> import mycel as ms
     >>> ms.ops.eigvals(ms.Tensor([[2.0]])).tolist()
@@ -326,7 +366,8 @@ def eigvals(A: Any) -> Tensor:
 
 
 def geqrf(input: Any) -> tuple[Tensor, Tensor]:
-    """LAPACK's form of a QR decomposition: R above, the reflections' vectors below the diagonal, and their factors tau.
+    """Return LAPACK's form of a QR decomposition: R above, the reflections' vectors below the
+    diagonal, and their factors tau.
 
     It has no derivative; `qr` has one.
 
@@ -339,7 +380,7 @@ def geqrf(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def _reflections(name: str, input: Any, tau: Any) -> tuple[list[Tensor], list[Tensor]]:
-    """The vectors (..., m, 1) of reflections and their factors (..., 1, 1)."""
+    """Return the vectors (..., m, 1) of reflections and their factors (..., 1, 1)."""
     a, factors = matrices(name, input, square=False), floating(name, tau)
     count = factors.shape[-1] if factors.ndim else 0
     if factors.ndim != a.ndim - 1 or count > a.shape[-1]:
@@ -351,12 +392,13 @@ def _reflections(name: str, input: Any, tau: Any) -> tuple[list[Tensor], list[Te
 
 
 def _reflected(x: Tensor, v: Tensor, tau: Tensor) -> Tensor:
-    """(1 - tau v v^H) x."""
+    """Return (1 - tau v v^H) x."""
     return run(E.sub, x, run(E.mul, tau, matmul(v, matmul(adjoint_of(v), x))))
 
 
 def orgqr(input: Any, input2: Any) -> Tensor:
-    """The first columns of the product of the reflections that `geqrf` gives, `input` with their vectors and `input2` their factors.
+    """Return the first columns of the product of the reflections that `geqrf` gives, `input` with
+    their vectors and `input2` their factors.
 
     >>> import mycel as ms
     >>> ms.ops.orgqr(*ms.ops.geqrf(ms.ops.ones((3, 2)))).shape
@@ -373,7 +415,8 @@ def orgqr(input: Any, input2: Any) -> Tensor:
 
 
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Tensor:
-    """`other` multiplied by the product Q of reflections, from the left or the right; with `transpose` by Q^H.
+    """Return `other` multiplied by the product Q of reflections, from the left or the right; with
+    `transpose` by Q^H.
 
     `input` and `tau` are what `geqrf` gives.
 
@@ -394,7 +437,8 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
 
 
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Tensor:
-    """The solution x of A x = `b`, where `LU_data` holds both triangles of A's LU decomposition and `LU_pivots` its row exchanges, counted from 1.
+    """Return the solution x of A x = `b`, where `LU_data` holds both triangles of A's LU
+    decomposition and `LU_pivots` its row exchanges, counted from 1.
 
     >>> import mycel as ms
     >>> ms.ops.lu_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]), ms.Tensor([1], ms.int32)).tolist()
@@ -408,7 +452,9 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Tensor:
 
 
 def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
-    """The order of rows after the exchanges of row i with row pivots[i], counted from `first`."""
+    """Return the order of rows after the exchanges of row i with row pivots[i], counted from
+    `first`.
+    """
     given = operand(name, pivots)
     if not given.dtype.is_integer:
         raise TypeError(f"{name}: pivots must be integers, not {given.dtype.name}")
@@ -428,7 +474,8 @@ def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
 
 
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """P, L and U with A = P L U, from both triangles in one matrix and the row exchanges, counted from 1.
+    """Return P, L and U with A = P L U, from both triangles in one matrix and the row exchanges,
+    counted from 1.
 
     What is not asked for is an empty tensor.
 
@@ -452,9 +499,12 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
 
 
 def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The Moore-Penrose inverse. Singular values of at most max(atol, rtol * the largest) count as 0.
+    """Return the Moore-Penrose inverse.
 
-    `rtol` is max(rows, columns) times the type's precision where neither is given, and 0 where only `atol` is. With `hermitian` the eigenvalues are used.
+    Singular values of at most max(atol, rtol * the largest) count as 0.
+
+    `rtol` is max(rows, columns) times the type's precision where neither is given, and 0 where only
+    `atol` is. With `hermitian` the eigenvalues are used.
 
     >>> import mycel as ms
     >>> ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).tolist()
@@ -493,7 +543,8 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
 
 
 def lstsq(input: Any, A: Any) -> Tensor:
-    """The x that makes ||`input` x - `A`|| least; of several, where there are more columns than rows, the shortest.
+    """Return the x that makes ||`input` x - `A`|| least; of several, where there are more columns
+    than rows, the shortest.
 
     `input` (m, n) of full rank, `A` (m,) or (m, k); the result is (n, k).
 
@@ -513,7 +564,7 @@ def lstsq(input: Any, A: Any) -> Tensor:
 
 
 def matrix_exp(input: Any) -> Tensor:
-    """The exponential of square matrices: the sum of A^k / k!.
+    """Return the exponential of square matrices: the sum of A^k / k!.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_exp(ms.ops.zeros((2, 2))).tolist()
@@ -524,7 +575,8 @@ def matrix_exp(input: Any) -> Tensor:
 
 
 def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of matrices: "fro", "nuc" (sum of singular values), 2 and -2 (largest and smallest), 1 and -1 (of column sums), inf and -inf (row sums).
+    """Return the norm of matrices: "fro", "nuc" (sum of singular values), 2 and -2 (largest and
+    smallest), 1 and -1 (of column sums), inf and -inf (row sums).
 
     >>> import mycel as ms
     >>> ms.ops.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
@@ -558,10 +610,11 @@ def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool =
 
 
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of vectors (one axis, or all elements where `dim` is None) or of matrices (two axes).
+    """Return the norm of vectors (one axis, or all elements where `dim` is None) or of matrices
+    (two axes).
 
-    Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices what `matrix_norm` knows.
-    ValueError for other orders.
+    Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices what
+    `matrix_norm` knows. ValueError for other orders.
 
     >>> import mycel as ms
     >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
@@ -576,7 +629,8 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
 
 
 def cond(A: Any, p: Any = None) -> Tensor:
-    """The condition number ||A|| ||A^-1|| in a norm of `matrix_norm`; the ratio of the extreme singular values by default.
+    """Return the condition number ||A|| ||A^-1|| in a norm of `matrix_norm`; the ratio of the
+    extreme singular values by default.
 
     >>> import mycel as ms
     >>> ms.ops.cond(ms.Tensor([[2.0, 0.0], [0.0, 1.0]])).item()

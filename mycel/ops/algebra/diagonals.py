@@ -1,8 +1,11 @@
-"""Diagonals of batches of matrices: bands, reading and writing many diagonals at once, and scattering into one.
+"""Diagonals of batches of matrices: bands, reading and writing many diagonals at once, and
+scattering into one.
 
-Several diagonals k0 <= k <= k1 of (..., rows, columns) are the rows of one tensor, k1 first, each as long as the longest; `align` says at which end the shorter ones
-lie: "RIGHT_LEFT" puts those above the main one to the right and those below it to the left. One diagonal alone has no such axis. Every function
-works by positions that are known beforehand, so all of them are a gather and a selection.
+Several diagonals k0 <= k <= k1 of (..., rows, columns) are the rows of one tensor, k1 first, each
+as long as the longest; `align` says at which end the shorter ones lie: "RIGHT_LEFT" puts those
+above the main one to the right and those below it to the left. One diagonal alone has no such axis.
+Every function works by positions that are known beforehand, so all of them are a gather and a
+selection.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ def _inside(name: str, rows: int, columns: int, low: int, high: int) -> None:
 
 
 def _layout(rows: int, columns: int, low: int, high: int, align: str) -> tuple[Any, Any, Any, Any]:
-    """For each diagonal and place in it the row and column of the matrix and whether there is one; and where each diagonal begins, (high - low + 1,)."""
+    """For each diagonal and place in it the row and column of the matrix and whether there is one;
+    and where each diagonal begins, (high - low + 1,).
+    """
     need_room("matrix_diag", (rows, columns), D.int64)
     longest = max(_length(rows, columns, k) for k in range(low, high + 1))
     ks = np.arange(high, low - 1, -1)
@@ -73,7 +78,8 @@ def _layout(rows: int, columns: int, low: int, high: int, align: str) -> tuple[A
 
 
 def matrix_band_part(x: Any, lower: Any, upper: Any) -> Tensor:
-    """Matrices (..., M, N) with zeros outside of the band of `lower` diagonals below the main one and `upper` above; negative numbers mean all.
+    """Return matrices (..., M, N) with zeros outside of the band of `lower` diagonals below the
+    main one and `upper` above; negative numbers mean all.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_band_part(ms.ops.ones((3, 3)), 0, 1).tolist()
@@ -96,7 +102,8 @@ def matrix_band_part(x: Any, lower: Any, upper: Any) -> Tensor:
 
 
 def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEFT") -> Tensor:
-    """The diagonals `k`, one number or a pair (lowest, highest), of (..., M, N): (..., longest), or (..., diagonals, longest) for several.
+    """Return the diagonals `k`, one number or a pair (lowest, highest), of (..., M, N): (...,
+    longest), or (..., diagonals, longest) for several.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), (0, 1), 9).tolist()
@@ -120,7 +127,9 @@ def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEF
 def _spread(
     name: str, diagonals: Tensor, rows: int, columns: int, low: int, high: int, align: str
 ) -> tuple[Tensor, Tensor]:
-    """Matrices (..., rows, columns) with diagonals (..., longest) or (..., diagonals, longest) written in, and where they are."""
+    """Return matrices (..., rows, columns) with diagonals (..., longest) or (..., diagonals,
+    longest) written in, and where they are.
+    """
     row, _, _, begins = _layout(rows, columns, low, high, align)
     lead = diagonals.shape[: -2 if high > low else -1]
     if diagonals.shape != (*lead, *(row.shape if high > low else row.shape[1:])):
@@ -140,7 +149,8 @@ def _spread(
 def matrix_diag(
     x: Any, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """Matrices with the given diagonals, `padding_value` elsewhere; the inverse of `matrix_diag_part`.
+    """Return matrices with the given diagonals, `padding_value` elsewhere; the inverse of
+    `matrix_diag_part`.
 
     Sizes of -1 are the smallest that hold the diagonals.
 
@@ -168,7 +178,8 @@ def matrix_diag(
 
 
 def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Matrices (..., M, N) with the diagonals `k` replaced, which are as `matrix_diag_part` gives them.
+    """Return matrices (..., M, N) with the diagonals `k` replaced, which are as `matrix_diag_part`
+    gives them.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_set_diag(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()
@@ -189,7 +200,7 @@ def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT"
 
 
 def diagflat(input: Any, offset: int = 0) -> Tensor:
-    """The matrix with all elements of the input on the diagonal `offset`.
+    """Return the matrix with all elements of the input on the diagonal `offset`.
 
     >>> import mycel as ms
     >>> ms.ops.diagflat(ms.Tensor([[1, 2]]), 1).tolist()
@@ -200,7 +211,9 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
 
 
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The input with `src` on the diagonal `offset` of the matrices over two axes; `src` has the shape of `diagonal`'s result.
+    """Return the input with `src` on the diagonal `offset` of the matrices over two axes.
+
+    `src` has the shape of `diagonal`'s result.
 
     >>> import mycel as ms
     >>> ms.ops.diagonal_scatter(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()

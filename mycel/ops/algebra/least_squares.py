@@ -18,9 +18,11 @@ __all__ = ["matrix_solve_ls", "tridiagonal_product"]
 
 
 def matrix_solve_ls(name: str, matrix: Any, rhs: Any, penalty: float = 0.0) -> Tensor:
-    """The x (.., n, k) that makes ||A x - b||^2 + `penalty` ||x||^2 least, for A (.., m, n) of full rank and b (.., m, k).
+    """Return the x (.., n, k) that makes ||A x - b||^2 + `penalty` ||x||^2 least, for A (.., m, n)
+    of full rank and b (.., m, k).
 
-    Without a penalty by QR, and the shortest x where there are more columns than rows; with one by Cholesky's decomposition of the smaller of A^H A and A A^H.
+    Without a penalty by QR, and the shortest x where there are more columns than rows; with one by
+    Cholesky's decomposition of the smaller of A^H A and A A^H.
 
     >>> import mycel as ms
     >>> from mycel.ops.algebra.least_squares import matrix_solve_ls
@@ -49,7 +51,9 @@ def matrix_solve_ls(name: str, matrix: Any, rhs: Any, penalty: float = 0.0) -> T
 
 
 def tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Tensor:
-    """The product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n); the last element above and the first below do not count.
+    """Return the product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n).
+
+    The last element above and the first below do not count.
 
     >>> import mycel as ms
     >>> from mycel.ops.algebra.least_squares import tridiagonal_product

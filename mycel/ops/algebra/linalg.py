@@ -1,4 +1,7 @@
-"""Products of matrices and vectors, and what is built of them. Every product comes down to the `matmul` primitive."""
+"""Products of matrices and vectors, and what is built of them.
+
+Every product comes down to the `matmul` primitive.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,29 @@ from mycel.prims import linalg as L
 from mycel.prims import reduce as R
 
 __all__ = [
-    "addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bmm", "cross", "dense", "dot", "einsum", "ger", "inner", "kron",
-    "matmul", "matrix_power", "mm", "mv", "outer", "tensor_dot", "trace", "vecdot",
-]  # fmt: skip
+    "addbmm",
+    "addmm",
+    "addmv",
+    "addr",
+    "baddbmm",
+    "batch_dot",
+    "bmm",
+    "cross",
+    "dense",
+    "dot",
+    "einsum",
+    "ger",
+    "inner",
+    "kron",
+    "matmul",
+    "matrix_power",
+    "mm",
+    "mv",
+    "outer",
+    "tensor_dot",
+    "trace",
+    "vecdot",
+]
 
 
 def _swap(x: Tensor) -> Tensor:
@@ -28,10 +51,11 @@ def _swap(x: Tensor) -> Tensor:
 
 @fused
 def matmul(input: Any, other: Any) -> Tensor:
-    """The matrix product over the last two axes; the axes before broadcast.
+    """Return the matrix product over the last two axes; the axes before broadcast.
 
-    A vector on the left is a row, on the right a column, and its axis is dropped from the result. Types meet in their common
-    type. ValueError where the inner sizes differ or an operand has no dimensions.
+    A vector on the left is a row, on the right a column, and its axis is dropped from the result.
+    Types meet in their common type. ValueError where the inner sizes differ or an operand has no
+    dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.matmul(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])).tolist()
@@ -68,7 +92,7 @@ def _ranked(name: str, rank: int, *tensors: Tensor) -> None:
 
 @fused
 def mm(input: Any, mat2: Any) -> Tensor:
-    """The product of two matrices; ValueError for other ranks.
+    """Return the product of two matrices; ValueError for other ranks.
 
     >>> import mycel as ms
     >>> ms.ops.mm(ms.Tensor([[2.0]]), ms.Tensor([[3.0]])).tolist()
@@ -81,7 +105,9 @@ def mm(input: Any, mat2: Any) -> Tensor:
 
 @fused
 def bmm(input_x: Any, mat2: Any) -> Tensor:
-    """The products of two equally long stacks of matrices, over the last two axes; ValueError where the stacks differ.
+    """Return the products of two equally long stacks of matrices, over the last two axes.
+
+    Raises ValueError where the stacks differ.
 
     >>> import mycel as ms
     >>> ms.ops.bmm(ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
@@ -94,7 +120,7 @@ def bmm(input_x: Any, mat2: Any) -> Tensor:
 
 
 def mv(mat: Any, vec: Any) -> Tensor:
-    """The product of a matrix and a vector; ValueError for other ranks.
+    """Return the product of a matrix and a vector; ValueError for other ranks.
 
     >>> import mycel as ms
     >>> ms.ops.mv(ms.Tensor([[1.0, 2.0]]), ms.Tensor([3.0, 4.0])).tolist()
@@ -108,7 +134,8 @@ def mv(mat: Any, vec: Any) -> Tensor:
 
 @fused
 def dot(input: Any, other: Any) -> Tensor:
-    """The sum of products over the last axis of `input` and the second last (or only) of `other`.
+    """Return the sum of products over the last axis of `input` and the second last (or only) of
+    `other`.
 
     >>> import mycel as ms
     >>> float(ms.ops.dot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
@@ -122,7 +149,7 @@ def dot(input: Any, other: Any) -> Tensor:
 
 @fused
 def inner(input: Any, other: Any) -> Tensor:
-    """The sum of products over the last axes of both.
+    """Return the sum of products over the last axes of both.
 
     >>> import mycel as ms
     >>> float(ms.ops.inner(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
@@ -136,7 +163,9 @@ def inner(input: Any, other: Any) -> Tensor:
 
 @fused
 def outer(input: Any, vec2: Any) -> Tensor:
-    """The products of every element of one vector with every element of another; ValueError for other ranks.
+    """Return the products of every element of one vector with every element of another.
+
+    Raises ValueError for other ranks.
 
     >>> import mycel as ms
     >>> ms.ops.outer(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])).tolist()
@@ -149,7 +178,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
 
 @fused
 def ger(input: Any, vec2: Any) -> Tensor:
-    """The same as `outer`.
+    """Return the same as `outer`.
 
     >>> import mycel as ms
     >>> ms.ops.ger(ms.Tensor([1.0]), ms.Tensor([3.0, 4.0])).tolist()
@@ -172,7 +201,8 @@ def _axis_pair(name: str, axes: Any, a: Tensor, b: Tensor) -> tuple[list[int], l
 
 
 def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
-    """The sum of products over pairs of axes: the last of `x1` with the first of `x2`, or the two lists given.
+    """Return the sum of products over pairs of axes: the last of `x1` with the first of `x2`, or
+    the two lists given.
 
     What is left of `x1` comes before what is left of `x2`. ValueError where paired sizes differ.
 
@@ -194,7 +224,8 @@ def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
 
 
 def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
-    """`tensor_dot` over one axis of each, for every index of the first axis, which both share.
+    """Return `tensor_dot` over one axis of each, for every index of the first axis, which both
+    share.
 
     `axes` defaults to the last of `x1` and the second last of `x2` (for a matrix its last).
 
@@ -221,7 +252,7 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
 
 
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
-    """The sum of products along one axis; the others broadcast.
+    """Return the sum of products along one axis; the others broadcast.
 
     >>> import mycel as ms
     >>> ms.ops.vecdot(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
@@ -238,7 +269,7 @@ def _scaled(input: Any, beta: Any, out: Tensor, alpha: Any) -> Tensor:
 
 @fused
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * (mat1 @ mat2)``.
+    """Return ``beta * input + alpha * (mat1 @ mat2)``.
 
     >>> import mycel as ms
     >>> ms.ops.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
@@ -249,7 +280,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 @fused
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * (mat @ vec)``.
+    """Return ``beta * input + alpha * (mat @ vec)``.
 
     >>> import mycel as ms
     >>> ms.ops.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
@@ -260,7 +291,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
 
 @fused
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * x + alpha * outer(vec1, vec2)``.
+    """Return ``beta * x + alpha * outer(vec1, vec2)``.
 
     >>> import mycel as ms
     >>> ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones(1), ms.Tensor([2.0, 3.0])).tolist()
@@ -271,7 +302,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
 
 @fused
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``.
+    """Return ``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``.
 
     >>> import mycel as ms
     >>> ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
@@ -283,7 +314,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 @fused
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two matrices.
+    """Return ``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two matrices.
 
     >>> import mycel as ms
     >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))).tolist()
@@ -295,7 +326,9 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1)
 
 @fused
 def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
-    """``input @ weight.T + bias``: a fully connected layer. `weight` is (out, in), or (in,) for one output without an axis.
+    """Return ``input @ weight.T + bias``: a fully connected layer.
+
+    `weight` is (out, in), or (in,) for one output without an axis.
 
     >>> import mycel as ms
     >>> ms.ops.dense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0, 4.0]]), ms.Tensor([1.0])).tolist()
@@ -304,14 +337,15 @@ def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
     x, w = operands("dense", input, weight)
     if w.ndim not in (1, 2) or x.ndim < 1:
         raise ShapeError(
-            f"dense: the weight must be (out, in) or (in,), not {w._type}; the input {x._type} needs at least 1 dimension"
+            f"dense: the weight must be (out, in) or (in,), not {w._type}; the input {x._type} needs at least 1 "
+            "dimension"
         )
     out = matmul(x, _swap(w) if w.ndim == 2 else w)
     return out if bias is None else out + operand("dense", bias)
 
 
 def trace(input: Any) -> Tensor:
-    """The sum of the diagonal of a matrix; ValueError for other ranks.
+    """Return the sum of the diagonal of a matrix; ValueError for other ranks.
 
     >>> import mycel as ms
     >>> float(ms.ops.trace(ms.Tensor([[1.0, 2.0], [3.0, 4.0]])))
@@ -326,7 +360,7 @@ def trace(input: Any) -> Tensor:
 
 
 def kron(input: Any, other: Any) -> Tensor:
-    """The Kronecker product: every element of `input` times all of `other`, in blocks.
+    """Return the Kronecker product: every element of `input` times all of `other`, in blocks.
 
     >>> import mycel as ms
     >>> ms.ops.kron(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 10.0])).tolist()
@@ -342,7 +376,8 @@ def kron(input: Any, other: Any) -> Tensor:
 
 
 def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
-    """The vector product along an axis of size 3 (the first such axis unless `dim` names one); the others broadcast.
+    """Return the vector product along an axis of size 3 (the first such axis unless `dim` names
+    one); the others broadcast.
 
     >>> import mycel as ms
     >>> ms.ops.cross(ms.Tensor([1.0, 0.0, 0.0]), ms.Tensor([0.0, 1.0, 0.0])).tolist()
@@ -364,7 +399,9 @@ def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
 
 
 def matrix_power(input: Any, n: int) -> Tensor:
-    """`input @ input @ ...` n times by repeated squaring; the identity for 0. ValueError for matrices that are not square or n < 0.
+    """Return `input @ input @ ...` n times by repeated squaring; the identity for 0.
+
+    ValueError for matrices that are not square or n < 0.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_power(ms.Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
@@ -390,11 +427,14 @@ def matrix_power(input: Any, n: int) -> Tensor:
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Einstein summation: ``"ij,jk->ik"``. Without an arrow the result has the labels that occur once, in alphabetical order.
+    """Return einstein summation: ``"ij,jk->ik"``.
 
-    Labels may repeat within an operand (a diagonal); "..." stands for leading axes that broadcast. Operands are joined from left to
-    right by matrix products. Instead of an equation tensors may come with a list of labels each (whole numbers below 52, or ...), and at last
-    those of the result. ValueError for labels that do not match the operands.
+    Without an arrow the result has the labels that occur once, in alphabetical order.
+
+    Labels may repeat within an operand (a diagonal); "..." stands for leading axes that broadcast.
+    Operands are joined from left to right by matrix products. Instead of an equation tensors may
+    come with a list of labels each (whole numbers below 52, or ...), and at last those of the
+    result. ValueError for labels that do not match the operands.
 
     >>> import mycel as ms
     >>> ms.ops.einsum("ij,kj->ik", ms.ops.ones((2, 3)), ms.ops.ones((4, 3))).shape

@@ -1,7 +1,9 @@
-"""Routing tokens to experts (mixtures of experts, Shazeer et al., 2017), and the sums with a normalisation after them that large models repeat.
+"""Routing tokens to experts (mixtures of experts, Shazeer et al., 2017), and the sums with a
+normalisation after them that large models repeat.
 
-Places of a token are its choices of experts in row-major order, token by token. Sorting places by expert, those of one expert in order, puts the tokens of each
-expert side by side; the inverse of that order is what brings results back.
+Places of a token are its choices of experts in row-major order, token by token. Sorting places by
+expert, those of one expert in order, puts the tokens of each expert side by side; the inverse of
+that order is what brings results back.
 """
 
 from __future__ import annotations
@@ -32,31 +34,38 @@ from mycel.prims import elementwise as E
 from mycel.prims.normalization import moments
 
 __all__ = [
-    "add_layer_norm", "add_rms_norm", "mixed_precision_cast", "moe_init_routing_v2", "moe_token_permute", "moe_token_unpermute", "move_to",
+    "add_layer_norm",
+    "add_rms_norm",
+    "mixed_precision_cast",
+    "moe_init_routing_v2",
+    "moe_token_permute",
+    "moe_token_unpermute",
+    "move_to",
     "recompute_block",
-]  # fmt: skip
+]
 
 
 def _places(name: str, tokens: Any, indices: Any) -> tuple[Tensor, Tensor, Any]:
-    """Tokens, the experts of their places along one axis, and how many places a token has."""
+    """Return tokens, the experts of their places along one axis, and how many places a token has."""
     x, index = operand(name, tokens), operand(name, indices)
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: indices must be whole numbers, not {index.dtype.name}")
     if x.ndim != 2 or index.ndim not in (1, 2) or index.shape[0] != x.shape[0]:
         raise ShapeError(
-            f"{name}: takes tokens (tokens, size) and indices (tokens,) or (tokens, choices), not {x._type} and {index._type}"
+            f"{name}: takes tokens (tokens, size) and indices (tokens,) or (tokens, choices), not {x._type} and "
+            f"{index._type}"
         )
     return x, reshaped(index, (index.size,)), index.shape[1] if index.ndim == 2 else 1
 
 
 def _order(experts: Tensor) -> tuple[Tensor, Tensor]:
-    """Places sorted by expert, and where each place went."""
+    """Return places sorted by expert, and where each place went."""
     order = sorting.argsort(experts)
     return order, sorting.argsort(order)
 
 
 def _owner(place: Tensor, choices: Any) -> Tensor:
-    """The token of a place."""
+    """Return the token of a place."""
     return run(E.floor_div, place, constant_like(choices, place))
 
 
@@ -64,9 +73,11 @@ def _owner(place: Tensor, choices: Any) -> Tensor:
 def moe_token_permute(
     tokens: Any, indices: Any, num_out_tokens: Optional[int] = None, padded_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Tokens (tokens, size) once for each of their places, sorted by the indices; and where each place went, int32.
+    """Return tokens (tokens, size) once for each of their places, sorted by the indices; and where
+    each place went, int32.
 
-    `indices` is (tokens,) or (tokens, choices). Only the first `num_out_tokens` are kept; None and 0 keep all. TypeError and ValueError where types and sizes do not fit.
+    `indices` is (tokens,) or (tokens, choices). Only the first `num_out_tokens` are kept; None and
+    0 keep all. TypeError and ValueError where types and sizes do not fit.
 
     >>> import mycel as ms
     >>> out, where = ms.ops.moe_token_permute(ms.Tensor([[1.0], [2.0], [3.0]]), ms.Tensor([2, 0, 1]))
@@ -76,7 +87,9 @@ def moe_token_permute(
     name = "moe_token_permute"
     if padded_mode:
         raise ValueError(f"{name}: padded_mode must be False")
-    if num_out_tokens is not None and (isinstance(num_out_tokens, bool) or not isinstance(num_out_tokens, int) or num_out_tokens < 0):  # fmt: skip
+    if num_out_tokens is not None and (
+        isinstance(num_out_tokens, bool) or not isinstance(num_out_tokens, int) or num_out_tokens < 0
+    ):
         raise TypeError(f"{name}: num_out_tokens must be an int that is not negative, not {num_out_tokens!r}")
     x, experts, choices = _places(name, tokens, indices)
     order, where = _order(experts)
@@ -89,7 +102,8 @@ def moe_token_permute(
 def moe_token_unpermute(
     permuted_tokens: Any, sorted_indices: Any, probs: Any = None, padded_mode: bool = False, restore_shape: Any = None
 ) -> Tensor:
-    """The inverse of `moe_token_permute`: the token of each place, or with `probs` (tokens, choices) the weighted sum of a token's places.
+    """Return the inverse of `moe_token_permute`: the token of each place, or with `probs` (tokens,
+    choices) the weighted sum of a token's places.
 
     A place whose token was not kept counts as zeros. ValueError where sizes do not fit.
 
@@ -115,14 +129,24 @@ def moe_token_unpermute(
 
 @fused
 def moe_init_routing_v2(
-    x: Any, expert_idx: Any, active_num: int, expert_capacity: int, expert_num: int, drop_pad_mode: int, expert_tokens_count_or_cumsum_flag: int,
+    x: Any,
+    expert_idx: Any,
+    active_num: int,
+    expert_capacity: int,
+    expert_num: int,
+    drop_pad_mode: int,
+    expert_tokens_count_or_cumsum_flag: int,
     expert_tokens_before_capacity_flag: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Tokens (tokens, size) sorted by their experts (tokens, choices), and what brings them back: four results.
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return tokens (tokens, size) sorted by their experts (tokens, choices), and what brings them
+    back: four results.
 
-    With `drop_pad_mode` 0 the tokens of the first `active_num` places (0: of all) in order, and int32 where each place went. With 1 (experts, capacity, size): the first
-    `expert_capacity` tokens of each expert, filled up with zeros, and where each place went among them, -1 for what found no room. Then, each (experts,) in int32: the running
-    number of tokens of the experts (flag 1) or their own (flag 2), in mode 0; and their own before any was dropped, in mode 1. What is not asked for is zeros.
+    With `drop_pad_mode` 0 the tokens of the first `active_num` places (0: of all) in order, and
+    int32 where each place went. With 1 (experts, capacity, size): the first `expert_capacity`
+    tokens of each expert, filled up with zeros, and where each place went among them, -1 for what
+    found no room. Then, each (experts,) in int32: the running number of tokens of the experts (flag
+    1) or their own (flag 2), in mode 0; and their own before any was dropped, in mode 1. What is
+    not asked for is zeros.
 
     ValueError where numbers or sizes do not fit.
 
@@ -185,9 +209,12 @@ def _sum(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def add_layer_norm(
     x1: Any, x2: Any, gamma: Any, beta: Any, epsilon: float = 1e-5, additional_output: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The layer normalisation (Ba et al., 2016) of x1 + x2 along the last axis; its mean, 1 / sqrt(variance + epsilon), both (..., 1), and the sum itself.
+    """Return the layer normalisation (Ba et al., 2016) of x1 + x2 along the last axis.
 
-    `gamma` and `beta` have the size of the last axis. The sum is given whatever `additional_output` says. TypeError and ValueError where types and shapes differ.
+    Its mean, 1 / sqrt(variance + epsilon), both (..., 1), and the sum itself.
+
+    `gamma` and `beta` have the size of the last axis. The sum is given whatever `additional_output`
+    says. TypeError and ValueError where types and shapes differ.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 3.0]])
@@ -210,9 +237,11 @@ def add_layer_norm(
 
 @fused
 def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor, Tensor]:
-    """x1 + x2 divided by the root of its mean square (Zhang and Sennrich, 2019) over the axes of `gamma`, times `gamma`; 1 / root, and the sum.
+    """Return x1 + x2 divided by the root of its mean square (Zhang and Sennrich, 2019) over the
+    axes of `gamma`, times `gamma`; 1 / root, and the sum.
 
-    16-bit floats give 1 / root in float32. TypeError and ValueError where types and shapes do not fit, or epsilon is outside (0, 1].
+    16-bit floats give 1 / root in float32. TypeError and ValueError where types and shapes do not
+    fit, or epsilon is outside (0, 1].
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.5, 2.0]])
@@ -232,7 +261,8 @@ def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[T
 
 
 def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
-    """The tensors of floating types in `x`, which may be tuples, lists and dicts of them, converted to a type; the rest as it is.
+    """Return the tensors of floating types in `x`, which may be tuples, lists and dicts of them,
+    converted to a type; the rest as it is.
 
     >>> import mycel as ms
     >>> [t.dtype.name for t in ms.ops.mixed_precision_cast(ms.float16, (ms.Tensor([1.0]), ms.Tensor([1])))]
@@ -249,7 +279,8 @@ def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
 
 
 def recompute_block(*args: Any) -> Any:
-    """A block (a Cell or a function) as a function whose values the backward pass computes anew, as `mycel.recompute` does.
+    """Return a block (a Cell or a function) as a function whose values the backward pass computes
+    anew, as `mycel.recompute` does.
 
     A second argument, MindSpore's `output_recompute`, changes no value. TypeError for more or none.
 
@@ -263,7 +294,8 @@ def recompute_block(*args: Any) -> Any:
 
 
 def move_to(input: Any, to: str = "CPU", blocking: bool = True) -> Tensor:
-    """A new tensor with the values of a tensor, or of a list or tuple of whole numbers, on the device `to`: "CPU", the only one.
+    """Return a new tensor with the values of a tensor, or of a list or tuple of whole numbers, on
+    the device `to`: "CPU", the only one.
 
     TypeError and ValueError for other arguments.
 

@@ -1,10 +1,14 @@
-"""Attention for models in service: prompts, one new token at a time, and keys and values that are kept in blocks.
+"""Attention for models in service: prompts, one new token at a time, and keys and values that are
+kept in blocks.
 
-All of them are `mycel.ops.attention.attend` with a mask of which rows and columns hold anything: lengths of the examples of a batch, counted from the left, or from the right
-where a padding size is given. Rows without a query are zeros. Keys and values of 8 bits are restored as (x + offset) * scale; results of 8 bits are round(x * scale + offset).
+All of them are `mycel.ops.attention.attend` with a mask of which rows and columns hold anything:
+lengths of the examples of a batch, counted from the left, or from the right where a padding size is
+given. Rows without a query are zeros. Keys and values of 8 bits are restored as (x + offset) *
+scale; results of 8 bits are round(x * scale + offset).
 
-A cache is blocks of tokens: (blocks, tokens, heads * size), (blocks, heads, tokens, size), or with `PagedAttention` (blocks, tokens, heads, size). The table of an
-example names its blocks in order. A slot is a token's place in the cache seen as one row of tokens.
+A cache is blocks of tokens: (blocks, tokens, heads * size), (blocks, heads, tokens, size), or with
+`PagedAttention` (blocks, tokens, heads, size). The table of an example names its blocks in order. A
+slot is a token's place in the cache seen as one row of tokens.
 """
 
 from __future__ import annotations
@@ -53,18 +57,20 @@ __all__ = ["fused_infer_attention_score", "incre_flash_attention", "prompt_flash
 
 @dataclass(frozen=True)
 class Extent:
-    """Where the rows or columns of each example lie: from `start`, which is a number or (batch, 1, 1, 1), `length` of them."""
+    """Where the rows or columns of each example lie: from `start`, which is a number or (batch, 1,
+    1, 1), `length` of them.
+    """
 
     start: Any
     length: Any
     whole: bool
 
     def own(self, place: Tensor) -> Tensor:
-        """Positions counted from the first one of each example."""
+        """Return positions counted from the first one of each example."""
         return place if self.whole or isinstance(self.start, int) else place - self.start
 
     def outside(self, place: Tensor) -> Optional[Tensor]:
-        """True at positions that hold nothing."""
+        """Return True at positions that hold nothing."""
         if self.whole:
             return None
         own = self.own(place)
@@ -73,7 +79,7 @@ class Extent:
 
 
 def _numbers(name: str, parameter: str, value: Any) -> Tensor:
-    """Whole numbers of an argument that is a tensor or a sequence."""
+    """Return whole numbers of an argument that is a tensor or a sequence."""
     if isinstance(value, (tuple, list)):
         value = np.array(sizes_of(name, parameter, value), np.int64)
     x = operand(name, value, D.int64)
@@ -83,7 +89,9 @@ def _numbers(name: str, parameter: str, value: Any) -> Tensor:
 
 
 def extent(name: str, parameter: str, lengths: Any, padding: Any, batch: Any, size: Any) -> Extent:
-    """The extent of examples of `lengths` in an axis of `size`; to the right of it, before `padding` places, where that is given."""
+    """Return the extent of examples of `lengths` in an axis of `size`; to the right of it, before
+    `padding` places, where that is given.
+    """
     if lengths is None:
         return Extent(0, size, True)
     x = _numbers(name, parameter, lengths)
@@ -98,7 +106,7 @@ def extent(name: str, parameter: str, lengths: Any, padding: Any, batch: Any, si
 
 
 def restored(x: Tensor, scale: Optional[Tensor], offset: Optional[Tensor]) -> Tensor:
-    """Numbers of 8 bits as (x + offset) * scale."""
+    """Return numbers of 8 bits as (x + offset) * scale."""
     if scale is None:
         return x
     wider = cast(x, scale.dtype)
@@ -106,14 +114,17 @@ def restored(x: Tensor, scale: Optional[Tensor], offset: Optional[Tensor]) -> Te
 
 
 def _factor(name: str, value: Any, part: Optional[int], mode: int, x: Tensor) -> Optional[Tensor]:
-    """A scale or an offset, of one number, of one for each channel, or of one for each token, shaped for (batch, heads, tokens, size)."""
+    """Return a scale or an offset, of one number, of one for each channel, or of one for each
+    token, shaped for (batch, heads, tokens, size).
+    """
     if value is None:
         return None
     f = operand(name, value)
     if part is not None:
         if f.ndim < 1 or f.shape[0] != 2:
             raise ShapeError(
-                f"{name}: antiquant_scale and antiquant_offset have a part for keys and one for values, not the shape {f.shape}"
+                f"{name}: antiquant_scale and antiquant_offset have a part for keys and one for values, not the shape "
+                f"{f.shape}"
             )
         f = reshaped(take_slice(f, 0, part, part + 1), f.shape[1:])
     b, n, s, d = x.shape
@@ -123,13 +134,14 @@ def _factor(name: str, value: Any, part: Optional[int], mode: int, x: Tensor) ->
         wanted, shape = (1, (1, 1, 1, 1)) if f.size == 1 else (n * d, (1, n, 1, d))
     if f.size != wanted:
         raise ShapeError(
-            f"{name}: a scale or offset of shape {f.shape} does not fit {n} heads of size {d} and {s} tokens in mode {mode}"
+            f"{name}: a scale or offset of shape {f.shape} does not fit {n} heads of size {d} and {s} tokens in mode "
+            f"{mode}"
         )
     return reshaped(f, shape)
 
 
 def narrowed(name: str, x: Tensor, scale: Any, offset: Any) -> Tensor:
-    """(batch, heads, length, size) as round(x * scale + offset) in 8 bits."""
+    """Return (batch, heads, length, size) as round(x * scale + offset) in 8 bits."""
     factor, shift = _factor(name, scale, None, 0, x), _factor(name, offset, None, 0, x)
     assert factor is not None
     y = cast(x, D.float32) * cast(factor, D.float32)
@@ -138,10 +150,11 @@ def narrowed(name: str, x: Tensor, scale: Any, offset: Any) -> Tensor:
 
 
 def from_blocks(name: str, cache: Tensor, table: Tensor, heads: int) -> Tensor:
-    """The tokens of each example out of a cache of blocks, as (batch, heads, tokens, size)."""
+    """Return the tokens of each example out of a cache of blocks, as (batch, heads, tokens, size)."""
     if table.ndim != 2 or cache.ndim not in (3, 4):
         raise ShapeError(
-            f"{name}: takes a cache of 3 or 4 dimensions and a table (batch, blocks), not {cache._type} and {table._type}"
+            f"{name}: takes a cache of 3 or 4 dimensions and a table (batch, blocks), not {cache._type} and "
+            f"{table._type}"
         )
     blocks = run(E.maximum, table, constant_like(0, table))
     found = indexed.gather(cache, blocks, 0)
@@ -153,7 +166,7 @@ def from_blocks(name: str, cache: Tensor, table: Tensor, heads: int) -> Tensor:
 
 
 def _single(name: str, parameter: str, value: Any) -> list[Tensor]:
-    """A tensor, or one of several of which each is an example."""
+    """Return a tensor, or one of several of which each is an example."""
     if isinstance(value, (tuple, list)):
         if not value:
             raise ValueError(f"{name}: {parameter} is empty")
@@ -194,7 +207,7 @@ class Served:
         return to_heads(self.name, x, self.layout.partition("_")[0], heads)
 
     def mask_of(self) -> Optional[Tensor]:
-        """The mask as (batch or 1, 1, queries, keys)."""
+        """Return the mask as (batch or 1, 1, queries, keys)."""
         if self.mask is None:
             return None
         m = truth(self.name, "the mask", self.mask)
@@ -214,7 +227,9 @@ class Served:
         return take_slice(take_slice(x, 2, 0, s), 3, 0, keys)
 
     def __call__(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """The attention in its layout, and the logarithm of each row's sum of exponentials, which is one 0 if not asked for."""
+        """Return the attention in its layout, and the logarithm of each row's sum of exponentials,
+        which is one 0 if not asked for.
+        """
         name = self.name
         if query.dtype is D.int8:
             raise TypeError(f"{name}: queries of int8 are not supported; restore them, as (x + offset) * scale, before")
@@ -239,9 +254,11 @@ class Served:
         if (k.dtype is D.int8) != (self.scales[0] is not None):
             raise TypeError(f"{name}: keys of int8, and those alone, go with an antiquant_scale; key is {k.dtype.name}")
         k, v = (
-            cast(restored(x, _factor(name, s, p, self.scale_mode, x), _factor(name, o, p, self.scale_mode, x)), q.dtype) if s is not None else x
+            cast(restored(x, _factor(name, s, p, self.scale_mode, x), _factor(name, o, p, self.scale_mode, x)), q.dtype)
+            if s is not None
+            else x
             for x, s, o, p in zip((k, v), self.scales, self.offsets, self.parts)
-        )  # fmt: skip
+        )
         same_types(name, q, k, v)
         check_heads(name, q, k, v)
         columns = k.shape[2]
@@ -255,9 +272,15 @@ class Served:
             else _count(column_extent, row) - _count(row_extent, row)
         )
         drop = sparse_mask(
-            name, self.mode, self.mask_of(), row_extent.own(row), column_extent.own(column), more,
-            self.before, self.after,
-        )  # fmt: skip
+            name,
+            self.mode,
+            self.mask_of(),
+            row_extent.own(row),
+            column_extent.own(column),
+            more,
+            self.before,
+            self.after,
+        )
         if no_column is not None:
             hole = permuted(no_column, (0, 1, 3, 2))
             v = select(hole, constant_like(0.0, v), v)
@@ -280,7 +303,7 @@ def _count(of: Extent, like: Tensor) -> Tensor:
 
 
 def _counts(name: str, heads: Any, shared: Any) -> tuple[int, int]:
-    """The heads of queries and of keys; ValueError where they do not go together."""
+    """Return the heads of queries and of keys; ValueError where they do not go together."""
     arguments.integer(name, "num_heads", heads, numpy=False)
     arguments.integer(name, "num_key_value_heads", shared, numpy=False)
     if heads <= 0 or shared < 0 or heads % (shared or heads):
@@ -299,16 +322,35 @@ _INT8 = "computing with integers alone is not: restore the operands as (x + offs
 
 @fused
 def prompt_flash_attention(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, actual_seq_lengths: Any = None, actual_seq_lengths_kv: Any = None, pse_shift: Any = None,
-    deq_scale1: Any = None, quant_scale1: Any = None, deq_scale2: Any = None, quant_scale2: Any = None, quant_offset2: Any = None, num_heads: int = 1,
-    scale_value: float = 1.0, pre_tokens: int = MOST, next_tokens: int = 0, input_layout: str = "BSH", num_key_value_heads: int = 0,
-    sparse_mode: int = 0, inner_precise: int = 1,
-) -> Tensor:  # fmt: skip
-    """softmax(scale_value * Q K^T + pse_shift) V of whole prompts, in the layout "BSH" (B, S, N * D) or "BNSD" and the type of `query`.
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    actual_seq_lengths: Any = None,
+    actual_seq_lengths_kv: Any = None,
+    pse_shift: Any = None,
+    deq_scale1: Any = None,
+    quant_scale1: Any = None,
+    deq_scale2: Any = None,
+    quant_scale2: Any = None,
+    quant_offset2: Any = None,
+    num_heads: int = 1,
+    scale_value: float = 1.0,
+    pre_tokens: int = MOST,
+    next_tokens: int = 0,
+    input_layout: str = "BSH",
+    num_key_value_heads: int = 0,
+    sparse_mode: int = 0,
+    inner_precise: int = 1,
+) -> Tensor:
+    """Return softmax(scale_value * Q K^T + pse_shift) V of whole prompts, in the layout "BSH" (B,
+    S, N * D) or "BNSD" and the type of `query`.
 
-    Examples hold `actual_seq_lengths` queries and `actual_seq_lengths_kv` keys; rows beyond are zeros. `attn_mask` is True where scores are dropped: (S1, S2), (B or 1, S1, S2) or
-    (B or 1, 1, S1, S2). `sparse_mode` 0 to 4 are those of `flash_attention_score`. With `quant_scale2` (one number, or one for each channel) and `quant_offset2` the
-    result is int8. Always computed precisely, whatever `inner_precise`. Queries of int8 are not supported.
+    Examples hold `actual_seq_lengths` queries and `actual_seq_lengths_kv` keys; rows beyond are
+    zeros. `attn_mask` is True where scores are dropped: (S1, S2), (B or 1, S1, S2) or (B or 1, 1,
+    S1, S2). `sparse_mode` 0 to 4 are those of `flash_attention_score`. With `quant_scale2` (one
+    number, or one for each channel) and `quant_offset2` the result is int8. Always computed
+    precisely, whatever `inner_precise`. Queries of int8 are not supported.
 
     TypeError and ValueError where types, shapes and options do not go together.
 
@@ -324,24 +366,39 @@ def prompt_flash_attention(
         raise ValueError(f"{name}: sparse_mode must be 0 to 4, not {sparse_mode!r}")
     heads, shared = _counts(name, num_heads, num_key_value_heads)
     served = Served(
-        name, heads, shared, input_layout, scale_value, actual_seq_lengths, actual_seq_lengths_kv, mask=_by_row(attn_mask), bias=pse_shift,
-        mode=sparse_mode, before=pre_tokens, after=next_tokens, result_scale=quant_scale2, result_offset=quant_offset2,
-    )  # fmt: skip
+        name,
+        heads,
+        shared,
+        input_layout,
+        scale_value,
+        actual_seq_lengths,
+        actual_seq_lengths_kv,
+        mask=_by_row(attn_mask),
+        bias=pse_shift,
+        mode=sparse_mode,
+        before=pre_tokens,
+        after=next_tokens,
+        result_scale=quant_scale2,
+        result_offset=quant_offset2,
+    )
     return served(operand(name, query), operand(name, key), operand(name, value))[0]
 
 
 def _by_row(mask: Any) -> Any:
-    """A mask of (S1, S2) as one of four dimensions, so that it is not taken for one of (batch, S2)."""
+    """Return a mask of (S1, S2) as one of four dimensions, so that it is not taken for one of
+    (batch, S2).
+    """
     return reshaped(mask, (1, 1, *mask.shape)) if isinstance(mask, Tensor) and mask.ndim == 2 else mask
 
 
 def _each(served: Any, query: Tensor, keys: list[Tensor], values: list[Tensor], table: Any) -> tuple[Tensor, Tensor]:
-    """Calls for keys that come as one tensor or as one for each example."""
+    """Return calls for keys that come as one tensor or as one for each example."""
     if len(keys) == 1 and len(values) == 1:
         return served(slice(None), query, keys[0], values[0])
     if len(keys) != len(values) or len(keys) != query.shape[0] or table is not None:
         raise ValueError(
-            f"{served.__name__}: {len(keys)} keys and {len(values)} values must be one tensor, or one for each of the {query.shape[0]} "
+            f"{served.__name__}: {len(keys)} keys and {len(values)} values must be one tensor, or one for each of the "
+            f"{query.shape[0]} "
             "examples and without a block_table"
         )
     found = [
@@ -352,7 +409,7 @@ def _each(served: Any, query: Tensor, keys: list[Tensor], values: list[Tensor], 
 
 
 def _part(value: Any, which: slice, batch: Any) -> Any:
-    """An example's part of an argument that has one part for each; of others all."""
+    """Return an example's part of an argument that has one part for each; of others all."""
     if which == slice(None) or value is None:
         return value
     if isinstance(value, (tuple, list)):
@@ -363,17 +420,37 @@ def _part(value: Any, which: slice, batch: Any) -> Any:
 
 
 def incre_flash_attention(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, actual_seq_lengths: Any = None, pse_shift: Any = None, dequant_scale1: Any = None,
-    quant_scale1: Any = None, dequant_scale2: Any = None, quant_scale2: Any = None, quant_offset2: Any = None, antiquant_scale: Any = None,
-    antiquant_offset: Any = None, block_table: Any = None, num_heads: int = 1, input_layout: str = "BSH", scale_value: float = 1.0,
-    num_key_value_heads: int = 0, block_size: int = 0, inner_precise: int = 1, kv_padding_size: Any = None,
-) -> Tensor:  # fmt: skip
-    """softmax(scale_value * Q K^T + pse_shift) V of one new token an example: `query` (B, 1, N * D) in the layout "BSH", or (B, N, 1, D) in "BNSD".
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    actual_seq_lengths: Any = None,
+    pse_shift: Any = None,
+    dequant_scale1: Any = None,
+    quant_scale1: Any = None,
+    dequant_scale2: Any = None,
+    quant_scale2: Any = None,
+    quant_offset2: Any = None,
+    antiquant_scale: Any = None,
+    antiquant_offset: Any = None,
+    block_table: Any = None,
+    num_heads: int = 1,
+    input_layout: str = "BSH",
+    scale_value: float = 1.0,
+    num_key_value_heads: int = 0,
+    block_size: int = 0,
+    inner_precise: int = 1,
+    kv_padding_size: Any = None,
+) -> Tensor:
+    """Return softmax(scale_value * Q K^T + pse_shift) V of one new token an example: `query` (B, 1,
+    N * D) in the layout "BSH", or (B, N, 1, D) in "BNSD".
 
-    `key` and `value` are a tensor, or a list of one or of one for each example. Of each example `actual_seq_lengths` keys hold something: the first, or, with
-    `kv_padding_size`, the last before so many places. `attn_mask`, (B, S), (B, 1, S) or (B, 1, 1, S), is True where scores are dropped. With `block_table`
-    (B, blocks) key and value are caches of blocks of `block_size` tokens. Keys and values of int8 are restored by `antiquant_scale` and `antiquant_offset`, which have a
-    part for keys and one for values. With `quant_scale2` the result is int8.
+    `key` and `value` are a tensor, or a list of one or of one for each example. Of each example
+    `actual_seq_lengths` keys hold something: the first, or, with `kv_padding_size`, the last before
+    so many places. `attn_mask`, (B, S), (B, 1, S) or (B, 1, 1, S), is True where scores are
+    dropped. With `block_table` (B, blocks) key and value are caches of blocks of `block_size`
+    tokens. Keys and values of int8 are restored by `antiquant_scale` and `antiquant_offset`, which
+    have a part for keys and one for values. With `quant_scale2` the result is int8.
 
     TypeError and ValueError where types, shapes and options do not go together.
 
@@ -393,11 +470,25 @@ def incre_flash_attention(
 
     def call(which: slice, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         served = Served(
-            name, heads, shared, input_layout, scale_value, None, _part(actual_seq_lengths, which, batch), None, kv_padding_size,
-            _part(attn_mask, which, batch), _part(pse_shift, which, batch), scales=(antiquant_scale, antiquant_scale),
-            offsets=(antiquant_offset, antiquant_offset), table=block_table, block_size=block_size, result_scale=quant_scale2,
-            result_offset=quant_offset2, one=True,
-        )  # fmt: skip
+            name,
+            heads,
+            shared,
+            input_layout,
+            scale_value,
+            None,
+            _part(actual_seq_lengths, which, batch),
+            None,
+            kv_padding_size,
+            _part(attn_mask, which, batch),
+            _part(pse_shift, which, batch),
+            scales=(antiquant_scale, antiquant_scale),
+            offsets=(antiquant_offset, antiquant_offset),
+            table=block_table,
+            block_size=block_size,
+            result_scale=quant_scale2,
+            result_offset=quant_offset2,
+            one=True,
+        )
         return served(q, k, v)
 
     call.__name__ = name
@@ -405,20 +496,54 @@ def incre_flash_attention(
 
 
 def fused_infer_attention_score(
-    query: Any, key: Any, value: Any, *, pse_shift: Any = None, atten_mask: Any = None, actual_seq_lengths: Any = None, actual_seq_lengths_kv: Any = None,
-    dequant_scale1: Any = None, quant_scale1: Any = None, dequant_scale2: Any = None, quant_scale2: Any = None, quant_offset2: Any = None,
-    antiquant_scale: Any = None, antiquant_offset: Any = None, key_antiquant_scale: Any = None, key_antiquant_offset: Any = None,
-    value_antiquant_scale: Any = None, value_antiquant_offset: Any = None, block_table: Any = None, query_padding_size: Any = None,
-    kv_padding_size: Any = None, key_shared_prefix: Any = None, value_shared_prefix: Any = None, actual_shared_prefix_len: Any = None,
-    num_heads: int = 1, scale: float = 1.0, pre_tokens: int = MOST, next_tokens: int = MOST, input_layout: str = "BSH", num_key_value_heads: int = 0,
-    sparse_mode: int = 0, inner_precise: int = 1, block_size: int = 0, antiquant_mode: int = 0, key_antiquant_mode: int = 0,
-    value_antiquant_mode: int = 0, softmax_lse_flag: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """`incre_flash_attention` where there is one query an example, else `prompt_flash_attention`: the attention, and the statistics of its soft-max.
+    query: Any,
+    key: Any,
+    value: Any,
+    *,
+    pse_shift: Any = None,
+    atten_mask: Any = None,
+    actual_seq_lengths: Any = None,
+    actual_seq_lengths_kv: Any = None,
+    dequant_scale1: Any = None,
+    quant_scale1: Any = None,
+    dequant_scale2: Any = None,
+    quant_scale2: Any = None,
+    quant_offset2: Any = None,
+    antiquant_scale: Any = None,
+    antiquant_offset: Any = None,
+    key_antiquant_scale: Any = None,
+    key_antiquant_offset: Any = None,
+    value_antiquant_scale: Any = None,
+    value_antiquant_offset: Any = None,
+    block_table: Any = None,
+    query_padding_size: Any = None,
+    kv_padding_size: Any = None,
+    key_shared_prefix: Any = None,
+    value_shared_prefix: Any = None,
+    actual_shared_prefix_len: Any = None,
+    num_heads: int = 1,
+    scale: float = 1.0,
+    pre_tokens: int = MOST,
+    next_tokens: int = MOST,
+    input_layout: str = "BSH",
+    num_key_value_heads: int = 0,
+    sparse_mode: int = 0,
+    inner_precise: int = 1,
+    block_size: int = 0,
+    antiquant_mode: int = 0,
+    key_antiquant_mode: int = 0,
+    value_antiquant_mode: int = 0,
+    softmax_lse_flag: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return `incre_flash_attention` where there is one query an example, else
+    `prompt_flash_attention`: the attention, and the statistics of its soft-max.
 
-    Layouts are "BSH", "BNSD", "BSND", and "BNSD_BSND" for a result in another one than the operands. With `softmax_lse_flag` the second result is the logarithm of each
-    row's sum of exponentials, float32 (B, N, S1, 1), -inf for a row without scores; else one zero. `query_padding_size` and `kv_padding_size` say how many places lie behind the
-    last query and key of examples whose lengths are given. Scales for keys and values may come together, or each by itself; mode 1 is a scale for each token.
+    Layouts are "BSH", "BNSD", "BSND", and "BNSD_BSND" for a result in another one than the
+    operands. With `softmax_lse_flag` the second result is the logarithm of each row's sum of
+    exponentials, float32 (B, N, S1, 1), -inf for a row without scores; else one zero.
+    `query_padding_size` and `kv_padding_size` say how many places lie behind the last query and key
+    of examples whose lengths are given. Scales for keys and values may come together, or each by
+    itself; mode 1 is a scale for each token.
 
     TypeError and ValueError where types, shapes and options do not go together.
 
@@ -431,9 +556,12 @@ def fused_infer_attention_score(
     name = "fused_infer_attention_score"
     _without(name, _INT8, dequant_scale1=dequant_scale1, quant_scale1=quant_scale1, dequant_scale2=dequant_scale2)
     _without(
-        name, "it has no meaning yet", key_shared_prefix=key_shared_prefix, value_shared_prefix=value_shared_prefix,
+        name,
+        "it has no meaning yet",
+        key_shared_prefix=key_shared_prefix,
+        value_shared_prefix=value_shared_prefix,
         actual_shared_prefix_len=actual_shared_prefix_len,
-    )  # fmt: skip
+    )
     arguments.one_of(name, "input_layout", input_layout, ("BSH", "BNSD", "BSND", "BNSD_BSND"))
     if sparse_mode not in range(5):
         raise ValueError(f"{name}: sparse_mode must be 0 to 4, not {sparse_mode!r}")
@@ -453,7 +581,8 @@ def fused_infer_attention_score(
             )
         if key_antiquant_mode != value_antiquant_mode:
             raise ValueError(
-                f"{name}: key_antiquant_mode {key_antiquant_mode} and value_antiquant_mode {value_antiquant_mode} differ"
+                f"{name}: key_antiquant_mode {key_antiquant_mode} and value_antiquant_mode {value_antiquant_mode} "
+                "differ"
             )
         scales, offsets = (key_antiquant_scale, value_antiquant_scale), (key_antiquant_offset, value_antiquant_offset)
         parts, mode = (None, None), key_antiquant_mode
@@ -463,11 +592,31 @@ def fused_infer_attention_score(
     def call(which: slice, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         mask, lengths = _part(atten_mask, which, batch), _part(actual_seq_lengths, which, batch)
         served = Served(
-            name, heads, shared, input_layout, scale, None if one else lengths, _part(actual_seq_lengths_kv, which, batch),
-            None if one else query_padding_size, kv_padding_size, mask if one else _by_row(mask), _part(pse_shift, which, batch),
-            0 if one else sparse_mode, MOST if free else pre_tokens, MOST if free else next_tokens, scales, offsets, parts, mode, block_table,
-            block_size, quant_scale2, quant_offset2, softmax_lse_flag, one,
-        )  # fmt: skip
+            name,
+            heads,
+            shared,
+            input_layout,
+            scale,
+            None if one else lengths,
+            _part(actual_seq_lengths_kv, which, batch),
+            None if one else query_padding_size,
+            kv_padding_size,
+            mask if one else _by_row(mask),
+            _part(pse_shift, which, batch),
+            0 if one else sparse_mode,
+            MOST if free else pre_tokens,
+            MOST if free else next_tokens,
+            scales,
+            offsets,
+            parts,
+            mode,
+            block_table,
+            block_size,
+            quant_scale2,
+            quant_offset2,
+            softmax_lse_flag,
+            one,
+        )
         return served(q, k, v)
 
     call.__name__ = name
@@ -480,7 +629,8 @@ def fused_infer_attention_score(
 def reshape_and_cache(
     key: Any, value: Any = None, key_cache: Any = None, value_cache: Any = None, slot_mapping: Any = None
 ) -> Tensor:
-    """Write new keys (and values), (tokens, heads, size) or with heads joined, into slots of caches (blocks, tokens, heads, size); the key.
+    """Write new keys (and values), (tokens, heads, size) or with heads joined, into slots of caches
+    (blocks, tokens, heads, size); the key.
 
     Negative slots are nobody's: their tokens are left out. ValueError where shapes do not fit.
 
@@ -500,7 +650,8 @@ def reshape_and_cache(
         x = operand(name, new)
         if not isinstance(cache, Tensor) or cache.ndim < 3:
             raise TypeError(
-                f"{name}: a cache is a parameter or tensor (blocks, tokens, heads, size), not {getattr(cache, '_type', cache)}"
+                f"{name}: a cache is a parameter or tensor (blocks, tokens, heads, size), not "
+                f"{getattr(cache, '_type', cache)}"
             )
         width, count = cache[0, 0].size, cache.shape[0] * cache.shape[1]
         if x.dtype is not cache.dtype or slots.ndim != 1 or x.size != slots.size * width:
@@ -515,10 +666,22 @@ def reshape_and_cache(
 
 
 def paged_attention(
-    name: str, heads: int, shared: int, scale: float, query: Any, key_cache: Any, value_cache: Any, block_tables: Any, context_lens: Any,
-    antiquant_scale: Any, antiquant_offset: Any, bias: Any,
-) -> Tensor:  # fmt: skip
-    """Attention of one query a sequence, (tokens, heads, size) or with heads joined, to the first `context_lens` tokens that a table finds in caches."""
+    name: str,
+    heads: int,
+    shared: int,
+    scale: float,
+    query: Any,
+    key_cache: Any,
+    value_cache: Any,
+    block_tables: Any,
+    context_lens: Any,
+    antiquant_scale: Any,
+    antiquant_offset: Any,
+    bias: Any,
+) -> Tensor:
+    """Return attention of one query a sequence, (tokens, heads, size) or with heads joined, to the
+    first `context_lens` tokens that a table finds in caches.
+    """
     q, tables, lengths = operand(name, query), operand(name, block_tables, D.int64), operand(name, context_lens)
     caches = [operand(name, c) for c in (key_cache, value_cache)]
     heads, shared, scale = size_of(name, heads), size_of(name, shared), number_of(name, "scale_value", scale)
@@ -528,13 +691,15 @@ def paged_attention(
         )
     if tables.ndim != 2 or lengths.ndim != 1:
         raise ShapeError(
-            f"{name}: block_tables are (sequences, blocks) and context_lens (sequences,), not {tables._type} and {lengths._type}"
+            f"{name}: block_tables are (sequences, blocks) and context_lens (sequences,), not {tables._type} and "
+            f"{lengths._type}"
         )
     size = caches[0].shape[3]
     count = tables.shape[0]
     if q.size != count * heads * size:
         raise ShapeError(
-            f"{name}: query {q._type} is not one of {heads} heads of size {size} for each of the {count} rows of block_tables"
+            f"{name}: query {q._type} is not one of {heads} heads of size {size} for each of the {count} rows of "
+            "block_tables"
         )
     kept = [reshaped(c, (*c.shape[:2], shared * c.shape[3])) for c in caches]
     if bias is not None:
@@ -556,9 +721,19 @@ def paged_attention(
             b = array.concat((b, array.broadcast_to(constant_like(0.0, b), (*b.shape[:3], short))), 3)
         bias = array.broadcast_to(b, (b.shape[0], heads, 1, total))
     served = Served(
-        name, heads, shared, "BNSD", scale, None, lengths, bias=bias, scales=(antiquant_scale,) * 2, offsets=(antiquant_offset,) * 2, table=tables,
+        name,
+        heads,
+        shared,
+        "BNSD",
+        scale,
+        None,
+        lengths,
+        bias=bias,
+        scales=(antiquant_scale,) * 2,
+        offsets=(antiquant_offset,) * 2,
+        table=tables,
         block_size=caches[0].shape[1],
-    )  # fmt: skip
+    )
     found = served(reshaped(q, (count, heads, 1, size)), *kept)[0]
     if caches[1].shape[3] == size:
         return reshaped(found, q.shape)

@@ -1,7 +1,10 @@
-"""Attention to the keys that an index of importance selects: Native Sparse Attention (Yuan et al., 2025) and DeepSeek's sparse attention (DeepSeek-V3.2, 2025).
+"""Attention to the keys that an index of importance selects: Native Sparse Attention (Yuan et al.,
+2025) and DeepSeek's sparse attention (DeepSeek-V3.2, 2025).
 
-Which keys a query attends to is a mask over all keys of its sequence, made by writing ones where the indices say: products are dense, and a key that is named twice counts
-once. Indices name blocks of keys of the query's own sequence, or single keys; negative ones name nothing. Sequences are packed ("TND"), with their ends given, or rows of a batch.
+Which keys a query attends to is a mask over all keys of its sequence, made by writing ones where
+the indices say: products are dense, and a key that is named twice counts once. Indices name blocks
+of keys of the query's own sequence, or single keys; negative ones name nothing. Sequences are
+packed ("TND"), with their ends given, or rows of a batch.
 """
 
 from __future__ import annotations
@@ -43,8 +46,12 @@ from mycel.prims import index as I
 from mycel.prims import linalg as L
 
 __all__ = [
-    "lightning_indexer", "nsa_compress", "nsa_compress_attention", "nsa_select_attention", "sparse_flash_attention",
-]  # fmt: skip
+    "lightning_indexer",
+    "nsa_compress",
+    "nsa_compress_attention",
+    "nsa_select_attention",
+    "sparse_flash_attention",
+]
 
 FAR = 2**63 - 1
 
@@ -58,9 +65,11 @@ def _window(name: str, parameter: str, value: Any) -> int:
 def nsa_compress(
     input: Any, weight: Any, compress_block_size: int, compress_stride: int, *, actual_seq_len: Any
 ) -> Tensor:
-    """Each window of a sequence as the sum of its tokens times `weight`: (T, N, D) by (compress_block_size, N) gives (windows, N, D).
+    """Return each window of a sequence as the sum of its tokens times `weight`: (T, N, D) by
+    (compress_block_size, N) gives (windows, N, D).
 
-    Windows begin every `compress_stride` tokens and lie within one of the sequences that end at `actual_seq_len`. ValueError where sizes do not fit.
+    Windows begin every `compress_stride` tokens and lie within one of the sequences that end at
+    `actual_seq_len`. ValueError where sizes do not fit.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[[1.0]], [[2.0]], [[3.0]]])
@@ -87,7 +96,9 @@ def nsa_compress(
 
 
 def importance(compressed: int, selected: int, block: int, window: int, stride: int) -> np.ndarray:
-    """How often each compressed key counts for each selectable block: over m below block / stride and n below window / stride, key block / stride * j - m - n."""
+    """Return how often each compressed key counts for each selectable block: over m below block /
+    stride and n below window / stride, key block / stride * j - m - n.
+    """
     counts = np.zeros((compressed, selected))
     blocks = np.arange(selected)
     for back, times in enumerate(np.convolve(np.ones(block // stride), np.ones(window // stride))):
@@ -98,16 +109,31 @@ def importance(compressed: int, selected: int, block: int, window: int, stride: 
 
 
 def nsa_compress_attention(
-    query: Any, key: Any, value: Any, scale_value: float, head_num: int, compress_block_size: int, compress_stride: int, select_block_size: int,
-    select_block_count: int, *, topk_mask: Any = None, atten_mask: Any = None, actual_seq_qlen: Any, actual_cmp_seq_kvlen: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    scale_value: float,
+    head_num: int,
+    compress_block_size: int,
+    compress_stride: int,
+    select_block_size: int,
+    select_block_count: int,
+    *,
+    topk_mask: Any = None,
+    atten_mask: Any = None,
+    actual_seq_qlen: Any,
+    actual_cmp_seq_kvlen: Any,
     actual_sel_seq_kvlen: Any,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Attention to compressed keys, and which blocks of keys matter most: the result (T1, N1, D2), int32 indices (T1, N2, select_block_count), and its statistics.
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return attention to compressed keys, and which blocks of keys matter most: the result (T1,
+    N1, D2), int32 indices (T1, N2, select_block_count), and its statistics.
 
-    Query (T1, N1, D1), key (T2, N2, D1) and value (T2, N2, D2) hold packed sequences that end at `actual_seq_qlen` and `actual_cmp_seq_kvlen`; those of selectable
-    blocks end at `actual_sel_seq_kvlen`. A block's importance is the sum of the weights of the windows that lie in it, over the heads that share a key (eq. 9 and 10 of the paper).
-    `atten_mask` (S1, S2) and `topk_mask` (S1, blocks) are True where scores, or blocks, are dropped; dropped blocks come last. The statistics are the largest score and the
-    sum of exponentials of each row, (T1, N1, 8).
+    Query (T1, N1, D1), key (T2, N2, D1) and value (T2, N2, D2) hold packed sequences that end at
+    `actual_seq_qlen` and `actual_cmp_seq_kvlen`; those of selectable blocks end at
+    `actual_sel_seq_kvlen`. A block's importance is the sum of the weights of the windows that lie
+    in it, over the heads that share a key (eq. 9 and 10 of the paper). `atten_mask` (S1, S2) and
+    `topk_mask` (S1, blocks) are True where scores, or blocks, are dropped; dropped blocks come
+    last. The statistics are the largest score and the sum of exponentials of each row, (T1, N1, 8).
 
     ValueError where sizes do not fit, or a sequence has fewer blocks than are to be selected.
 
@@ -137,7 +163,8 @@ def nsa_compress_attention(
     blocks = [int(e) for e in actual_sel_seq_kvlen]
     if len({len(rows), len(columns), len(blocks)}) > 1:
         raise ValueError(
-            f"{name}: there must be as many sequences of queries as of keys and blocks, not {len(rows)}, {len(columns)}, {len(blocks)}"
+            f"{name}: there must be as many sequences of queries as of keys and blocks, not {len(rows)}, "
+            f"{len(columns)}, {len(blocks)}"
         )
     score_mask = None if atten_mask is None else truth(name, "atten_mask", atten_mask)
     block_mask = None if topk_mask is None else truth(name, "topk_mask", topk_mask)
@@ -186,7 +213,9 @@ def _packed_operands(name: str, query: Any, key: Any, value: Any, heads: Any) ->
 
 
 def chosen(indices: Tensor, block: Tensor, blocks: Any) -> Tensor:
-    """Whether a query attends to each key: (batch, key heads, queries, keys), from indices of blocks (..., count) and the block of each key (keys,)."""
+    """Return whether a query attends to each key: (batch, key heads, queries, keys), from indices
+    of blocks (..., count) and the block of each key (keys,).
+    """
     index = cast(indices, D.int64)
     nobody = run(E.lt, index, constant_like(0, index))
     inside = run(I.checked, select(nobody, constant_like(0, index), index), axis=0, size=blocks, bounds="front")
@@ -207,13 +236,26 @@ def _iota(count: Any) -> Tensor:
 
 @fused
 def nsa_select_attention(
-    query: Any, key: Any, value: Any, topk_indices: Any, scale_value: float, head_num: int, select_block_size: int, select_block_count: int, *,
-    atten_mask: Any = None, actual_seq_qlen: Any, actual_seq_kvlen: Any,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Attention of each query to the blocks of `select_block_size` keys that `topk_indices` (T1, N2, select_block_count) names in its own sequence.
+    query: Any,
+    key: Any,
+    value: Any,
+    topk_indices: Any,
+    scale_value: float,
+    head_num: int,
+    select_block_size: int,
+    select_block_count: int,
+    *,
+    atten_mask: Any = None,
+    actual_seq_qlen: Any,
+    actual_seq_kvlen: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return attention of each query to the blocks of `select_block_size` keys that `topk_indices`
+    (T1, N2, select_block_count) names in its own sequence.
 
-    Query (T1, N1, D1), key (T2, N2, D1) and value (T2, N2, D2) hold packed sequences that end at `actual_seq_qlen` and `actual_seq_kvlen`. Results are the attention
-    (T1, N1, D2), and of each row the largest score and the sum of exponentials, (T1, N1, 8). A block that is named twice counts once.
+    Query (T1, N1, D1), key (T2, N2, D1) and value (T2, N2, D2) hold packed sequences that end at
+    `actual_seq_qlen` and `actual_seq_kvlen`. Results are the attention (T1, N1, D2), and of each
+    row the largest score and the sum of exponentials, (T1, N1, 8). A block that is named twice
+    counts once.
 
     ValueError where sizes do not fit, or for an `atten_mask`, which has no definition yet.
 
@@ -232,7 +274,8 @@ def nsa_select_attention(
     size = _window(name, "select_block_size", select_block_size)
     if index.shape != (q.shape[0], k.shape[1], select_block_count) or not index.dtype.is_integer:
         raise ShapeError(
-            f"{name}: topk_indices must be whole numbers of shape {(q.shape[0], k.shape[1], select_block_count)}, not {index._type}"
+            f"{name}: topk_indices must be whole numbers of shape {(q.shape[0], k.shape[1], select_block_count)}, not "
+            f"{index._type}"
         )
     rows = ends_of(name, "actual_seq_qlen", actual_seq_qlen, q.shape[0])
     columns = ends_of(name, "actual_seq_kvlen", actual_seq_kvlen, k.shape[0])
@@ -253,7 +296,7 @@ def nsa_select_attention(
 
 
 def _of_heads(mask: Tensor, heads: Any) -> Tensor:
-    """A mask of key heads for the heads of queries that share them."""
+    """Return a mask of key heads for the heads of queries that share them."""
     b, n, s, t = mask.shape
     if n == heads:
         return mask
@@ -266,19 +309,30 @@ def _of_heads(mask: Tensor, heads: Any) -> Tensor:
 class Laid:
     """Queries and keys of a layout, as (batch, heads, length, size), with what belongs together.
 
-    `drop` is True for keys of other sequences, past a sequence's end, or after the query's own place; `start` is where a query's sequence begins among the keys.
+    `drop` is True for keys of other sequences, past a sequence's end, or after the query's own
+    place; `start` is where a query's sequence begins among the keys.
     """
 
     def __init__(
-        self, name: str, query: Tensor, keys: list[Tensor], rows: Any, columns: Any, table: Any, layout: str, key_layout: str, mode: int,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        query: Tensor,
+        keys: list[Tensor],
+        rows: Any,
+        columns: Any,
+        table: Any,
+        layout: str,
+        key_layout: str,
+        mode: int,
+    ) -> None:
         arguments.one_of(name, "layout_query", layout, ("BSND", "TND"))
         arguments.one_of(name, "the layout of keys", key_layout, ("BSND", "TND", "PA_BSND"))
         if mode not in (0, 3):
             raise ValueError(f"{name}: sparse_mode must be 0 or 3, not {mode!r}")
         if key_layout != layout and not (layout == "BSND" and key_layout == "PA_BSND"):
             raise ValueError(
-                f"{name}: queries of layout {layout} go with keys of the same layout, or BSND with PA_BSND, not with {key_layout}"
+                f"{name}: queries of layout {layout} go with keys of the same layout, or BSND with PA_BSND, not with "
+                f"{key_layout}"
             )
         rank = 3 if layout == "TND" else 4
         if query.ndim != rank or any(k.ndim != (3 if key_layout == "TND" else 4) for k in keys):
@@ -294,7 +348,10 @@ class Laid:
         self.query = self.heads(query)
         if key_layout == "PA_BSND":
             blocks = operand(name, table, D.int64)
-            self.keys = [from_blocks(name, reshaped(k, (*k.shape[:2], k.shape[2] * k.shape[3])), blocks, k.shape[2]) for k in keys]  # fmt: skip
+            self.keys = [
+                from_blocks(name, reshaped(k, (*k.shape[:2], k.shape[2] * k.shape[3])), blocks, k.shape[2])
+                for k in keys
+            ]
         else:
             self.keys = [self.heads(k) for k in keys]
         queries, count = self.query.shape[2], self.keys[0].shape[2]
@@ -329,21 +386,36 @@ class Laid:
         return one_example(x, 0, x.shape[0]) if self.packed else permuted(x, (0, 2, 1, 3))
 
     def back(self, x: Tensor) -> Tensor:
-        """(batch, heads, queries, size) in the layout of queries."""
+        """Return (batch, heads, queries, size) in the layout of queries."""
         return packed_rows(x) if self.packed else permuted(x, (0, 2, 1, 3))
 
 
 @fused
 def lightning_indexer(
-    query: Any, key: Any, weights: Any, *, actual_seq_lengths_query: Any = None, actual_seq_lengths_key: Any = None, block_table: Any = None,
-    layout_query: str = "BSND", layout_key: str = "BSND", sparse_count: int = 2048, sparse_mode: int = 3, pre_tokens: int = FAR,
-    next_tokens: int = FAR, return_value: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """For each query the `sparse_count` keys with the largest sum over heads of weight * relu(q . k), best first: int32 indices, -1 where there are no more.
+    query: Any,
+    key: Any,
+    weights: Any,
+    *,
+    actual_seq_lengths_query: Any = None,
+    actual_seq_lengths_key: Any = None,
+    block_table: Any = None,
+    layout_query: str = "BSND",
+    layout_key: str = "BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    pre_tokens: int = FAR,
+    next_tokens: int = FAR,
+    return_value: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """For each query the `sparse_count` keys with the largest sum over heads of weight * relu(q .
+    k), best first: int32 indices, -1 where there are no more.
 
-    Layouts are "BSND" (B, S, N, D) with weights (B, S, N), "TND" (T, N, D) with (T, N), sequences packed end to end whose ends are the lengths, and for keys also "PA_BSND", blocks of
-    a cache that `block_table` names. There is one head of keys. `sparse_mode` 3 leaves out keys after the query's own place, counted from the end of its sequence; 0 leaves
-    out none. Indices are (B, S, 1, count) or (T, 1, count); with `return_value` their sums come too, -inf where there are no more, else an empty tensor.
+    Layouts are "BSND" (B, S, N, D) with weights (B, S, N), "TND" (T, N, D) with (T, N), sequences
+    packed end to end whose ends are the lengths, and for keys also "PA_BSND", blocks of a cache
+    that `block_table` names. There is one head of keys. `sparse_mode` 3 leaves out keys after the
+    query's own place, counted from the end of its sequence; 0 leaves out none. Indices are (B, S,
+    1, count) or (T, 1, count); with `return_value` their sums come too, -inf where there are no
+    more, else an empty tensor.
 
     ValueError where layouts and sizes do not go together.
 
@@ -361,8 +433,16 @@ def lightning_indexer(
     if w.shape != q.shape[:-1]:
         raise ShapeError(f"{name}: weights must be of shape {q.shape[:-1]}, one for each head, not {w.shape}")
     laid = Laid(
-        name, q, [k], actual_seq_lengths_query, actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_mode,
-    )  # fmt: skip
+        name,
+        q,
+        [k],
+        actual_seq_lengths_query,
+        actual_seq_lengths_key,
+        block_table,
+        layout_query,
+        layout_key,
+        sparse_mode,
+    )
     if laid.keys[0].shape[1] != 1:
         raise ShapeError(f"{name}: there must be one head of keys, not {laid.keys[0].shape[1]}")
     factors = laid.heads(reshaped(w, (*w.shape, 1)))
@@ -389,17 +469,35 @@ def lightning_indexer(
 
 @fused
 def sparse_flash_attention(
-    query: Any, key: Any, value: Any, sparse_indices: Any, scale_value: float, *, block_table: Any = None, actual_seq_lengths_query: Any = None,
-    actual_seq_lengths_kv: Any = None, query_rope: Any = None, key_rope: Any = None, sparse_block_size: int = 1, layout_query: str = "BSND",
-    layout_kv: str = "BSND", sparse_mode: int = 3, pre_tokens: int = FAR, next_tokens: int = FAR, attention_mode: int = 0,
+    query: Any,
+    key: Any,
+    value: Any,
+    sparse_indices: Any,
+    scale_value: float,
+    *,
+    block_table: Any = None,
+    actual_seq_lengths_query: Any = None,
+    actual_seq_lengths_kv: Any = None,
+    query_rope: Any = None,
+    key_rope: Any = None,
+    sparse_block_size: int = 1,
+    layout_query: str = "BSND",
+    layout_kv: str = "BSND",
+    sparse_mode: int = 3,
+    pre_tokens: int = FAR,
+    next_tokens: int = FAR,
+    attention_mode: int = 0,
     return_softmax_lse: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Attention of each query to the keys that `sparse_indices` names, as `lightning_indexer` finds them, with rotated parts of their own (multi-head latent attention).
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return attention of each query to the keys that `sparse_indices` names, as
+    `lightning_indexer` finds them, with rotated parts of their own (multi-head latent attention).
 
-    Scores are scale_value * (q . k + q_rope . k_rope). Layouts are those of `lightning_indexer`; indices (B, S, N2, count) or (T, N2, count) name blocks of
-    `sparse_block_size` keys in the query's own sequence, negative ones nothing. `attention_mode` must be 2, with `query_rope` and `key_rope`. Results are the attention
-    in the layout of `query`, and, with `return_softmax_lse`, of each row the largest score and the sum of exponentials, (B, N2, S, N1 / N2) or (N2, T, N1 / N2); else two empty
-    tensors. Rows without keys give zeros.
+    Scores are scale_value * (q . k + q_rope . k_rope). Layouts are those of `lightning_indexer`;
+    indices (B, S, N2, count) or (T, N2, count) name blocks of `sparse_block_size` keys in the
+    query's own sequence, negative ones nothing. `attention_mode` must be 2, with `query_rope` and
+    `key_rope`. Results are the attention in the layout of `query`, and, with `return_softmax_lse`,
+    of each row the largest score and the sum of exponentials, (B, N2, S, N1 / N2) or (N2, T, N1 /
+    N2); else two empty tensors. Rows without keys give zeros.
 
     ValueError where layouts and sizes do not go together.
 
@@ -425,14 +523,23 @@ def sparse_flash_attention(
         raise ShapeError(f"{name}: query_rope and key_rope must be like query and key but for the last axis")
     joined = [array.concat((a, b), a.ndim - 1) for a, b in ((q, q_rope), (k, k_rope))]
     laid = Laid(
-        name, joined[0], [joined[1], v], actual_seq_lengths_query, actual_seq_lengths_kv, block_table, layout_query, layout_kv, sparse_mode,
-    )  # fmt: skip
+        name,
+        joined[0],
+        [joined[1], v],
+        actual_seq_lengths_query,
+        actual_seq_lengths_kv,
+        block_table,
+        layout_query,
+        layout_kv,
+        sparse_mode,
+    )
     keys, values = laid.keys
     check_heads(name, laid.query, keys, values)
     shared, heads = keys.shape[1], laid.query.shape[1]
     if index.shape[:-1] != (*q.shape[:-2], shared) or not index.dtype.is_integer:
         raise ShapeError(
-            f"{name}: sparse_indices must be whole numbers of shape {(*q.shape[:-2], shared)} and a count, not {index._type}"
+            f"{name}: sparse_indices must be whole numbers of shape {(*q.shape[:-2], shared)} and a count, not "
+            f"{index._type}"
         )
     block = run(E.floor_div, laid.block_of, constant_like(size, laid.block_of))
     named = chosen(laid.heads(index), block, -(-keys.shape[2] // size))

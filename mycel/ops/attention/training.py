@@ -1,11 +1,16 @@
-"""Attention: softmax(scale * Q K^T + bias) V with masks, dropout, grouped heads and packed sequences.
+"""Attention: softmax(scale * Q K^T + bias) V with masks, dropout, grouped heads and packed
+sequences.
 
-Every layout is brought to (batch, heads, length, size), which moves no element, and `attend` computes there. Heads of the queries that share a key are rows of one
-product. 16-bit floats are computed in float32 from the products on and rounded once. A row of scores that is masked as a whole gives zeros, not an average.
+Every layout is brought to (batch, heads, length, size), which moves no element, and `attend`
+computes there. Heads of the queries that share a key are rows of one product. 16-bit floats are
+computed in float32 from the products on and rounded once. A row of scores that is masked as a whole
+gives zeros, not an average.
 
-A mask is a tensor of truth values, True where a score is dropped, that broadcasts to (batch, heads, queries, keys). Modes that MindSpore calls sparse are made from
-positions, so that the content of the 2048 x 2048 mask that they ask for is never read. Sequences packed end to end ("TND") are cut at their ends where those are
-Python numbers, and are masked by sequence where those are a tensor, so that no value has to be known.
+A mask is a tensor of truth values, True where a score is dropped, that broadcasts to (batch, heads,
+queries, keys). Modes that MindSpore calls sparse are made from positions, so that the content of
+the 2048 x 2048 mask that they ask for is never read. Sequences packed end to end ("TND") are cut at
+their ends where those are Python numbers, and are masked by sequence where those are a tensor, so
+that no value has to be known.
 """
 
 from __future__ import annotations
@@ -54,7 +59,7 @@ Stats = tuple[Tensor, Tensor, Tensor]
 
 
 def to_heads(name: str, x: Tensor, layout: str, heads: int) -> Tensor:
-    """`x` of a layout with a batch as (batch, heads, length, size)."""
+    """Return `x` of a layout with a batch as (batch, heads, length, size)."""
     ranks = {"BSH": 3, "SBH": 3, "BNSD": 4, "BSND": 4}
     if x.ndim != ranks[layout]:
         raise ShapeError(f"{name}: the layout {layout} takes {ranks[layout]} dimensions, not {x._type}")
@@ -66,17 +71,18 @@ def to_heads(name: str, x: Tensor, layout: str, heads: int) -> Tensor:
 
 
 def from_heads(x: Tensor, layout: str) -> Tensor:
-    """(batch, heads, length, size) in a layout."""
+    """Return (batch, heads, length, size) in a layout."""
     order = {"BSH": (0, 2, 1, 3), "BSND": (0, 2, 1, 3), "SBH": (2, 0, 1, 3), "BNSD": (0, 1, 2, 3)}[layout]
     x = permuted(x, order)
     return reshaped(x, (*x.shape[:2], x.shape[2] * x.shape[3])) if layout in ("BSH", "SBH") else x
 
 
 def check_heads(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
-    """ShapeError unless (batch, heads, length, size) of queries, keys and values go together."""
+    """Raise ShapeError unless (batch, heads, length, size) of queries, keys and values go together."""
     if q.shape[0] != k.shape[0] or k.shape[:3] != v.shape[:3] or q.shape[3] != k.shape[3]:
         raise ShapeError(
-            f"{name}: as (batch, heads, length, size), query {q.shape}, key {k.shape} and value {v.shape} do not go together: batches "
+            f"{name}: as (batch, heads, length, size), query {q.shape}, key {k.shape} and value {v.shape} do not go "
+            "together: batches "
             "and lengths of key and value must be the same, and the sizes of query and key"
         )
     if not k.shape[1] or q.shape[1] % k.shape[1]:
@@ -84,7 +90,7 @@ def check_heads(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
 
 
 def same_types(name: str, *tensors: Tensor) -> None:
-    """TypeError unless all are of one floating type."""
+    """Raise TypeError unless all are of one floating type."""
     kinds = [t.dtype for t in tensors]
     if len(set(kinds)) > 1 or not kinds[0].is_floating:
         raise TypeError(
@@ -96,7 +102,10 @@ def same_types(name: str, *tensors: Tensor) -> None:
 
 
 def truth(name: str, parameter: str, mask: Any) -> Tensor:
-    """A mask as truth values; TypeError for floating types, whose meaning would be another."""
+    """Return a mask as truth values.
+
+    Raises TypeError for floating types, whose meaning would be another.
+    """
     m = operand(name, mask)
     if m.dtype.is_floating and m.dtype is not D.float16:
         raise TypeError(
@@ -106,7 +115,7 @@ def truth(name: str, parameter: str, mask: Any) -> Tensor:
 
 
 def either(*masks: Optional[Tensor]) -> Optional[Tensor]:
-    """Dropped by any of the masks."""
+    """Return dropped by any of the masks."""
     found: Optional[Tensor] = None
     for m in masks:
         if m is not None:
@@ -115,25 +124,36 @@ def either(*masks: Optional[Tensor]) -> Optional[Tensor]:
 
 
 def positions(length: Any, axis: int) -> Tensor:
-    """0, 1, ... along the queries (axis 2) or the keys (axis 3) of scores."""
+    """Return 0, 1, ... along the queries (axis 2) or the keys (axis 3) of scores."""
     return iota(tuple([length if a == axis else 1 for a in range(4)]), axis, D.int64)
 
 
 def band(row: Tensor, column: Tensor, before: Any, after: Any) -> Optional[Tensor]:
-    """Dropped outside of the keys from `before` places before a row's own to `after` places after it."""
+    """Return dropped outside of the keys from `before` places before a row's own to `after` places
+    after it.
+    """
     late = None if after >= MOST else run(E.gt, column, row + constant_like(after, row))
     early = None if before >= MOST else run(E.lt, column, row - constant_like(before, row))
     return either(late, early)
 
 
 def sparse_mask(
-    name: str, mode: int, mask: Optional[Tensor], row: Tensor, column: Tensor, shift: Any, before: int, after: int, prefix: Any = None,
-) -> Optional[Tensor]:  # fmt: skip
-    """The mask of a sparse mode; `shift` is how many more keys than queries there are."""
+    name: str,
+    mode: int,
+    mask: Optional[Tensor],
+    row: Tensor,
+    column: Tensor,
+    shift: Any,
+    before: int,
+    after: int,
+    prefix: Any = None,
+) -> Optional[Tensor]:
+    """Return the mask of a sparse mode; `shift` is how many more keys than queries there are."""
     if mode in (2, 3, 4) and (mask is None or mask.shape[-2:] != (COMPRESSED, COMPRESSED)):
         found = "none" if mask is None else f"one of shape {mask.shape}"
         raise ShapeError(
-            f"{name}: sparse_mode {mode} takes a mask of shape ({COMPRESSED}, {COMPRESSED}), ones above the diagonal, not {found}"
+            f"{name}: sparse_mode {mode} takes a mask of shape ({COMPRESSED}, {COMPRESSED}), ones above the diagonal, "
+            f"not {found}"
         )
     if mode in (1, 5) and mask is None:
         raise ValueError(f"{name}: sparse_mode {mode} needs a mask")
@@ -159,7 +179,7 @@ def sparse_mask(
 
 
 def check_band(name: str, before: int, after: int, queries: Any, keys: Any) -> None:
-    """ValueError where `pre_tokens` and `next_tokens` leave no band."""
+    """Raise ValueError where `pre_tokens` and `next_tokens` leave no band."""
     empty = (
         (before < 0 and after < 0)
         or (before < 0 and (after < -before or -before >= keys))
@@ -175,7 +195,9 @@ def check_band(name: str, before: int, after: int, queries: Any, keys: Any) -> N
 
 
 def scores_of(q: Tensor, k: Tensor) -> Tensor:
-    """Q K^T for heads that may share keys: (batch, heads, queries, keys), in float32 for 16-bit floats."""
+    """Return Q K^T for heads that may share keys: (batch, heads, queries, keys), in float32 for
+    16-bit floats.
+    """
     b, n, s, d = q.shape
     m = k.shape[1]
     rows = q if n == m else reshaped(q, (b, m, (n // m) * s, d))
@@ -183,7 +205,7 @@ def scores_of(q: Tensor, k: Tensor) -> Tensor:
 
 
 def weighted(p: Tensor, v: Tensor) -> Tensor:
-    """The values of shared heads weighted by `p`: (batch, heads, queries, size)."""
+    """Return the values of shared heads weighted by `p`: (batch, heads, queries, size)."""
     b, n, s, t = p.shape
     m = v.shape[1]
     rows = p if n == m else reshaped(p, (b, m, (n // m) * s, t))
@@ -191,15 +213,25 @@ def weighted(p: Tensor, v: Tensor) -> Tensor:
 
 
 def lowest(x: Tensor) -> Tensor:
-    """The smallest finite number of the type of `x`."""
+    """Return the smallest finite number of the type of `x`."""
     return constant_like(-math.ldexp(1.0 - math.ldexp(1.0, -24), 128) if x.dtype is D.float32 else -1.0e300, x)
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, bias: Optional[Tensor] = None, drop: Optional[Tensor] = None, bias_first: bool = False,
-    keep_prob: float = 1.0, kept: Optional[Tensor] = None,
-) -> Tensor:  # fmt: skip
-    """The attention of (batch, heads, length, size) in the type of `q`, without the statistics of its soft-max."""
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    bias: Optional[Tensor] = None,
+    drop: Optional[Tensor] = None,
+    bias_first: bool = False,
+    keep_prob: float = 1.0,
+    kept: Optional[Tensor] = None,
+) -> Tensor:
+    """Return the attention of (batch, heads, length, size) in the type of `q`, without the
+    statistics of its soft-max.
+    """
     s = _biased(scores_of(q, k), scale, bias, bias_first)
     if drop is None:
         p = run(N.softmax, s, axis=3)
@@ -210,10 +242,19 @@ def attend(
 
 
 def attend_with_statistics(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, bias: Optional[Tensor] = None, drop: Optional[Tensor] = None, bias_first: bool = False,
-    keep_prob: float = 1.0, kept: Optional[Tensor] = None,
-) -> Stats:  # fmt: skip
-    """The attention, and of each row the largest score and the sum of exp(score - largest), (batch, heads, queries, 1).
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    bias: Optional[Tensor] = None,
+    drop: Optional[Tensor] = None,
+    bias_first: bool = False,
+    keep_prob: float = 1.0,
+    kept: Optional[Tensor] = None,
+) -> Stats:
+    """Return the attention, and of each row the largest score and the sum of exp(score - largest),
+    (batch, heads, queries, 1).
 
     Of a row without scores they are the smallest finite number and 0.
     """
@@ -223,7 +264,9 @@ def attend_with_statistics(
 
 
 def exponentials(s: Tensor, drop: Optional[Tensor]) -> Stats:
-    """exp(s - largest) with zeros where dropped, the largest of each row, and the sum of each row."""
+    """Return exp(s - largest) with zeros where dropped, the largest of each row, and the sum of
+    each row.
+    """
     if drop is not None:
         s = select(drop, lowest(s), s)
     peak = reduction.amax(s, -1, True)
@@ -246,7 +289,7 @@ def _biased(s: Tensor, scale: float, bias: Optional[Tensor], first: bool) -> Ten
 
 
 def _thinned(p: Tensor, keep_prob: float, kept: Optional[Tensor]) -> Tensor:
-    """Weights after dropout: by the mask `kept`, or by one that is drawn."""
+    """Return weights after dropout: by the mask `kept`, or by one that is drawn."""
     if keep_prob == 1.0:
         return p
     if kept is None:
@@ -255,7 +298,7 @@ def _thinned(p: Tensor, keep_prob: float, kept: Optional[Tensor]) -> Tensor:
 
 
 def unpacked_bits(name: str, bits: Any, shape: tuple[Any, ...]) -> Tensor:
-    """The truth values that bytes hold, the lowest bit first."""
+    """Return the truth values that bytes hold, the lowest bit first."""
     packed = operand(name, bits)
     if packed.dtype is not D.uint8:
         raise TypeError(f"{name}: drop_mask must be of uint8, eight places in each, not {packed.dtype.name}")
@@ -268,7 +311,10 @@ def unpacked_bits(name: str, bits: Any, shape: tuple[Any, ...]) -> Tensor:
 
 
 def _shift_of(name: str, bias: Any, q: Tensor, keys: Any, causal: bool) -> Optional[Tensor]:
-    """The bias as (batch or 1, heads, queries, keys); the last 1024 rows stand for all of a longer causal one that depends on distances alone."""
+    """Return the bias as (batch or 1, heads, queries, keys).
+
+    The last 1024 rows stand for all of a longer causal one that depends on distances alone.
+    """
     if bias is None:
         return None
     x = operand(name, bias)
@@ -293,7 +339,7 @@ def _shift_of(name: str, bias: Any, q: Tensor, keys: Any, causal: bool) -> Optio
 
 
 def ends_of(name: str, parameter: str, ends: Any, total: Any) -> list[int]:
-    """The ends of packed sequences; ValueError unless they rise to `total`."""
+    """Return the ends of packed sequences; ValueError unless they rise to `total`."""
     if ends is None:
         raise ValueError(f"{name}: packed sequences need {parameter}, the end of each, the last of them {total}")
     found = list(sizes_of(name, parameter, ends))
@@ -303,18 +349,18 @@ def ends_of(name: str, parameter: str, ends: Any, total: Any) -> list[int]:
 
 
 def pieces(ends: Sequence[int]) -> list[tuple[int, int]]:
-    """The start and the end of each packed sequence."""
+    """Return the start and the end of each packed sequence."""
     return list(itertools.pairwise([0, *ends]))
 
 
 def one_example(x: Tensor, start: Any, stop: Any) -> Tensor:
-    """One of several packed sequences, (length, heads, size), as (1, heads, length, size)."""
+    """Return one of several packed sequences, (length, heads, size), as (1, heads, length, size)."""
     part = take_slice(x, 0, start, stop)
     return permuted(reshaped(part, (1, *part.shape)), (0, 2, 1, 3))
 
 
 def packed_rows(x: Tensor) -> Tensor:
-    """(1, heads, length, size) as (length, heads, size)."""
+    """Return (1, heads, length, size) as (length, heads, size)."""
     return reshaped(permuted(x, (0, 2, 1, 3)), (x.shape[2], x.shape[1], x.shape[3]))
 
 
@@ -324,15 +370,27 @@ def owners(ends: Tensor, total: Any) -> Tensor:
 
 
 def starts_of(ends: Tensor) -> Tensor:
-    """Where packed sequences begin that end at `ends`."""
+    """Return where packed sequences begin that end at `ends`."""
     return array.concat((constant_like(0, ends)[None], take_slice(ends, 0, 0, ends.shape[0] - 1)), 0)
 
 
 def _packed(
-    name: str, q: Tensor, k: Tensor, v: Tensor, q_ends: Any, k_ends: Any, mode: int, mask: Optional[Tensor], before: int, after: int,
-    given: dict[str, Any], statistics: bool,
-) -> Any:  # fmt: skip
-    """Attention within packed sequences (T, N, D): the result, or with its statistics (T, N, 1)."""
+    name: str,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    q_ends: Any,
+    k_ends: Any,
+    mode: int,
+    mask: Optional[Tensor],
+    before: int,
+    after: int,
+    given: dict[str, Any],
+    statistics: bool,
+) -> Any:
+    """Return attention within packed sequences (T, N, D): the result, or with its statistics (T, N,
+    1).
+    """
     compute: Any = attend_with_statistics if statistics else attend
     if isinstance(q_ends, Tensor) or isinstance(k_ends, Tensor):
         rows, columns = (operand(name, e, D.int64) for e in (q_ends, k_ends))
@@ -345,8 +403,12 @@ def _packed(
         other = run(E.ne, reshaped(of_row, (1, 1, q.shape[0], 1)), reshaped(of_column, (1, 1, 1, k.shape[0])))
         inner = sparse_mask(name, mode, mask, row, column, reshaped(more, (1, 1, q.shape[0], 1)), before, after)
         found = compute(
-            one_example(q, 0, q.shape[0]), one_example(k, 0, k.shape[0]), one_example(v, 0, k.shape[0]), drop=either(other, inner), **given
-        )  # fmt: skip
+            one_example(q, 0, q.shape[0]),
+            one_example(k, 0, k.shape[0]),
+            one_example(v, 0, k.shape[0]),
+            drop=either(other, inner),
+            **given,
+        )
         return tuple(map(packed_rows, found)) if statistics else packed_rows(found)
     row_ends = ends_of(name, "actual_seq_qlen", q_ends, q.shape[0])
     column_ends = ends_of(name, "actual_seq_kvlen", k_ends, k.shape[0])
@@ -362,11 +424,28 @@ def _packed(
 
 
 def _attention(
-    name: str, query: Any, key: Any, value: Any, heads: int, bias: Any, mask: Any, kept: Any, prefix: Any, q_ends: Any, k_ends: Any,
-    keep_prob: float, scale: float, before: int, after: int, layout: str, mode: int, statistics: bool, bias_first: bool = False,
+    name: str,
+    query: Any,
+    key: Any,
+    value: Any,
+    heads: int,
+    bias: Any,
+    mask: Any,
+    kept: Any,
+    prefix: Any,
+    q_ends: Any,
+    k_ends: Any,
+    keep_prob: float,
+    scale: float,
+    before: int,
+    after: int,
+    layout: str,
+    mode: int,
+    statistics: bool,
+    bias_first: bool = False,
     slopes: Any = None,
-) -> Any:  # fmt: skip
-    """What the two public functions for training share."""
+) -> Any:
+    """Return what the two public functions for training share."""
     arguments.one_of(name, "input_layout", layout, LAYOUTS)
     arguments.integer(name, "head_num", heads, 1, numpy=False, error=ValueError)
     if mode not in range(6):
@@ -403,7 +482,8 @@ def _attention(
     drop = sparse_mask(name, mode, m, row, column, keys - queries, before, after, prefix)
     if drop is not None and drop.ndim not in (2, 4):
         raise ShapeError(
-            f"{name}: the mask must be of shape ({queries}, {keys}) or (batch, heads or 1, {queries}, {keys}), not {drop.shape}"
+            f"{name}: the mask must be of shape ({queries}, {keys}) or (batch, heads or 1, {queries}, {keys}), not "
+            f"{drop.shape}"
         )
     given["bias"] = _shift_of(name, bias, q, keys, mode in (2, 3)) if slopes is None else slopes(q, row, column)
     if kept is not None:
@@ -416,19 +496,39 @@ def _attention(
 
 @fused
 def flash_attention_score(
-    query: Any, key: Any, value: Any, head_num: int, real_shift: Any = None, drop_mask: Any = None, padding_mask: Any = None, attn_mask: Any = None,
-    prefix: Any = None, actual_seq_qlen: Any = None, actual_seq_kvlen: Any = None, keep_prob: float = 1.0, scalar_value: float = 1.0,
-    pre_tokens: int = MOST, next_tokens: int = MOST, inner_precise: int = 0, input_layout: str = "BSH", sparse_mode: int = 0,
-) -> Tensor:  # fmt: skip
-    """dropout(softmax(scalar_value * Q K^T + real_shift)) V, as Dao et al., 2022, compute it; in the layout and type of `query`.
+    query: Any,
+    key: Any,
+    value: Any,
+    head_num: int,
+    real_shift: Any = None,
+    drop_mask: Any = None,
+    padding_mask: Any = None,
+    attn_mask: Any = None,
+    prefix: Any = None,
+    actual_seq_qlen: Any = None,
+    actual_seq_kvlen: Any = None,
+    keep_prob: float = 1.0,
+    scalar_value: float = 1.0,
+    pre_tokens: int = MOST,
+    next_tokens: int = MOST,
+    inner_precise: int = 0,
+    input_layout: str = "BSH",
+    sparse_mode: int = 0,
+) -> Tensor:
+    """Return dropout(softmax(scalar_value * Q K^T + real_shift)) V, as Dao et al., 2022, compute
+    it; in the layout and type of `query`.
 
-    `query`, `key` and `value` are of one floating type and in the layout "BSH" (B, S, N * D), "SBH" (S, B, N * D), "BNSD", "BSND", or "TND": sequences
-    packed end to end, which `actual_seq_qlen` and `actual_seq_kvlen` say the ends of. Key and value may have fewer heads than query, by a factor.
-    `attn_mask` is True where scores are dropped: (S1, S2) or (B, 1 or N, S1, S2). `sparse_mode` 0 also drops what is more than `pre_tokens` before or
-    `next_tokens` after the diagonal from the upper left corner, if there is a mask; 1 takes the mask alone; 2 to 4 ask for the mask of 2048 x 2048 and drop what is above
-    the diagonal from the upper left corner (2), above that into the lower right corner (3), or outside of the band around the latter (4); 5 is 3 where
-    the first `prefix` keys are never dropped. `drop_mask` holds the places that dropout keeps as bits, the lowest first; without it they are drawn.
-    `real_shift` is (B or 1, N, S1, S2), or its last 1024 rows. Rows without scores give zeros.
+    `query`, `key` and `value` are of one floating type and in the layout "BSH" (B, S, N * D), "SBH"
+    (S, B, N * D), "BNSD", "BSND", or "TND": sequences packed end to end, which `actual_seq_qlen`
+    and `actual_seq_kvlen` say the ends of. Key and value may have fewer heads than query, by a
+    factor. `attn_mask` is True where scores are dropped: (S1, S2) or (B, 1 or N, S1, S2).
+    `sparse_mode` 0 also drops what is more than `pre_tokens` before or `next_tokens` after the
+    diagonal from the upper left corner, if there is a mask; 1 takes the mask alone; 2 to 4 ask for
+    the mask of 2048 x 2048 and drop what is above the diagonal from the upper left corner (2),
+    above that into the lower right corner (3), or outside of the band around the latter (4); 5 is 3
+    where the first `prefix` keys are never dropped. `drop_mask` holds the places that dropout keeps
+    as bits, the lowest first; without it they are drawn. `real_shift` is (B or 1, N, S1, S2), or
+    its last 1024 rows. Rows without scores give zeros.
 
     TypeError and ValueError where types, shapes and options do not go together.
 
@@ -439,9 +539,25 @@ def flash_attention_score(
     """
     _reserved("flash_attention_score", padding_mask=padding_mask)
     return _attention(
-        "flash_attention_score", query, key, value, head_num, real_shift, attn_mask, drop_mask, prefix, actual_seq_qlen, actual_seq_kvlen,
-        keep_prob, scalar_value, pre_tokens, next_tokens, input_layout, sparse_mode, False,
-    )  # fmt: skip
+        "flash_attention_score",
+        query,
+        key,
+        value,
+        head_num,
+        real_shift,
+        attn_mask,
+        drop_mask,
+        prefix,
+        actual_seq_qlen,
+        actual_seq_kvlen,
+        keep_prob,
+        scalar_value,
+        pre_tokens,
+        next_tokens,
+        input_layout,
+        sparse_mode,
+        False,
+    )
 
 
 def _reserved(name: str, **given: Any) -> None:
@@ -452,17 +568,39 @@ def _reserved(name: str, **given: Any) -> None:
 
 @fused
 def speed_fusion_attention(
-    query: Any, key: Any, value: Any, head_num: int, input_layout: str, *, pse: Any = None, padding_mask: Any = None, atten_mask: Any = None,
-    scale: float = 1.0, keep_prob: float = 1.0, pre_tokens: int = MOST, next_tokens: int = MOST, inner_precise: int = 0, prefix: Any = None,
-    actual_seq_qlen: Any = None, actual_seq_kvlen: Any = None, sparse_mode: int = 0, gen_mask_parallel: bool = True, sync: bool = False,
-    pse_type: int = 1, q_start_idx: Any = None, kv_start_idx: Any = None,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """`flash_attention_score` with the statistics of its soft-max: seven results.
+    query: Any,
+    key: Any,
+    value: Any,
+    head_num: int,
+    input_layout: str,
+    *,
+    pse: Any = None,
+    padding_mask: Any = None,
+    atten_mask: Any = None,
+    scale: float = 1.0,
+    keep_prob: float = 1.0,
+    pre_tokens: int = MOST,
+    next_tokens: int = MOST,
+    inner_precise: int = 0,
+    prefix: Any = None,
+    actual_seq_qlen: Any = None,
+    actual_seq_kvlen: Any = None,
+    sparse_mode: int = 0,
+    gen_mask_parallel: bool = True,
+    sync: bool = False,
+    pse_type: int = 1,
+    q_start_idx: Any = None,
+    kv_start_idx: Any = None,
+) -> tuple[Tensor, ...]:
+    """Return `flash_attention_score` with the statistics of its soft-max: seven results.
 
-    They are the attention; of each row the largest score and the sum of exp(score - largest), eight times each: (B, N, S1, 8), or (T, N, 8) for
-    "TND"; an empty tensor; and three whole numbers about the generator of dropout, which are 0, since places are drawn from the generator of Mycel.
-    `pse_type` 1 (the default) adds `pse` before scaling, 0 after. With 2 and 3 `pse` is a float32 slope for each head, (N,) or (B, N), and the
-    bias is minus the slope times the distance, or its square root, between positions counted from `q_start_idx` and `kv_start_idx` (ALiBi, Press et al., 2022).
+    They are the attention; of each row the largest score and the sum of exp(score - largest), eight
+    times each: (B, N, S1, 8), or (T, N, 8) for "TND"; an empty tensor; and three whole numbers
+    about the generator of dropout, which are 0, since places are drawn from the generator of Mycel.
+    `pse_type` 1 (the default) adds `pse` before scaling, 0 after. With 2 and 3 `pse` is a float32
+    slope for each head, (N,) or (B, N), and the bias is minus the slope times the distance, or its
+    square root, between positions counted from `q_start_idx` and `kv_start_idx` (ALiBi, Press et
+    al., 2022).
 
     TypeError and ValueError where types, shapes and options do not go together.
 
@@ -494,9 +632,27 @@ def speed_fusion_attention(
         biases = by_distance
 
     out, peak, total = _attention(
-        name, query, key, value, head_num, None if biases else pse, atten_mask, None, prefix, actual_seq_qlen, actual_seq_kvlen, keep_prob, scale,
-        pre_tokens, next_tokens, input_layout, sparse_mode, True, pse_type == 1, biases,
-    )  # fmt: skip
+        name,
+        query,
+        key,
+        value,
+        head_num,
+        None if biases else pse,
+        atten_mask,
+        None,
+        prefix,
+        actual_seq_qlen,
+        actual_seq_kvlen,
+        keep_prob,
+        scale,
+        pre_tokens,
+        next_tokens,
+        input_layout,
+        sparse_mode,
+        True,
+        pse_type == 1,
+        biases,
+    )
     eight = [array.broadcast_to(x, (*x.shape[:-1], 8)) for x in (peak, total)]
     nothing = constant_like(0, operand(name, 0, D.int64))
     return out, *eight, Tensor(np.zeros((0,), np.float32)).astype(out.dtype), nothing, nothing, nothing
@@ -504,13 +660,21 @@ def speed_fusion_attention(
 
 @fused
 def ring_attention_update(
-    prev_attn_out: Any, prev_softmax_max: Any, prev_softmax_sum: Any, cur_attn_out: Any, cur_softmax_max: Any, cur_softmax_sum: Any,
-    actual_seq_qlen: Any = None, layout: str = "SBH",
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Attention to two sets of keys joined to attention to both: the result and its statistics. Liu et al., 2023.
+    prev_attn_out: Any,
+    prev_softmax_max: Any,
+    prev_softmax_sum: Any,
+    cur_attn_out: Any,
+    cur_softmax_max: Any,
+    cur_softmax_sum: Any,
+    actual_seq_qlen: Any = None,
+    layout: str = "SBH",
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return attention to two sets of keys joined to attention to both: the result and its
+    statistics. Liu et al., 2023.
 
-    Results are (S, B, N * D) with statistics (B, N, S, 8), or for "TND" (T, N, D) with (T, N, 8). As rows are independent, `actual_seq_qlen`, which
-    "TND" asks for, changes nothing. ValueError where shapes do not go together or it is missing.
+    Results are (S, B, N * D) with statistics (B, N, S, 8), or for "TND" (T, N, D) with (T, N, 8).
+    As rows are independent, `actual_seq_qlen`, which "TND" asks for, changes nothing. ValueError
+    where shapes do not go together or it is missing.
 
     >>> import mycel as ms
     >>> out, stat = ms.ops.ones((2, 1, 4)), ms.ops.ones((1, 2, 2, 8))
@@ -528,7 +692,8 @@ def ring_attention_update(
     rank = 3 if layout == "TND" else 4
     if x.ndim != 3 or m.ndim != rank or m.shape[-1] != 8:
         raise ShapeError(
-            f"{name}: the layout {layout} takes 3 dimensions and statistics of {rank}, the last of size 8, not {x._type} and {m._type}"
+            f"{name}: the layout {layout} takes 3 dimensions and statistics of {rank}, the last of size 8, not "
+            f"{x._type} and {m._type}"
         )
     peak = run(E.maximum, m, n)
     before, after = s * run(E.exp, m - peak), t * run(E.exp, n - peak)

@@ -1,7 +1,8 @@
 """Bounding boxes (x0, y0, x1, y1) of detectors: overlap, offsets to anchors, and choices.
 
-Offsets follow R-CNN (Girshick et al., 2014): the centre's shift in units of the anchor's size, and the logarithm of the ratio of sizes, each less a mean and over a
-standard deviation. There sizes count both border pixels: x1 - x0 + 1.
+Offsets follow R-CNN (Girshick et al., 2014): the centre's shift in units of the anchor's size, and
+the logarithm of the ratio of sizes, each less a mean and over a standard deviation. There sizes
+count both border pixels: x1 - x0 + 1.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def _sides(x: Tensor) -> list[Tensor]:
 
 
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
-    """The area that each pair of boxes shares over that of their union, or, with `mode` "iof", over the second box's: (ground truths, anchors).
+    """Return the area that each pair of boxes shares over that of their union, or, with `mode`
+    "iof", over the second box's: (ground truths, anchors).
 
     >>> import mycel as ms
     >>> ms.ops.iou(ms.Tensor([[0.0, 0.0, 2.0, 2.0]]), ms.Tensor([[0.0, 1.0, 2.0, 3.0]])).shape
@@ -84,7 +86,7 @@ def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
 def bounding_box_encode(
     anchor_box: Any, groundtruth_box: Any, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)
 ) -> Tensor:
-    """The offsets (boxes, 4) that take each anchor to its ground truth.
+    """Return the offsets (boxes, 4) that take each anchor to its ground truth.
 
     >>> import mycel as ms
     >>> box = ms.Tensor([[2.0, 2.0, 5.0, 5.0]])
@@ -108,7 +110,8 @@ def bounding_box_decode(
     stds: Any = (1.0, 1.0, 1.0, 1.0),
     wh_ratio_clip: float = 0.016,
 ) -> Tensor:
-    """The boxes to which offsets take anchors, cut at an image of `max_shape` (height, width); sizes change by 1 / wh_ratio_clip at most.
+    """Return the boxes to which offsets take anchors, cut at an image of `max_shape` (height,
+    width); sizes change by 1 / wh_ratio_clip at most.
 
     >>> import mycel as ms
     >>> ms.ops.bounding_box_decode(ms.Tensor([[2.0, 2.0, 5.0, 5.0]]), ms.Tensor([[0.5, 0.5, 0.0, 0.0]]), (20, 20)).tolist()
@@ -126,14 +129,17 @@ def bounding_box_decode(
     height, width = (float(v) for v in tuple(max_shape)[:2])
     corners = []
     for value, size in (
-        (gx - gw * 0.5 + 0.5, width), (gy - gh * 0.5 + 0.5, height), (gx + gw * 0.5 - 0.5, width), (gy + gh * 0.5 - 0.5, height),
-    ):  # fmt: skip
+        (gx - gw * 0.5 + 0.5, width),
+        (gy - gh * 0.5 + 0.5, height),
+        (gx + gw * 0.5 - 0.5, width),
+        (gy + gh * 0.5 - 0.5, height),
+    ):
         corners.append(run(E.maximum, run(E.minimum, value, constant_like(size, a)), constant_like(0.0, a)))
     return stack(corners, -1)
 
 
 def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
-    """Whether each box lies in an image (height, width, ratio) scaled by its ratio.
+    """Return whether each box lies in an image (height, width, ratio) scaled by its ratio.
 
     >>> import mycel as ms
     >>> ms.ops.check_valid(ms.Tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 9.0, 2.0]]), ms.Tensor([4.0, 5.0, 1.0])).tolist()
@@ -151,7 +157,8 @@ def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
 
 
 def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None) -> tuple[Tensor, Tensor]:
-    """The positions (count, dimensions) of `count` true elements in random order, int32, and which rows are positions: the rest are 0.
+    """Return the positions (count, dimensions) of `count` true elements in random order, int32, and
+    which rows are positions: the rest are 0.
 
     >>> import mycel as ms
     >>> index, mask = ms.ops.choice_with_mask(ms.Tensor([False, True]), 2)

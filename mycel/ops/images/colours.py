@@ -1,7 +1,10 @@
-"""Images between red, green and blue (RGB) and hue, saturation and value (HSV), and images with another hue or saturation.
+"""Images between red, green and blue (RGB) and hue, saturation and value (HSV), and images with
+another hue or saturation.
 
-Value is the largest channel v, saturation (v - u) / v with u the smallest one, and hue the place on the circle red (0), green (1/3), blue (2/3), full turn 1
-(Smith, "Color gamut transform pairs", 1978). The way back is u + (v - u) d, where d are the pure hue's channels, so that a turned hue keeps u and v whatever their sign.
+Value is the largest channel v, saturation (v - u) / v with u the smallest one, and hue the place on
+the circle red (0), green (1/3), blue (2/3), full turn 1 (Smith, "Color gamut transform pairs",
+1978). The way back is u + (v - u) d, where d are the pure hue's channels, so that a turned hue
+keeps u and v whatever their sign.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ def _extremes(r: Tensor, g: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _hue(r: Tensor, g: Tensor, b: Tensor, high: Tensor, low: Tensor) -> Tensor:
-    """The hue in [0, 1), 0 for greys."""
+    """Return the hue in [0, 1), 0 for greys."""
     zero = constant_like(0.0, high)
     coloured = run(E.gt, high, low)
     sixth = 1.0 / (6.0 * select(coloured, high - low, 1.0))
@@ -47,7 +50,7 @@ def _hue(r: Tensor, g: Tensor, b: Tensor, high: Tensor, low: Tensor) -> Tensor:
 
 
 def _pure(hue: Tensor) -> Channels:
-    """The channels, 0 to 1, of a hue at full saturation and value."""
+    """Return the channels, 0 to 1, of a hue at full saturation and value."""
     at = hue * 6.0
 
     def ramp(x: Tensor) -> Tensor:
@@ -67,7 +70,9 @@ def _saturation(high: Tensor, low: Tensor) -> Tensor:
 
 @fused
 def rgb_to_hsv(images: Any) -> Tensor:
-    """Hue, saturation and value, 0 to 1, of images (..., 3) of red, green and blue. ShapeError where there are no 3 channels.
+    """Return hue, saturation and value, 0 to 1, of images (..., 3) of red, green and blue.
+
+    ShapeError where there are no 3 channels.
 
     >>> import mycel as ms
     >>> ms.ops.RGBToHSV()(ms.Tensor([[[[0.0, 0.5, 0.0]]]])).flatten().tolist()[1:]
@@ -80,7 +85,9 @@ def rgb_to_hsv(images: Any) -> Tensor:
 
 @fused
 def hsv_to_rgb(images: Any) -> Tensor:
-    """Red, green and blue of images (..., 3) of hue, saturation and value. ShapeError where there are no 3 channels.
+    """Return red, green and blue of images (..., 3) of hue, saturation and value.
+
+    ShapeError where there are no 3 channels.
 
     >>> import mycel as ms
     >>> ms.ops.HSVToRGB()(ms.Tensor([[[[0.0, 1.0, 0.5]]]])).flatten().tolist()
@@ -99,7 +106,7 @@ def _amount(name: str, value: Any, like: Tensor) -> Tensor:
 
 @fused
 def adjust_hue(image: Any, delta: Any) -> Tensor:
-    """RGB images (..., 3) of at least 3 dimensions with `delta` turns added to the hue.
+    """Return RGB images (..., 3) of at least 3 dimensions with `delta` turns added to the hue.
 
     >>> import mycel as ms
     >>> [round(v, 4) for v in ms.ops.AdjustHue()(ms.Tensor([[[1.0, 0.0, 0.0]]]), ms.Tensor(0.5)).flatten().tolist()]
@@ -114,7 +121,8 @@ def adjust_hue(image: Any, delta: Any) -> Tensor:
 
 @fused
 def adjust_saturation(image: Any, scale: Any) -> Tensor:
-    """RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, at most 1.
+    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, at
+    most 1.
 
     >>> import mycel as ms
     >>> ms.ops.AdjustSaturation()(ms.Tensor([[[1.0, 0.0, 0.0]]]), ms.Tensor(0.5)).flatten().tolist()

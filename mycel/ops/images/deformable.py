@@ -1,7 +1,9 @@
-"""Reading feature maps at positions that the network chooses: deformable convolution and attention, and regions of interest.
+"""Reading feature maps at positions that the network chooses: deformable convolution and attention,
+and regions of interest.
 
-A position between elements is read by bilinear interpolation, so that derivatives by positions exist wherever they lie inside a cell. Deformable convolution and attention read zeros outside
-of the map; `roi_align` reads the border up to one element outside and nothing beyond.
+A position between elements is read by bilinear interpolation, so that derivatives by positions
+exist wherever they lie inside a cell. Deformable convolution and attention read zeros outside of
+the map; `roi_align` reads the border up to one element outside and nothing beyond.
 """
 
 from __future__ import annotations
@@ -48,13 +50,23 @@ def _ints(name: str, parameter: str, value: Any, count: int) -> tuple[int, ...]:
 
 
 def deformable_offsets(
-    x: Any, offsets: Any, strides: Any, pads: Any, ksize: Any, dilations: Any = (1, 1, 1, 1), data_format: str = "NCHW",
-    deformable_groups: int = 1, modulated: bool = True,
-) -> Tensor:  # fmt: skip
-    """What the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh, W_out kw), the kernel's elements side by side.
+    x: Any,
+    offsets: Any,
+    strides: Any,
+    pads: Any,
+    ksize: Any,
+    dilations: Any = (1, 1, 1, 1),
+    data_format: str = "NCHW",
+    deformable_groups: int = 1,
+    modulated: bool = True,
+) -> Tensor:
+    """Return what the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh,
+    W_out kw), the kernel's elements side by side.
 
-    `offsets` (N, 3 groups kh kw, H_out, W_out) holds the shifts along x, those along y, and the factors of what is read, each for every group of channels and element
-    of the kernel. `strides` and `dilations` are those of (N, C, H, W), `pads` (top, bottom, left, right). Dai et al., 2017; Zhu et al., 2018.
+    `offsets` (N, 3 groups kh kw, H_out, W_out) holds the shifts along x, those along y, and the
+    factors of what is read, each for every group of channels and element of the kernel. `strides`
+    and `dilations` are those of (N, C, H, W), `pads` (top, bottom, left, right). Dai et al., 2017;
+    Zhu et al., 2018.
 
     >>> import mycel as ms
     >>> read = ms.ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (1, 1))
@@ -73,7 +85,8 @@ def deformable_offsets(
         raise ValueError(f"{name}: deformable_groups must be at least 1, not {deformable_groups}")
     if value.ndim != 4 or stride[:2] != (1, 1) or step[:2] != (1, 1) or int(value.shape[1]) % deformable_groups:
         raise ShapeError(
-            f"{name}: takes (N, C, H, W) with C in {deformable_groups} groups, and strides and dilations of 1 along N and C, not "
+            f"{name}: takes (N, C, H, W) with C in {deformable_groups} groups, and strides and dilations of 1 along N "
+            "and C, not "
             f"{value._type}, {stride} and {step}"
         )
     n, c, h, w = (int(d) for d in value.shape)
@@ -81,7 +94,8 @@ def deformable_offsets(
     columns_out = (w + left + right - (kw - 1) * step[3] - 1) // stride[3] + 1
     if shift.shape != (n, 3 * deformable_groups * kh * kw, rows_out, columns_out):
         raise ShapeError(
-            f"{name}: offsets must be {(n, 3 * deformable_groups * kh * kw, rows_out, columns_out)} for {value._type}, not {shift._type}"
+            f"{name}: offsets must be {(n, 3 * deformable_groups * kh * kw, rows_out, columns_out)} for {value._type}, "
+            f"not {shift._type}"
         )
     shift = cast(shift, value.dtype)
     parts = reshaped(shift, (n, 3, deformable_groups, kh, kw, rows_out, columns_out))
@@ -103,13 +117,25 @@ def deformable_offsets(
 
 
 def deformable_conv2d(
-    x: Any, weight: Any, offsets: Any, kernel_size: Any, strides: Any, padding: Any, bias: Optional[Any] = None,
-    dilations: Any = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1, modulated: bool = True,
-) -> Tensor:  # fmt: skip
-    """A convolution whose kernel's elements read at shifted positions: (N, C, H, W) to (N, O, H_out, W_out).
+    x: Any,
+    weight: Any,
+    offsets: Any,
+    kernel_size: Any,
+    strides: Any,
+    padding: Any,
+    bias: Optional[Any] = None,
+    dilations: Any = (1, 1, 1, 1),
+    groups: int = 1,
+    deformable_groups: int = 1,
+    modulated: bool = True,
+) -> Tensor:
+    """Return a convolution whose kernel's elements read at shifted positions: (N, C, H, W) to (N,
+    O, H_out, W_out).
 
-    `weight` is (O, C / groups, *kernel_size), `offsets` (N, 3 deformable_groups kh kw, H_out, W_out): shifts along x, along y, and factors. `strides` and `dilations` are
-    those of (N, C, H, W), `padding` (top, bottom, left, right). ValueError and ShapeError for what does not fit. Dai et al., 2017; Zhu et al., 2018.
+    `weight` is (O, C / groups, *kernel_size), `offsets` (N, 3 deformable_groups kh kw, H_out,
+    W_out): shifts along x, along y, and factors. `strides` and `dilations` are those of (N, C, H,
+    W), `padding` (top, bottom, left, right). ValueError and ShapeError for what does not fit. Dai
+    et al., 2017; Zhu et al., 2018.
 
     >>> import mycel as ms
     >>> x, offsets = ms.ops.ones((1, 1, 3, 3)), ms.ops.zeros((1, 12, 2, 2)) + 0.5
@@ -125,10 +151,13 @@ def deformable_conv2d(
 
 
 def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, locations: Any, weight: Any) -> Tensor:
-    """For each query the weighted sum of what its points read in the feature maps of several levels: (B, queries, heads dims).
+    """For each query the weighted sum of what its points read in the feature maps of several
+    levels: (B, queries, heads dims).
 
-    `value` (B, keys, heads, dims) holds the maps one after the other, level l of the size shape[l] = (H, W) from key offset[l] on; `locations`
-    (B, queries, heads, levels, points, 2) are (x, y), 0 to 1 from border to border, and `weight` (B, queries, heads, levels, points). Zhu et al., "Deformable DETR", 2021.
+    `value` (B, keys, heads, dims) holds the maps one after the other, level l of the size shape[l]
+    = (H, W) from key offset[l] on; `locations` (B, queries, heads, levels, points, 2) are (x, y), 0
+    to 1 from border to border, and `weight` (B, queries, heads, levels, points). Zhu et al.,
+    "Deformable DETR", 2021.
 
     >>> import mycel as ms
     >>> value = ms.Tensor([1.0, 3.0]).reshape((1, 2, 1, 1))
@@ -141,9 +170,16 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
     x = wide(given)
     sizes, begins = operand(name, shape), operand(name, offset)
     fits = x.ndim == 4 and place.ndim == 6 and place.shape[-1] == 2 and factor.shape == place.shape[:-1]
-    if not fits or sizes.shape != (place.shape[3], 2) or begins.shape != (place.shape[3],) or place.shape[0] != x.shape[0] or place.shape[2] != x.shape[2]:  # fmt: skip
+    if (
+        not fits
+        or sizes.shape != (place.shape[3], 2)
+        or begins.shape != (place.shape[3],)
+        or place.shape[0] != x.shape[0]
+        or place.shape[2] != x.shape[2]
+    ):
         raise ShapeError(
-            f"{name}: takes (B, keys, heads, dims), (levels, 2), (levels,), (B, queries, heads, levels, points, 2) and (B, queries, heads, "
+            f"{name}: takes (B, keys, heads, dims), (levels, 2), (levels,), (B, queries, heads, levels, points, 2) and "
+            "(B, queries, heads, "
             f"levels, points), not {x._type}, {sizes._type}, {begins._type}, {place._type} and {factor._type}"
         )
     batch, keys, heads, dims = x.shape
@@ -185,7 +221,10 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
 
 
 def _bilinear(columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tuple[Tensor, Tensor]) -> Tensor:
-    """Columns (S, C) of maps from `base` on, read at (points,) positions; 0 where one lies more than 1 outside."""
+    """Return columns (S, C) of maps from `base` on, read at (points,) positions.
+
+    0 where one lies more than 1 outside.
+    """
     inside: Optional[Tensor] = None
     ends = []
     for at, size in zip(places, sizes):
@@ -214,10 +253,13 @@ def roi_align(
     sample_num: int = 2,
     roi_end_mode: int = 1,
 ) -> Tensor:
-    """The features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C, pooled_height, pooled_width).
+    """Return the features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C,
+    pooled_height, pooled_width).
 
-    Each of the bins of a region, whose coordinates are times `spatial_scale`, is the mean of sample_num^2 positions spread evenly, or, where that is 0, of as
-    many as its size in elements rounded up. With `roi_end_mode` 1 regions end behind their last pixel; with 0 they are at least one element wide. He et al., "Mask R-CNN", 2017.
+    Each of the bins of a region, whose coordinates are times `spatial_scale`, is the mean of
+    sample_num^2 positions spread evenly, or, where that is 0, of as many as its size in elements
+    rounded up. With `roi_end_mode` 1 regions end behind their last pixel; with 0 they are at least
+    one element wide. He et al., "Mask R-CNN", 2017.
 
     >>> import mycel as ms
     >>> roi = ms.Tensor([[0.0, 0.2, 0.3, 0.2, 0.3]])
@@ -232,7 +274,8 @@ def roi_align(
         raise ShapeError(f"{name}: takes features (N, C, H, W) and regions (R, 5), not {x._type} and {regions._type}")
     if pooled_height < 1 or pooled_width < 1 or roi_end_mode not in (0, 1):
         raise ValueError(
-            f"{name}: takes positive sizes and a roi_end_mode of 0 or 1, not {pooled_height}, {pooled_width} and {roi_end_mode}"
+            f"{name}: takes positive sizes and a roi_end_mode of 0 or 1, not {pooled_height}, {pooled_width} and "
+            f"{roi_end_mode}"
         )
     n, c, h, w = (int(d) for d in x.shape)
     count = regions.shape[0]
@@ -266,11 +309,25 @@ def roi_align(
 def _adaptive(
     columns: Tensor, base: Tensor, sizes: tuple[int, int], starts: list[Tensor], bins: list[Tensor], grids: list[Tensor]
 ) -> Tensor:
-    """The sums over as many positions in each bin as `grids` says for its region: sample k of all bins in step k."""
+    """Return the sums over as many positions in each bin as `grids` says for its region: sample k
+    of all bins in step k.
+    """
     shape, kind = base.shape, columns.dtype
     most = cast(run(R.reduce_max, grids[0] * grids[1], axes=(0, 1, 2), keepdims=False), D.int64)
 
-    def body(k: Tensor, total: Tensor, columns: Tensor, base: Tensor, y: Tensor, x: Tensor, height: Tensor, width: Tensor, rows: Tensor, across: Tensor, most: Tensor) -> Any:  # fmt: skip
+    def body(
+        k: Tensor,
+        total: Tensor,
+        columns: Tensor,
+        base: Tensor,
+        y: Tensor,
+        x: Tensor,
+        height: Tensor,
+        width: Tensor,
+        rows: Tensor,
+        across: Tensor,
+        most: Tensor,
+    ) -> Any:
         number = cast(k, kind)
         row = run(E.floor, (number + 0.5) / across)
         column = number - row * across

@@ -1,8 +1,11 @@
-"""Pooling over rows and columns cut at random, and boxes drawn at random: what a seed decides about images.
+"""Pooling over rows and columns cut at random, and boxes drawn at random: what a seed decides about
+images.
 
-An axis of size d is cut into n cells of floor(d / n) or one more (Graham, "Fractional Max-Pooling", 2014): in random order, or, pseudo-random, cell i ends at
-ceil(alpha (i + u)) - 1 with alpha = d / n and one u for the axis, as small as keeps all cells that size. The cuts are tensors, the widest cell is known: each cell is
-gathered with its last element repeated. Windows are products of rows and columns, so that axes are pooled one after the other.
+An axis of size d is cut into n cells of floor(d / n) or one more (Graham, "Fractional Max-Pooling",
+2014): in random order, or, pseudo-random, cell i ends at ceil(alpha (i + u)) - 1 with alpha = d / n
+and one u for the axis, as small as keeps all cells that size. The cuts are tensors, the widest cell
+is known: each cell is gathered with its last element repeated. Windows are products of rows and
+columns, so that axes are pooled one after the other.
 """
 
 from __future__ import annotations
@@ -28,7 +31,10 @@ __all__ = ["distorted_box", "fractional_pool"]
 
 
 def _cuts(size: int, count: int, pseudo: bool, fixed: Any) -> Tensor:
-    """Where the cells of an axis begin and where the last one ends: (count + 1,) of int64. `fixed` is NumPy's generator of a fixed choice."""
+    """Return where the cells of an axis begin and where the last one ends: (count + 1,) of int64.
+
+    `fixed` is NumPy's generator of a fixed choice.
+    """
     least, extra = divmod(size, count)
     if not extra:
         return operand("cuts", numbers(count + 1) * least)
@@ -48,12 +54,22 @@ def _cuts(size: int, count: int, pseudo: bool, fixed: Any) -> Tensor:
 
 
 def fractional_pool(
-    name: str, x: Any, pooling_ratio: Any, pseudo_random: bool, overlapping: bool, deterministic: bool, seed: int, seed2: int, mean: bool
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Images (N, H, W, C) pooled over random cells to floor(size / ratio), and the int64 cuts of rows and of columns.
+    name: str,
+    x: Any,
+    pooling_ratio: Any,
+    pseudo_random: bool,
+    overlapping: bool,
+    deterministic: bool,
+    seed: int,
+    seed2: int,
+    mean: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return images (N, H, W, C) pooled over random cells to floor(size / ratio), and the int64
+    cuts of rows and of columns.
 
-    `overlapping` cells share their borders. `deterministic` cells depend on the seeds alone; without it the seeds must be 0, as in MindSpore, and cells come from the
-    default generator. Means of integers are cut off.
+    `overlapping` cells share their borders. `deterministic` cells depend on the seeds alone;
+    without it the seeds must be 0, as in MindSpore, and cells come from the default generator.
+    Means of integers are cut off.
 
     >>> import mycel as ms
     >>> found, rows, columns = ms.ops.FractionalMaxPool([1.0, 2.0, 2.0, 1.0])(ms.ops.arange(16.0).reshape((1, 4, 4, 1)))
@@ -99,13 +115,16 @@ def fractional_pool(
 def _drawn_parts(
     high: Tensor, wide: Tensor, ratios: tuple[float, ...], areas: tuple[float, ...], count: int, generator: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Random parts of an image, as top, left, height and width, and which of them have an area that is asked for and lie inside."""
+    """Return random parts of an image, as top, left, height and width, and which of them have an
+    area that is asked for and lie inside.
+    """
     drawn = random.draw(P.uniform, (4, count), generator, dtype=D.float64)
     aspect, u, v, t = (reshaped(take_slice(drawn, 0, k, k + 1), (count,)) for k in range(4))
     aspect = aspect * (ratios[1] - ratios[0]) + ratios[0]
     least, most = high * wide * areas[0], high * wide * areas[1]
     zero = constant_like(0.0, aspect)
-    # The heights between those of the least and the largest area, as far as the image is wide and high enough.
+    # The heights between those of the least and the largest area, as far as the image is wide and
+    # high enough.
     shortest = run(E.rint, run(E.sqrt, least / aspect))
     tallest = run(E.rint, run(E.sqrt, most / aspect))
     fitting = run(E.floor, (wide + (0.5 - 1e-7)) / aspect)
@@ -131,7 +150,7 @@ def _drawn_parts(
 def _covering(
     boxes: Tensor, covered: Tensor, high: Tensor, wide: Tensor, top: Tensor, left: Tensor, height: Tensor, width: Tensor
 ) -> Tensor:
-    """Which parts of an image cover enough of one of the boxes."""
+    """Return which parts of an image cover enough of one of the boxes."""
     rows = reshaped(cast(boxes, D.float64), (-1 if not isinstance(boxes.size, int) else boxes.size // 4, 4))
     y0, x0, y1, x1 = (
         run(E.trunc, reshaped(take_slice(rows, 1, k, k + 1), (1, rows.shape[0])) * (wide if k % 2 else high))
@@ -148,13 +167,23 @@ def _covering(
 
 
 def distorted_box(
-    image_size: Any, bounding_boxes: Any, min_object_covered: Any, seed: int = 0, seed2: int = 0, aspect_ratio_range: Any = (0.75, 1.33),
-    area_range: Any = (0.05, 1.0), max_attempts: int = 100, use_image_if_no_bounding_boxes: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """A random part of an image (height, width, channels): where it begins (y, x, 0), its size (height, width, -1), and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1.
+    image_size: Any,
+    bounding_boxes: Any,
+    min_object_covered: Any,
+    seed: int = 0,
+    seed2: int = 0,
+    aspect_ratio_range: Any = (0.75, 1.33),
+    area_range: Any = (0.05, 1.0),
+    max_attempts: int = 100,
+    use_image_if_no_bounding_boxes: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return a random part of an image (height, width, channels): where it begins (y, x, 0), its
+    size (height, width, -1), and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1.
 
-    Its area is a share of the image's from `area_range`, its width over its height from `aspect_ratio_range`, and it covers at least `min_object_covered` of one of the
-    `bounding_boxes` (batch, N, 4). All `max_attempts` are drawn at once and the first that fits is taken, or the whole image. Szegedy et al., 2015.
+    Its area is a share of the image's from `area_range`, its width over its height from
+    `aspect_ratio_range`, and it covers at least `min_object_covered` of one of the `bounding_boxes`
+    (batch, N, 4). All `max_attempts` are drawn at once and the first that fits is taken, or the
+    whole image. Szegedy et al., 2015.
 
     >>> import mycel as ms
     >>> draw = ms.ops.SampleDistortedBoundingBoxV2(seed=1)
@@ -172,7 +201,8 @@ def distorted_box(
         )
     if not 0 < ratios[0] <= ratios[1] or not 0 < areas[0] <= areas[1] <= 1 or max_attempts < 1:
         raise ValueError(
-            f"{name}: ranges {ratios} and {areas} must be positive and rise, areas be at most 1, and max_attempts {max_attempts} positive"
+            f"{name}: ranges {ratios} and {areas} must be positive and rise, areas be at most 1, and max_attempts "
+            f"{max_attempts} positive"
         )
     if not boxes.size:
         if not use_image_if_no_bounding_boxes:

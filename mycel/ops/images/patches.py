@@ -1,7 +1,10 @@
-"""Windows of images taken out: patches as channels, glimpses around given places, mirrored borders, and grey-scale dilation.
+"""Windows of images taken out: patches as channels, glimpses around given places, mirrored borders,
+and grey-scale dilation.
 
-Patches keep the order of the definition in TensorFlow, whence these operations come: the place in the window is slowest and the channel fastest. Dilation is the maximum
-over a window of the image plus a structuring function (Serra, "Image Analysis and Mathematical Morphology", 1982); what lies outside of the image does not count.
+Patches keep the order of the definition in TensorFlow, whence these operations come: the place in
+the window is slowest and the channel fastest. Dilation is the maximum over a window of the image
+plus a structuring function (Serra, "Image Analysis and Mathematical Morphology", 1982); what lies
+outside of the image does not count.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ Ints = tuple[int, ...]
 
 
 def _spatial(name: str, parameter: str, value: Any, rank: int) -> Ints:
-    """One positive int for each spatial axis."""
+    """Return one positive int for each spatial axis."""
     found = per_axis(name, parameter, value, rank)
     if any(v < 1 for v in found):
         raise ValueError(f"{name}: {parameter} must be at least 1, not {value}")
@@ -71,7 +74,7 @@ def _windows(
 
 
 def extract_patches(name: str, input: Any, rank: int, kernel: Any, strides: Any, rates: Any, padding: str) -> Tensor:
-    """The windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows).
+    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows).
 
     >>> import mycel as ms
     >>> ms.ops.ExtractImagePatches([1, 2], [1, 1], [1, 1])(ms.Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
@@ -91,7 +94,9 @@ def extract_patches(name: str, input: Any, rank: int, kernel: Any, strides: Any,
 def dilation2d(
     x: Any, filter: Any, stride: Any, dilation: Any, pad_mode: str = "SAME", data_format: str = "NCHW"
 ) -> Tensor:
-    """The largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW). `pad_mode` is "same" or "valid".
+    """Return the largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW).
+
+    `pad_mode` is "same" or "valid".
 
     >>> import mycel as ms
     >>> ms.ops.Dilation2D(1, 1, "VALID")(ms.Tensor([[[[1.0, 5.0, 2.0]]]]), ms.Tensor([[[0.0, 1.0]]])).tolist()
@@ -130,10 +135,13 @@ def extract_glimpse(
     uniform_noise: bool = True,
     noise: str = "uniform",
 ) -> Tensor:
-    """Windows of `size` (height, width) out of images (N, H, W, C), one for each, centred at `offsets` (N, 2) of (y, x).
+    """Return windows of `size` (height, width) out of images (N, H, W, C), one for each, centred at
+    `offsets` (N, 2) of (y, x).
 
-    Offsets are in elements from the corner, or with `normalized` in sizes of the image; with `centered` they are halved and count from the image's centre. The window's first
-    element is cut off to a whole number. Outside of the image there is noise: 'uniform' between -1 and 1, 'gaussian' (standard normal, where MindSpore has a mean of 10), or 'zero'.
+    Offsets are in elements from the corner, or with `normalized` in sizes of the image; with
+    `centered` they are halved and count from the image's centre. The window's first element is cut
+    off to a whole number. Outside of the image there is noise: 'uniform' between -1 and 1,
+    'gaussian' (standard normal, where MindSpore has a mean of 10), or 'zero'.
 
     >>> import mycel as ms
     >>> image = ms.ops.arange(9.0).reshape((1, 3, 3, 1))
@@ -148,7 +156,8 @@ def extract_glimpse(
     window = tuple(int(d) for d in shape_of(name, size))
     if value.ndim != 4 or at.shape != (value.shape[0], 2) or len(window) != 2 or min(window) < 1:
         raise ShapeError(
-            f"{name}: takes images (N, H, W, C), a positive size (2,) and offsets (N, 2), not {value._type}, {window} and {at._type}"
+            f"{name}: takes images (N, H, W, C), a positive size (2,) and offsets (N, 2), not {value._type}, {window} "
+            f"and {at._type}"
         )
     n, h, w, c = (int(d) for d in value.shape)
     places, inside = [], None
@@ -180,7 +189,8 @@ def extract_glimpse(
 
 
 def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
-    """Every axis grown by paddings (dimensions, 2) with its own elements mirrored: "REFLECT" leaves out the edge, "SYMMETRIC" repeats it.
+    """Return every axis grown by paddings (dimensions, 2) with its own elements mirrored: "REFLECT"
+    leaves out the edge, "SYMMETRIC" repeats it.
 
     ValueError for another mode or more elements than there are to mirror.
 
@@ -202,7 +212,8 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
 
 
 def image_gradients(images: Any) -> tuple[Tensor, Tensor]:
-    """The differences to the next row and to the next column of images (N, C, H, W), 0 in the last.
+    """Return the differences to the next row and to the next column of images (N, C, H, W), 0 in
+    the last.
 
     >>> import mycel as ms
     >>> [t.flatten().tolist() for t in ms.nn.ImageGradients()(ms.Tensor([[[[1, 2], [3, 5]]]]))]

@@ -1,9 +1,13 @@
-"""Images at other sizes by the older conventions of where pixels lie, by areas, and by a filter with a scale and a shift.
+"""Images at other sizes by the older conventions of where pixels lie, by areas, and by a filter
+with a scale and a shift.
 
-Output position i of an axis from d to n elements lies at i d / n; at (i + 1/2) d / n - 1/2 with half-pixel centres; at i (d - 1) / (n - 1) with aligned corners. Cubic weights
-are Keys' (1981) with a = -3/4 and the edge repeated, or a = -1/2 without the neighbours outside where centres are half pixels. `resize_area` weighs each element by how much of it lies
-in [i s, (i + 1) s], s being the step. `scale_and_translate` reads at (i + 1/2 - shift) / scale - 1/2 by a filter, stretched by 1 / scale where that is
-more than 1 and aliasing is to be avoided, whose weights add up to 1; positions outside of the image give 0.
+Output position i of an axis from d to n elements lies at i d / n; at (i + 1/2) d / n - 1/2 with
+half-pixel centres; at i (d - 1) / (n - 1) with aligned corners. Cubic weights are Keys' (1981) with
+a = -3/4 and the edge repeated, or a = -1/2 without the neighbours outside where centres are half
+pixels. `resize_area` weighs each element by how much of it lies in [i s, (i + 1) s], s being the
+step. `scale_and_translate` reads at (i + 1/2 - shift) / scale - 1/2 by a filter, stretched by 1 /
+scale where that is more than 1 and aliasing is to be avoided, whose weights add up to 1; positions
+outside of the image give 0.
 """
 
 from __future__ import annotations
@@ -30,14 +34,20 @@ from mycel.ops._operands import (
     select,
     shape_of,
     take_slice,
-)  # fmt: skip
+)
 from mycel.ops.algebra import linalg
 from mycel.ops.images.resize import blend, cubic_weights, interpolate
 from mycel.prims import elementwise as E
 
 __all__ = [
-    "resize_area", "resize_bicubic", "resize_bilinear", "resize_linear", "resize_nearest", "scale_and_translate", "upsample_volume",
-]  # fmt: skip
+    "resize_area",
+    "resize_bicubic",
+    "resize_bilinear",
+    "resize_linear",
+    "resize_nearest",
+    "scale_and_translate",
+    "upsample_volume",
+]
 
 
 def _sizes(name: str, x: Tensor, size: Any, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -62,7 +72,8 @@ def _places(size: int, out: int, align: bool, half: bool) -> Any:
 
 
 def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
-    """Images (N, C, H, W) at another `size` (height, width), each element the nearest one; halves to the next with aligned corners.
+    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest one;
+    halves to the next with aligned corners.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeNearestNeighborV2()(ms.Tensor([[[[1.0, 2.0]]]]), (1, 4)).flatten().tolist()
@@ -82,7 +93,8 @@ def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_ce
 
 
 def resize_bilinear(x: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
-    """Images (N, C, H, W) at another `size` (height, width) by linear interpolation along both axes.
+    """Return images (N, C, H, W) at another `size` (height, width) by linear interpolation along
+    both axes.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeBilinearV2()(ms.Tensor([[[[1.0, 2.0]]]]), (1, 4)).flatten().tolist()
@@ -101,7 +113,9 @@ def resize_bilinear(x: Any, size: Any, align_corners: bool = False, half_pixel_c
 
 
 def resize_bicubic(images: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
-    """Images (N, C, H, W) at another `size` (height, width) by cubic convolution. MindSpore takes its weights from a table of 1024 rows; these are exact.
+    """Return images (N, C, H, W) at another `size` (height, width) by cubic convolution.
+
+    MindSpore takes its weights from a table of 1024 rows; these are exact.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeBicubic()(ms.Tensor([[[[1.0, 2.0]]]]), (1, 4)).flatten().tolist()
@@ -125,7 +139,8 @@ def resize_bicubic(images: Any, size: Any, align_corners: bool = False, half_pix
 
 
 def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
-    """Images (N, H, W, C) at another `size` (height, width), each element the mean over its area of the input: float32, or float64 of float64.
+    """Return images (N, H, W, C) at another `size` (height, width), each element the mean over its
+    area of the input: float32, or float64 of float64.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeArea()(ms.Tensor([[[[2.0], [4.0], [6.0], [8.0]]]]), (1, 2)).flatten().tolist()
@@ -150,7 +165,8 @@ def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
 
 
 def resize_linear(x: Any, size: Any, coordinate_transformation_mode: str = "align_corners") -> Tensor:
-    """Signals (N, C, W) at another width by linear interpolation, corners aligned or, for 'half_pixel', at half-pixel centres.
+    """Return signals (N, C, W) at another width by linear interpolation, corners aligned or, for
+    'half_pixel', at half-pixel centres.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeLinear1D()(ms.Tensor([[[1.0, 3.0]]]), (3,)).tolist()
@@ -168,7 +184,8 @@ def resize_linear(x: Any, size: Any, coordinate_transformation_mode: str = "alig
 
 
 def upsample_volume(x: Any, output_size: Any, scales: Any, mode: str, align_corners: Any = None) -> Tensor:
-    """A volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest' or 'trilinear'.
+    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest' or
+    'trilinear'.
 
     >>> import mycel as ms
     >>> ms.ops.UpsampleNearest3D()(ms.ops.ones((1, 1, 1, 1, 1)), (2, 2, 2), None).shape
@@ -181,8 +198,15 @@ def upsample_volume(x: Any, output_size: Any, scales: Any, mode: str, align_corn
 # Filters: how far they reach, and their value at a distance.
 
 _RADIUS = {
-    "lanczos1": 1.0, "lanczos3": 3.0, "lanczos5": 5.0, "gaussian": 1.5, "box": 0.5, "triangle": 1.0, "keyscubic": 2.0, "mitchellcubic": 2.0,
-}  # fmt: skip
+    "lanczos1": 1.0,
+    "lanczos3": 3.0,
+    "lanczos5": 5.0,
+    "gaussian": 1.5,
+    "box": 0.5,
+    "triangle": 1.0,
+    "keyscubic": 2.0,
+    "mitchellcubic": 2.0,
+}
 
 
 def _filter(kind: str, distance: Tensor) -> Tensor:
@@ -190,7 +214,8 @@ def _filter(kind: str, distance: Tensor) -> Tensor:
     if kind.startswith("lanczos"):
         near = run(E.lt, distance, constant_like(1e-3, distance))
         angle = select(near, 1.0, distance) * math.pi
-        # Close to 0 the quotient cancels; there its series is exact in float32 and 1e-13 away in float64.
+        # Close to 0 the quotient cancels; there its series is exact in float32 and 1e-13 away in
+        # float64.
         series = 1.0 - distance * distance * (math.pi**2 / 6 * (1 + 1 / radius**2))
         wave = run(E.sin, angle) * run(E.sin, angle / radius) * radius / (angle * angle)
         value = select(near, series, wave)
@@ -212,7 +237,8 @@ def _filter(kind: str, distance: Tensor) -> Tensor:
 def scale_and_translate(
     images: Any, size: Any, scale: Any, translation: Any, kernel_type: str = "lanczos3", antialias: bool = True
 ) -> Tensor:
-    """Images (N, H, W, C) scaled by `scale` (height, width) and then moved by `translation`, cut at `size`: float32, or float64 of float64.
+    """Return images (N, H, W, C) scaled by `scale` (height, width) and then moved by `translation`,
+    cut at `size`: float32, or float64 of float64.
 
     >>> import mycel as ms
     >>> image = ms.Tensor([[[[9.0], [5.0]], [[6.0], [1.0]]]])

@@ -1,10 +1,12 @@
 """Images and signals at other sizes, and read at arbitrary positions.
 
-`interpolate` works axis by axis: output position i lies at (i + 1/2) s - 1/2 of the input, or at i (d - 1) / (n - 1) where corners are aligned, with s the
-scale given or d / n; the neighbours there are read with fixed weights. Cubic weights are Keys' (1981): with a = -1/2,
-and without the neighbours outside of the input, or with a = -3/4 and the edge repeated where corners are aligned. `grid_sample` and
-`crop_and_resize` have positions that are tensors: the corners around each are gathered from the flattened image and blended, so that derivatives by the positions
-exist wherever the blend is smooth.
+`interpolate` works axis by axis: output position i lies at (i + 1/2) s - 1/2 of the input, or at i
+(d - 1) / (n - 1) where corners are aligned, with s the scale given or d / n; the neighbours there
+are read with fixed weights. Cubic weights are Keys' (1981): with a = -1/2, and without the
+neighbours outside of the input, or with a = -3/4 and the edge repeated where corners are aligned.
+`grid_sample` and `crop_and_resize` have positions that are tensors: the corners around each are
+gathered from the flattened image and blended, so that derivatives by the positions exist wherever
+the blend is smooth.
 """
 
 from __future__ import annotations
@@ -41,13 +43,19 @@ from mycel.prims import elementwise as E
 __all__ = ["affine_grid", "crop_and_resize", "grid_sample", "interpolate", "upsample"]
 
 _RANKS = {
-    "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,), "area": (1, 2, 3),
-}  # fmt: skip
+    "nearest": (1, 2, 3),
+    "nearest-exact": (1, 2, 3),
+    "linear": (1,),
+    "bilinear": (2,),
+    "bicubic": (2,),
+    "trilinear": (3,),
+    "area": (1, 2, 3),
+}
 _CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
 
 
 def per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
-    """One value for each spatial axis, from one for all or a sequence."""
+    """Return one value for each spatial axis, from one for all or a sequence."""
     values = list(value) if isinstance(value, (tuple, list)) else [value] * rank
     if len(values) != rank:
         raise ValueError(
@@ -57,7 +65,7 @@ def per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
 
 
 def _sources(size: int, out: int, scale: Optional[float], align: bool) -> Any:
-    """Where the output positions of an axis lie in the input."""
+    """Return where the output positions of an axis lie in the input."""
     place = numbers(out, np.float64)
     if align:
         return place * ((size - 1) / (out - 1) if out > 1 else 0.0)
@@ -65,7 +73,7 @@ def _sources(size: int, out: int, scale: Optional[float], align: bool) -> Any:
 
 
 def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
-    """The sum over k of weights[k] times the parts of `x` at positions at[k] along an axis."""
+    """Return the sum over k of weights[k] times the parts of `x` at positions at[k] along an axis."""
     total: Optional[Tensor] = None
     shape = (-1, *(1,) * (x.ndim - 1 - axis))
     for places, weight in zip(at, weights):
@@ -96,7 +104,7 @@ def _linear(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool,
 
 
 def cubic_weights(t: Any, a: float) -> list[Any]:
-    """Keys' weights of the neighbours at -1, 0, 1 and 2 for a position t of [0, 1)."""
+    """Return Keys' weights of the neighbours at -1, 0, 1 and 2 for a position t of [0, 1)."""
 
     def inner(u: Any) -> Any:
         return ((a + 2) * u - (a + 3)) * u * u + 1
@@ -123,7 +131,10 @@ def _cubic(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool) 
 def wanted(
     name: str, x: Tensor, size: Any, scale_factor: Any, recompute_scale_factor: Any
 ) -> tuple[list[int], Optional[list[float]]]:
-    """The spatial sizes of the result, and the scales where those were given; ValueError for what no image has."""
+    """Return the spatial sizes of the result, and the scales where those were given.
+
+    Raises ValueError for what no image has.
+    """
     if (size is None) == (scale_factor is None):
         raise ValueError(f"{name}: give exactly one of size and scale_factor, not {size} and {scale_factor}")
     rank, scales = x.ndim - 2, None
@@ -150,12 +161,15 @@ def interpolate(
     align_corners: Optional[bool] = None,
     recompute_scale_factor: Optional[bool] = None,
 ) -> Tensor:
-    """An input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
+    """Return an input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
 
-    Exactly one of `size` and `scale_factor`, a number or one for each spatial dimension, is given. A scale gives the size floor(d * scale), and is
-    itself the step between positions unless `recompute_scale_factor`, or unless an axis keeps its size, and so its elements. Modes: 'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for
-    one dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, and 'area', adaptive means. `align_corners` is for the linear and cubic
-    modes. As in MindSpore, 'linear' to size 1 without aligned corners reads the first element. ValueError for what does not fit together.
+    Exactly one of `size` and `scale_factor`, a number or one for each spatial dimension, is given.
+    A scale gives the size floor(d * scale), and is itself the step between positions unless
+    `recompute_scale_factor`, or unless an axis keeps its size, and so its elements. Modes:
+    'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for one
+    dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, and 'area', adaptive means.
+    `align_corners` is for the linear and cubic modes. As in MindSpore, 'linear' to size 1 without
+    aligned corners reads the first element. ValueError for what does not fit together.
 
     >>> import mycel as ms
     >>> ms.ops.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=3, mode="linear", align_corners=True).tolist()
@@ -198,7 +212,7 @@ def upsample(
     align_corners: Optional[bool] = None,
     recompute_scale_factor: Optional[bool] = None,
 ) -> Tensor:
-    """`interpolate` under another name.
+    """Return `interpolate` under another name.
 
     >>> import mycel as ms
     >>> ms.ops.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
@@ -215,7 +229,7 @@ def _clipped(at: Tensor, high: float) -> Tensor:
 
 
 def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
-    """Positions mirrored at both ends until they lie inside."""
+    """Return positions mirrored at both ends until they lie inside."""
     low, span = (0.0, float(size - 1)) if align else (-0.5, float(size))
     if span == 0.0:
         return at * 0.0
@@ -227,7 +241,9 @@ def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
 
 
 def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """What lies at whole positions of (N, S, C) images, (N, P, C), and which positions are inside, (N, P)."""
+    """Return what lies at whole positions of (N, S, C) images, (N, P, C), and which positions are
+    inside, (N, P).
+    """
     inside: Optional[Tensor] = None
     flat: Optional[Tensor] = None
     for at, size in zip(places, sizes):
@@ -243,10 +259,12 @@ def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tupl
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
 ) -> Tensor:
-    """An input (N, C, [D,] H, W) at the positions of `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W').
+    """Return an input (N, C, [D,] H, W) at the positions of `grid` (N, [D',] H', W', 2 or 3): (N,
+    C, [D',] H', W').
 
-    The last axis of `grid` holds x, y(, z), -1 to 1 from end to end: the centres of the first and last element with `align_corners`, else their outer
-    borders. Modes: 'bilinear' (trilinear in three dimensions) and 'nearest', halves to the even side. Outside of the input are 'zeros', the
+    The last axis of `grid` holds x, y(, z), -1 to 1 from end to end: the centres of the first and
+    last element with `align_corners`, else their outer borders. Modes: 'bilinear' (trilinear in
+    three dimensions) and 'nearest', halves to the even side. Outside of the input are 'zeros', the
     'border' element, or its 'reflection'. Jaderberg et al., "Spatial Transformer Networks", 2015.
 
     >>> import mycel as ms
@@ -281,7 +299,7 @@ def grid_sample(
 
 
 def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> Tensor:
-    """The corners around each position, weighted by the volumes opposite; 0 outside."""
+    """Return the corners around each position, weighted by the volumes opposite; 0 outside."""
     lows = [run(E.floor, at) for at in places]
     parts = [at - low for at, low in zip(places, lows)]
     total: Optional[Tensor] = None
@@ -299,7 +317,8 @@ def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
-    """The positions for `grid_sample` to which matrices (N, 2, 3) or (N, 3, 4) take those of an output (N, C, [D,] H, W) of shape `size`.
+    """Return the positions for `grid_sample` to which matrices (N, 2, 3) or (N, 3, 4) take those of
+    an output (N, C, [D,] H, W) of shape `size`.
 
     >>> import mycel as ms
     >>> ms.ops.affine_grid(ms.Tensor([[[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()
@@ -333,11 +352,14 @@ def crop_and_resize(
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> Tensor:
-    """Boxes cut out of images (N, H, W, C) and brought to `crop_size`: (boxes, height, width, C).
+    """Return boxes cut out of images (N, H, W, C) and brought to `crop_size`: (boxes, height,
+    width, C).
 
-    `boxes` holds y1, x1, y2, x2, where 0 and 1 are the centres of the first and last pixels; a box may be turned over. What lies outside
-    of the image is `extrapolation_value`. Methods: 'bilinear', 'nearest', and 'bilinear_v2', which cuts boxes at whole pixels of the image's size,
-    resizes from border to border, and repeats the image's edge. `box_indices` says which image each box is cut from.
+    `boxes` holds y1, x1, y2, x2, where 0 and 1 are the centres of the first and last pixels; a box
+    may be turned over. What lies outside of the image is `extrapolation_value`. Methods:
+    'bilinear', 'nearest', and 'bilinear_v2', which cuts boxes at whole pixels of the image's size,
+    resizes from border to border, and repeats the image's edge. `box_indices` says which image each
+    box is cut from.
 
     >>> import mycel as ms
     >>> image = ms.Tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]])

@@ -1,8 +1,11 @@
 """The overlap of rotated rectangles, by Green's theorem.
 
-The area that two convex polygons share is half the sum, over the edges of both that run counter-clockwise, of cross(a, b) of what lies of the edge a to b inside of the other polygon. An edge
-is cut by the four lines of the other rectangle: with distances d0 and d1 of its ends from a line, what is inside runs to or from d0 / (d0 - d1). Where edges of both lie on one
-line they count once, and only if they run the same way. There is no sorting of corners, so that the result is smooth where the edges cross.
+The area that two convex polygons share is half the sum, over the edges of both that run
+counter-clockwise, of cross(a, b) of what lies of the edge a to b inside of the other polygon. An
+edge is cut by the four lines of the other rectangle: with distances d0 and d1 of its ends from a
+line, what is inside runs to or from d0 / (d0 - d1). Where edges of both lie on one line they count
+once, and only if they run the same way. There is no sorting of corners, so that the result is
+smooth where the edges cross.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ def _rectangle(x: Tensor, corners: bool) -> tuple[Tensor, Tensor, Tensor, Tensor
 
 
 def _outline(x: Tensor, y: Tensor, width: Tensor, height: Tensor, angle: Tensor) -> tuple[Points, Points]:
-    """Corners (..., 4) counter-clockwise and the edges that start there."""
+    """Return corners (..., 4) counter-clockwise and the edges that start there."""
     cos, sin = run(E.cos, angle) * 0.5, run(E.sin, angle) * 0.5
     across, down = [], []
     for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
@@ -51,7 +54,7 @@ def _outline(x: Tensor, y: Tensor, width: Tensor, height: Tensor, angle: Tensor)
 
 
 def _clipped(start: Points, edge: Points, other: Points, lines: Points, near: Tensor, shared: bool) -> Tensor:
-    """Twice the area that one polygon's edges contribute: (...)."""
+    """Return twice the area that one polygon's edges contribute: (...)."""
     one: Points = (_spread(start[0], -1), _spread(start[1], -1))
     way: Points = (_spread(edge[0], -1), _spread(edge[1], -1))
     two: Points = (_spread(other[0], -2), _spread(other[1], -2))
@@ -87,12 +90,21 @@ def _spread(x: Tensor, axis: int) -> Tensor:
 
 @fused
 def rotated_iou(
-    boxes: Any, query_boxes: Any, trans: bool = False, mode: int = 0, is_cross: bool = True, v_threshold: float = 0.0, e_threshold: float = 0.0
-) -> Tensor:  # fmt: skip
-    """What rotated rectangles (B, N, 5) and (B, K, 5) share: (B, N, K), or (B, N) one to one where `is_cross` is off and N = K.
+    boxes: Any,
+    query_boxes: Any,
+    trans: bool = False,
+    mode: int = 0,
+    is_cross: bool = True,
+    v_threshold: float = 0.0,
+    e_threshold: float = 0.0,
+) -> Tensor:
+    """Return what rotated rectangles (B, N, 5) and (B, K, 5) share: (B, N, K), or (B, N) one to one
+    where `is_cross` is off and N = K.
 
-    A rectangle is (x, y, width, height, angle), or with `trans` (x0, y0, x1, y1, angle), turned about its centre by an angle in degrees from the x to the y axis. Mode 0 is the shared
-    area over that of the union, mode 1 over that of `boxes`. Points closer to a line than a threshold, at least the rounding error, lie on it. ShapeError for other shapes.
+    A rectangle is (x, y, width, height, angle), or with `trans` (x0, y0, x1, y1, angle), turned
+    about its centre by an angle in degrees from the x to the y axis. Mode 0 is the shared area over
+    that of the union, mode 1 over that of `boxes`. Points closer to a line than a threshold, at
+    least the rounding error, lie on it. ShapeError for other shapes.
 
     >>> import mycel as ms
     >>> box = ms.Tensor([[[0.0, 0.0, 2.0, 2.0, 0.0]]])
@@ -105,7 +117,8 @@ def rotated_iou(
         raise ShapeError(f"{name}: takes (B, N, 5) and (B, K, 5), not {a._type} and {b._type}")
     if mode not in (0, 1) or (not is_cross and a.shape != b.shape):
         raise ValueError(
-            f"{name}: mode is 0 or 1, and one to one needs as many boxes as query boxes; got {mode}, {a._type} and {b._type}"
+            f"{name}: mode is 0 or 1, and one to one needs as many boxes as query boxes; got {mode}, {a._type} and "
+            f"{b._type}"
         )
     kind = a.dtype
     one, two = wide(a), cast(wide(b), wide(a).dtype)

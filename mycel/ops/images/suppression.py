@@ -1,8 +1,10 @@
 """Non-maximum suppression: of boxes that overlap much, the one with the highest score.
 
-Boxes are visited by decreasing score, equal scores in their order; a box that is still there removes the later ones that overlap it by more than the threshold. The
-loop holds one mask of the boxes still there (for every image and class at once) and reads or computes one row of overlaps a step, so that memory stays
-proportional to the boxes. What is returned where sizes are open are positions at which the final mask holds.
+Boxes are visited by decreasing score, equal scores in their order; a box that is still there
+removes the later ones that overlap it by more than the threshold. The loop holds one mask of the
+boxes still there (for every image and class at once) and reads or computes one row of overlaps a
+step, so that memory stays proportional to the boxes. What is returned where sizes are open are
+positions at which the final mask holds.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ __all__ = ["combined_non_max_suppression", "nms_with_mask", "non_max_suppression
 
 
 def _survivors(start: Tensor, fixed: Sequence[Tensor], overlapping: Callable[..., Tensor]) -> Tensor:
-    """Which boxes of (rows, N), ordered by decreasing score, survive. ``overlapping(i, *fixed)`` tells which boxes overlap box i too much: (rows, N)."""
+    """Return which boxes of (rows, N), ordered by decreasing score, survive.
+
+    ``overlapping(i, *fixed)`` tells which boxes overlap box i too much: (rows, N).
+    """
     rows, count = start.shape
 
     def body(i: Tensor, alive: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,7 +65,10 @@ def _survivors(start: Tensor, fixed: Sequence[Tensor], overlapping: Callable[...
 
 
 def _by_overlap(boxes: Tensor, alive: Tensor, threshold: Tensor) -> Tensor:
-    """The survivors of boxes (rows, N, 4) in order; corners may come in any order, and boxes without area overlap nothing."""
+    """Return the survivors of boxes (rows, N, 4) in order.
+
+    Corners may come in any order, and boxes without area overlap nothing.
+    """
     sides = [reshaped(take_slice(boxes, 2, k, k + 1), boxes.shape[:2]) for k in range(4)]
     low = [run(E.minimum, sides[k], sides[k + 2]) for k in (0, 1)]
     high = [run(E.maximum, sides[k], sides[k + 2]) for k in (0, 1)]
@@ -98,7 +106,7 @@ def _limit(name: str, value: Any) -> Tensor:
 
 
 def _first(alive: Tensor, most: Tensor) -> Tensor:
-    """The first `most` places of each row at which a mask holds."""
+    """Return the first `most` places of each row at which a mask holds."""
     seen = sorting.cumsum(cast(alive, D.int64), alive.ndim - 1)
     return run(E.logical_and, alive, run(E.le, seen, most))
 
@@ -117,9 +125,11 @@ def _selected(order: Tensor, kept: Tensor) -> Tensor:
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
 ) -> Tensor:
-    """The int32 numbers of at most `max_output_size` of the boxes (N, 4), best first, that no better one overlaps by more than `iou_threshold`.
+    """Return the int32 numbers of at most `max_output_size` of the boxes (N, 4), best first, that
+    no better one overlaps by more than `iou_threshold`.
 
-    Boxes whose score is not above `score_threshold` are left out. A box is two opposite corners, in either order.
+    Boxes whose score is not above `score_threshold` are left out. A box is two opposite corners, in
+    either order.
 
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9], [2.0, 2.0, 3.0, 3.0]])
@@ -141,7 +151,8 @@ def non_max_suppression(
 def non_max_suppression_with_overlaps(
     overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
 ) -> Tensor:
-    """As `non_max_suppression`, for overlaps (N, N) given instead of boxes: row i holds those of box i with the others.
+    """As `non_max_suppression`, for overlaps (N, N) given instead of boxes: row i holds those of
+    box i with the others.
 
     >>> import mycel as ms
     >>> overlaps = ms.Tensor([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -166,9 +177,11 @@ def non_max_suppression_with_overlaps(
 
 
 def nms_with_mask(bboxes: Any, iou_threshold: float = 0.5) -> tuple[Tensor, Tensor, Tensor]:
-    """Boxes and scores (N, 5) by decreasing score, their int32 numbers 0 to N - 1 in that order, and which of them survive.
+    """Return boxes and scores (N, 5) by decreasing score, their int32 numbers 0 to N - 1 in that
+    order, and which of them survive.
 
-    As in MindSpore on a CPU the numbers count the ordered boxes, not those given. TypeError where `iou_threshold` is not a float.
+    As in MindSpore on a CPU the numbers count the ordered boxes, not those given. TypeError where
+    `iou_threshold` is not a float.
 
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0, 0.5], [0.0, 0.0, 1.0, 0.9, 0.9], [2.0, 2.0, 3.0, 3.0, 0.7]])
@@ -191,13 +204,22 @@ def nms_with_mask(bboxes: Any, iou_threshold: float = 0.5) -> tuple[Tensor, Tens
 
 
 def combined_non_max_suppression(
-    boxes: Any, scores: Any, max_output_size_per_class: Any, max_total_size: Any, iou_threshold: Any, score_threshold: Any,
-    pad_per_class: bool = False, clip_boxes: bool = True,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """The best detections of each image: boxes (B, D, 4), scores (B, D), classes (B, D) as floats, and how many there are (B,), the rest 0.
+    boxes: Any,
+    scores: Any,
+    max_output_size_per_class: Any,
+    max_total_size: Any,
+    iou_threshold: Any,
+    score_threshold: Any,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the best detections of each image: boxes (B, D, 4), scores (B, D), classes (B, D) as
+    floats, and how many there are (B,), the rest 0.
 
-    `boxes` (B, N, 1 or C, 4) and `scores` (B, N, C); each class is suppressed by itself, keeps at most `max_output_size_per_class` boxes above `score_threshold`, and the
-    best of all classes come first. D is `max_total_size`, or with `pad_per_class` at most C times the boxes of a class. `clip_boxes` clips coordinates to [0, 1].
+    `boxes` (B, N, 1 or C, 4) and `scores` (B, N, C); each class is suppressed by itself, keeps at
+    most `max_output_size_per_class` boxes above `score_threshold`, and the best of all classes come
+    first. D is `max_total_size`, or with `pad_per_class` at most C times the boxes of a class.
+    `clip_boxes` clips coordinates to [0, 1].
 
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[[[0.0, 0.0, 1.0, 1.0]], [[0.0, 0.0, 1.0, 0.9]]]])
@@ -251,7 +273,7 @@ def _size(name: str, value: Any) -> int:
 
 
 def _grown(x: Tensor, size: int) -> Tensor:
-    """Zeros behind along axis 1 up to a size."""
+    """Return zeros behind along axis 1 up to a size."""
     from mycel.ops.arrange import pad
 
     return pad(x, (*(0, 0) * (x.ndim - 2), 0, size - int(x.shape[1]))) if size > int(x.shape[1]) else x

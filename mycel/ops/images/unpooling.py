@@ -1,8 +1,10 @@
 """Pooling turned round, and pooling over windows of random places.
 
-`max_unpool` writes each element to the position that `max_pool` with `return_indices` gave, among zeros. Fractional pooling (Graham, "Fractional Max-Pooling", 2014)
-divides an axis of size d, for n windows of size k, into steps of alpha = (d - k) / (n - 1): window i starts at floor((i + u) alpha) - floor(u alpha), u uniform
-in [0, 1) for each channel and axis, and the last one ends where the axis does.
+`max_unpool` writes each element to the position that `max_pool` with `return_indices` gave, among
+zeros. Fractional pooling (Graham, "Fractional Max-Pooling", 2014) divides an axis of size d, for n
+windows of size k, into steps of alpha = (d - k) / (n - 1): window i starts at floor((i + u) alpha)
+- floor(u alpha), u uniform in [0, 1) for each channel and axis, and the last one ends where the
+axis does.
 """
 
 from __future__ import annotations
@@ -59,9 +61,10 @@ def _max_unpool(
 def max_unpool1d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The elements of ([N,] C, L) at the positions that `max_pool1d` found, zeros elsewhere.
+    """Return the elements of ([N,] C, L) at the positions that `max_pool1d` found, zeros elsewhere.
 
-    The size is (L - 1) stride - 2 padding + kernel_size unless `output_size` gives another less than a stride away.
+    The size is (L - 1) stride - 2 padding + kernel_size unless `output_size` gives another less
+    than a stride away.
 
     >>> import mycel as ms
     >>> ms.ops.max_unpool1d(ms.Tensor([[[2.0, 4.0]]]), ms.Tensor([[[1, 2]]]), 2).tolist()
@@ -73,7 +76,8 @@ def max_unpool1d(
 def max_unpool2d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The elements of ([N,] C, H, W) at the positions in the flattened image that `max_pool2d` found, zeros elsewhere.
+    """Return the elements of ([N,] C, H, W) at the positions in the flattened image that
+    `max_pool2d` found, zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.ops.max_unpool2d(ms.Tensor([[[[5.0]]]]), ms.Tensor([[[[3]]]]), 2).tolist()
@@ -85,7 +89,8 @@ def max_unpool2d(
 def max_unpool3d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The elements of ([N,] C, D, H, W) at the positions in the flattened volume that `max_pool3d` found, zeros elsewhere.
+    """Return the elements of ([N,] C, D, H, W) at the positions in the flattened volume that
+    `max_pool3d` found, zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.ops.max_unpool3d(ms.Tensor([[[[[5.0]]]]]), ms.Tensor([[[[[7]]]]]), 2).sum().item()
@@ -163,9 +168,11 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """The largest elements of windows at random places of ([N,] C, H, W), with `return_indices` also their flat positions.
+    """Return the largest elements of windows at random places of ([N,] C, H, W), with
+    `return_indices` also their flat positions.
 
-    Exactly one of `output_size` and `output_ratio` is given. `_random_samples` (N, C, 2), the u of width and height, replaces random numbers.
+    Exactly one of `output_size` and `output_ratio` is given. `_random_samples` (N, C, 2), the u of
+    width and height, replaces random numbers.
 
     >>> import mycel as ms
     >>> ms.ops.fractional_max_pool2d(ms.ops.ones((1, 1, 5, 5)), 2, (3, 3)).shape
@@ -184,9 +191,11 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """The largest elements of windows at random places of ([N,] C, D, H, W), with `return_indices` also their flat positions.
+    """Return the largest elements of windows at random places of ([N,] C, D, H, W), with
+    `return_indices` also their flat positions.
 
-    Exactly one of `output_size` and `output_ratio` is given. `_random_samples` (N, C, 3), the u of depth, height and width, replaces random numbers.
+    Exactly one of `output_size` and `output_ratio` is given. `_random_samples` (N, C, 3), the u of
+    depth, height and width, replaces random numbers.
 
     >>> import mycel as ms
     >>> ms.ops.fractional_max_pool3d(ms.ops.ones((1, 1, 5, 5, 5)), 2, (3, 3, 3)).shape

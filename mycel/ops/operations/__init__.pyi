@@ -671,7 +671,7 @@ class AdamWeightDecay(Primitive):
         ...
 
 class AdaptiveAvgPool2D(Primitive):
-    """`mycel.ops.adaptive_avg_pool2d` as an object. (N, C, H, W) pooled by means to
+    """`mycel.ops.adaptive_avg_pool2d` as an object. Return (N, C, H, W) pooled by means to
     `output_size`, where None keeps an axis."""
 
     def __init__(self, output_size: Any) -> None:
@@ -681,7 +681,7 @@ class AdaptiveAvgPool2D(Primitive):
         ...
 
 class AdaptiveAvgPool3D(Primitive):
-    """`mycel.ops.adaptive_avg_pool3d` as an object. (N, C, D, H, W) pooled by means to
+    """`mycel.ops.adaptive_avg_pool3d` as an object. Return (N, C, D, H, W) pooled by means to
     `output_size`, where None keeps an axis."""
 
     def __init__(self, output_size: Any) -> None:
@@ -691,7 +691,7 @@ class AdaptiveAvgPool3D(Primitive):
         ...
 
 class AdaptiveMaxPool2D(Primitive):
-    """`mycel.ops.adaptive_max_pool2d` as an object. (N, C, H, W) pooled by maxima to
+    """`mycel.ops.adaptive_max_pool2d` as an object. Return (N, C, H, W) pooled by maxima to
     `output_size`, where None keeps an axis; with `return_indices` also positions in H * W."""
 
     def __init__(self, output_size: Any) -> None:
@@ -746,7 +746,7 @@ class Addcmul(Primitive):
         ...
 
 class AdjustHue(Primitive):
-    """RGB images (..., 3) of at least 3 dimensions with `delta` turns added to the hue."""
+    """Return RGB images (..., 3) of at least 3 dimensions with `delta` turns added to the hue."""
 
     def __init__(self) -> None:
         ...
@@ -755,7 +755,8 @@ class AdjustHue(Primitive):
         ...
 
 class AdjustSaturation(Primitive):
-    """RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, at most 1."""
+    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, at
+    most 1."""
 
     def __init__(self) -> None:
         ...
@@ -764,8 +765,8 @@ class AdjustSaturation(Primitive):
         ...
 
 class AffineGrid(Primitive):
-    """`mycel.ops.affine_grid` as an object. The positions for `grid_sample` to which matrices
-    (N, 2, 3) or (N, 3, 4) take those of an output (N, C, [D,] H, W) of shape `size`."""
+    """`mycel.ops.affine_grid` as an object. Return the positions for `grid_sample` to which
+    matrices (N, 2, 3) or (N, 3, 4) take those of an output (N, C, [D,] H, W) of shape `size`."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...
@@ -1007,7 +1008,7 @@ class ApplyRMSProp(Primitive):
         ...
 
 class ApproximateEqual(Primitive):
-    """`mycel.ops.approximate_equal` as an object. Whether ``|x - y| < tolerance``."""
+    """`mycel.ops.approximate_equal` as an object. Return whether ``|x - y| < tolerance``."""
 
     def __init__(self, tolerance: float = ...) -> None:
         ...
@@ -1016,8 +1017,8 @@ class ApproximateEqual(Primitive):
         ...
 
 class ArgMaxWithValue(Primitive):
-    """`mycel.ops.max` as an object. The largest element along `axis` and its int64 position;
-    without `axis` the largest of all, with position 0."""
+    """`mycel.ops.max` as an object. Return the largest element along `axis` and its int64
+    position; without `axis` the largest of all, with position 0."""
 
     def __init__(self, axis: Any = ..., keep_dims: bool = ...) -> None:
         ...
@@ -1026,8 +1027,8 @@ class ArgMaxWithValue(Primitive):
         ...
 
 class ArgMinWithValue(Primitive):
-    """`mycel.ops.min` as an object. The smallest element along `axis` and its int64 position;
-    without `axis` the smallest of all, with position 0."""
+    """`mycel.ops.min` as an object. Return the smallest element along `axis` and its int64
+    position; without `axis` the smallest of all, with position 0."""
 
     def __init__(self, axis: Any = ..., keep_dims: bool = ...) -> None:
         ...
@@ -1036,8 +1037,8 @@ class ArgMinWithValue(Primitive):
         ...
 
 class Argmax(Primitive):
-    """`mycel.ops.argmax` as an object. The int64 position of the first largest element along
-    `dim`, or among all elements in order; the first NaN wins."""
+    """`mycel.ops.argmax` as an object. Return the int64 position of the first largest element
+    along `dim`, or among all elements in order; the first NaN wins."""
 
     def __init__(self, axis: Any = ..., output_type: Any = ...) -> None:
         ...
@@ -1046,9 +1047,9 @@ class Argmax(Primitive):
         ...
 
 class Argmin(Primitive):
-    """`mycel.ops.argmin` as an object. The int32 position of the first smallest element along
-    `axis`, or among all elements in order; the first NaN wins. It is int64 where int32 has no
-    numbers for all positions."""
+    """`mycel.ops.argmin` as an object. Return the int32 position of the first smallest element
+    along `axis`, or among all elements in order; the first NaN wins. It is int64 where int32
+    has no numbers for all positions."""
 
     def __init__(self, axis: Any = ..., output_type: Any = ...) -> None:
         ...
@@ -1174,8 +1175,8 @@ class AvgPool3D(Primitive):
         ...
 
 class BCEWithLogitsLoss(Primitive):
-    """`mycel.ops.binary_cross_entropy_with_logits` as an object. `binary_cross_entropy` of
-    sigmoid(input), computed from the logits without overflow."""
+    """`mycel.ops.binary_cross_entropy_with_logits` as an object. Return `binary_cross_entropy`
+    of sigmoid(input), computed from the logits without overflow."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -1193,8 +1194,8 @@ class Barrier(Primitive):
         ...
 
 class BartlettWindow(Primitive):
-    """`mycel.ops.bartlett_window` as an object. The triangular window that is 0 at its ends;
-    float32 unless `dtype` is given."""
+    """`mycel.ops.bartlett_window` as an object. Return the triangular window that is 0 at its
+    ends; float32 unless `dtype` is given."""
 
     def __init__(self, periodic: bool = ..., dtype: Any = ...) -> None:
         ...
@@ -1220,7 +1221,7 @@ class BasicLSTMCell(Primitive):
 
 class BatchISendIRecv(Primitive):
     """Tensors sent and received at once: a result for each of `op_types`, a zero for what is
-    sent. A process may send to itself."""
+    sent."""
 
     def __init__(
         self,
@@ -1236,8 +1237,8 @@ class BatchISendIRecv(Primitive):
         ...
 
 class BatchMatMul(Primitive):
-    """`mycel.ops.matmul` as an object. The matrix product over the last two axes; the axes
-    before broadcast."""
+    """`mycel.ops.matmul` as an object. Return the matrix product over the last two axes; the
+    axes before broadcast."""
 
     def __init__(self, transpose_a: bool = ..., transpose_b: bool = ...) -> None:
         ...
@@ -1246,8 +1247,8 @@ class BatchMatMul(Primitive):
         ...
 
 class BatchNorm(Primitive):
-    """`mycel.ops.batch_norm` as an object. Each channel (axis 1) of (N, C, ...) normalised,
-    scaled by `weight` and shifted by `bias`. Ioffe and Szegedy, 2015."""
+    """`mycel.ops.batch_norm` as an object. Return each channel (axis 1) of (N, C, ...)
+    normalised, scaled by `weight` and shifted by `bias`. Ioffe and Szegedy, 2015."""
 
     def __init__(
         self,
@@ -1269,8 +1270,8 @@ class BatchNorm(Primitive):
         ...
 
 class BatchToSpace(Primitive):
-    """`mycel.ops.batch_to_space_nd` as an object. The inverse of `space_to_batch_nd`: batches
-    become places in blocks, and `crops` are cut off."""
+    """`mycel.ops.batch_to_space_nd` as an object. Return the inverse of `space_to_batch_nd`:
+    batches become places in blocks, and `crops` are cut off."""
 
     def __init__(self, block_size: Any, crops: Any) -> None:
         ...
@@ -1279,8 +1280,8 @@ class BatchToSpace(Primitive):
         ...
 
 class BatchToSpaceND(Primitive):
-    """`mycel.ops.batch_to_space_nd` as an object. The inverse of `space_to_batch_nd`: batches
-    become places in blocks, and `crops` are cut off."""
+    """`mycel.ops.batch_to_space_nd` as an object. Return the inverse of `space_to_batch_nd`:
+    batches become places in blocks, and `crops` are cut off."""
 
     def __init__(self, block_shape: Any, crops: Any) -> None:
         ...
@@ -1289,8 +1290,8 @@ class BatchToSpaceND(Primitive):
         ...
 
 class BatchToSpaceNDV2(Primitive):
-    """`mycel.ops.batch_to_space_nd` as an object. The inverse of `space_to_batch_nd`: batches
-    become places in blocks, and `crops` are cut off."""
+    """`mycel.ops.batch_to_space_nd` as an object. Return the inverse of `space_to_batch_nd`:
+    batches become places in blocks, and `crops` are cut off."""
 
     def __init__(self) -> None:
         ...
@@ -1426,8 +1427,8 @@ class Betainc(Primitive):
         ...
 
 class BiasAdd(Primitive):
-    """`mycel.ops.bias_add` as an object. A vector added along axis 1, the channels. ValueError
-    where the sizes differ."""
+    """`mycel.ops.bias_add` as an object. Return a vector added along axis 1, the channels.
+    ValueError where the sizes differ."""
 
     def __init__(self, data_format: str = ...) -> None:
         ...
@@ -1436,8 +1437,8 @@ class BiasAdd(Primitive):
         ...
 
 class BinaryCrossEntropy(Primitive):
-    """`mycel.ops.binary_cross_entropy` as an object. ``-(y log p + (1 - y) log(1 - p))`` for
-    probabilities p (`logits`) and labels y, with 1e-12 added inside the logarithms."""
+    """`mycel.ops.binary_cross_entropy` as an object. Return ``-(y log p + (1 - y) log(1 - p))``
+    for probabilities p (`logits`) and labels y, with 1e-12 added inside the logarithms."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -1482,8 +1483,8 @@ class BitwiseXor(Primitive):
         ...
 
 class BlackmanWindow(Primitive):
-    """`mycel.ops.blackman_window` as an object. 0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi
-    i / (n - 1)); float32 unless `dtype` is given."""
+    """`mycel.ops.blackman_window` as an object. Return 0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08
+    cos(4 pi i / (n - 1))."""
 
     def __init__(self, periodic: bool = ..., dtype: Any = ...) -> None:
         ...
@@ -1492,8 +1493,9 @@ class BlackmanWindow(Primitive):
         ...
 
 class BoundingBoxDecode(Primitive):
-    """`mycel.ops.bounding_box_decode` as an object. The boxes to which offsets take anchors, cut
-    at an image of `max_shape` (height, width); sizes change by 1 / wh_ratio_clip at most."""
+    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which offsets take
+    anchors, cut at an image of `max_shape` (height, width); sizes change by 1 / wh_ratio_clip
+    at most."""
 
     def __init__(
         self,
@@ -1508,8 +1510,8 @@ class BoundingBoxDecode(Primitive):
         ...
 
 class BoundingBoxEncode(Primitive):
-    """`mycel.ops.bounding_box_encode` as an object. The offsets (boxes, 4) that take each anchor
-    to its ground truth."""
+    """`mycel.ops.bounding_box_encode` as an object. Return the offsets (boxes, 4) that take each
+    anchor to its ground truth."""
 
     def __init__(self, means: Any = ..., stds: Any = ...) -> None:
         ...
@@ -1527,8 +1529,8 @@ class Broadcast(Primitive):
         ...
 
 class BroadcastTo(Primitive):
-    """`mycel.ops.broadcast_to` as an object. Axes of size 1 repeated, and axes added in front,
-    to `shape`, where -1 keeps a size. ValueError where it does not fit."""
+    """`mycel.ops.broadcast_to` as an object. Return axes of size 1 repeated, and axes added in
+    front, to `shape`, where -1 keeps a size."""
 
     def __init__(self, shape: Any) -> None:
         ...
@@ -1546,8 +1548,9 @@ class Bucketize(Primitive):
         ...
 
 class CTCGreedyDecoder(Primitive):
-    """`mycel.ops.ctc_greedy_decoder` as an object. The most probable class of each step of (T,
-    N, C) without blanks (the last class), and with `merge_repeated` without repetitions."""
+    """`mycel.ops.ctc_greedy_decoder` as an object. Return the most probable class of each step
+    of (T, N, C) without blanks (the last class), and with `merge_repeated` without
+    repetitions."""
 
     def __init__(self, merge_repeated: bool = ...) -> None:
         ...
@@ -1577,8 +1580,8 @@ class CTCLoss(Primitive):
         ...
 
 class CTCLossV2(Primitive):
-    """`mycel.ops.ctc_loss` as an object. The loss of connectionist temporal classification, and
-    alpha (N, T, 2 S + 1), -inf where a sequence is not."""
+    """`mycel.ops.ctc_loss` as an object. Return the loss of connectionist temporal
+    classification, and alpha (N, T, 2 S + 1), -inf where a sequence is not."""
 
     def __init__(self, blank: Any = ..., reduction: str = ..., zero_infinity: bool = ...) -> None:
         ...
@@ -1605,8 +1608,8 @@ class Cauchy(Primitive):
         ...
 
 class Cdist(Primitive):
-    """`mycel.ops.cdist` as an object. The p-norm distances between the rows of two (stacks of)
-    matrices: (..., P, M) and (..., R, M) give (..., P, R)."""
+    """`mycel.ops.cdist` as an object. Return the p-norm distances between the rows of two
+    (stacks of) matrices: (..., P, M) and (..., R, M) give (..., P, R)."""
 
     def __init__(self, p: float = ...) -> None:
         ...
@@ -1615,8 +1618,8 @@ class Cdist(Primitive):
         ...
 
 class CeLU(Primitive):
-    """`mycel.ops.celu` as an object. x where it is positive, else alpha * (exp(x / alpha) - 1);
-    ValueError for alpha 0. Barron, 2017."""
+    """`mycel.ops.celu` as an object. Return x where it is positive, else alpha * (exp(x / alpha)
+    - 1); ValueError for alpha 0."""
 
     def __init__(self, alpha: float = ...) -> None:
         ...
@@ -1634,8 +1637,8 @@ class Ceil(Primitive):
         ...
 
 class ChannelShuffle(Primitive):
-    """`mycel.ops.channel_shuffle` as an object. The channels of (N, C, ...) in `groups` rows,
-    read by columns. Zhang et al., 2018."""
+    """`mycel.ops.channel_shuffle` as an object. Return the channels of (N, C, ...) in `groups`
+    rows, read by columns. Zhang et al., 2018."""
 
     def __init__(self, group: Any) -> None:
         ...
@@ -1662,8 +1665,8 @@ class CheckValid(Primitive):
         ...
 
 class Cholesky(Primitive):
-    """`mycel.ops.cholesky` as an object. The Cholesky factor of Hermitian positive definite
-    matrices: lower triangular L with L L^H = A, or with `upper` U with U^H U = A."""
+    """`mycel.ops.cholesky` as an object. Return the Cholesky factor of Hermitian positive
+    definite matrices: lower triangular L with L L^H = A, or with `upper` U with U^H U = A."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1672,7 +1675,7 @@ class Cholesky(Primitive):
         ...
 
 class CholeskyInverse(Primitive):
-    """`mycel.ops.cholesky_inverse` as an object. The inverse of A, where `input_x` is its
+    """`mycel.ops.cholesky_inverse` as an object. Return the inverse of A, where `input_x` is its
     Cholesky factor, lower triangular or `upper`."""
 
     def __init__(self, upper: bool = ...) -> None:
@@ -1682,8 +1685,8 @@ class CholeskyInverse(Primitive):
         ...
 
 class CholeskySolve(Primitive):
-    """`mycel.ops.cholesky_solve` as an object. The solution x of A x = `input`, where `input2`
-    is the Cholesky factor of A, lower triangular or `upper`."""
+    """`mycel.ops.cholesky_solve` as an object. Return the solution x of A x = `input`, where
+    `input2` is the Cholesky factor of A, lower triangular or `upper`."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1706,8 +1709,8 @@ class Coalesce(Primitive):
         ...
 
 class Col2Im(Primitive):
-    """`mycel.ops.col2im` as an object. Columns (N, C, KH KW, positions) added up into images (N,
-    C, H, W) of `output_size`, as `fold` does."""
+    """`mycel.ops.col2im` as an object. Return columns (N, C, KH KW, positions) added up into
+    images (N, C, H, W) of `output_size`, as `fold` does."""
 
     def __init__(
         self,
@@ -1740,8 +1743,8 @@ class CollectiveScatter(Primitive):
         ...
 
 class CombinedNonMaxSuppression(Primitive):
-    """The best detections of each image: boxes (B, D, 4), scores (B, D), classes (B, D) as
-    floats, and how many there are (B,), the rest 0."""
+    """Return the best detections of each image: boxes (B, D, 4), scores (B, D), classes (B, D)
+    as floats, and how many there are (B,), the rest 0."""
 
     def __init__(self, pad_per_class: bool = ..., clip_boxes: bool = ...) -> None:
         ...
@@ -1767,7 +1770,7 @@ class CompareAndBitpack(Primitive):
         ...
 
 class Complex(Primitive):
-    """The complex numbers of two floating tensors, which broadcast."""
+    """Return the complex numbers of two floating tensors, which broadcast."""
 
     def __init__(self) -> None:
         ...
@@ -1776,8 +1779,7 @@ class Complex(Primitive):
         ...
 
 class ComplexAbs(Primitive):
-    """The distances of complex numbers from 0, in the type of their parts; the derivative at 0
-    is 0."""
+    """Return the distances of complex numbers from 0, in the type of their parts."""
 
     def __init__(self) -> None:
         ...
@@ -1796,8 +1798,8 @@ class ComputeAccidentalHits(Primitive):
         ...
 
 class Concat(Primitive):
-    """`mycel.ops.concat` as an object. Tensors joined along an existing axis, in their common
-    type. ValueError where other sizes differ."""
+    """`mycel.ops.concat` as an object. Return tensors joined along an existing axis, in their
+    common type."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -1919,8 +1921,8 @@ class Conv3D(Primitive):
         ...
 
 class Conv3DTranspose(Primitive):
-    """`mycel.ops.conv3d_transpose` as an object. The transpose of `conv3d`: (N, C_in, D, H, W)
-    with a weight (C_in, C_out / group, KD, KH, KW)."""
+    """`mycel.ops.conv3d_transpose` as an object. Return the transpose of `conv3d`: (N, C_in, D,
+    H, W) with a weight (C_in, C_out / group, KD, KH, KW)."""
 
     def __init__(
         self,
@@ -1969,7 +1971,7 @@ class Cosh(Primitive):
         ...
 
 class CountNonZero(Primitive):
-    """`mycel.ops.count_nonzero` as an object. How many elements over `axis` (all axes by
+    """`mycel.ops.count_nonzero` as an object. Return how many elements over `axis` (all axes by
     default) are not 0."""
 
     def __init__(self, dims: Any = ...) -> None:
@@ -1979,8 +1981,8 @@ class CountNonZero(Primitive):
         ...
 
 class CropAndResize(Primitive):
-    """`mycel.ops.crop_and_resize` as an object. Boxes cut out of images (N, H, W, C) and brought
-    to `crop_size`: (boxes, height, width, C)."""
+    """`mycel.ops.crop_and_resize` as an object. Return boxes cut out of images (N, H, W, C) and
+    brought to `crop_size`: (boxes, height, width, C)."""
 
     def __init__(self, method: str = ..., extrapolation_value: float = ...) -> None:
         ...
@@ -1989,8 +1991,8 @@ class CropAndResize(Primitive):
         ...
 
 class Cross(Primitive):
-    """`mycel.ops.cross` as an object. The vector product along an axis of size 3 (the first such
-    axis unless `dim` names one); the others broadcast."""
+    """`mycel.ops.cross` as an object. Return the vector product along an axis of size 3 (the
+    first such axis unless `dim` names one); the others broadcast."""
 
     def __init__(self, dim: Any = ...) -> None:
         ...
@@ -1999,8 +2001,8 @@ class Cross(Primitive):
         ...
 
 class CumProd(Primitive):
-    """`mycel.ops.cumprod` as an object. The running products along an axis, in `dtype`, or the
-    type of `input`; of integers in int64."""
+    """`mycel.ops.cumprod` as an object. Return the running products along an axis, in `dtype`,
+    or the type of `input`; of integers in int64."""
 
     def __init__(self, exclusive: bool = ..., reverse: bool = ...) -> None:
         ...
@@ -2009,8 +2011,8 @@ class CumProd(Primitive):
         ...
 
 class CumSum(Primitive):
-    """`mycel.ops.cumsum` as an object. The running sums along an axis, in the type of `x` or in
-    `dtype`."""
+    """`mycel.ops.cumsum` as an object. Return the running sums along an axis, in the type of `x`
+    or in `dtype`."""
 
     def __init__(self, exclusive: bool = ..., reverse: bool = ...) -> None:
         ...
@@ -2019,8 +2021,8 @@ class CumSum(Primitive):
         ...
 
 class Cummax(Primitive):
-    """`mycel.ops.cummax` as an object. The largest element so far along an axis, and its int64
-    position (the latest of equals)."""
+    """`mycel.ops.cummax` as an object. Return the largest element so far along an axis, and its
+    int64 position (the latest of equals)."""
 
     def __init__(self, axis: Any) -> None:
         ...
@@ -2029,8 +2031,8 @@ class Cummax(Primitive):
         ...
 
 class Cummin(Primitive):
-    """`mycel.ops.cummin` as an object. The smallest element so far along an axis, and its int32
-    position (the latest of equals); int64 where int32 has no numbers for all positions."""
+    """`mycel.ops.cummin` as an object. Return the smallest element so far along an axis, and its
+    int32 position (the latest of equals); int64 where int32 has no numbers for all positions."""
 
     def __init__(self, axis: Any) -> None:
         ...
@@ -2039,8 +2041,7 @@ class Cummin(Primitive):
         ...
 
 class CumulativeLogsumexp(Primitive):
-    """Logarithms of running sums of exponentials; the type's lowest number where nothing has
-    been summed."""
+    """Logarithms of running sums of exponentials."""
 
     def __init__(self, exclusive: bool = ..., reverse: bool = ...) -> None:
         ...
@@ -2077,8 +2078,8 @@ class DataFormatVecPermute(Primitive):
         ...
 
 class DeformableOffsets(Primitive):
-    """What the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh, W_out
-    kw), the kernel's elements side by side."""
+    """Return what the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh,
+    W_out kw), the kernel's elements side by side."""
 
     def __init__(
         self,
@@ -2170,8 +2171,7 @@ class Digamma(Primitive):
         ...
 
 class Dilation2D(Primitive):
-    """The largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW).
-    `pad_mode` is "same" or "valid"."""
+    """Return the largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW)."""
 
     def __init__(
         self,
@@ -2363,8 +2363,7 @@ class Eig(Primitive):
         ...
 
 class Einsum(Primitive):
-    """`mycel.ops.einsum` as an object. Einstein summation: ``"ij,jk->ik"``. Without an arrow the
-    result has the labels that occur once, in alphabetical order."""
+    """`mycel.ops.einsum` as an object. Return einstein summation: ``"ij,jk->ik"``."""
 
     def __init__(self, equation: Any) -> None:
         ...
@@ -2373,8 +2372,8 @@ class Einsum(Primitive):
         ...
 
 class Elu(Primitive):
-    """`mycel.ops.elu` as an object. x where it is positive, else alpha * (exp(x) - 1). Clevert
-    et al., 2016."""
+    """`mycel.ops.elu` as an object. Return x where it is positive, else alpha * (exp(x) - 1).
+    Clevert et al., 2016."""
 
     def __init__(self, alpha: float = ...) -> None:
         ...
@@ -2446,8 +2445,8 @@ class Erfinv(Primitive):
         ...
 
 class EuclideanNorm(Primitive):
-    """`mycel.ops.vector_norm` as an object. The norm ``sum(|x| ** ord) ** (1 / ord)`` over
-    `axis` (None: all axes)."""
+    """`mycel.ops.vector_norm` as an object. Return the norm ``sum(|x| ** ord) ** (1 / ord)``
+    over `axis` (None: all axes)."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -2492,8 +2491,8 @@ class Expm1(Primitive):
         ...
 
 class ExtractGlimpse(Primitive):
-    """Windows of `size` (height, width) out of images (N, H, W, C), one for each, centred at
-    `offsets` (N, 2) of (y, x)."""
+    """Return windows of `size` (height, width) out of images (N, H, W, C), one for each, centred
+    at `offsets` (N, 2) of (y, x)."""
 
     def __init__(
         self,
@@ -2508,7 +2507,7 @@ class ExtractGlimpse(Primitive):
         ...
 
 class ExtractImagePatches(Primitive):
-    """The windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
+    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
 
     def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = ...) -> None:
         ...
@@ -2517,7 +2516,7 @@ class ExtractImagePatches(Primitive):
         ...
 
 class ExtractVolumePatches(Primitive):
-    """The windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
+    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
 
     def __init__(self, kernel_size: Any, strides: Any, padding: Any) -> None:
         ...
@@ -2580,8 +2579,7 @@ class Fill(Primitive):
         ...
 
 class FillDiagonal(Primitive):
-    """A new tensor with one value at the places all of whose positions are equal; a tensor of
-    more than two dimensions has equal sizes."""
+    """Return a new tensor with one value at the places all of whose positions are equal."""
 
     def __init__(self, fill_value: Any, wrap: bool = ...) -> None:
         ...
@@ -2824,8 +2822,8 @@ class FusedWeightScaleApplyMomentum(Primitive):
         ...
 
 class GLU(Primitive):
-    """`mycel.ops.glu` as an object. a * sigmoid(b) of the two halves a and b along an axis;
-    ValueError for an odd size. Dauphin et al., 2017."""
+    """`mycel.ops.glu` as an object. Return a * sigmoid(b) of the two halves a and b along an
+    axis; ValueError for an odd size."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -2843,8 +2841,8 @@ class Gamma(Primitive):
         ...
 
 class Gather(Primitive):
-    """`mycel.ops.gather` as an object. The parts of `input_params` that indices name along an
-    axis; the axes of the indices take its place."""
+    """`mycel.ops.gather` as an object. Return the parts of `input_params` that indices name
+    along an axis."""
 
     def __init__(self, batch_dims: Any = ...) -> None:
         ...
@@ -2949,8 +2947,8 @@ class GreaterEqual(Primitive):
         ...
 
 class GridSampler2D(Primitive):
-    """`mycel.ops.grid_sample` as an object. An input (N, C, [D,] H, W) at the positions of
-    `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W')."""
+    """`mycel.ops.grid_sample` as an object. Return an input (N, C, [D,] H, W) at the positions
+    of `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W')."""
 
     def __init__(
         self,
@@ -2964,8 +2962,8 @@ class GridSampler2D(Primitive):
         ...
 
 class GridSampler3D(Primitive):
-    """`mycel.ops.grid_sample` as an object. An input (N, C, [D,] H, W) at the positions of
-    `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W')."""
+    """`mycel.ops.grid_sample` as an object. Return an input (N, C, [D,] H, W) at the positions
+    of `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W')."""
 
     def __init__(
         self,
@@ -2979,8 +2977,7 @@ class GridSampler3D(Primitive):
         ...
 
 class HSVToRGB(Primitive):
-    """Red, green and blue of images (..., 3) of hue, saturation and value. ShapeError where
-    there are no 3 channels."""
+    """Return red, green and blue of images (..., 3) of hue, saturation and value."""
 
     def __init__(self) -> None:
         ...
@@ -2989,7 +2986,7 @@ class HSVToRGB(Primitive):
         ...
 
 class HShrink(Primitive):
-    """`mycel.ops.hardshrink` as an object. x where |x| > lambd, else 0."""
+    """`mycel.ops.hardshrink` as an object. Return x where |x| > lambd, else 0."""
 
     def __init__(self, lambd: float = ...) -> None:
         ...
@@ -3016,8 +3013,8 @@ class HSwish(Primitive):
         ...
 
 class HammingWindow(Primitive):
-    """`mycel.ops.hamming_window` as an object. alpha - beta cos(2 pi i / (n - 1)); float32
-    unless `dtype` is given."""
+    """`mycel.ops.hamming_window` as an object. Return alpha - beta cos(2 pi i / (n - 1));
+    float32 unless `dtype` is given."""
 
     def __init__(
         self,
@@ -3041,8 +3038,8 @@ class Heaviside(Primitive):
         ...
 
 class Histogram(Primitive):
-    """`mycel.ops.histc` as an object. How many elements fall into each of `bins` equal intervals
-    of [min, max] (of the elements' own range where both are 0)."""
+    """`mycel.ops.histc` as an object. Return how many elements fall into each of `bins` equal
+    intervals of [min, max] (of the elements' own range where both are 0)."""
 
     def __init__(self, bins: Any = ..., min: float = ..., max: float = ...) -> None:
         ...
@@ -3080,8 +3077,8 @@ class Hypot(Primitive):
         ...
 
 class IOU(Primitive):
-    """`mycel.ops.iou` as an object. The area that each pair of boxes shares over that of their
-    union, or, with `mode` "iof", over the second box's: (ground truths, anchors)."""
+    """`mycel.ops.iou` as an object. Return the area that each pair of boxes shares over that of
+    their union, or, with `mode` "iof", over the second box's: (ground truths, anchors)."""
 
     def __init__(self, mode: str = ...) -> None:
         ...
@@ -3160,8 +3157,8 @@ class ImageSummary(Primitive):
         ...
 
 class InTopK(Primitive):
-    """`mycel.ops.intopk` as an object. Whether the target class of each row of `x1` is among its
-    k largest elements (ties count for it); a class that there is not is not."""
+    """`mycel.ops.intopk` as an object. Return whether the target class of each row of `x1` is
+    among its k largest elements (ties count for it); a class that there is not is not."""
 
     def __init__(self, k: Any) -> None:
         ...
@@ -3170,8 +3167,8 @@ class InTopK(Primitive):
         ...
 
 class IndexAdd(Primitive):
-    """`mycel.ops.index_add` as an object. `x` with the parts of `y` along an axis added at the
-    positions that a vector names; a parameter changes in place."""
+    """`mycel.ops.index_add` as an object. Return `x` with the parts of `y` along an axis added
+    at the positions that a vector names; a parameter changes in place."""
 
     def __init__(self, axis: Any, use_lock: bool = ..., check_index_bound: bool = ...) -> None:
         ...
@@ -3198,8 +3195,8 @@ class IndexPut(Primitive):
         ...
 
 class InplaceAdd(Primitive):
-    """`mycel.ops.inplace_add` as an object. `x` with the rows of `v` added to the rows (axis 0)
-    that `indices` name."""
+    """`mycel.ops.inplace_add` as an object. Return `x` with the rows of `v` added to the rows
+    (axis 0) that `indices` name."""
 
     def __init__(self, indices: Any) -> None:
         ...
@@ -3217,8 +3214,8 @@ class InplaceIndexAdd(Primitive):
         ...
 
 class InplaceSub(Primitive):
-    """`mycel.ops.inplace_sub` as an object. `x` with the rows of `v` subtracted from the rows
-    (axis 0) that `indices` name."""
+    """`mycel.ops.inplace_sub` as an object. Return `x` with the rows of `v` subtracted from the
+    rows (axis 0) that `indices` name."""
 
     def __init__(self, indices: Any) -> None:
         ...
@@ -3227,8 +3224,8 @@ class InplaceSub(Primitive):
         ...
 
 class InplaceUpdate(Primitive):
-    """`mycel.ops.inplace_update` as an object. `x` with the rows (axis 0) that `indices` name
-    replaced by those of `v`."""
+    """`mycel.ops.inplace_update` as an object. Return `x` with the rows (axis 0) that `indices`
+    name replaced by those of `v`."""
 
     def __init__(self, indices: Any) -> None:
         ...
@@ -3273,7 +3270,7 @@ class InvertPermutation(Primitive):
         ...
 
 class IsClose(Primitive):
-    """`mycel.ops.isclose` as an object. Whether ``|x - y| <= atol + rtol * |y|``; with
+    """`mycel.ops.isclose` as an object. Return whether ``|x - y| <= atol + rtol * |y|``; with
     `equal_nan` NaN is close to NaN."""
 
     def __init__(self, rtol: float = ..., atol: float = ..., equal_nan: bool = ...) -> None:
@@ -3310,8 +3307,8 @@ class IsNan(Primitive):
         ...
 
 class KLDivLoss(Primitive):
-    """`mycel.ops.kl_div` as an object. ``y (log y - x)`` for log-probabilities x (`logits`) and
-    probabilities y; 0 where y is 0."""
+    """`mycel.ops.kl_div` as an object. Return ``y (log y - x)`` for log-probabilities x
+    (`logits`) and probabilities y."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -3357,8 +3354,8 @@ class LARSUpdate(Primitive):
         ...
 
 class LRN(Primitive):
-    """`mycel.ops.lrn` as an object. Each element over ``(bias + alpha * sum of squares of the
-    channels within depth_radius) ** beta``. Krizhevsky et al., 2012."""
+    """`mycel.ops.lrn` as an object. Return each element over ``(bias + alpha * sum of squares of
+    the channels within depth_radius) ** beta``. Krizhevsky et al., 2012."""
 
     def __init__(
         self,
@@ -3525,7 +3522,7 @@ class LogNormalReverse(Primitive):
         ...
 
 class LogSoftmax(Primitive):
-    """`mycel.ops.log_softmax` as an object. log(softmax(x)) along an axis, as x - max -
+    """`mycel.ops.log_softmax` as an object. Return log(softmax(x)) along an axis, as x - max -
     log(sum(exp(x - max)))."""
 
     def __init__(self, axis: Any = ...) -> None:
@@ -3553,7 +3550,7 @@ class LogSpace(Primitive):
         ...
 
 class LogUniformCandidateSampler(Primitive):
-    """`mycel.ops.log_uniform_candidate_sampler` as an object. Classes drawn with the
+    """`mycel.ops.log_uniform_candidate_sampler` as an object. Return classes drawn with the
     probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for classes in the order of how
     frequent they are."""
 
@@ -3607,8 +3604,8 @@ class LogicalXor(Primitive):
         ...
 
 class Logit(Primitive):
-    """`mycel.ops.logit` as an object. log(x / (1 - x)), with x limited to [eps, 1 - eps] where
-    `eps` is given."""
+    """`mycel.ops.logit` as an object. Return log(x / (1 - x)), with x limited to [eps, 1 - eps]
+    where `eps` is given."""
 
     def __init__(self, eps: float = ...) -> None:
         ...
@@ -3659,8 +3656,8 @@ class LuSolve(Primitive):
         ...
 
 class LuUnpack(Primitive):
-    """`mycel.ops.lu_unpack` as an object. P, L and U with A = P L U, from both triangles in one
-    matrix and the row exchanges, counted from 1."""
+    """`mycel.ops.lu_unpack` as an object. Return P, L and U with A = P L U, from both triangles
+    in one matrix and the row exchanges, counted from 1."""
 
     def __init__(self, unpack_data: bool = ..., unpack_pivots: bool = ...) -> None:
         ...
@@ -3705,8 +3702,8 @@ class MaskedSelect(Primitive):
         ...
 
 class MatMul(Primitive):
-    """`mycel.ops.matmul` as an object. The matrix product over the last two axes; the axes
-    before broadcast."""
+    """`mycel.ops.matmul` as an object. Return the matrix product over the last two axes; the
+    axes before broadcast."""
 
     def __init__(self, transpose_a: bool = ..., transpose_b: bool = ...) -> None:
         ...
@@ -3733,7 +3730,7 @@ class MatrixDeterminant(Primitive):
         ...
 
 class MatrixDiagPartV3(Primitive):
-    """`mycel.ops.matrix_diag_part` as an object. The diagonals `k`, one number or a pair
+    """`mycel.ops.matrix_diag_part` as an object. Return the diagonals `k`, one number or a pair
     (lowest, highest), of (..., M, N): (..., longest), or (..., diagonals, longest) for
     several."""
 
@@ -3744,8 +3741,8 @@ class MatrixDiagPartV3(Primitive):
         ...
 
 class MatrixDiagV3(Primitive):
-    """`mycel.ops.matrix_diag` as an object. Matrices with the given diagonals, `padding_value`
-    elsewhere; the inverse of `matrix_diag_part`."""
+    """`mycel.ops.matrix_diag` as an object. Return matrices with the given diagonals,
+    `padding_value` elsewhere; the inverse of `matrix_diag_part`."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3763,8 +3760,8 @@ class MatrixExp(Primitive):
         ...
 
 class MatrixInverse(Primitive):
-    """`mycel.ops.inverse` as an object. The inverses of square matrices; singular ones give
-    infinities or NaN."""
+    """`mycel.ops.inverse` as an object. Return the inverses of square matrices; singular ones
+    give infinities or NaN."""
 
     def __init__(self, adjoint: bool = ...) -> None:
         ...
@@ -3773,8 +3770,8 @@ class MatrixInverse(Primitive):
         ...
 
 class MatrixLogarithm(Primitive):
-    """The principal logarithm of square matrices (.., n, n), complex64 or complex128; NaN for
-    singular ones."""
+    """Return the principal logarithm of square matrices (.., n, n), complex64 or complex128; NaN
+    for singular ones."""
 
     def __init__(self) -> None:
         ...
@@ -3783,8 +3780,8 @@ class MatrixLogarithm(Primitive):
         ...
 
 class MatrixPower(Primitive):
-    """`mycel.ops.matrix_power` as an object. `input @ input @ ...` n times by repeated squaring;
-    the identity for 0. ValueError for matrices that are not square or n < 0."""
+    """`mycel.ops.matrix_power` as an object. Return `input @ input @ ...` n times by repeated
+    squaring; the identity for 0."""
 
     def __init__(self, n: Any) -> None:
         ...
@@ -3793,8 +3790,8 @@ class MatrixPower(Primitive):
         ...
 
 class MatrixSetDiagV3(Primitive):
-    """`mycel.ops.matrix_set_diag` as an object. Matrices (..., M, N) with the diagonals `k`
-    replaced, which are as `matrix_diag_part` gives them."""
+    """`mycel.ops.matrix_set_diag` as an object. Return matrices (..., M, N) with the diagonals
+    `k` replaced, which are as `matrix_diag_part` gives them."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3803,8 +3800,8 @@ class MatrixSetDiagV3(Primitive):
         ...
 
 class MatrixSolve(Primitive):
-    """`mycel.ops.matrix_solve` as an object. The solution x of A x = `rhs` for square matrices
-    A, or of A^H x = `rhs` with `adjoint`."""
+    """`mycel.ops.matrix_solve` as an object. Return the solution x of A x = `rhs` for square
+    matrices A, or of A^H x = `rhs` with `adjoint`."""
 
     def __init__(self, adjoint: bool = ...) -> None:
         ...
@@ -3970,8 +3967,8 @@ class Median(Primitive):
         ...
 
 class Meshgrid(Primitive):
-    """`mycel.ops.meshgrid` as an object. Vectors spread over a grid: the i-th result varies
-    along axis i, with the first two axes exchanged by `indexing` "xy"."""
+    """`mycel.ops.meshgrid` as an object. Return vectors spread over a grid: the i-th result
+    varies along axis i, with the first two axes exchanged by `indexing` "xy"."""
 
     def __init__(self, indexing: str = ...) -> None:
         ...
@@ -3989,8 +3986,8 @@ class Minimum(Primitive):
         ...
 
 class MirrorPad(Primitive):
-    """`mycel.ops.mirror_pad` as an object. Every axis grown by paddings (dimensions, 2) with its
-    own elements mirrored: "REFLECT" leaves out the edge, "SYMMETRIC" repeats it."""
+    """`mycel.ops.mirror_pad` as an object. Return every axis grown by paddings (dimensions, 2)
+    with its own elements mirrored: "REFLECT" leaves out the edge, "SYMMETRIC" repeats it."""
 
     def __init__(self, mode: str = ...) -> None:
         ...
@@ -4044,8 +4041,8 @@ class MulNoNan(Primitive):
         ...
 
 class MultiMarginLoss(Primitive):
-    """`mycel.ops.multi_margin_loss` as an object. The mean over the other classes of ``max(0,
-    margin - x[target] + x[i]) ** p``, scaled by the target's weight."""
+    """`mycel.ops.multi_margin_loss` as an object. Return the mean over the other classes of
+    ``max(0, margin - x[target] + x[i]) ** p``, scaled by the target's weight."""
 
     def __init__(self, p: Any = ..., margin: float = ..., reduction: str = ...) -> None:
         ...
@@ -4063,8 +4060,8 @@ class MultilabelMarginLoss(Primitive):
         ...
 
 class Multinomial(Primitive):
-    """`mycel.ops.multinomial` as an object. int32 positions along the last axis, drawn with the
-    probabilities of its (non-negative, not normalised) weights."""
+    """`mycel.ops.multinomial` as an object. Return int32 positions along the last axis, drawn
+    with the probabilities of its (non-negative, not normalised) weights."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4083,8 +4080,8 @@ class MultinomialWithReplacement(Primitive):
         ...
 
 class Mvlgamma(Primitive):
-    """`mycel.ops.mvlgamma` as an object. The logarithm of the multivariate gamma function of
-    dimension `p`: p(p - 1)/4 log pi + the sum over j < p of lgamma(x - j/2)."""
+    """`mycel.ops.mvlgamma` as an object. Return the logarithm of the multivariate gamma function
+    of dimension `p`: p(p - 1)/4 log pi + the sum over j < p of lgamma(x - j/2)."""
 
     def __init__(self, p: Any) -> None:
         ...
@@ -4093,8 +4090,8 @@ class Mvlgamma(Primitive):
         ...
 
 class NLLLoss(Primitive):
-    """`mycel.ops.nll_loss` as an object. The negative log-probability of the target class, where
-    `inputs` holds log-probabilities along the class axis."""
+    """`mycel.ops.nll_loss` as an object. Return the negative log-probability of the target
+    class, where `inputs` holds log-probabilities along the class axis."""
 
     def __init__(self, reduction: str = ..., ignore_index: Any = ...) -> None:
         ...
@@ -4103,8 +4100,8 @@ class NLLLoss(Primitive):
         ...
 
 class NMSWithMask(Primitive):
-    """Boxes and scores (N, 5) by decreasing score, their int32 numbers 0 to N - 1 in that order,
-    and which of them survive."""
+    """Return boxes and scores (N, 5) by decreasing score, their int32 numbers 0 to N - 1 in that
+    order, and which of them survive."""
 
     def __init__(self, iou_threshold: float = ...) -> None:
         ...
@@ -4113,8 +4110,8 @@ class NMSWithMask(Primitive):
         ...
 
 class NanToNum(Primitive):
-    """`mycel.ops.nan_to_num` as an object. NaN replaced by `nan` (0), inf by `posinf` and -inf
-    by `neginf` (the largest and smallest of the type)."""
+    """`mycel.ops.nan_to_num` as an object. Return NaN replaced by `nan` (0), inf by `posinf` and
+    -inf by `neginf` (the largest and smallest of the type)."""
 
     def __init__(self, nan: Any = ..., posinf: Any = ..., neginf: Any = ...) -> None:
         ...
@@ -4132,8 +4129,7 @@ class Neg(Primitive):
         ...
 
 class NeighborExchange(Primitive):
-    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple. A
-    process may be its own neighbour."""
+    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple."""
 
     def __init__(
         self,
@@ -4150,9 +4146,7 @@ class NeighborExchange(Primitive):
         ...
 
 class NeighborExchangeV2(Primitive):
-    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders.
-    Ranks are those of the eight directions, clockwise from the top, -1 for none; lengths
-    those of top, bottom, left and right. Borders that nobody sends are zeros."""
+    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders."""
 
     def __init__(
         self,
@@ -4178,8 +4172,8 @@ class NextAfter(Primitive):
         ...
 
 class NoRepeatNGram(Primitive):
-    """`log_probs` (batch, beams, words) with the type's lowest number for words that would end a
-    run of `ngram_size` words that `state_seq` (batch, beams, m) has."""
+    """Return `log_probs` (batch, beams, words) with the type's lowest number for words that
+    would end a run of `ngram_size` words that `state_seq` (batch, beams, m) has."""
 
     def __init__(self, ngram_size: Any = ...) -> None:
         ...
@@ -4197,8 +4191,8 @@ class NonDeterministicInts(Primitive):
         ...
 
 class NonMaxSuppressionV3(Primitive):
-    """The int32 numbers of at most `max_output_size` of the boxes (N, 4), best first, that no
-    better one overlaps by more than `iou_threshold`."""
+    """Return the int32 numbers of at most `max_output_size` of the boxes (N, 4), best first,
+    that no better one overlaps by more than `iou_threshold`."""
 
     def __init__(self) -> None:
         ...
@@ -4267,8 +4261,8 @@ class NuclearNorm(Primitive):
         ...
 
 class OneHot(Primitive):
-    """`mycel.ops.one_hot` as an object. `on_value` where the position along a new axis of size
-    `depth` equals the index, `off_value` elsewhere."""
+    """`mycel.ops.one_hot` as an object. Return `on_value` where the position along a new axis of
+    size `depth` equals the index, `off_value` elsewhere."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -4304,8 +4298,8 @@ class Orgqr(Primitive):
         ...
 
 class Ormqr(Primitive):
-    """`mycel.ops.ormqr` as an object. `other` multiplied by the product Q of reflections, from
-    the left or the right; with `transpose` by Q^H."""
+    """`mycel.ops.ormqr` as an object. Return `other` multiplied by the product Q of reflections,
+    from the left or the right; with `transpose` by Q^H."""
 
     def __init__(self, left: bool = ..., transpose: bool = ...) -> None:
         ...
@@ -4323,8 +4317,8 @@ class PReLU(Primitive):
         ...
 
 class Pack(Primitive):
-    """`mycel.ops.stack` as an object. Tensors of one shape side by side along a new axis, in
-    their common type."""
+    """`mycel.ops.stack` as an object. Return tensors of one shape side by side along a new axis,
+    in their common type."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -4333,8 +4327,8 @@ class Pack(Primitive):
         ...
 
 class Pad(Primitive):
-    """`mycel.ops.pad` as an object. Elements added around the last axes: `padding` is (low,
-    high) of the last axis, then of the one before, and so on."""
+    """`mycel.ops.pad` as an object. Return elements added around the last axes: `padding` is
+    (low, high) of the last axis, then of the one before, and so on."""
 
     def __init__(self, paddings: Any) -> None:
         ...
@@ -4353,7 +4347,7 @@ class PadV3(Primitive):
         ...
 
 class Padding(Primitive):
-    """`mycel.ops.padding` as an object. A last axis of size 1 followed by zeros up to
+    """`mycel.ops.padding` as an object. Return a last axis of size 1 followed by zeros up to
     `pad_dim_size`."""
 
     def __init__(self, pad_dim_size: Any = ...) -> None:
@@ -4381,8 +4375,8 @@ class ParameterizedTruncatedNormal(Primitive):
         ...
 
 class Pdist(Primitive):
-    """`mycel.ops.pdist` as an object. The p-norm distances between the rows of a matrix, for
-    every pair i < j."""
+    """`mycel.ops.pdist` as an object. Return the p-norm distances between the rows of a matrix,
+    for every pair i < j."""
 
     def __init__(self, p: float = ...) -> None:
         ...
@@ -4455,8 +4449,8 @@ class PyExecute(Primitive):
         ...
 
 class Qr(Primitive):
-    """`mycel.ops.qr` as an object. Orthonormal columns Q and upper triangular R with Q R = A;
-    with mode "complete" Q is square."""
+    """`mycel.ops.qr` as an object. Return orthonormal columns Q and upper triangular R with Q R
+    = A; with mode "complete" Q is square."""
 
     def __init__(self, full_matrices: bool = ...) -> None:
         ...
@@ -4474,8 +4468,7 @@ class Quantile(Primitive):
         ...
 
 class RGBToHSV(Primitive):
-    """Hue, saturation and value, 0 to 1, of images (..., 3) of red, green and blue. ShapeError
-    where there are no 3 channels."""
+    """Return hue, saturation and value, 0 to 1, of images (..., 3) of red, green and blue."""
 
     def __init__(self) -> None:
         ...
@@ -4494,7 +4487,7 @@ class RNNTLoss(Primitive):
         ...
 
 class ROIAlign(Primitive):
-    """The features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C,
+    """Return the features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C,
     pooled_height, pooled_width)."""
 
     def __init__(
@@ -4520,8 +4513,8 @@ class RaggedRange(Primitive):
         ...
 
 class RandomCategorical(Primitive):
-    """`mycel.ops.random_categorical` as an object. Positions along the last axis of (N, C),
-    drawn with the probabilities softmax(logits)."""
+    """`mycel.ops.random_categorical` as an object. Return positions along the last axis of (N,
+    C), drawn with the probabilities softmax(logits)."""
 
     def __init__(self, dtype: Any = ...) -> None:
         ...
@@ -4530,8 +4523,9 @@ class RandomCategorical(Primitive):
         ...
 
 class RandomChoiceWithMask(Primitive):
-    """`mycel.ops.choice_with_mask` as an object. The positions (count, dimensions) of `count`
-    true elements in random order, int32, and which rows are positions: the rest are 0."""
+    """`mycel.ops.choice_with_mask` as an object. Return the positions (count, dimensions) of
+    `count` true elements in random order, int32, and which rows are positions: the rest are
+    0."""
 
     def __init__(self, count: Any = ..., seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4540,8 +4534,8 @@ class RandomChoiceWithMask(Primitive):
         ...
 
 class RandomGamma(Primitive):
-    """`mycel.ops.random_gamma` as an object. `shape` numbers of each gamma distribution of shape
-    `alpha` and scale 1: the result has the shape `shape + alpha.shape`."""
+    """`mycel.ops.random_gamma` as an object. Return `shape` numbers of each gamma distribution
+    of shape `alpha` and scale 1: the result has the shape `shape + alpha.shape`."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4550,8 +4544,8 @@ class RandomGamma(Primitive):
         ...
 
 class RandomPoisson(Primitive):
-    """`mycel.ops.random_poisson` as an object. `shape` numbers of each Poisson distribution of
-    mean `rate`, in a type: the result has the shape `shape + rate.shape`."""
+    """`mycel.ops.random_poisson` as an object. Return `shape` numbers of each Poisson
+    distribution of mean `rate`, in a type: the result has the shape `shape + rate.shape`."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4560,7 +4554,7 @@ class RandomPoisson(Primitive):
         ...
 
 class RandomShuffle(Primitive):
-    """`mycel.ops.shuffle` as an object. The parts along axis 0 in random order."""
+    """`mycel.ops.shuffle` as an object. Return the parts along axis 0 in random order."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4578,7 +4572,7 @@ class Randperm(Primitive):
         ...
 
 class RandpermV2(Primitive):
-    """`mycel.ops.randperm` as an object. The numbers 0 .. n - 1 in random order; from the
+    """`mycel.ops.randperm` as an object. Return the numbers 0 .. n - 1 in random order; from the
     default generator while `seed` and `offset` are 0."""
 
     def __init__(self, seed: Any = ..., offset: Any = ..., dtype: Any = ...) -> None:
@@ -4588,8 +4582,8 @@ class RandpermV2(Primitive):
         ...
 
 class Range(Primitive):
-    """`mycel.ops.range` as an object. The numbers from `start` up to but without `end` in steps
-    of `step`; ValueError for more than `maxlen` of them."""
+    """`mycel.ops.range` as an object. Return the numbers from `start` up to but without `end` in
+    steps of `step`."""
 
     def __init__(self, maxlen: Any = ...) -> None:
         ...
@@ -4643,8 +4637,7 @@ class RealDiv(Primitive):
         ...
 
 class Receive(Primitive):
-    """The tensor that the process `src_rank` sent; ValueError where that is this process, which
-    has no other end."""
+    """The tensor that the process `src_rank` sent."""
 
     def __init__(
         self,
@@ -4679,8 +4672,8 @@ class Reduce(Primitive):
         ...
 
 class ReduceAll(Primitive):
-    """`mycel.ops.all` as an object. Whether all elements over `axis` (None: all axes) are true,
-    or for numbers not 0."""
+    """`mycel.ops.all` as an object. Return whether all elements over `axis` (None: all axes) are
+    true, or for numbers not 0."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4689,8 +4682,8 @@ class ReduceAll(Primitive):
         ...
 
 class ReduceAny(Primitive):
-    """`mycel.ops.any` as an object. Whether any element over `axis` (None: all axes) is true, or
-    for numbers not 0."""
+    """`mycel.ops.any` as an object. Return whether any element over `axis` (None: all axes) is
+    true, or for numbers not 0."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4699,8 +4692,8 @@ class ReduceAny(Primitive):
         ...
 
 class ReduceMax(Primitive):
-    """`mycel.ops.amax` as an object. The largest element over `axis` (None: all axes), and of
-    `initial`; only of those where `where` holds. NaN wins."""
+    """`mycel.ops.amax` as an object. Return the largest element over `axis` (None: all axes),
+    and of `initial`; only of those where `where` holds. NaN wins."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4709,8 +4702,8 @@ class ReduceMax(Primitive):
         ...
 
 class ReduceMean(Primitive):
-    """`mycel.ops.mean` as an object. The mean over `axis` (None: all axes), in the type of the
-    tensor; for integers rounded towards 0."""
+    """`mycel.ops.mean` as an object. Return the mean over `axis` (None: all axes), in the type
+    of the tensor; for integers rounded towards 0."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4719,8 +4712,8 @@ class ReduceMean(Primitive):
         ...
 
 class ReduceMin(Primitive):
-    """`mycel.ops.amin` as an object. The smallest element over `axis` (None: all axes), and of
-    `initial`; only of those where `where` holds. NaN wins."""
+    """`mycel.ops.amin` as an object. Return the smallest element over `axis` (None: all axes),
+    and of `initial`; only of those where `where` holds. NaN wins."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4729,8 +4722,7 @@ class ReduceMin(Primitive):
         ...
 
 class ReduceProd(Primitive):
-    """`mycel.ops.prod` as an object. The product over `axis` (None: all axes); integers and
-    booleans multiply in int64 unless `dtype` is given."""
+    """`mycel.ops.prod` as an object. Return the product over `axis` (None: all axes)."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4767,8 +4759,7 @@ class ReduceStd(Primitive):
         ...
 
 class ReduceSum(Primitive):
-    """`mycel.ops.sum` as an object. The sum over the axes `dim` (None: all). Integers and
-    booleans add up in int64 unless `dtype` is given."""
+    """`mycel.ops.sum` as an object. Return the sum over the axes `dim` (None: all)."""
 
     def __init__(self, keep_dims: bool = ..., skip_mode: bool = ...) -> None:
         ...
@@ -4777,8 +4768,8 @@ class ReduceSum(Primitive):
         ...
 
 class Renorm(Primitive):
-    """`mycel.ops.renorm` as an object. The parts along an axis whose `p`-norm is above `maxnorm`
-    scaled down to it."""
+    """`mycel.ops.renorm` as an object. Return the parts along an axis whose `p`-norm is above
+    `maxnorm` scaled down to it."""
 
     def __init__(self, p: Any, dim: Any, maxnorm: Any) -> None:
         ...
@@ -4813,8 +4804,8 @@ class ReshapeAndCache(Primitive):
         ...
 
 class ResizeArea(Primitive):
-    """Images (N, H, W, C) at another `size` (height, width), each element the mean over its area
-    of the input: float32, or float64 of float64."""
+    """Return images (N, H, W, C) at another `size` (height, width), each element the mean over
+    its area of the input: float32, or float64 of float64."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...
@@ -4823,8 +4814,7 @@ class ResizeArea(Primitive):
         ...
 
 class ResizeBicubic(Primitive):
-    """Images (N, C, H, W) at another `size` (height, width) by cubic convolution. MindSpore
-    takes its weights from a table of 1024 rows; these are exact."""
+    """Return images (N, C, H, W) at another `size` (height, width) by cubic convolution."""
 
     def __init__(self, align_corners: bool = ..., half_pixel_centers: bool = ...) -> None:
         ...
@@ -4833,8 +4823,8 @@ class ResizeBicubic(Primitive):
         ...
 
 class ResizeBilinearV2(Primitive):
-    """Images (N, C, H, W) at another `size` (height, width) by linear interpolation along both
-    axes."""
+    """Return images (N, C, H, W) at another `size` (height, width) by linear interpolation along
+    both axes."""
 
     def __init__(self, align_corners: bool = ..., half_pixel_centers: bool = ...) -> None:
         ...
@@ -4843,7 +4833,7 @@ class ResizeBilinearV2(Primitive):
         ...
 
 class ResizeLinear1D(Primitive):
-    """Signals (N, C, W) at another width by linear interpolation, corners aligned or, for
+    """Return signals (N, C, W) at another width by linear interpolation, corners aligned or, for
     'half_pixel', at half-pixel centres."""
 
     def __init__(self, coordinate_transformation_mode: str = ...) -> None:
@@ -4853,8 +4843,8 @@ class ResizeLinear1D(Primitive):
         ...
 
 class ResizeNearestNeighbor(Primitive):
-    """Images (N, C, H, W) at another `size` (height, width), each element the nearest one;
-    halves to the next with aligned corners."""
+    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest
+    one; halves to the next with aligned corners."""
 
     def __init__(
         self,
@@ -4868,8 +4858,8 @@ class ResizeNearestNeighbor(Primitive):
         ...
 
 class ResizeNearestNeighborV2(Primitive):
-    """Images (N, C, H, W) at another `size` (height, width), each element the nearest one;
-    halves to the next with aligned corners."""
+    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest
+    one; halves to the next with aligned corners."""
 
     def __init__(self, align_corners: bool = ..., half_pixel_centers: bool = ...) -> None:
         ...
@@ -4888,8 +4878,8 @@ class Reusing(Primitive):
         ...
 
 class ReverseSequence(Primitive):
-    """`mycel.ops.reverse_sequence` as an object. The first `seq_lengths[i]` elements along an
-    axis in reverse order, for each i of the batch axis."""
+    """`mycel.ops.reverse_sequence` as an object. Return the first `seq_lengths[i]` elements
+    along an axis in reverse order, for each i of the batch axis."""
 
     def __init__(self, seq_dim: Any, batch_dim: Any = ...) -> None:
         ...
@@ -4898,7 +4888,7 @@ class ReverseSequence(Primitive):
         ...
 
 class ReverseV2(Primitive):
-    """`mycel.ops.flip` as an object. The axes `dims` in the opposite direction."""
+    """`mycel.ops.flip` as an object. Return the axes `dims` in the opposite direction."""
 
     def __init__(self, axis: Any) -> None:
         ...
@@ -4925,8 +4915,8 @@ class Rint(Primitive):
         ...
 
 class RmsNorm(Primitive):
-    """`mycel.ops.rms_norm` as an object. The last axes, of the shape of `gamma`, divided by
-    their root mean square and scaled by it. Zhang and Sennrich, 2019."""
+    """`mycel.ops.rms_norm` as an object. Return the last axes, of the shape of `gamma`, divided
+    by their root mean square and scaled by it. Zhang and Sennrich, 2019."""
 
     def __init__(self, epsilon: float = ...) -> None:
         ...
@@ -4935,8 +4925,8 @@ class RmsNorm(Primitive):
         ...
 
 class Roll(Primitive):
-    """`mycel.ops.roll` as an object. The elements moved on by `shifts` places along the axes
-    `dims`, around the end; of the flattened tensor without `dims`."""
+    """`mycel.ops.roll` as an object. Return the elements moved on by `shifts` places along the
+    axes `dims`, around the end; of the flattened tensor without `dims`."""
 
     def __init__(self, shifts: Any, dims: Any = ...) -> None:
         ...
@@ -4978,8 +4968,8 @@ class SGD(Primitive):
         ...
 
 class STFT(Primitive):
-    """`mycel.ops.stft` as an object. The Fourier transforms of overlapping frames of ([B,] L):
-    ([B,] frequencies, frames), of pairs (..., 2) unless `return_complex`."""
+    """`mycel.ops.stft` as an object. Return the Fourier transforms of overlapping frames of
+    ([B,] L): ([B,] frequencies, frames), of pairs (..., 2) unless `return_complex`."""
 
     def __init__(
         self,
@@ -4996,8 +4986,8 @@ class STFT(Primitive):
         ...
 
 class SampleDistortedBoundingBoxV2(Primitive):
-    """A random part of an image (height, width, channels): where it begins (y, x, 0), its size
-    (height, width, -1), and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1."""
+    """Return a random part of an image (height, width, channels): where it begins (y, x, 0), its
+    size (height, width, -1), and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1."""
 
     def __init__(
         self,
@@ -5053,8 +5043,8 @@ class ScalarToTensor(Primitive):
         ...
 
 class ScaleAndTranslate(Primitive):
-    """Images (N, H, W, C) scaled by `scale` (height, width) and then moved by `translation`, cut
-    at `size`: float32, or float64 of float64."""
+    """Return images (N, H, W, C) scaled by `scale` (height, width) and then moved by
+    `translation`, cut at `size`: float32, or float64 of float64."""
 
     def __init__(self, kernel_type: str = ..., antialias: bool = ...) -> None:
         ...
@@ -5258,8 +5248,8 @@ class SeLU(Primitive):
         ...
 
 class SearchSorted(Primitive):
-    """`mycel.ops.searchsorted` as an object. Where values would be put into rows (the last axis)
-    that are sorted: before equal elements, or behind with `right` (side "right")."""
+    """`mycel.ops.searchsorted` as an object. Return where values would be put into rows (the
+    last axis) that are sorted: before equal elements, or behind with `right` (side "right")."""
 
     def __init__(self, dtype: Any = ..., right: bool = ...) -> None:
         ...
@@ -5268,7 +5258,7 @@ class SearchSorted(Primitive):
         ...
 
 class SegmentMax(Primitive):
-    """The largest element of each segment of axis 0; 0 for an empty one."""
+    """Return the largest element of each segment of axis 0; 0 for an empty one."""
 
     def __init__(self) -> None:
         ...
@@ -5277,8 +5267,8 @@ class SegmentMax(Primitive):
         ...
 
 class SegmentMean(Primitive):
-    """The mean of each segment of axis 0, in the type of `input_x` (of integers rounded towards
-    0); 0 for an empty one."""
+    """Return the mean of each segment of axis 0, in the type of `input_x` (of integers rounded
+    towards 0); 0 for an empty one."""
 
     def __init__(self) -> None:
         ...
@@ -5287,7 +5277,7 @@ class SegmentMean(Primitive):
         ...
 
 class SegmentMin(Primitive):
-    """The smallest element of each segment of axis 0; 0 for an empty one."""
+    """Return the smallest element of each segment of axis 0; 0 for an empty one."""
 
     def __init__(self) -> None:
         ...
@@ -5296,7 +5286,7 @@ class SegmentMin(Primitive):
         ...
 
 class SegmentProd(Primitive):
-    """The product of each segment of axis 0; 1 for an empty one."""
+    """Return the product of each segment of axis 0; 1 for an empty one."""
 
     def __init__(self) -> None:
         ...
@@ -5305,7 +5295,7 @@ class SegmentProd(Primitive):
         ...
 
 class SegmentSum(Primitive):
-    """The sum of each segment of axis 0."""
+    """Return the sum of each segment of axis 0."""
 
     def __init__(self) -> None:
         ...
@@ -5332,8 +5322,7 @@ class SelectView(Primitive):
         ...
 
 class Send(Primitive):
-    """Send a tensor to the process `dest_rank`; ValueError where that is this process, which has
-    no other end."""
+    """Send a tensor to the process `dest_rank`."""
 
     def __init__(
         self,
@@ -5430,7 +5419,7 @@ class Slice(Primitive):
 
 class SmoothL1Loss(Primitive):
     """`mycel.ops.smooth_l1_loss` as an object. With the absolute difference d: d**2 / (2 beta)
-    where d < beta, else d - beta / 2. Girshick, 2015."""
+    where d < beta, else d - beta / 2."""
 
     def __init__(self, beta: float = ..., reduction: str = ...) -> None:
         ...
@@ -5439,7 +5428,7 @@ class SmoothL1Loss(Primitive):
         ...
 
 class SoftMarginLoss(Primitive):
-    """`mycel.ops.soft_margin_loss` as an object. log(1 + exp(-y x)) for y in {1, -1}."""
+    """`mycel.ops.soft_margin_loss` as an object. Return log(1 + exp(-y x)) for y in {1, -1}."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -5448,7 +5437,8 @@ class SoftMarginLoss(Primitive):
         ...
 
 class SoftShrink(Primitive):
-    """`mycel.ops.softshrink` as an object. x moved towards 0 by `lambd`; 0 where |x| <= lambd."""
+    """`mycel.ops.softshrink` as an object. Return x moved towards 0 by `lambd`; 0 where |x| <=
+    lambd."""
 
     def __init__(self, lambd: float = ...) -> None:
         ...
@@ -5457,8 +5447,7 @@ class SoftShrink(Primitive):
         ...
 
 class Softmax(Primitive):
-    """`mycel.ops.softmax` as an object. exp(x) / sum(exp(x)) along an axis. `dtype` is what the
-    argument is converted to first."""
+    """`mycel.ops.softmax` as an object. Return exp(x) / sum(exp(x)) along an axis."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -5494,8 +5483,8 @@ class Softsign(Primitive):
         ...
 
 class Sort(Primitive):
-    """`mycel.ops.sort` as an object. The sorted elements along an axis and their int32
-    positions; equal elements keep their order, and NaN counts as the largest."""
+    """`mycel.ops.sort` as an object. Return the sorted elements along an axis and their int32
+    positions."""
 
     def __init__(self, axis: Any = ..., descending: bool = ...) -> None:
         ...
@@ -5504,8 +5493,8 @@ class Sort(Primitive):
         ...
 
 class SpaceToBatch(Primitive):
-    """`mycel.ops.space_to_batch_nd` as an object. The last axes, padded with zeros, cut into
-    blocks whose places become batches: (N prod(block), ..., d / block, ...)."""
+    """`mycel.ops.space_to_batch_nd` as an object. Return the last axes, padded with zeros, cut
+    into blocks whose places become batches: (N prod(block), ..., d / block, ...)."""
 
     def __init__(self, block_size: Any, paddings: Any) -> None:
         ...
@@ -5514,8 +5503,8 @@ class SpaceToBatch(Primitive):
         ...
 
 class SpaceToBatchND(Primitive):
-    """`mycel.ops.space_to_batch_nd` as an object. The last axes, padded with zeros, cut into
-    blocks whose places become batches: (N prod(block), ..., d / block, ...)."""
+    """`mycel.ops.space_to_batch_nd` as an object. Return the last axes, padded with zeros, cut
+    into blocks whose places become batches: (N prod(block), ..., d / block, ...)."""
 
     def __init__(self, block_shape: Any, paddings: Any) -> None:
         ...
@@ -5662,8 +5651,7 @@ class SparseTensorDenseAdd(Primitive):
         ...
 
 class SparseTensorDenseMatmul(Primitive):
-    """A sparse matrix times a dense one; either is transposed and conjugated where asked for.
-    Work is that of the stored values."""
+    """A sparse matrix times a dense one; either is transposed and conjugated where asked for."""
 
     def __init__(self, adjoint_st: bool = ..., adjoint_dt: bool = ...) -> None:
         ...
@@ -5691,8 +5679,8 @@ class Split(Primitive):
         ...
 
 class SplitV(Primitive):
-    """`mycel.ops.split` as an object. Parts of one size along an axis (the last may be smaller),
-    or of the sizes listed, which must add up."""
+    """`mycel.ops.split` as an object. Return parts of one size along an axis (the last may be
+    smaller), or of the sizes listed, which must add up."""
 
     def __init__(self, size_splits: Any, split_dim: Any, num_split: Any) -> None:
         ...
@@ -5747,8 +5735,8 @@ class Squeeze(Primitive):
         ...
 
 class Stack(Primitive):
-    """`mycel.ops.stack` as an object. Tensors of one shape side by side along a new axis, in
-    their common type."""
+    """`mycel.ops.stack` as an object. Return tensors of one shape side by side along a new axis,
+    in their common type."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -5757,8 +5745,8 @@ class Stack(Primitive):
         ...
 
 class StandardLaplace(Primitive):
-    """`mycel.ops.standard_laplace` as an object. float32 numbers of the Laplace distribution
-    with mean 0 and scale 1."""
+    """`mycel.ops.standard_laplace` as an object. Return float32 numbers of the Laplace
+    distribution with mean 0 and scale 1."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -5767,7 +5755,7 @@ class StandardLaplace(Primitive):
         ...
 
 class StandardNormal(Primitive):
-    """`mycel.ops.standard_normal` as an object. float32 numbers of the standard normal
+    """`mycel.ops.standard_normal` as an object. Return float32 numbers of the standard normal
     distribution."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
@@ -5786,8 +5774,8 @@ class StopGradient(Primitive):
         ...
 
 class StridedSlice(Primitive):
-    """`mycel.ops.strided_slice` as an object. ``input_x[begin[0]:end[0]:strides[0], ...]``. Bit
-    i of a mask changes entry i."""
+    """`mycel.ops.strided_slice` as an object. Return ``input_x[begin[0]:end[0]:strides[0],
+    ...]``. Bit i of a mask changes entry i."""
 
     def __init__(
         self,
@@ -5822,8 +5810,8 @@ class SubAndFilter(Primitive):
         ...
 
 class Svd(Primitive):
-    """`mycel.ops.svd` as an object. Singular values s in descending order, U and V with A = U
-    diag(s) V^H; without `compute_uv` s alone."""
+    """`mycel.ops.svd` as an object. Return singular values s in descending order, U and V with A
+    = U diag(s) V^H; without `compute_uv` s alone."""
 
     def __init__(self, full_matrices: bool = ..., compute_uv: bool = ...) -> None:
         ...
@@ -5886,9 +5874,9 @@ class TensorScatterDiv(Primitive):
         ...
 
 class TensorScatterElements(Primitive):
-    """`mycel.ops.tensor_scatter_elements` as an object. A new tensor with each update written at
-    its own place with the position along an axis replaced by the index there, if that is
-    inside."""
+    """`mycel.ops.tensor_scatter_elements` as an object. Return a new tensor with each update
+    written at its own place with the position along an axis replaced by the index there, if
+    that is inside."""
 
     def __init__(self, axis: Any = ..., reduction: str = ...) -> None:
         ...
@@ -5979,8 +5967,8 @@ class Tile(Primitive):
         ...
 
 class TopK(Primitive):
-    """`mycel.ops.top_k` as an object. The k largest elements along the last axis in order, and
-    their int32 positions."""
+    """`mycel.ops.top_k` as an object. Return the k largest elements along the last axis in
+    order, and their int32 positions."""
 
     def __init__(self, sorted: bool = ...) -> None:
         ...
@@ -6025,8 +6013,7 @@ class TransposeView(Primitive):
         ...
 
 class TridiagonalMatMul(Primitive):
-    """The product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n); the
-    last element above and the first below do not count."""
+    """Return the product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n)."""
 
     def __init__(self) -> None:
         ...
@@ -6035,8 +6022,8 @@ class TridiagonalMatMul(Primitive):
         ...
 
 class Tril(Primitive):
-    """`mycel.ops.tril` as an object. The elements of matrices on and below a diagonal (0 the
-    main one, above it positive); zeros elsewhere."""
+    """`mycel.ops.tril` as an object. Return the elements of matrices on and below a diagonal (0
+    the main one, above it positive); zeros elsewhere."""
 
     def __init__(self, diagonal: Any = ...) -> None:
         ...
@@ -6045,8 +6032,8 @@ class Tril(Primitive):
         ...
 
 class TrilIndices(Primitive):
-    """`mycel.ops.tril_indices` as an object. The row and column numbers (2 x count) of the
-    elements of a row x col matrix on and below a diagonal."""
+    """`mycel.ops.tril_indices` as an object. Return the row and column numbers (2 x count) of
+    the elements of a row x col matrix on and below a diagonal."""
 
     def __init__(self, row: Any, col: Any, offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -6070,8 +6057,8 @@ class TripletMarginLoss(Primitive):
         ...
 
 class Triu(Primitive):
-    """`mycel.ops.triu` as an object. The elements of matrices on and above a diagonal (0 the
-    main one, above it positive); zeros elsewhere."""
+    """`mycel.ops.triu` as an object. Return the elements of matrices on and above a diagonal (0
+    the main one, above it positive); zeros elsewhere."""
 
     def __init__(self, diagonal: Any = ...) -> None:
         ...
@@ -6080,8 +6067,8 @@ class Triu(Primitive):
         ...
 
 class TriuIndices(Primitive):
-    """`mycel.ops.triu_indices` as an object. The row and column numbers (2 x count) of the
-    elements of a row x col matrix on and above a diagonal."""
+    """`mycel.ops.triu_indices` as an object. Return the row and column numbers (2 x count) of
+    the elements of a row x col matrix on and above a diagonal."""
 
     def __init__(self, row: Any, col: Any, offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -6136,9 +6123,9 @@ class TupleToArray(Primitive):
         ...
 
 class UniformCandidateSampler(Primitive):
-    """`mycel.ops.uniform_candidate_sampler` as an object. Classes drawn with equal probabilities
-    from 0 .. range_max - 1: the sampled ones and the expected counts of the true and of the
-    sampled ones."""
+    """`mycel.ops.uniform_candidate_sampler` as an object. Return classes drawn with equal
+    probabilities from 0 .. range_max - 1: the sampled ones and the expected counts of the
+    true and of the sampled ones."""
 
     def __init__(
         self,
@@ -6155,8 +6142,8 @@ class UniformCandidateSampler(Primitive):
         ...
 
 class UniformInt(Primitive):
-    """`mycel.ops.uniform` as an object. Numbers spread evenly over [minval, maxval); the bounds
-    broadcast against `shape`. `dtype` is floating, int32 or int64."""
+    """`mycel.ops.uniform` as an object. Return numbers spread evenly over [minval, maxval); the
+    bounds broadcast against `shape`. `dtype` is floating, int32 or int64."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -6165,8 +6152,8 @@ class UniformInt(Primitive):
         ...
 
 class UniformReal(Primitive):
-    """`mycel.ops.rand` as an object. Numbers spread evenly over [0, 1), of shape `size` and
-    floating type `dtype` (float32)."""
+    """`mycel.ops.rand` as an object. Return numbers spread evenly over [0, 1), of shape `size`
+    and floating type `dtype` (float32)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -6184,8 +6171,8 @@ class Unique(Primitive):
         ...
 
 class UniqueConsecutive(Primitive):
-    """`mycel.ops.unique_consecutive` as an object. The elements (or parts along `dim`) without
-    those equal to the one before; also positions and counts (int64)."""
+    """`mycel.ops.unique_consecutive` as an object. Return the elements (or parts along `dim`)
+    without those equal to the one before; also positions and counts (int64)."""
 
     def __init__(
         self,
@@ -6208,7 +6195,8 @@ class UniqueWithPad(Primitive):
         ...
 
 class Unpack(Primitive):
-    """`mycel.ops.unstack` as an object. The parts of a tensor along an axis, each without it."""
+    """`mycel.ops.unstack` as an object. Return the parts of a tensor along an axis, each without
+    it."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -6262,7 +6250,8 @@ class UnsortedSegmentSum(Primitive):
         ...
 
 class Unstack(Primitive):
-    """`mycel.ops.unstack` as an object. The parts of a tensor along an axis, each without it."""
+    """`mycel.ops.unstack` as an object. Return the parts of a tensor along an axis, each without
+    it."""
 
     def __init__(self, axis: Any = ..., num: Any = ...) -> None:
         ...
@@ -6271,8 +6260,7 @@ class Unstack(Primitive):
         ...
 
 class UpdateState(Primitive):
-    """``UpdateState()(state, *values)``: `state`; operations run in the order of the program, so
-    the values are there by then."""
+    """``UpdateState()(state, *values)``: `state`."""
 
     def __init__(self) -> None:
         ...
@@ -6290,8 +6278,8 @@ class UpperBound(Primitive):
         ...
 
 class UpsampleNearest3D(Primitive):
-    """A volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest' or
-    'trilinear'."""
+    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest'
+    or 'trilinear'."""
 
     def __init__(self) -> None:
         ...
@@ -6300,8 +6288,8 @@ class UpsampleNearest3D(Primitive):
         ...
 
 class UpsampleTrilinear3D(Primitive):
-    """A volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest' or
-    'trilinear'."""
+    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest'
+    or 'trilinear'."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...

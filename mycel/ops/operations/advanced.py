@@ -1,4 +1,6 @@
-"""Operations as objects over complex numbers, matrices, images, windows, special functions and sequences."""
+"""Operations as objects over complex numbers, matrices, images, windows, special functions and
+sequences.
+"""
 
 from __future__ import annotations
 

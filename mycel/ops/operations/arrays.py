@@ -1,4 +1,6 @@
-"""Operations on the elements and shapes of arrays as objects: positions, diagonals, segments, sets, sequences and views."""
+"""Operations on the elements and shapes of arrays as objects: positions, diagonals, segments, sets,
+sequences and views.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +170,9 @@ def _scatter_add(p: Any, x: Any, indices: Any, update: Any) -> Tensor:
 def _unravel(indices: Any, dims: Any) -> Tensor:
     index, sizes = cast_index("UnravelIndex", indices), cast_index("UnravelIndex", dims)
     if index.ndim > 1 or sizes.ndim != 1:
-        raise ShapeError(f"UnravelIndex: takes indices of at most one dimension and dims (n,), not {index._type} and {sizes._type}")  # fmt: skip
+        raise ShapeError(
+            f"UnravelIndex: takes indices of at most one dimension and dims (n,), not {index._type} and {sizes._type}"
+        )
     sizes, parts, rest = cast(sizes, index.dtype), [], index
     for k in reversed(range(sizes.shape[0])):
         size = reshaped(take_slice(sizes, 0, k, k + 1), ())
@@ -302,7 +306,9 @@ def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tens
 
 
 class ComputeAccidentalHits(Primitive, compute=_hits, num_true=1):
-    """Where sampled classes are true ones: rows, positions of samples, and float32's lowest number for each."""
+    """Where sampled classes are true ones: rows, positions of samples, and float32's lowest number
+    for each.
+    """
 
 
 class EditDistance(Primitive, compute=_distance, normalize=True):

@@ -19,10 +19,12 @@ class ReshapeAndCache(Primitive, compute=attention_serving.reshape_and_cache): .
 
 
 class ApplyRotaryPosEmb(Primitive):
-    """Queries and keys (tokens, heads * size) turned by the angles of their positions; MindSpore documents the name alone.
+    """Queries and keys (tokens, heads * size) turned by the angles of their positions; MindSpore
+    documents the name alone.
 
-    With `cos_format` 0 and 1 `cos` and `sin` are tables (positions, size), of which `position_ids` names the row of each token; with 2 and 3 they have a row for each token.
-    0 and 2 pair feature i with i + size / 2, 1 and 3 pair neighbours. ValueError where sizes do not fit.
+    With `cos_format` 0 and 1 `cos` and `sin` are tables (positions, size), of which `position_ids`
+    names the row of each token; with 2 and 3 they have a row for each token. 0 and 2 pair feature i
+    with i + size / 2, 1 and 3 pair neighbours. ValueError where sizes do not fit.
 
     >>> import mycel as ms
     >>> x, table = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1.0, 1.0], [0.0, 0.0]])
@@ -45,11 +47,16 @@ def _without(name: str, mend: str, **given: Any) -> None:
 
 
 class PagedAttention(Primitive):
-    """Attention of one new token a sequence to keys and values that lie in blocks of a cache. Kwon et al., 2023.
+    """Attention of one new token a sequence to keys and values that lie in blocks of a cache.
 
-    Called with query (sequences, heads, size), or with heads joined, key and value caches (blocks, tokens, kv_heads, size), `block_tables` (sequences, blocks), the blocks of each sequence in
-    order, and `context_lens` (sequences,). Caches of int8 are restored as (x + antiquant_offset) * antiquant_scale, (2, kv_heads * size), a row for keys and one for
-    values. `alibi_mask` is added to the scores: (sequences, tokens) or (sequences, heads, 1, tokens). ValueError for other modes and masks.
+    Kwon et al., 2023.
+
+    Called with query (sequences, heads, size), or with heads joined, key and value caches (blocks,
+    tokens, kv_heads, size), `block_tables` (sequences, blocks), the blocks of each sequence in
+    order, and `context_lens` (sequences,). Caches of int8 are restored as (x + antiquant_offset) *
+    antiquant_scale, (2, kv_heads * size), a row for keys and one for values. `alibi_mask` is added
+    to the scores: (sequences, tokens) or (sequences, heads, 1, tokens). ValueError for other modes
+    and masks.
 
     >>> import mycel as ms
     >>> cache = ms.Tensor([[[[9.0]], [[9.0]]], [[[1.0]], [[2.0]]]])
@@ -59,9 +66,14 @@ class PagedAttention(Primitive):
     """
 
     def __init__(
-        self, head_num: int, scale_value: float, kv_head_num: int, kv_cache_quant_mode: str = "DEFAULT", mask_mode: str = "MASK_DEFAULT",
+        self,
+        head_num: int,
+        scale_value: float,
+        kv_head_num: int,
+        kv_cache_quant_mode: str = "DEFAULT",
+        mask_mode: str = "MASK_DEFAULT",
         mla_v_dim: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__("PagedAttention")
         if kv_cache_quant_mode != "DEFAULT" or mask_mode != "MASK_DEFAULT" or mla_v_dim:
             raise ValueError(
@@ -78,9 +90,18 @@ class PagedAttention(Primitive):
             self.add_prim_attr(name, value)
 
     def __call__(
-        self, query: Any, key_cache: Any, value_cache: Any = None, block_tables: Any = None, context_lens: Any = None, antiquant_scale: Any = None,
-        antiquant_offset: Any = None, attn_mask: Any = None, q_seq_lens: Any = None, alibi_mask: Any = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        query: Any,
+        key_cache: Any,
+        value_cache: Any = None,
+        block_tables: Any = None,
+        context_lens: Any = None,
+        antiquant_scale: Any = None,
+        antiquant_offset: Any = None,
+        attn_mask: Any = None,
+        q_seq_lens: Any = None,
+        alibi_mask: Any = None,
+    ) -> Tensor:
         _without(self.name, "add it to alibi_mask", attn_mask=attn_mask)
         _without(self.name, "there is one query a sequence", q_seq_lens=q_seq_lens)
         return _paged(
@@ -97,7 +118,8 @@ class PagedAttention(Primitive):
 
 
 class PagedAttentionMask(Primitive):
-    """`PagedAttention` whose call takes a bias for every head, `alibi_mask` (sequences, heads, 1, tokens), as its last argument.
+    """`PagedAttention` whose call takes a bias for every head, `alibi_mask` (sequences, heads, 1,
+    tokens), as its last argument.
 
     >>> import mycel as ms
     >>> cache = ms.Tensor([[[[1.0]], [[2.0]]]])
@@ -117,9 +139,16 @@ class PagedAttentionMask(Primitive):
             self.add_prim_attr(name, value)
 
     def __call__(
-        self, query: Any, key_cache: Any, value_cache: Any, block_tables: Any, context_lens: Any, antiquant_scale: Any = None,
-        antiquant_offset: Any = None, alibi_mask: Any = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        query: Any,
+        key_cache: Any,
+        value_cache: Any,
+        block_tables: Any,
+        context_lens: Any,
+        antiquant_scale: Any = None,
+        antiquant_offset: Any = None,
+        alibi_mask: Any = None,
+    ) -> Tensor:
         return _paged(
             self,
             query,
@@ -133,13 +162,34 @@ class PagedAttentionMask(Primitive):
         )
 
 
-def _paged(primitive: Primitive, query: Any, key_cache: Any, value_cache: Any, tables: Any, lengths: Any, scale: Any, offset: Any, bias: Any) -> Tensor:  # fmt: skip
+def _paged(
+    primitive: Primitive,
+    query: Any,
+    key_cache: Any,
+    value_cache: Any,
+    tables: Any,
+    lengths: Any,
+    scale: Any,
+    offset: Any,
+    bias: Any,
+) -> Tensor:
     if value_cache is None or tables is None or lengths is None:
         raise ValueError(f"{primitive.name}: needs value_cache, block_tables and context_lens")
     own = primitive.attrs
     return attention_serving.paged_attention(
-        primitive.name, own["head_num"], own["kv_head_num"], own["scale_value"], query, key_cache, value_cache, tables, lengths, scale, offset, bias
-    )  # fmt: skip
+        primitive.name,
+        own["head_num"],
+        own["kv_head_num"],
+        own["scale_value"],
+        query,
+        key_cache,
+        value_cache,
+        tables,
+        lengths,
+        scale,
+        offset,
+        bias,
+    )
 
 
 __all__.extend(operations_of(globals()))

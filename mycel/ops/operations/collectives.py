@@ -1,4 +1,7 @@
-"""Collective operations as objects. What they are given by name is checked when they are made, tensors when they are called."""
+"""Collective operations as objects.
+
+What they are given by name is checked when they are made, tensors when they are called.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ WORLD = HCCL_WORLD_COMM_GROUP
 
 
 def checked(check: Optional[Callable[[Any], None]] = None) -> Callable[[type[Primitive]], type[Primitive]]:
-    """A class whose objects look at what they are given when they are made, and pass `check`."""
+    """Return a class whose objects look at what they are given when they are made, and pass
+    `check`.
+    """
 
     def decorate(cls: type[Primitive]) -> type[Primitive]:
         start: Callable[..., None] = cls.__init__
@@ -53,7 +58,7 @@ def _group(p: Any) -> Group:
 
 
 def _sizes(value: Any) -> Any:
-    """Numbers of a list, a tuple or a tensor."""
+    """Return numbers of a list, a tuple or a tensor."""
     return [int(n) for n in value.tolist()] if isinstance(value, Tensor) else value
 
 
@@ -81,7 +86,8 @@ def _all_gather_v(p: Any, x: Any, output_split_sizes: Any) -> Tensor:
     group, sizes, line = _group(p), _sizes(output_split_sizes), _flat(p, x)
     if len(sizes) != group.size or sizes[group.rank] != line.shape[0]:
         raise ValueError(
-            f"{p.name}: output_split_sizes {list(sizes)} must have {group.size} sizes, this process's being {line.shape[0]}"
+            f"{p.name}: output_split_sizes {list(sizes)} must have {group.size} sizes, this process's being "
+            f"{line.shape[0]}"
         )
     return copied(joined(group.transport.gather(line)))
 
@@ -104,7 +110,9 @@ class AllGather(Primitive, compute=_all_gather, group=WORLD):
 
 @checked()
 class AllGatherV(Primitive, compute=_all_gather_v, group=WORLD):
-    """Vectors of all processes, one after the other, of as many elements as `output_split_sizes` says."""
+    """Vectors of all processes, one after the other, of as many elements as `output_split_sizes`
+    says.
+    """
 
 
 @checked()
@@ -116,7 +124,9 @@ class ReduceScatter(Primitive, compute=lambda p, x: _reduce_scatter(p, x), op=Re
 class ReduceScatterV(
     Primitive, compute=lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes), op=ReduceOp.SUM, group=WORLD
 ):
-    """This process's share of the sum of a vector over all, of as many elements as `input_split_sizes` says."""
+    """This process's share of the sum of a vector over all, of as many elements as
+    `input_split_sizes` says.
+    """
 
 
 @checked()
@@ -180,8 +190,9 @@ def _all_to_all(p: Any, x: Any) -> Tensor:
 
 @checked(_check_all_to_all)
 class AlltoAll(Primitive, compute=_all_to_all, split_count=NEEDED, split_dim=NEEDED, concat_dim=NEEDED, group=WORLD):
-    """A tensor cut along `split_dim` into a part for each process, and the parts for this one joined
-    along `concat_dim`."""
+    """A tensor cut along `split_dim` into a part for each process, and the parts for this one
+    joined along `concat_dim`.
+    """
 
 
 def _check_block(p: Any) -> None:
@@ -216,7 +227,9 @@ class AlltoAllV(
 
 @checked(_check_block)
 class AlltoAllVC(Primitive, compute=_by_matrix, group=WORLD, block_size=1, transpose=False):
-    """`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in its transpose."""
+    """`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in its
+    transpose.
+    """
 
 
 # From one process to another.
@@ -229,7 +242,10 @@ def _send(p: Any, x: Any) -> None:
 
 @checked()
 class Send(Primitive, compute=_send, sr_tag=NEEDED, dest_rank=NEEDED, group=WORLD, group_back=WORLD):
-    """Send a tensor to the process `dest_rank`; ValueError where that is this process, which has no other end."""
+    """Send a tensor to the process `dest_rank`.
+
+    Raises ValueError where that is this process, which has no other end.
+    """
 
 
 @checked()
@@ -243,8 +259,10 @@ class Receive(
     group=WORLD,
     group_back=WORLD,
 ):
-    """The tensor that the process `src_rank` sent; ValueError where that is this process, which has no
-    other end."""
+    """The tensor that the process `src_rank` sent.
+
+    Raises ValueError where that is this process, which has no other end.
+    """
 
 
 def _check_batch(p: Any) -> None:
@@ -255,7 +273,8 @@ def _check_batch(p: Any) -> None:
             raise TypeError(f"{p.name}: {name} must be a tuple or a list, not {type(given).__name__}")
     if set(p.op_types) - {"isend", "irecv"} or len(p.op_types) != len(p.remote_ranks):
         raise ValueError(
-            f"{p.name}: op_types are 'isend' and 'irecv', and as many as remote_ranks, not {p.op_types} for {p.remote_ranks}"
+            f"{p.name}: op_types are 'isend' and 'irecv', and as many as remote_ranks, not {p.op_types} for "
+            f"{p.remote_ranks}"
         )
     awaited = sum(op == "irecv" for op in p.op_types)
     if not len(p.receive_shapes or ()) == len(p.receive_dtypes or ()) == awaited:
@@ -293,8 +312,10 @@ class BatchISendIRecv(
     receive_dtypes=None,
     group=WORLD,
 ):
-    """Tensors sent and received at once: a result for each of `op_types`, a zero for what is sent. A
-    process may send to itself."""
+    """Tensors sent and received at once: a result for each of `op_types`, a zero for what is sent.
+
+    A process may send to itself.
+    """
 
 
 def _check_neighbors(p: Any) -> None:
@@ -328,11 +349,14 @@ class NeighborExchange(
     recv_type=NEEDED,
     group=WORLD,
 ):
-    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple. A process
-    may be its own neighbour."""
+    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple.
+
+    A process may be its own neighbour.
+    """
 
 
-# Directions of NeighborExchangeV2, clockwise from the top: which border of the height (0 the first, 1 the last, None all) and of the width.
+# Directions of NeighborExchangeV2, clockwise from the top: which border of the height (0 the first,
+# 1 the last, None all) and of the width.
 _BORDERS = ((0, None), (0, 1), (None, 1), (1, 1), (1, None), (1, 0), (None, 0), (0, 0))
 
 
@@ -345,7 +369,8 @@ def _check_borders(p: Any) -> None:
             arguments.integer(p.name, f"an element of {name}", n, numpy=False) for n in given
         ) < (-1 if count == 8 else 0):
             raise ValueError(
-                f"{p.name}: {name} must have {count} elements, ranks or -1, or lengths that are not negative, not {given}"
+                f"{p.name}: {name} must have {count} elements, ranks or -1, or lengths that are not negative, not "
+                f"{given}"
             )
         if count == 8:
             there = [rank for rank in given if rank != -1]
@@ -387,7 +412,8 @@ def _borders(p: Any, x: Any) -> Tensor:
             return creation.zeros(shape, x.dtype)
         if value.shape != shape:
             raise ValueError(
-                f"{p.name}: a border of shape {value.shape} came, where {shape} is awaited; send_lens must agree with recv_lens"
+                f"{p.name}: a border of shape {value.shape} came, where {shape} is awaited; send_lens must agree with "
+                "recv_lens"
             )
         return value
 
@@ -406,9 +432,11 @@ class NeighborExchangeV2(
     data_format=NEEDED,
     group=WORLD,
 ):
-    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders. Ranks
-    are those of the eight directions, clockwise from the top, -1 for none; lengths those of top,
-    bottom, left and right. Borders that nobody sends are zeros."""
+    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders.
+
+    Ranks are those of the eight directions, clockwise from the top, -1 for none; lengths those of
+    top, bottom, left and right. Borders that nobody sends are zeros.
+    """
 
 
 __all__.extend(operations_of(globals()))

@@ -1,6 +1,8 @@
-"""Loops as objects, over functions of tensors or of any nested values: in a compiled function each is what the statement of Python is there.
+"""Loops as objects, over functions of tensors or of any nested values: in a compiled function each
+is what the statement of Python is there.
 
-So a loop whose condition or bounds are tensors becomes one `while_loop`, and one over Python's own numbers or sequences is unrolled.
+So a loop whose condition or bounds are tensors becomes one `while_loop`, and one over Python's own
+numbers or sequences is unrolled.
 """
 
 from __future__ import annotations
@@ -42,13 +44,13 @@ def _scan(body: Callable[..., Any], carry: Any, xs: Any) -> Any:
 
 
 def while_loop(cond_func: Any, loop_func: Any, init_val: Any) -> Any:
-    """The operation `WhileLoop`."""
+    """Return the operation `WhileLoop`."""
     _need_functions("WhileLoop", cond_func, loop_func)
     return followed(_while, cond_func, loop_func, init_val)
 
 
 def fori_loop(lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: bool = True) -> Any:
-    """The operation `ForiLoop`."""
+    """Return the operation `ForiLoop`."""
     _need_functions("ForiLoop", loop_func)
     for bound in (lower, upper):
         if isinstance(bound, (bool, float)) or isinstance(bound, Tensor) and not bound.dtype.is_integer:
@@ -57,7 +59,7 @@ def fori_loop(lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: boo
 
 
 def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = True) -> Any:
-    """The operation `Scan`."""
+    """Return the operation `Scan`."""
     _need_functions("Scan", loop_func)
     if xs is None:
         arguments.integer("Scan", "without xs the length", length, numpy=False)
@@ -72,7 +74,8 @@ def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = 
 
 
 class WhileLoop(Primitive, compute=while_loop):
-    """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while ``cond_func(value)`` holds and ``loop_func(value)`` replaces it.
+    """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while
+    ``cond_func(value)`` holds and ``loop_func(value)`` replaces it.
 
     TypeError for what cannot be called.
 
@@ -84,10 +87,12 @@ class WhileLoop(Primitive, compute=while_loop):
 
 
 class ForiLoop(Primitive, compute=fori_loop):
-    """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)`` makes of a value for i from `lower` to below `upper`.
+    """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)`` makes
+    of a value for i from `lower` to below `upper`.
 
-    Bounds are whole numbers or integer tensors; `unroll` has no effect, as loops over tensors are never unrolled and others are as far as it pays. TypeError for
-    other bounds and for what cannot be called.
+    Bounds are whole numbers or integer tensors; `unroll` has no effect, as loops over tensors are
+    never unrolled and others are as far as it pays. TypeError for other bounds and for what cannot
+    be called.
 
     >>> import mycel as ms
     >>> float(ms.ops.ForiLoop()(0, 4, lambda i, v: v + i, ms.Tensor(1.0)))
@@ -96,9 +101,11 @@ class ForiLoop(Primitive, compute=fori_loop):
 
 
 class Scan(Primitive, compute=scan):
-    """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init` for the members of a tuple or list, and the list of the y.
+    """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init` for
+    the members of a tuple or list, and the list of the y.
 
-    Where `xs` is None, x is, `length` times. `unroll` has no effect. TypeError for another `xs` and for what cannot be called, ValueError for a `length` that is not that of `xs`.
+    Where `xs` is None, x is, `length` times. `unroll` has no effect. TypeError for another `xs` and
+    for what cannot be called, ValueError for a `length` that is not that of `xs`.
 
     >>> import mycel as ms
     >>> ms.ops.Scan()(lambda c, x: (c + x, c * x), 1, [1, 2])

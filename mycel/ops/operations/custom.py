@@ -1,7 +1,10 @@
-"""Operations of the user's own: Python functions over NumPy arrays, and functions of a shared library.
+"""Operations of the user's own: Python functions over NumPy arrays, and functions of a shared
+library.
 
-`Custom` and `PyFunc` give the function the values of tensors and make tensors of what it returns, of the declared shapes and types. So a compiled function runs in segments
-around them, and `vmap` does not pass through. A derivative is what `bprop` says; without one a gradient that gets there is an error.
+`Custom` and `PyFunc` give the function the values of tensors and make tensors of what it returns,
+of the declared shapes and types. So a compiled function runs in segments around them, and `vmap`
+does not pass through. A derivative is what `bprop` says; without one a gradient that gets there is
+an error.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ _KINDS = ("pyfunc", "hybrid", "aot")
 
 
 def _array(name: str, value: Any) -> Any:
-    """A copy of a tensor's values, which the function may write to; plain values as they are."""
+    """Return a copy of a tensor's values, which the function may write to.
+
+    Plain values as they are.
+    """
     if isinstance(value, Tensor):
         return np.array(value.asnumpy())
     if isinstance(value, (bool, int, float, complex, str, type(None), np.ndarray, np.generic)):
@@ -45,7 +51,7 @@ def _array(name: str, value: Any) -> Any:
 def _per_output(
     name: str, what: str, declared: Any, inputs: list[Any], is_one: Callable[[Any], bool]
 ) -> tuple[list[Any], bool]:
-    """The declared shapes or types, one for each result, and whether there is a single one."""
+    """Return the declared shapes or types, one for each result, and whether there is a single one."""
     if callable(declared) and not isinstance(declared, D.DType):
         declared = declared(*inputs)
     if is_one(declared):
@@ -68,11 +74,12 @@ def _is_dtype(value: Any) -> bool:
 
 
 def _made(name: str, found: Any, shapes: list[Any], dtypes: list[Any]) -> list[Tensor]:
-    """What the function returned as tensors of the declared shapes and types."""
+    """Return what the function returned as tensors of the declared shapes and types."""
     results = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(results) != len(shapes) or len(shapes) != len(dtypes):
         raise ValueError(
-            f"{name}: there are {len(results)} results, {len(shapes)} shapes and {len(dtypes)} types; give one of each for each result"
+            f"{name}: there are {len(results)} results, {len(shapes)} shapes and {len(dtypes)} types; give one of each "
+            "for each result"
         )
     tensors = []
     for i, (result, shape, dtype) in enumerate(zip(results, shapes, dtypes)):
@@ -84,7 +91,7 @@ def _made(name: str, found: Any, shapes: list[Any], dtypes: list[Any]) -> list[T
 
 
 def _without_gradient(name: str, mend: str, inputs: Sequence[Any], results: Any) -> Any:
-    """`results`, whose gradient is an error."""
+    """Return `results`, whose gradient is an error."""
 
     def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
         raise Unsupported(f"{name}: a gradient came here, and no derivative is known; {mend}")
@@ -94,17 +101,23 @@ def _without_gradient(name: str, mend: str, inputs: Sequence[Any], results: Any)
 
 
 class Custom(Primitive):
-    """An operation of the user's own: ``Custom(func, out_shape, out_dtype, func_type, bprop)(*inputs)``.
+    """An operation of the user's own: ``Custom(func, out_shape, out_dtype, func_type,
+    bprop)(*inputs)``.
 
-    With `func_type` "pyfunc", `func` takes the inputs as NumPy arrays and returns an array or several. With "hybrid" it is the same for a function under `kernel`, and shape and
-    type need not be declared. With "aot" it is a string ``path:name`` of a function in a shared library, ``int name(int nparam, void **params, int *ndims, int64_t
-    **shapes, const char **dtypes, void *stream, void *extra)``, which fills the outputs that follow the inputs in `params` and returns 0.
+    With `func_type` "pyfunc", `func` takes the inputs as NumPy arrays and returns an array or
+    several. With "hybrid" it is the same for a function under `kernel`, and shape and type need not
+    be declared. With "aot" it is a string ``path:name`` of a function in a shared library, ``int
+    name(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream,
+    void *extra)``, which fills the outputs that follow the inputs in `params` and returns 0.
 
-    `out_shape` and `out_dtype` are a shape and an element type, tuples of them for several results, or functions of the shapes and types of the inputs. `bprop` gets the
-    inputs, the result and its gradient, and returns a gradient, or None, for each input. `reg_info`, from `CustomRegOp`, limits the element types of the inputs.
+    `out_shape` and `out_dtype` are a shape and an element type, tuples of them for several results,
+    or functions of the shapes and types of the inputs. `bprop` gets the inputs, the result and its
+    gradient, and returns a gradient, or None, for each input. `reg_info`, from `CustomRegOp`,
+    limits the element types of the inputs.
 
-    Raises TypeError and ValueError for arguments and results that do not fit, RuntimeError where a library function does not return 0, and Unsupported for other kinds
-    of functions, and where a gradient comes without a `bprop`.
+    Raises TypeError and ValueError for arguments and results that do not fit, RuntimeError where a
+    library function does not return 0, and Unsupported for other kinds of functions, and where a
+    gradient comes without a `bprop`.
 
     >>> import mycel as ms
     >>> twice = ms.ops.Custom(lambda x: x * 2, lambda s: s, lambda d: d, bprop=lambda x, out, dout: (dout * 2,))
@@ -147,7 +160,7 @@ class Custom(Primitive):
         self.reg_info = _infos(info)
 
     def get_parameters(self) -> list[Any]:
-        """The parameters that a gradient of `bprop` may name; there are none."""
+        """Return the parameters that a gradient of `bprop` may name; there are none."""
         return []
 
     def __call__(self, *inputs: Any) -> Any:
@@ -182,7 +195,8 @@ class Custom(Primitive):
         own = [v.dtype.name if isinstance(v, Tensor) else None for v in inputs]
         if rows and not any(all(o is None or name in ("", o) for o, (name, *_) in zip(own, row)) for row in rows):
             raise TypeError(
-                f"Custom: inputs of types {own} are not among those registered: {[[name for name, *_ in row] for row in rows]}"
+                f"Custom: inputs of types {own} are not among those registered: "
+                f"{[[name for name, *_ in row] for row in rows]}"
             )
 
 
@@ -229,10 +243,12 @@ def _call_library(title: str, function: Any, inputs: list[Any], outputs: list[An
 
 
 class PyFunc(Primitive):
-    """A Python function of NumPy arrays (Python numbers where the shape is empty) as an operation, whose types and shapes are declared: a tuple of tensors.
+    """A Python function of NumPy arrays (Python numbers where the shape is empty) as an operation,
+    whose types and shapes are declared: a tuple of tensors.
 
-    `stateful` has no effect: the function is called each time, in the order of the program. Raises TypeError and ValueError where inputs or results are not as declared,
-    and Unsupported where a gradient gets there; `Custom` takes a derivative.
+    `stateful` has no effect: the function is called each time, in the order of the program. Raises
+    TypeError and ValueError where inputs or results are not as declared, and Unsupported where a
+    gradient gets there; `Custom` takes a derivative.
 
     >>> import mycel as ms
     >>> total = ms.ops.PyFunc(lambda x, y: (x + y,), [ms.float32] * 2, [(2,)] * 2, [ms.float32], [(2,)])
@@ -254,7 +270,8 @@ class PyFunc(Primitive):
         for what, types, shapes in (("in", in_types, in_shapes), ("out", out_types, out_shapes)):
             if len(types) != len(shapes) or not all(map(_is_dtype, types)) or not all(map(_is_shape, shapes)):
                 raise TypeError(
-                    f"PyFunc: {what}_types and {what}_shapes must be as many element types as shapes, not {types!r} and {shapes!r}"
+                    f"PyFunc: {what}_types and {what}_shapes must be as many element types as shapes, not {types!r} "
+                    f"and {shapes!r}"
                 )
         self.fn, self.stateful = fn, stateful
         self.in_types, self.in_shapes, self.out_types, self.out_shapes = in_types, in_shapes, out_types, out_shapes
@@ -288,19 +305,42 @@ def _allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> Any:
 
 # What such functions may use without importing it.
 _WITHIN: dict[str, Any] = {
-    "output_tensor": _allocate, "allocate": _allocate, "grid": _grid, "serial": range, "parallel": range, "vectorize": range, "reduce": range,
-    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh, "erf": np.vectorize(math.erf, otypes=[float]),
-    "power": np.power, "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "isnan": np.isnan, "isinf": np.isinf,
-    **{name: getattr(np, name) for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")},
-}  # fmt: skip
+    "output_tensor": _allocate,
+    "allocate": _allocate,
+    "grid": _grid,
+    "serial": range,
+    "parallel": range,
+    "vectorize": range,
+    "reduce": range,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "tanh": np.tanh,
+    "erf": np.vectorize(math.erf, otypes=[float]),
+    "power": np.power,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "trunc": np.trunc,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    **{
+        name: getattr(np, name)
+        for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
+    },
+}
 
 
 def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compile_attrs: Any = None) -> Any:
-    """Mark a function over arrays, written as loops over their elements, for `Custom`; a decorator where `fn` is not given.
+    """Mark a function over arrays, written as loops over their elements, for `Custom`.
 
-    It runs as a Python function of NumPy arrays, in which `output_tensor` and `allocate` (an array of a shape and type), `grid` (the indices of several ranges),
-    `serial`, `parallel`, `vectorize` and `reduce` (ranges), element-wise functions (exp, log, sqrt, rsqrt, tanh, erf, power, ceil, floor, trunc, isnan, isinf) and casts by
-    the name of a type need no import. `reg_info` is kept for `Custom`; `compile_attrs` has no effect. TypeError for what is no function.
+    A decorator where `fn` is not given.
+
+    It runs as a Python function of NumPy arrays, in which `output_tensor` and `allocate` (an array
+    of a shape and type), `grid` (the indices of several ranges), `serial`, `parallel`, `vectorize`
+    and `reduce` (ranges), element-wise functions (exp, log, sqrt, rsqrt, tanh, erf, power, ceil,
+    floor, trunc, isnan, isinf) and casts by the name of a type need no import. `reg_info` is kept
+    for `Custom`; `compile_attrs` has no effect. TypeError for what is no function.
 
     >>> import mycel as ms, numpy as np
     >>> @ms.ops.kernel

@@ -100,7 +100,9 @@ def _vec_permute(p: Any, value: Any) -> Tensor:
 
 
 class DataFormatDimMap(Primitive, compute=_dim_map, src_format="NHWC", dst_format="NCHW"):
-    """For each axis -4 to 3, as MindSpore has it, which axis of the source format the target format has there."""
+    """For each axis -4 to 3, as MindSpore has it, which axis of the source format the target format
+    has there.
+    """
 
 
 class DataFormatVecPermute(Primitive, compute=_vec_permute, src_format="NHWC", dst_format="NCHW"):
@@ -252,7 +254,9 @@ def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
 
 
 class PadV3(Primitive, compute=_pad, mode="constant", paddings_contiguous=True):
-    """Elements around the last axes, the last axis first: pairs (begin, end), or all begins before all ends."""
+    """Elements around the last axes, the last axis first: pairs (begin, end), or all begins before
+    all ends.
+    """
 
 
 __all__.extend(operations_of(globals()))

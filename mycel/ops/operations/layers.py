@@ -98,8 +98,9 @@ class SoftShrink(Primitive, compute=lambda p, x: activation.softshrink(x, p.lamb
 class L2Normalize(
     Primitive, compute=lambda p, x: normalization.l2_normalize(x, p.axis, p.epsilon), axis=0, epsilon=1e-4
 ):
-    """The elements over the square root of the sum of squares along `axis`, which counts as at least
-    `epsilon`."""
+    """The elements over the square root of the sum of squares along `axis`, which counts as at
+    least `epsilon`.
+    """
 
 
 class LRN(
@@ -142,7 +143,8 @@ def _batch_norm(p: Any, x: Any, scale: Any, bias: Any, mean: Any, variance: Any)
 
 class LayerNorm(Primitive, compute=_layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7):
     """The axes from `begin_norm_axis` on normalised, scaled by `gamma` and shifted by `beta`; their
-    mean, and their variance."""
+    mean, and their variance.
+    """
 
 
 class BatchNorm(Primitive, compute=_batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW"): ...
@@ -182,8 +184,9 @@ class SoftmaxCrossEntropyWithLogits(Primitive, compute=_softmax_entropy):
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive, compute=_sparse_entropy, is_grad=False):
-    """The mean cross-entropy of logits (N, C) with classes (N,), or with `is_grad` its derivative by
-    the logits."""
+    """The mean cross-entropy of logits (N, C) with classes (N,), or with `is_grad` its derivative
+    by the logits.
+    """
 
 
 class NLLLoss(Primitive, compute=_nll, reduction="mean", ignore_index=-100): ...
@@ -220,7 +223,8 @@ class SigmoidCrossEntropyWithLogits(Primitive, compute=_sigmoid_entropy):
     """The binary cross-entropy of each element, from logits."""
 
 
-# Convolution and pooling. An operation's strides and sizes may come with the batch and channel entries of their layout.
+# Convolution and pooling. An operation's strides and sizes may come with the batch and channel
+# entries of their layout.
 
 
 def _convolve(rank: int) -> Callable[..., Tensor]:
@@ -250,7 +254,8 @@ class Conv2D(
     data_format="NCHW",
 ):
     """The convolution of (N, C_in, H, W) with a weight (C_out, C_in / group, KH, KW), as
-    `mycel.ops.conv2d` computes it."""
+    `mycel.ops.conv2d` computes it.
+    """
 
 
 class Conv3D(
@@ -267,7 +272,8 @@ class Conv3D(
     data_format="NCDHW",
 ):
     """The convolution of (N, C_in, D, H, W) with a weight (C_out, C_in / group, KD, KH, KW), as
-    `mycel.ops.conv3d` computes it."""
+    `mycel.ops.conv3d` computes it.
+    """
 
 
 def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
@@ -299,7 +305,9 @@ class Conv2DTranspose(
     group=1,
     data_format="NCHW",
 ):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the input's shape."""
+    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
+    input's shape.
+    """
 
 
 class Conv2DBackpropInput(
@@ -316,7 +324,9 @@ class Conv2DBackpropInput(
     group=1,
     data_format="NCHW",
 ):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the input's shape."""
+    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
+    input's shape.
+    """
 
 
 def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
@@ -384,7 +394,9 @@ class AvgPool3D(
     divisor_override=0,
     data_format="NCDHW",
 ):
-    """The mean of each window of (N, C, D, H, W); zeros around count as elements with `count_include_pad`."""
+    """The mean of each window of (N, C, D, H, W); zeros around count as elements with
+    `count_include_pad`.
+    """
 
 
 class AdaptiveAvgPool2D(

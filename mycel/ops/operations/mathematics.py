@@ -1,4 +1,6 @@
-"""Operations of mathematics as objects: linear algebra, order and counts, Fourier transforms, losses and special functions."""
+"""Operations of mathematics as objects: linear algebra, order and counts, Fourier transforms,
+losses and special functions.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ __all__: list[str] = []
 
 
 def _number(value: Any) -> Any:
-    """The value of a tensor of one element, or a number as it is."""
+    """Return the value of a tensor of one element, or a number as it is."""
     return value.item() if isinstance(value, Tensor) else value
 
 
@@ -214,7 +216,7 @@ def _nth(p: Any, x: Any, n: Any) -> Tensor:
 
 
 def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
-    """Sums of weights at the positions that values give; positions outside belong nowhere."""
+    """Return sums of weights at the positions that values give; positions outside belong nowhere."""
     from mycel.ops.segments import unsorted_segment_sum
 
     place = flat(values)
@@ -299,7 +301,10 @@ class ConfusionMatrix(Primitive, compute=_confusion, num_classes=NEEDED, dtype="
 
 
 class CumulativeLogsumexp(Primitive, compute=_cumulative, exclusive=False, reverse=False):
-    """Logarithms of running sums of exponentials; the type's lowest number where nothing has been summed."""
+    """Logarithms of running sums of exponentials.
+
+    The type's lowest number where nothing has been summed.
+    """
 
 
 class EqualCount(Primitive, compute=_equal_count):
@@ -307,7 +312,9 @@ class EqualCount(Primitive, compute=_equal_count):
 
 
 class HistogramFixedWidth(Primitive, compute=_histogram, nbins=NEEDED, dtype="int32"):
-    """How many elements lie in each of `nbins` equal parts of a range, those beside it in the outer ones."""
+    """How many elements lie in each of `nbins` equal parts of a range, those beside it in the outer
+    ones.
+    """
 
 
 class Median(Primitive, compute=_median, global_median=False, axis=0, keep_dims=False, ignore_nan=False):
@@ -351,7 +358,9 @@ class FFTWithSize(
     onesided=True,
     signal_sizes=(),
 ):
-    """The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth or back."""
+    """The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth or
+    back.
+    """
 
 
 # Losses.

@@ -13,10 +13,13 @@ __all__ = ["Morph"]
 
 
 class Morph(Primitive):
-    """The operation that calls ``fn(*inputs)`` and is differentiated as what it does, or by ``bprop_fn(*inputs, output, gradient)``.
+    """The operation that calls ``fn(*inputs)`` and is differentiated as what it does, or by
+    ``bprop_fn(*inputs, output, gradient)``.
 
-    Unlike `Custom`, `fn` works on tensors, so that it is compiled, and differentiated without a `bprop_fn`. `infer_shape` and `infer_dtype` are kept as attributes; shapes and types
-    are those of what `fn` gives. It works in every mode, where MindSpore has it in graph mode alone. TypeError for what are not functions.
+    Unlike `Custom`, `fn` works on tensors, so that it is compiled, and differentiated without a
+    `bprop_fn`. `infer_shape` and `infer_dtype` are kept as attributes; shapes and types are those
+    of what `fn` gives. It works in every mode, where MindSpore has it in graph mode alone.
+    TypeError for what are not functions.
 
     >>> import mycel as ms
     >>> twice = ms.ops.Morph(lambda x: x * 2, lambda shape: shape, lambda kind: kind)
@@ -39,7 +42,7 @@ class Morph(Primitive):
         self.fn, self.infer_shape, self.infer_dtype, self.bprop_fn = fn, infer_shape, infer_dtype, bprop_fn
 
     def get_parameters(self) -> list[Any]:
-        """The parameters that a gradient of `bprop_fn` may name; there are none."""
+        """Return the parameters that a gradient of `bprop_fn` may name; there are none."""
         return []
 
     def __call__(self, *inputs: Any) -> Any:

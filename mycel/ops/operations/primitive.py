@@ -1,11 +1,13 @@
 """Operations as objects: what they have in common, and how a module defines them.
 
-A module of this package has one class an operation. Its statement says the function that computes it, and its parameters with their defaults (`NEEDED`: none):
+A module of this package has one class an operation. Its statement says the function that computes
+it, and its parameters with their defaults (`NEEDED`: none):
 
-    class Logit(Primitive, compute=lambda p, x: math.logit(x, None if p.eps < 0 else p.eps), eps=-1.0): ...
+    class Logit(Primitive, compute=lambda p, x: math.logit(x, None if p.eps < 0 else p.eps),
+    eps=-1.0): ...
 
-The function is given the object, which holds the parameters, and the inputs; where there are no parameters, the inputs alone. A class without a docstring takes that of
-the function that it calls.
+The function is given the object, which holds the parameters, and the inputs; where there are no
+parameters, the inputs alone. A class without a docstring takes that of the function that it calls.
 """
 
 from __future__ import annotations
@@ -78,30 +80,44 @@ class Primitive:
         self.add_prim_attr("output_names", list(outputs))
 
     def check_elim(self, *args: Any) -> tuple[bool, Any]:
-        """Whether calling the operation can be left out, and the result then: it cannot, unless a subclass says so."""
+        """Return whether calling the operation can be left out, and the result then: it cannot,
+        unless a subclass says so.
+        """
         return False, None
 
     def recompute(self, mode: bool = True) -> Primitive:
-        """Whether a gradient computes the result anew instead of keeping what the operation's derivative needs; the operation itself."""
+        """Return whether a gradient computes the result anew instead of keeping what the
+        operation's derivative needs; the operation itself.
+        """
         self.attrs["recompute"] = arguments.flag(self.name, "the mode of recompute", mode)
         return self
 
     def set_stage(self, stage: int) -> Primitive:
-        """Name the stage of a pipeline that the operation belongs to, which has no effect in one process; the operation itself."""
+        """Name the stage of a pipeline that the operation belongs to, which has no effect in one
+        process; the operation itself.
+        """
         return self.add_prim_attr("stage", stage)
 
     def set_device(self, device_target: str) -> Primitive:
-        """Name the device that the operation should run on, as `primitive_target`; every operation runs on the CPU. The operation itself."""
+        """Name the device that the operation should run on, as `primitive_target`.
+
+        Every operation runs on the CPU. The operation itself.
+        """
         arguments.one_of(self.name, "the device", device_target, ("CPU", "GPU", "Ascend"))
         return self.add_prim_attr("primitive_target", device_target)
 
     def place(self, role: str, rank_id: int) -> None:
-        """Name the process that should run the operation: 'MS_WORKER' of rank 0 is this one. ValueError for others."""
+        """Name the process that should run the operation: 'MS_WORKER' of rank 0 is this one.
+
+        ValueError for others.
+        """
         if role != "MS_WORKER" or rank_id != 0:
             raise ValueError(f"{self.name}: place: there is the process ('MS_WORKER', 0) and no ({role!r}, {rank_id})")
 
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
-        """Name how inputs and outputs are divided among devices, which has no effect on one; the operation itself."""
+        """Name how inputs and outputs are divided among devices, which has no effect on one; the
+        operation itself.
+        """
         for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
             arguments.optional(self.name, name, strategy, tuple)
             self.attrs[name] = strategy
@@ -113,22 +129,27 @@ class Primitive:
 
 
 def operations_of(namespace: dict[str, Any]) -> list[str]:
-    """The names of the operations that a module defines, given its namespace."""
+    """Return the names of the operations that a module defines, given its namespace."""
     own = [v for v in namespace.values() if isinstance(v, type) and v.__module__ == namespace["__name__"]]
     return [v.__name__ for v in own if "compute" in vars(v)]
 
 
 def only(p: Any, **allowed: Any) -> None:
-    """ValueError where a parameter of an operation is not what is named, all that is supported."""
+    """Raise ValueError where a parameter of an operation is not what is named, all that is
+    supported.
+    """
     for parameter, value in allowed.items():
         if getattr(p, parameter) != value:
             raise ValueError(
-                f"{p.name}: {parameter} must be {value!r}, which is all that is supported, not {getattr(p, parameter)!r}"
+                f"{p.name}: {parameter} must be {value!r}, which is all that is supported, not "
+                f"{getattr(p, parameter)!r}"
             )
 
 
 def _text(name: str, compute: Callable[..., Any]) -> str:
-    """The docstring of a class without one: the function that it names, or the one that its own function calls, with that one's first paragraph."""
+    """Return the docstring of a class without one: the function that it names, or the one that its
+    own function calls, with that one's first paragraph.
+    """
     public = modules["mycel.ops"].__dict__
     if public.get(compute.__name__) is compute:
         return f"`mycel.ops.{compute.__name__}` as an object."
@@ -156,7 +177,10 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 
 
 def _fitting(name: str, parameter: str, value: Any, default: Any) -> Any:
-    """`value`, a bool where the default is one; TypeError where it is nothing like the default."""
+    """Return `value`, a bool where the default is one.
+
+    Raises TypeError where it is nothing like the default.
+    """
     kinds, word = _KINDS.get(type(default), ((object,), ""))
     if not isinstance(value, kinds):
         raise TypeError(f"{name}: {parameter} must be {word}, not {type(value).__name__}")

@@ -1,4 +1,6 @@
-"""Operations as objects on a program's own values: numbers, types, and the classes from which a program makes operations of its own."""
+"""Operations as objects on a program's own values: numbers, types, and the classes from which a
+program makes operations of its own.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ _CASTS: dict[D.DType, Callable[[Any], Any]] = {D.bool_: _bool, D.int64: _int, D.
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
-    """The operation `ScalarCast`."""
+    """Return the operation `ScalarCast`."""
     cast = _CASTS.get(input_y)
     if cast is None:
         raise ValueError(f"ScalarCast: makes numbers of types {', '.join(d.name for d in _CASTS)}, not of {input_y!r}")
@@ -48,13 +50,13 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
 
 
 def scalar_to_tensor(input_x: Any, dtype: D.DType = D.float32) -> Tensor:
-    """The operation `ScalarToTensor`."""
+    """Return the operation `ScalarToTensor`."""
     arguments.instance("ScalarToTensor", "input_x", input_x, (bool, int, float), "a bool, int or float")
     return as_tensor(input_x, dtype)
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
-    """The operation `TupleToArray`."""
+    """Return the operation `TupleToArray`."""
     arguments.instance("TupleToArray", "input_x", input_x, tuple)
     if not input_x:
         raise ValueError("TupleToArray: the tuple has no members")
@@ -65,7 +67,7 @@ def tuple_to_array(input_x: Any) -> Tensor:
 
 
 def float_status(x: Any) -> Tensor:
-    """The operation `FloatStatus`."""
+    """Return the operation `FloatStatus`."""
     x = operand("FloatStatus", x)
     if not x.dtype.is_floating:
         raise TypeError(f"FloatStatus: takes floating tensors, not {x.dtype.name}")
@@ -74,7 +76,8 @@ def float_status(x: Any) -> Tensor:
 
 
 class ScalarCast(Primitive, compute=scalar_cast):
-    """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool, int64, float32 or float64; floats are truncated.
+    """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool,
+    int64, float32 or float64; floats are truncated.
 
     ValueError for other types, TypeError for what is no number.
 
@@ -85,7 +88,8 @@ class ScalarCast(Primitive, compute=scalar_cast):
 
 
 class ScalarToTensor(Primitive, compute=scalar_to_tensor):
-    """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions, float32 unless it is said otherwise. TypeError for what is no number.
+    """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions, float32
+    unless it is said otherwise. TypeError for what is no number.
 
     >>> import mycel as ms
     >>> ms.ops.ScalarToTensor()(2)
@@ -97,7 +101,8 @@ class ScalarToArray(Primitive, compute=functions.scalar_to_array): ...
 
 
 class TupleToArray(Primitive, compute=tuple_to_array):
-    """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a float32 tensor.
+    """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a float32
+    tensor.
 
     TypeError for other tuples and what is none, ValueError for an empty one.
 
@@ -108,7 +113,8 @@ class TupleToArray(Primitive, compute=tuple_to_array):
 
 
 class FloatStatus(Primitive, compute=float_status):
-    """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or no number, else 0. TypeError for other tensors.
+    """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or no
+    number, else 0. TypeError for other tensors.
 
     >>> import mycel as ms
     >>> ms.ops.FloatStatus()(ms.Tensor([1.0, float("inf")])).tolist()
@@ -121,26 +127,31 @@ class DynamicShape(Primitive, compute=lambda p, x: properties.dyn_shape(x), dtyp
 
 
 class UpdateState(Primitive, compute=lambda state, *values: state):
-    """``UpdateState()(state, *values)``: `state`; operations run in the order of the program, so the
-    values are there by then."""
+    """``UpdateState()(state, *values)``: `state`.
+
+    Operations run in the order of the program, so the values are there by then.
+    """
 
 
 class Reusing(Primitive, compute=lambda x: x):
-    """``Reusing()(x)``: what it is given, a value or a function; which computations share code is the
-    compiler's choice."""
+    """``Reusing()(x)``: what it is given, a value or a function; which computations share code is
+    the compiler's choice.
+    """
 
 
 def py_execute(script: Any, names: Any, values: Any) -> Any:
-    """The operation `PyExecute`."""
+    """Return the operation `PyExecute`."""
     if not isinstance(script, str) or len(names) != len(values):
         raise TypeError(
-            f"PyExecute: takes an expression, names, and as many values, not {script!r}, {names!r} and {len(values)} values"
+            f"PyExecute: takes an expression, names, and as many values, not {script!r}, {names!r} and {len(values)} "
+            "values"
         )
     return eval(compile(script, "<PyExecute>", "eval"), {}, dict(zip(names, values)))
 
 
 class PyExecute(Primitive, compute=py_execute):
-    """``PyExecute()(script, names, values)``: the value of a Python expression in which names stand for values. TypeError for other arguments.
+    """``PyExecute()(script, names, values)``: the value of a Python expression in which names stand
+    for values. TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.PyExecute()("a + b", ("a", "b"), (1, 2))
@@ -150,13 +161,28 @@ class PyExecute(Primitive, compute=py_execute):
 
 # Numbers of types in MindSpore's files.
 _ENUM = {
-    "bool": 30, "int8": 32, "int16": 33, "int32": 34, "int64": 35, "uint8": 37, "uint16": 38, "uint32": 39, "uint64": 40, "float16": 42, "float32": 43,
-    "float64": 44, "bfloat16": 45, "float8_e4m3fn": 46, "float8_e5m2": 47, "complex64": 51, "complex128": 52,
-}  # fmt: skip
+    "bool": 30,
+    "int8": 32,
+    "int16": 33,
+    "int32": 34,
+    "int64": 35,
+    "uint8": 37,
+    "uint16": 38,
+    "uint32": 39,
+    "uint64": 40,
+    "float16": 42,
+    "float32": 43,
+    "float64": 44,
+    "bfloat16": 45,
+    "float8_e4m3fn": 46,
+    "float8_e5m2": 47,
+    "complex64": 51,
+    "complex128": 52,
+}
 
 
 def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
-    """The operation `DtypeToEnum`."""
+    """Return the operation `DtypeToEnum`."""
     if dtype == O.string:
         return 12
     arguments.instance(op_name, arg_name, dtype, D.DType, "an element type")
@@ -164,7 +190,8 @@ def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
 
 
 class DtypeToEnum(Primitive, compute=dtype_to_enum):
-    """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's formats. TypeError, in the name of the operation, for what is none.
+    """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's
+    formats. TypeError, in the name of the operation, for what is none.
 
     >>> import mycel as ms
     >>> ms.ops.DtypeToEnum()("cast", "dtype", ms.float16)
@@ -176,7 +203,8 @@ class DtypeToEnum(Primitive, compute=dtype_to_enum):
 
 
 def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator for the `__init__` of a `Primitive`: it names the operation as its class, and what it is given become attributes, listed in `attrs`, before it runs.
+    """Return a decorator for the `__init__` of a `Primitive`: it names the operation as its class,
+    and what it is given become attributes, listed in `attrs`, before it runs.
 
     >>> import mycel as ms
     >>> class Scale(ms.ops.Primitive):
@@ -204,7 +232,7 @@ def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def prim_arg_register(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The same as `prim_attr_register`.
+    """Return the same as `prim_attr_register`.
 
     >>> import mycel as ms
     >>> class Add(ms.ops.Primitive):
@@ -222,10 +250,12 @@ def _shape_of(value: Any) -> tuple[Any, ...]:
 
 
 class PrimitiveWithCheck(Primitive):
-    """An operation of the program's own that checks what it is given: subclasses define `check_shape` and `check_dtype`, or `__check__`, and `infer_value`.
+    """An operation of the program's own that checks what it is given: subclasses define
+    `check_shape` and `check_dtype`, or `__check__`, and `infer_value`.
 
-    A call passes the shapes to `check_shape` and the types to `check_dtype`, or all to `__check__` as dictionaries of "shape", "dtype" and "value", and then gives what
-    ``infer_value(*inputs)`` returns. NotImplementedError where that is not defined, or returns None.
+    A call passes the shapes to `check_shape` and the types to `check_dtype`, or all to `__check__`
+    as dictionaries of "shape", "dtype" and "value", and then gives what ``infer_value(*inputs)``
+    returns. NotImplementedError where that is not defined, or returns None.
 
     >>> import mycel as ms
     >>> class Twice(ms.ops.PrimitiveWithCheck):
@@ -251,7 +281,7 @@ class PrimitiveWithCheck(Primitive):
         self.check_dtype(*[i["dtype"] for i in inputs])
 
     def infer_value(self, *inputs: Any) -> Any:
-        """The value of the operation; to be defined by subclasses."""
+        """Return the value of the operation; to be defined by subclasses."""
         return None
 
     def __call__(self, *inputs: Any) -> Any:
@@ -260,10 +290,13 @@ class PrimitiveWithCheck(Primitive):
 
 
 class PrimitiveWithInfer(Primitive):
-    """An operation of the program's own that says what it gives: subclasses define `infer_shape` and `infer_dtype`, or `__infer__`, and `infer_value`.
+    """An operation of the program's own that says what it gives: subclasses define `infer_shape`
+    and `infer_dtype`, or `__infer__`, and `infer_value`.
 
-    A call gives what ``infer_value(*inputs)`` returns, which must be of the shape and type that the others say. `__infer__` takes dictionaries of "shape", "dtype" and "value", and gives one.
-    NotImplementedError where something is not defined, ValueError and TypeError where it does not fit.
+    A call gives what ``infer_value(*inputs)`` returns, which must be of the shape and type that the
+    others say. `__infer__` takes dictionaries of "shape", "dtype" and "value", and gives one.
+    NotImplementedError where something is not defined, ValueError and TypeError where it does not
+    fit.
 
     >>> import mycel as ms
     >>> class Total(ms.ops.PrimitiveWithInfer):
@@ -280,15 +313,15 @@ class PrimitiveWithInfer(Primitive):
     """
 
     def infer_shape(self, *shapes: Any) -> Any:
-        """The shape of the result; to be defined by subclasses."""
+        """Return the shape of the result; to be defined by subclasses."""
         raise NotImplementedError(f"{self.name}: define infer_shape(*shapes), or __infer__(*inputs)")
 
     def infer_dtype(self, *dtypes: Any) -> Any:
-        """The type of the result; to be defined by subclasses."""
+        """Return the type of the result; to be defined by subclasses."""
         raise NotImplementedError(f"{self.name}: define infer_dtype(*dtypes), or __infer__(*inputs)")
 
     def infer_value(self, *inputs: Any) -> Any:
-        """The value of the operation; to be defined by subclasses."""
+        """Return the value of the operation; to be defined by subclasses."""
         return None
 
     def __infer__(self, *inputs: Any) -> dict[str, Any]:
@@ -305,7 +338,8 @@ class PrimitiveWithInfer(Primitive):
             dtype = said["dtype"]
             if tuple(said["shape"]) != tuple(result.shape):
                 raise ValueError(
-                    f"{self.name}: the result has shape {tuple(result.shape)}, and infer_shape says {tuple(said['shape'])}"
+                    f"{self.name}: the result has shape {tuple(result.shape)}, and infer_shape says "
+                    f"{tuple(said['shape'])}"
                 )
             if (dtype.element_type() if isinstance(dtype, O.TensorType) else dtype) is not result.dtype:
                 raise TypeError(f"{self.name}: the result has type {result.dtype.name}, and infer_dtype says {dtype!r}")

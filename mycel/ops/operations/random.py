@@ -1,6 +1,7 @@
 """Random numbers as objects: distributions, permutations, samples and masks.
 
-Seeds of 0 (of `Bernoulli` -1) mean the default generator; objects that name the same seeds go on in one sequence.
+Seeds of 0 (of `Bernoulli` -1) mean the default generator; objects that name the same seeds go on in
+one sequence.
 """
 
 from __future__ import annotations
@@ -259,12 +260,15 @@ def _masked(x: Any, mask: Any, keep_prob: Any) -> Tensor:
 
 
 class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0):
-    """A random bit for each element of a shape, 1 with `keep_prob`, eight in a byte and 128 at a time:
-    (shape, keep_prob)."""
+    """A random bit for each element of a shape, 1 with `keep_prob`, eight in a byte and 128 at a
+    time: (shape, keep_prob).
+    """
 
 
 class DropoutDoMask(Primitive, compute=_masked):
-    """x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0: (x, mask, keep_prob)."""
+    """x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0: (x, mask,
+    keep_prob).
+    """
 
 
 # Dropout, and random numbers. Seeds of 0 mean the default generator.
@@ -290,15 +294,21 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 
 
 class Dropout(Primitive, compute=_drop, keep_prob=0.5, Seed0=0, Seed1=0):
-    """Each element kept with `keep_prob`, over `keep_prob`, else 0; and which were kept, as 1 and 0."""
+    """Each element kept with `keep_prob`, over `keep_prob`, else 0; and which were kept, as 1 and
+    0.
+    """
 
 
 class Dropout2D(Primitive, compute=_drop_channels, keep_prob=0.5):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept, as booleans."""
+    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept,
+    as booleans.
+    """
 
 
 class Dropout3D(Primitive, compute=_drop_channels, keep_prob=0.5):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept, as booleans."""
+    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept,
+    as booleans.
+    """
 
 
 class StandardNormal(Primitive, compute=lambda p, shape: random.standard_normal(shape, _seed(p)), seed=0, seed2=0): ...
@@ -340,7 +350,7 @@ class RandomCategorical(
 
 
 def _separate(shape: Any) -> tuple[Any, ...]:
-    """A shape as separate sizes."""
+    """Return a shape as separate sizes."""
     return (
         tuple(shape.tolist())
         if isinstance(shape, Tensor)

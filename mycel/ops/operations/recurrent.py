@@ -55,7 +55,9 @@ def _parts(x: Tensor, count: int) -> list[Tensor]:
 def _scanned(
     step: Step, shown: int, p: Tensor, states: list[Tensor], weights: list[Tensor]
 ) -> tuple[list[Tensor], Sequence[Tensor]]:
-    """What `step(p[t], states, weights)` shows at all times, `shown` tensors (time, batch, hidden) as the first state is, and the last states."""
+    """Return what `step(p[t], states, weights)` shows at all times, `shown` tensors (time, batch,
+    hidden) as the first state is, and the last states.
+    """
     length, batch, hidden = p.shape[0], *states[0].shape
     carried = 2 + len(states)
 
@@ -84,7 +86,7 @@ def _scanned(
 
 
 def _lstm_step(total: Tensor, c: Tensor, forget_bias: float) -> list[Tensor]:
-    """The gates i, j, f, o, the next cell state, its tanh and the next hidden state."""
+    """Return the gates i, j, f, o, the next cell state, its tanh and the next hidden state."""
     i, j, f, o = _parts(total, 4)
     i, j, f, o = sigmoid(i), tanh(j), sigmoid(f + forget_bias), sigmoid(o)
     c = c * f + i * j
@@ -114,7 +116,18 @@ def _basic_cell(p: Any, x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Tensor,
 def _dynamic_lstm(
     p: Any, x: Any, w: Any, b: Any, seq_length: Any = None, init_h: Any = None, init_c: Any = None
 ) -> tuple[Tensor, ...]:
-    only(p, cell_type="LSTM", direction="UNIDIRECTIONAL", cell_depth=1, use_peephole=False, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
+    only(
+        p,
+        cell_type="LSTM",
+        direction="UNIDIRECTIONAL",
+        cell_depth=1,
+        use_peephole=False,
+        keep_prob=1.0,
+        cell_clip=-1.0,
+        num_proj=0,
+        time_major=True,
+        activation="tanh",
+    )
     if seq_length is not None:
         raise ValueError("DynamicRNN: seq_length must be None; nn.LSTM takes lengths")
     x, w, b = (floating(p.name, v) for v in (x, w, b))
@@ -123,7 +136,12 @@ def _dynamic_lstm(
     kind, hidden = b.dtype, w.shape[-1] // 4
     _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
     batch = x.shape[1]
-    first = [creation.zeros((batch, hidden), wide(x).dtype) if v is None else reshaped(wide(floating(p.name, v)), (batch, hidden)) for v in (init_h, init_c)]  # fmt: skip
+    first = [
+        creation.zeros((batch, hidden), wide(x).dtype)
+        if v is None
+        else reshaped(wide(floating(p.name, v)), (batch, hidden))
+        for v in (init_h, init_c)
+    ]
     full = wide(w)
     size = x.shape[-1]
 
@@ -136,8 +154,26 @@ def _dynamic_lstm(
     return tuple(cast(v, kind) for v in (h, h, *rest))
 
 
-def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_input: Any = None, bias_hidden: Any = None, seq_length: Any = None, init_h: Any = None) -> tuple[Tensor, ...]:  # fmt: skip
-    only(p, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
+def _dynamic_gru(
+    p: Any,
+    x: Any,
+    weight_input: Any,
+    weight_hidden: Any,
+    bias_input: Any = None,
+    bias_hidden: Any = None,
+    seq_length: Any = None,
+    init_h: Any = None,
+) -> tuple[Tensor, ...]:
+    only(
+        p,
+        direction="UNIDIRECTIONAL",
+        cell_depth=1,
+        keep_prob=1.0,
+        cell_clip=-1.0,
+        num_proj=0,
+        time_major=True,
+        activation="tanh",
+    )
     arguments.one_of("DynamicGRUV2", "gate_order", p.gate_order, ("rzh", "zrh"))
     if seq_length is not None:
         raise ValueError("DynamicGRUV2: seq_length must be None; nn.GRU takes lengths")
@@ -172,9 +208,11 @@ def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_inp
 class BasicLSTMCell(
     Primitive, compute=_basic_cell, keep_prob=1.0, forget_bias=1.0, state_is_tuple=True, activation="tanh"
 ):
-    """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and tanh(c).
+    """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and
+    tanh(c).
 
-    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates; `forget_bias` is added to f's. Hochreiter and Schmidhuber, 1997.
+    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates; `forget_bias` is
+    added to f's. Hochreiter and Schmidhuber, 1997.
 
     >>> import mycel as ms
     >>> state, b = ms.ops.zeros((1, 2)), ms.ops.zeros(8)
@@ -198,10 +236,11 @@ class DynamicRNN(
     forget_bias=0.0,
     is_training=True,
 ):
-    """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o and tanh(c) at all times.
+    """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o
+    and tanh(c) at all times.
 
-    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates i, j, f and o; `forget_bias` is added to f's. States are (1, batch, hidden).
-    Results have the type of `b`.
+    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates i, j, f and o;
+    `forget_bias` is added to f's. States are (1, batch, hidden). Results have the type of `b`.
 
     >>> import mycel as ms
     >>> ms.ops.DynamicRNN()(ms.ops.ones((5, 1, 3)), ms.ops.zeros((5, 8)), ms.ops.zeros(8))[0].shape
@@ -223,10 +262,12 @@ class DynamicGRUV2(
     reset_after=True,
     is_training=True,
 ):
-    """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input, bias_hidden, None, init_h).
+    """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input, bias_hidden,
+    None, init_h).
 
-    Gives y, h, the update and reset gates, the new state, and the part of it that comes from h, at all times. Weights (inputs or hidden, 3 * hidden) have their
-    columns in `gate_order`. Without `reset_after` the reset gate acts on h before it is multiplied. Cho et al., 2014.
+    Gives y, h, the update and reset gates, the new state, and the part of it that comes from h, at
+    all times. Weights (inputs or hidden, 3 * hidden) have their columns in `gate_order`. Without
+    `reset_after` the reset gate acts on h before it is multiplied. Cho et al., 2014.
 
     >>> import mycel as ms
     >>> w, h = ms.ops.zeros((2, 6)), ms.ops.ones((1, 2))
@@ -236,7 +277,9 @@ class DynamicGRUV2(
 
 
 def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, reverse: bool) -> tuple[Tensor, ...]:
-    """An LSTM whose hidden state is projected, from the inputs' parts of the gates i, f, g and o."""
+    """Return an LSTM whose hidden state is projected, from the inputs' parts of the gates i, f, g
+    and o.
+    """
 
     def step(now: Tensor, states: list[Tensor], weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         i, f, g, o = _parts(now + dense(states[0], weights[0]), 4)
@@ -306,11 +349,15 @@ class LSTM(
     dropout=NEEDED,
     proj_size=0,
 ):
-    """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and c, and two empty tensors.
+    """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and c,
+    and two empty tensors.
 
-    `w` holds one after the other: of every layer and direction the weights of its input, (4 * hidden, inputs) with rows in the order of the gates i, f, g and o; of
-    every one those of its state; with `proj_size` those of its projection (proj_size, hidden); with `has_bias` of every one the bias of its input, and then of every one that
-    of its state, which is added to it. (MindSpore leaves the biases of states out on a CPU.) The empty tensors are what other machines keep for derivatives.
+    `w` holds one after the other: of every layer and direction the weights of its input, (4 *
+    hidden, inputs) with rows in the order of the gates i, f, g and o; of every one those of its
+    state; with `proj_size` those of its projection (proj_size, hidden); with `has_bias` of every
+    one the bias of its input, and then of every one that of its state, which is added to it.
+    (MindSpore leaves the biases of states out on a CPU.) The empty tensors are what other machines
+    keep for derivatives.
 
     >>> import mycel as ms
     >>> state = ms.ops.zeros((1, 1, 2))
@@ -323,7 +370,10 @@ class LSTM(
 
 
 def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int) -> tuple[Tensor, Tensor]:
-    """Sparse labels as rows (batch, steps + 1), and how many each has; more than fit count as steps + 1."""
+    """Return sparse labels as rows (batch, steps + 1), and how many each has.
+
+    More than fit count as steps + 1.
+    """
     width = steps + 1
     row, place = (reshaped(take_slice(indices, 1, k, k + 1), indices.shape[:1]) for k in (0, 1))
     counts = run(I.take_add, creation.ones(row.shape, D.int64), row, axis=0, size=batch)
@@ -335,7 +385,9 @@ def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int) -> tu
     labels = run(I.scatter_nd, start, goal, values, mode="set", bounds="drop")
     if p.preprocess_collapse_repeated:
         inside = iota((batch, width), 1, D.int64) < reshaped(counts, (batch, 1))
-        before = run(S.PAD, take_slice(labels, 1, 0, steps), constant_like(-1, labels), low=(0, 1), high=(0, 0), interior=(0, 0))  # fmt: skip
+        before = run(
+            S.PAD, take_slice(labels, 1, 0, steps), constant_like(-1, labels), low=(0, 1), high=(0, 0), interior=(0, 0)
+        )
         kept = run(E.logical_and, inside, run(E.ne, labels, before))
         target = select(kept, cumsum(cast(kept, D.int64), 1) - 1, 2**31 - 1)
         goal = stack((iota((batch, width), 0, D.int64), target), 2)
@@ -349,7 +401,10 @@ def _ctc(p: Any, x: Any, labels_indices: Any, labels_values: Any, sequence_lengt
     indices = cast(cast_index("CTCLoss", labels_indices), D.int64)
     words, lengths = cast_index("CTCLoss", labels_values), cast(cast_index("CTCLoss", sequence_length), D.int64)
     if value.ndim != 3 or indices.ndim != 2 or indices.shape[1] != 2 or words.shape != indices.shape[:1]:
-        raise ShapeError(f"CTCLoss: takes x (T, N, C), indices (M, 2) and values (M,), not {value._type}, {indices._type} and {words._type}")  # fmt: skip
+        raise ShapeError(
+            f"CTCLoss: takes x (T, N, C), indices (M, 2) and values (M,), not {value._type}, {indices._type} and "
+            f"{words._type}"
+        )
     steps, batch, classes = value.shape
     _fits(p, "sequence_length", lengths, (batch,))
     labels, counts = _rows(p, indices, words, int(batch), int(steps))
@@ -374,11 +429,14 @@ class CTCLoss(
     ctc_merge_repeated=True,
     ignore_longer_outputs_than_inputs=False,
 ):
-    """The loss of connectionist temporal classification of logits (T, N, C), whose last class is the blank, and its derivative, a constant.
+    """The loss of connectionist temporal classification of logits (T, N, C), whose last class is
+    the blank, and its derivative, a constant.
 
-    (x, labels_indices (M, 2), labels_values (M,), sequence_length (N,)): labels stand at (sequence, place). `preprocess_collapse_repeated` joins equal neighbours of the labels;
-    without `ctc_merge_repeated` equal outputs one after the other are labels of their own. The loss of more labels than outputs is inf, without derivative, whether they are
-    to be ignored or not. Graves et al., 2006.
+    (x, labels_indices (M, 2), labels_values (M,), sequence_length (N,)): labels stand at (sequence,
+    place). `preprocess_collapse_repeated` joins equal neighbours of the labels; without
+    `ctc_merge_repeated` equal outputs one after the other are labels of their own. The loss of more
+    labels than outputs is inf, without derivative, whether they are to be ignored or not. Graves et
+    al., 2006.
 
     >>> import mycel as ms
     >>> loss, _ = ms.ops.CTCLoss()(ms.ops.zeros((2, 1, 2)), ms.Tensor([[0, 0]]), ms.Tensor([0]), ms.Tensor([2]))
@@ -395,7 +453,8 @@ class RNNTLoss(
     blank_label=0,
 ):
     """The losses of transducers and their derivatives by acts, which are logits; see
-    `mycel.ops.transducer.rnnt_loss`."""
+    `mycel.ops.transducer.rnnt_loss`.
+    """
 
 
 __all__.extend(operations_of(globals()))

@@ -79,7 +79,8 @@ def _position(find: Any) -> Any:
         size = value.shape[axis_of(p.name, p.axis, value.ndim)] if value.ndim else 1
         if kind is D.int32 and S.position_type(size) is not kind:
             raise ValueError(
-                f"{p.name}: int32 has no numbers for the {size} positions of axis {p.axis}; give output_type=mindspore.int64"
+                f"{p.name}: int32 has no numbers for the {size} positions of axis {p.axis}; give "
+                "output_type=mindspore.int64"
             )
         return cast(find(value, p.axis), kind)
 

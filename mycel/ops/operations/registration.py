@@ -1,7 +1,8 @@
-"""Descriptions of kernels as dictionaries, which builders put together: names, inputs, outputs, attributes, and the rows of element types and layouts that are supported.
+"""Descriptions of kernels as dictionaries, which builders put together: names, inputs, outputs,
+attributes, and the rows of element types and layouts that are supported.
 
-One builder serves all; what differs from target to target is a name that the description carries. `Custom` reads the rows of types; the descriptions for
-devices of other kinds are plain data here.
+One builder serves all; what differs from target to target is a name that the description carries.
+`Custom` reads the rows of types; the descriptions for devices of other kinds are plain data here.
 """
 
 from __future__ import annotations
@@ -28,9 +29,22 @@ __all__ = [
 Info = dict[str, Any]
 
 _TYPES = {
-    "BOOL": "bool", "I8": "int8", "U8": "uint8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32", "I64": "int64", "U64": "uint64",
-    "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64", "C128": "complex128",
-}  # fmt: skip
+    "BOOL": "bool",
+    "I8": "int8",
+    "U8": "uint8",
+    "I16": "int16",
+    "U16": "uint16",
+    "I32": "int32",
+    "U32": "uint32",
+    "I64": "int64",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+    "C128": "complex128",
+}
 _ALL, _COMPLEX, _NARROW, _BYTES = (
     "BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64",
     "C64 C128",
@@ -39,17 +53,31 @@ _ALL, _COMPLEX, _NARROW, _BYTES = (
 )
 # Which layouts there are of which types.
 _LAYOUTS = {
-    "None": ("", _ALL), "Default": ("DefaultFormat", f"{_ALL} {_COMPLEX}"), "5HD": ("NC1HWC0", _ALL), "FracZ": ("FRACTAL_Z", _ALL),
-    "FracNZ": ("FRACTAL_NZ", _ALL), "C1HWNCoC0": ("C1HWNCoC0", _ALL), "NCHW": ("NCHW", _ALL), "NHWC": ("NHWC", _ALL), "HWCN": ("HWCN", _ALL),
-    "NDHWC": ("NDHWC", _ALL), "ChannelLast": ("ChannelLast", _ALL), "NCDHW": ("NCDHW", f"{_NARROW} I32 {_BYTES}"),
-    "NDC1HWC0": ("NDC1HWC0", f"{_NARROW} I32 {_BYTES}"), "NC1HWC0": ("NC1HWC0", _BYTES), "DHWCN": ("DHWCN", _NARROW),
-    "FRACTAL_Z_3D": ("FRACTAL_Z_3D", _NARROW), "FracZNLSTM": ("FRACTAL_ZN_LSTM", _NARROW), "FracZNRNN": ("FRACTAL_ZN_RNN", _NARROW),
+    "None": ("", _ALL),
+    "Default": ("DefaultFormat", f"{_ALL} {_COMPLEX}"),
+    "5HD": ("NC1HWC0", _ALL),
+    "FracZ": ("FRACTAL_Z", _ALL),
+    "FracNZ": ("FRACTAL_NZ", _ALL),
+    "C1HWNCoC0": ("C1HWNCoC0", _ALL),
+    "NCHW": ("NCHW", _ALL),
+    "NHWC": ("NHWC", _ALL),
+    "HWCN": ("HWCN", _ALL),
+    "NDHWC": ("NDHWC", _ALL),
+    "ChannelLast": ("ChannelLast", _ALL),
+    "NCDHW": ("NCDHW", f"{_NARROW} I32 {_BYTES}"),
+    "NDC1HWC0": ("NDC1HWC0", f"{_NARROW} I32 {_BYTES}"),
+    "NC1HWC0": ("NC1HWC0", _BYTES),
+    "DHWCN": ("DHWCN", _NARROW),
+    "FRACTAL_Z_3D": ("FRACTAL_Z_3D", _NARROW),
+    "FracZNLSTM": ("FRACTAL_ZN_LSTM", _NARROW),
+    "FracZNRNN": ("FRACTAL_ZN_RNN", _NARROW),
     "ND_RNNBIAS": ("ND_RNN_BIAS", _NARROW),
-}  # fmt: skip
+}
 
 
 class DataType:
-    """Pairs of an element type and a layout, as `CustomRegOp.dtype_format` takes them: ``F32_Default``, ``I32_NCHW`` and so on.
+    """Pairs of an element type and a layout, as `CustomRegOp.dtype_format` takes them:
+    ``F32_Default``, ``I32_NCHW`` and so on.
 
     >>> import mycel as ms
     >>> ms.ops.DataType.F16_Default
@@ -111,11 +139,14 @@ class _Description:
         return self._put("attr", name=name, paramType=param_type, type=value_type, value=value, **kwargs)
 
     def dtype_format(self, *args: Any) -> Any:
-        """Add a row of supported types and layouts, one pair of `DataType` for each input and output. ValueError for another number of pairs."""
+        """Add a row of supported types and layouts, one pair of `DataType` for each input and
+        output. ValueError for another number of pairs.
+        """
         count = len(self._info["inputs"]) + len(self._info["outputs"])
         if len(args) != count:
             raise ValueError(
-                f"{type(self).__name__}: dtype_format takes a pair for each of {count} inputs and outputs, not {len(args)}"
+                f"{type(self).__name__}: dtype_format takes a pair for each of {count} inputs and outputs, not "
+                f"{len(args)}"
             )
         for pair in args:
             if not isinstance(pair, tuple) or len(pair) < 2 or not all(isinstance(part, str) for part in pair):
@@ -130,12 +161,14 @@ class _Description:
         return self
 
     def get_op_info(self) -> Info:
-        """The description."""
+        """Return the description."""
         return {k: list(v) if isinstance(v, list) else v for k, v in self._info.items()}
 
 
 class _RegOp(_Description):
-    """A builder whose inputs and outputs say no more than a number, a name and whether they must be there."""
+    """A builder whose inputs and outputs say no more than a number, a name and whether they must be
+    there.
+    """
 
     def input(
         self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
@@ -222,7 +255,9 @@ class AkgAscendRegOp(_RegOp):
 
 
 class TBERegOp(_Description):
-    """The description of a generated kernel for Ascend devices; beside the methods of the others there is one for each of its properties.
+    """The description of a generated kernel for Ascend devices.
+
+    Beside the methods of the others there is one for each of its properties.
 
     >>> import mycel as ms
     >>> ms.ops.TBERegOp("k").async_flag(True).compute_cost(5).get_op_info()["compute_cost"]
@@ -230,10 +265,23 @@ class TBERegOp(_Description):
     """
 
     extra = {
-        "imply_type": "TBE", "async_flag": False, "binfile": "", "compute_cost": 10, "kernel": "", "partial_flag": False, "reshape_type": "",
-        "dynamicRankSupport": False, "dynamicShapeSupport": False, "dynamicCompileStatic": False, "needCheckSupport": False, "dynamicFormat": False,
-        "op_pattern": "", "real_input_index": [], "input_to_attr_index": [], "unknown_shape_formats": [],
-    }  # fmt: skip
+        "imply_type": "TBE",
+        "async_flag": False,
+        "binfile": "",
+        "compute_cost": 10,
+        "kernel": "",
+        "partial_flag": False,
+        "reshape_type": "",
+        "dynamicRankSupport": False,
+        "dynamicShapeSupport": False,
+        "dynamicCompileStatic": False,
+        "needCheckSupport": False,
+        "dynamicFormat": False,
+        "op_pattern": "",
+        "real_input_index": [],
+        "input_to_attr_index": [],
+        "unknown_shape_formats": [],
+    }
 
     def input(
         self,
@@ -245,7 +293,10 @@ class TBERegOp(_Description):
         value_depend: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Describe the next input, and whether it is compiled for; `shape` is "all" where every shape is."""
+        """Describe the next input, and whether it is compiled for.
+
+        `shape` is "all" where every shape is.
+        """
         return self._put(
             "inputs",
             index=index,
@@ -280,7 +331,9 @@ class TBERegOp(_Description):
         default_value: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Describe the next attribute, with the values that it may have and the one that it has if it is not given."""
+        """Describe the next attribute, with the values that it may have and the one that it has if
+        it is not given.
+        """
         return super().attr(name, param_type, value_type, value, defaultValue=default_value, **kwargs)
 
 
@@ -304,10 +357,14 @@ def _property(method: str, key: str, kind: type, default: Any = inspect.Paramete
 
 
 for _method, _key, _default in (
-    ("async_flag", "async_flag", False), ("dynamic_compile_static", "dynamicCompileStatic", False), ("dynamic_shape", "dynamicShapeSupport", False),
-    ("is_dynamic_format", "dynamicFormat", False), ("need_check_supported", "needCheckSupport", False), ("partial_flag", "partial_flag", True),
+    ("async_flag", "async_flag", False),
+    ("dynamic_compile_static", "dynamicCompileStatic", False),
+    ("dynamic_shape", "dynamicShapeSupport", False),
+    ("is_dynamic_format", "dynamicFormat", False),
+    ("need_check_supported", "needCheckSupport", False),
+    ("partial_flag", "partial_flag", True),
     ("dynamic_rank_support", "dynamicRankSupport", True),
-):  # fmt: skip
+):
     _property(_method, _key, bool, _default)
 for _method, _key in (
     ("binfile_name", "binfile"),
@@ -323,7 +380,7 @@ _property("unknown_shape_formats", "unknown_shape_formats", list, listed=True)
 
 
 def parsed(name: str, info: Any) -> Info:
-    """A description given as a dictionary or as JSON."""
+    """Return a description given as a dictionary or as JSON."""
     found = json.loads(info) if isinstance(info, str) else info
     if not isinstance(found, dict) or "op_name" not in found:
         raise TypeError(f"{name}: a description is a dictionary, or JSON of one, with an op_name, not {info!r}")
@@ -331,7 +388,8 @@ def parsed(name: str, info: Any) -> Info:
 
 
 def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
-    """Attach descriptions from `CustomRegOp` to a function, for which `Custom` reads them: a decorator. TypeError for other descriptions.
+    """Attach descriptions from `CustomRegOp` to a function, for which `Custom` reads them: a
+    decorator. TypeError for other descriptions.
 
     >>> import mycel as ms
     >>> D = ms.ops.DataType
@@ -352,7 +410,9 @@ def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
 
 
 def op_info_register(op_info: Any) -> Callable[..., Any]:
-    """Attach the description of a kernel to a function: a decorator. TypeError for other descriptions.
+    """Attach the description of a kernel to a function: a decorator.
+
+    TypeError for other descriptions.
 
     >>> import mycel as ms
     >>> f = ms.ops.op_info_register(ms.ops.CpuRegOp("k").get_op_info())(lambda: None)

@@ -276,7 +276,7 @@ class InplaceSub(Primitive, compute=lambda p, x, v: indexed.inplace_sub(x, v, p.
 
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
-    """Indices of rows, in which negative ones lie beyond the last row."""
+    """Return indices of rows, in which negative ones lie beyond the last row."""
     table = operand("EmbeddingLookup", x)
     if table.ndim == 0:
         raise ShapeError("EmbeddingLookup: takes a table with an axis of rows, not a single number")

@@ -1,6 +1,8 @@
-"""Operations that show, check or write values when they are there: `Print`, `Assert`, `TensorDump`, and the summaries of a training run.
+"""Operations that show, check or write values when they are there: `Print`, `Assert`, `TensorDump`,
+and the summaries of a training run.
 
-In a compiled function they run after each call, in their order, with the values of that call; where a tensor decides whether they run, the function runs in segments.
+In a compiled function they run after each call, in their order, with the values of that call; where
+a tensor decides whether they run, the function runs in segments.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ __all__ = ["tensordump"]
 
 
 def deferred(function: Callable[..., None], *args: Any) -> None:
-    """Call a function of values: at once, or after each call of the compiled function that is being made."""
+    """Call a function of values: at once, or after each call of the compiled function that is being
+    made.
+    """
     staging = eager.local.staging if eager.active else None
     if staging is None:
         function(*args)
@@ -82,9 +86,11 @@ def _assert(p: Any, condition: Any, input_data: Any) -> None:
 
 
 class Assert(Primitive, compute=_assert, summarize=3):
-    """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize` elements of the data (all where it is negative), unless the condition holds.
+    """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize`
+    elements of the data (all where it is negative), unless the condition holds.
 
-    The condition is a bool or a tensor of bools, all of which must be true. A compiled function raises when its results are there. TypeError for other arguments.
+    The condition is a bool or a tensor of bools, all of which must be true. A compiled function
+    raises when its results are there. TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.Assert()(ms.Tensor(True), [ms.Tensor([1.0])])
@@ -111,10 +117,12 @@ def _dump(p: Any, file: Any, input_x: Any) -> None:
 
 
 def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
-    """Write a tensor, or each of a list or tuple of tensors, into a file ``<file_name>_<dtype>_<number>.npy``; numbers count the files of the process.
+    """Write a tensor, or each of a list or tuple of tensors, into a file
+    ``<file_name>_<dtype>_<number>.npy``; numbers count the files of the process.
 
-    The folder is made where it is missing. bfloat16 and 8-bit floats are written as float32. `mode` is "in" or "out", which are the same on one device. TypeError and
-    ValueError for other arguments.
+    The folder is made where it is missing. bfloat16 and 8-bit floats are written as float32. `mode`
+    is "in" or "out", which are the same on one device. TypeError and ValueError for other
+    arguments.
 
     >>> import mycel as ms, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +144,7 @@ class TensorDump(Primitive, compute=_dump, input_output="out"):
 
 
 def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
-    """The operation `DumpGradient`."""
+    """Return the operation `DumpGradient`."""
     arguments.text("DumpGradient", "path", path, empty=False, error=ValueError)
     arguments.instance("DumpGradient", "x", x, Tensor)
     arguments.one_of("DumpGradient", "input_output", input_output, ("in", "out"))
@@ -149,9 +157,11 @@ def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
 
 
 class DumpGradient(Primitive, compute=dump_gradient):
-    """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by `mycel.ops.tensordump` when it comes.
+    """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by
+    `mycel.ops.tensordump` when it comes.
 
-    `input_output` is "in" or "out", which are the same on one device. ValueError and TypeError for other arguments.
+    `input_output` is "in" or "out", which are the same on one device. ValueError and TypeError for
+    other arguments.
     """
 
 
@@ -176,30 +186,38 @@ _WHAT = {
 
 
 class ScalarSummary(Primitive, compute=_summary("scalar")):
-    """``ScalarSummary()(name, value)``: a tensor of one number of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+    """``ScalarSummary()(name, value)``: a tensor of one number of this step, for the next
+    ``record`` of each open `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    What has the same name within a step counts as given last. Nothing is kept while no record is
+    open. ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 
 class ImageSummary(Primitive, compute=_summary("image")):
-    """``ImageSummary()(name, value)``: images [N, C, H, W] of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+    """``ImageSummary()(name, value)``: images [N, C, H, W] of this step, for the next ``record`` of
+    each open `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    What has the same name within a step counts as given last. Nothing is kept while no record is
+    open. ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 
 class HistogramSummary(Primitive, compute=_summary("histogram")):
-    """``HistogramSummary()(name, value)``: numbers of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+    """``HistogramSummary()(name, value)``: numbers of this step, for the next ``record`` of each
+    open `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    What has the same name within a step counts as given last. Nothing is kept while no record is
+    open. ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 
 class TensorSummary(Primitive, compute=_summary("tensor")):
-    """``TensorSummary()(name, value)``: a tensor of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+    """``TensorSummary()(name, value)``: a tensor of this step, for the next ``record`` of each open
+    `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    What has the same name within a step counts as given last. Nothing is kept while no record is
+    open. ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 

@@ -1,4 +1,6 @@
-"""Operations as objects over sparse matrices given by their parts: indices (N, 2), values (N,) and a shape."""
+"""Operations as objects over sparse matrices given by their parts: indices (N, 2), values (N,) and
+a shape.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +39,19 @@ class SparseGatherV2(Primitive, compute=indexed.gather): ...
 
 
 def _parts(name: str, indices: Any, values: Any, shape: Any) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
-    """Indices, values and shape that fit; ShapeError otherwise."""
+    """Return indices, values and shape that fit; ShapeError otherwise."""
     places, held, sizes = cast_index(name, indices), operand(name, values), shape_of(name, shape)
     if held.ndim != 1 or differ(places.shape, (held.shape[0], len(sizes))):
         raise ShapeError(
-            f"{name}: takes indices (N, {len(sizes)}) and values (N,) for shape {sizes}, not {places._type} and {held._type}"
+            f"{name}: takes indices (N, {len(sizes)}) and values (N,) for shape {sizes}, not {places._type} and "
+            f"{held._type}"
         )
     return places, held, sizes
 
 
 def sparse_to_dense(indices: Any, values: Any, sparse_shape: Any) -> Tensor:
-    """The dense tensor of a sparse one; of values at one place the last stays, as in MindSpore (`COOTensor.to_dense` adds them up).
+    """Return the dense tensor of a sparse one; of values at one place the last stays, as in
+    MindSpore (`COOTensor.to_dense` adds them up).
 
     >>> import mycel as ms
     >>> ms.ops.SparseToDense()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).tolist()
@@ -58,7 +62,7 @@ def sparse_to_dense(indices: Any, values: Any, sparse_shape: Any) -> Tensor:
 
 
 def sparse_dense_add(x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) -> Tensor:
-    """The sum of a sparse and a dense tensor of one shape, which is dense.
+    """Return the sum of a sparse and a dense tensor of one shape, which is dense.
 
     >>> import mycel as ms
     >>> ms.ops.SparseTensorDenseAdd()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2), ms.Tensor([[1.0, 1.0]])).tolist()
@@ -74,7 +78,9 @@ def sparse_dense_add(x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) ->
 def sparse_dense_matmul(
     indices: Any, values: Any, sparse_shape: Any, dense: Any, adjoint_st: bool = False, adjoint_dt: bool = False
 ) -> Tensor:
-    """A sparse matrix times a dense one; either is transposed and conjugated where asked for. Work is that of the stored values.
+    """Return a sparse matrix times a dense one.
+
+    Either is transposed and conjugated where asked for. Work is that of the stored values.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0], [5.0]])
@@ -93,9 +99,11 @@ def sparse_dense_matmul(
 
 
 def sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The part of a sparse tensor from `start` on of at most `size`, which ends where the tensor does: indices from its start, values and shape.
+    """Return the part of a sparse tensor from `start` on of at most `size`, which ends where the
+    tensor does: indices from its start, values and shape.
 
-    How many values it has is decided by data; `shape`, `start` and `size` are vectors of as many numbers as there are dimensions.
+    How many values it has is decided by data; `shape`, `start` and `size` are vectors of as many
+    numbers as there are dimensions.
 
     >>> import mycel as ms
     >>> ends = ms.Tensor([3, 4]), ms.Tensor([0, 1]), ms.Tensor([2, 9])
@@ -112,7 +120,8 @@ def sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -
         or any(differ(v.shape, (places.shape[1],)) for v in (whole, first, most))
     ):
         raise ShapeError(
-            f"SparseSlice: takes indices (N, D), values (N,) and vectors of D numbers, not {places._type}, {held._type} and "
+            f"SparseSlice: takes indices (N, D), values (N,) and vectors of D numbers, not {places._type}, "
+            f"{held._type} and "
             f"{whole._type}, {first._type}, {most._type}"
         )
     left = run(E.maximum, run(E.minimum, most, whole - first), constant_like(0, most))
@@ -123,7 +132,8 @@ def sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -
 
 
 class SparseToDense(Primitive, compute=sparse_to_dense):
-    """The dense tensor of a sparse one; of values at one place the last stays, as in MindSpore (`COOTensor.to_dense` adds them up).
+    """The dense tensor of a sparse one; of values at one place the last stays, as in MindSpore
+    (`COOTensor.to_dense` adds them up).
 
     >>> import mycel as ms
     >>> ms.ops.SparseToDense()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).tolist()
@@ -141,9 +151,11 @@ class SparseTensorDenseAdd(Primitive, compute=sparse_dense_add):
 
 
 class SparseSlice(Primitive, compute=sparse_slice):
-    """The part of a sparse tensor from `start` on of at most `size`, which ends where the tensor does: indices from its start, values and shape.
+    """The part of a sparse tensor from `start` on of at most `size`, which ends where the tensor
+    does: indices from its start, values and shape.
 
-    How many values it has is decided by data; `shape`, `start` and `size` are vectors of as many numbers as there are dimensions.
+    How many values it has is decided by data; `shape`, `start` and `size` are vectors of as many
+    numbers as there are dimensions.
 
     >>> import mycel as ms
     >>> ends = ms.Tensor([3, 4]), ms.Tensor([0, 1]), ms.Tensor([2, 9])
@@ -159,7 +171,9 @@ class SparseTensorDenseMatmul(
     adjoint_st=False,
     adjoint_dt=False,
 ):
-    """A sparse matrix times a dense one; either is transposed and conjugated where asked for. Work is that of the stored values.
+    """A sparse matrix times a dense one; either is transposed and conjugated where asked for.
+
+    Work is that of the stored values.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0], [5.0]])

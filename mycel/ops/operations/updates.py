@@ -1,9 +1,12 @@
-"""Operations that update parameters: the steps of optimizers as objects, which write the new values into the parameters that they are given.
+"""Operations that update parameters: the steps of optimizers as objects, which write the new values
+into the parameters that they are given.
 
-A class names its inputs (those with a star are written), a rule of `mycel.ops.updates` (or one made of it here), and what the rule takes:
-the parameter, its gradient, the states, then numbers, each an input or a parameter of the object. Where there are `indices`, gradients have the rows of the parameter
-that these name, rows named twice add up, and the rule sees those rows only. What is returned are the written parameters, in the order of the inputs, or the
-first of them. Numbers are as float32 holds them, unless the parameter is float64, so that ``1 - beta`` is that of tensors.
+A class names its inputs (those with a star are written), a rule of `mycel.ops.updates` (or one made
+of it here), and what the rule takes: the parameter, its gradient, the states, then numbers, each an
+input or a parameter of the object. Where there are `indices`, gradients have the rows of the
+parameter that these name, rows named twice add up, and the rule sees those rows only. What is
+returned are the written parameters, in the order of the inputs, or the first of them. Numbers are
+as float32 holds them, unless the parameter is float64, so that ``1 - beta`` is that of tensors.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ __all__: list[str] = []
 
 
 def _number(given: Any, wide: bool = False) -> Any:
-    """A number as float32 has it, a tensor of one element as one without dimensions."""
+    """Return a number as float32 has it, a tensor of one element as one without dimensions."""
     if isinstance(given, float):
         return given if wide else float(np.float32(given))
     return given.reshape(()) if isinstance(given, Tensor) and given.shape == (1,) else given
@@ -38,7 +41,10 @@ def _number(given: Any, wide: bool = False) -> Any:
 def _update(
     inputs: str, rule: Callable[..., Any], takes: str, gives: str = "all", name: str = ""
 ) -> Callable[..., Any]:
-    """What computes an update; `gives` is "all", "first", or "one" for a tuple of the first. An operation without parameters needs its `name`."""
+    """Return what computes an update; `gives` is "all", "first", or "one" for a tuple of the first.
+
+    An operation without parameters needs its `name`.
+    """
     names = inputs.replace("*", "").split()
     written = [t[1:] for t in inputs.split() if t.startswith("*")]
     wanted = takes.split()
@@ -78,7 +84,9 @@ def _adam(p: Any, g: Any, m: Any, v: Any, lr: Any, power1: Any, power2: Any, *re
     return R.adam(p, g, m, v, R.adam_rate(lr, power1, power2), *rest)
 
 
-def _amsgrad(p: Any, g: Any, m: Any, v: Any, top: Any, lr: Any, power1: Any, power2: Any, beta1: Any, beta2: Any, eps: Any) -> R.Values:  # fmt: skip
+def _amsgrad(
+    p: Any, g: Any, m: Any, v: Any, top: Any, lr: Any, power1: Any, power2: Any, beta1: Any, beta2: Any, eps: Any
+) -> R.Values:
     return R.adam(p, g, m, v, R.adam_rate(lr, power1, power2), beta1, beta2, eps, top=top)
 
 
@@ -374,8 +382,9 @@ class SparseApplyFtrlV2(
     lr_power=NEEDED,
     **LOCK,
 ):
-    """Follow the regularized leader, of rows, with ``2 * l2_shrinkage * var`` added to the gradient of
-    `linear`."""
+    """Follow the regularized leader, of rows, with ``2 * l2_shrinkage * var`` added to the gradient
+    of `linear`.
+    """
 
 
 # Descent, with momentum and by signs.
@@ -389,7 +398,9 @@ def _decayed_momentum(p: Any, g: Any, v: Any, decay: Any, scale: Any, *rest: Any
     return R.momentum(p, (g + decay * p) * scale, v, *rest)
 
 
-def _sgd(p: Any, g: Any, v: Any, first: Any, decay: float, lr: Any, weight: Any, damp: float, nesterov: bool) -> R.Values:  # fmt: skip
+def _sgd(
+    p: Any, g: Any, v: Any, first: Any, decay: float, lr: Any, weight: Any, damp: float, nesterov: bool
+) -> R.Values:
     return R.sgd(p, g + decay * p if decay else g, v, first, lr, weight, 1 - damp, nesterov)
 
 
@@ -492,7 +503,9 @@ class ApplyPowerSign(
         name="ApplyPowerSign",
     ),
 ):
-    """PowerSign: steps scaled by ``exp(logbase * sign_decay * sign(grad) * sign(m))`` (Bello et al., 2017)."""
+    """PowerSign: steps scaled by ``exp(logbase * sign_decay * sign(grad) * sign(m))`` (Bello et
+    al., 2017).
+    """
 
 
 # Layers as a whole.
@@ -503,13 +516,39 @@ def _lars(o: Any, weight: Any, gradient: Any, squares: Any, slopes: Any, decay: 
 
 
 def _adafactor(
-    p: Any, g: Any, m: Any, row: Any, column: Any, v: Any, lr: Any, eps: Any, threshold: Any, beta1: Any, beta2: Any, decay: Any,
-    scaled: bool, first_moment: bool, decays: bool, norm: Any = None,
-) -> R.Values:  # fmt: skip
+    p: Any,
+    g: Any,
+    m: Any,
+    row: Any,
+    column: Any,
+    v: Any,
+    lr: Any,
+    eps: Any,
+    threshold: Any,
+    beta1: Any,
+    beta2: Any,
+    decay: Any,
+    scaled: bool,
+    first_moment: bool,
+    decays: bool,
+    norm: Any = None,
+) -> R.Values:
     g = g if norm is None else g / norm
     found = R.adafactor(
-        p, g, m if first_moment else None, row, column, v, lr, (eps[0], eps[1]), threshold, beta1, beta2, decay if decays else 0.0, scaled
-    )  # fmt: skip
+        p,
+        g,
+        m if first_moment else None,
+        row,
+        column,
+        v,
+        lr,
+        (eps[0], eps[1]),
+        threshold,
+        beta1,
+        beta2,
+        decay if decays else 0.0,
+        scaled,
+    )
     return tuple(old if new is None else new for old, new in zip((p, m, row, column, v), found))
 
 
@@ -526,7 +565,9 @@ _TAKES = f"param gradient {_STATES} learning_rate epsilon clip_threshold beta1 b
 
 
 class LARSUpdate(Primitive, compute=_lars, epsilon=1e-5, hyperpara=0.001, use_clip=False):
-    """The gradient scaled to the layer (You et al., 2017), from the sums of squares of weight and gradient."""
+    """The gradient scaled to the layer (You et al., 2017), from the sums of squares of weight and
+    gradient.
+    """
 
 
 class FusedAdaFactor(Primitive, compute=_update(_FACTORS, _adafactor, _TAKES, "one"), **_OPTIONS):

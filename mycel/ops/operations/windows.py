@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 def _channels_first(p: Any, rank: int) -> bool:
-    """Whether the format has the channels first; ValueError for other formats."""
+    """Return whether the format has the channels first; ValueError for other formats."""
     first, last = ("NCHW", "NHWC") if rank == 2 else ("NCDHW", "NDHWC")
     if p.data_format not in (first, last):
         raise ValueError(f"{p.name}: data_format must be {first!r} or {last!r}, not {p.data_format!r}")
@@ -77,7 +77,8 @@ def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
     count = size_of(p.name, p.channel_multiplier)
     if p.group != 1 or x.ndim != 4 or w.shape != (count, x.shape[1], *kernel):
         raise ShapeError(
-            f"{p.name}: takes (N, C, H, W), a weight ({count}, C, {kernel[0]}, {kernel[1]}) and group 1, not {x._type}, {w._type} and {p.group}"
+            f"{p.name}: takes (N, C, H, W), a weight ({count}, C, {kernel[0]}, {kernel[1]}) and group 1, not "
+            f"{x._type}, {w._type} and {p.group}"
         )
     channels = x.shape[1]
     filters = reshaped(permuted(w, (1, 0, 2, 3)), (channels * count, 1, *kernel))
@@ -96,8 +97,9 @@ class DepthwiseConv2dNative(
     dilation=1,
     group=1,
 ):
-    """Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight (multiplier,
-    C, KH, KW): those of a channel lie side by side."""
+    """Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight
+    (multiplier, C, KH, KW): those of a channel lie side by side.
+    """
 
 
 class Dilation2D(
@@ -147,7 +149,9 @@ class Im2Col(Primitive, compute=_im2col, ksizes=NEEDED, strides=1, dilations=1, 
 
 def _fractional(mean: bool) -> Callable[..., Any]:
     def compute(p: Any, x: Any) -> Any:
-        return fractional.fractional_pool(p.name, x, p.pooling_ratio, p.pseudo_random, p.overlapping, p.deterministic, p.seed, p.seed2, mean)  # fmt: skip
+        return fractional.fractional_pool(
+            p.name, x, p.pooling_ratio, p.pseudo_random, p.overlapping, p.deterministic, p.seed, p.seed2, mean
+        )
 
     return compute
 
@@ -199,7 +203,9 @@ class FractionalMaxPoolWithFixedKsize(
 class FractionalMaxPool3DWithFixedKsize(
     Primitive, compute=_fixed(3), ksize=NEEDED, output_shape=NEEDED, data_format="NCDHW"
 ):
-    """`mycel.ops.fractional_max_pool3d` with positions, as an object; samples (N, C, 3) in either format."""
+    """`mycel.ops.fractional_max_pool3d` with positions, as an object; samples (N, C, 3) in either
+    format.
+    """
 
 
 def _positions_as(p: Any, place: Tensor, kind: Any) -> Tensor:
@@ -239,7 +245,8 @@ class MaxPoolWithArgmax(
     Primitive, compute=_pool_with_argmax, kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"
 ):
     """The largest element of each window of (N, C, H, W), and its int32 position in the image,
-    channels and all."""
+    channels and all.
+    """
 
 
 class MaxPoolWithArgmaxV2(

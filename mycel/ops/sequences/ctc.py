@@ -1,8 +1,10 @@
 """Connectionist temporal classification: the loss, and greedy decoding. Graves et al., 2006.
 
-A labelling l_1 .. l_S stands for the states b l_1 b l_2 .. l_S b (b the blank). alpha[s] is the log-probability of all paths that are in state s after a step; a step
-stays, moves on by one, or by two over a blank between different labels. Time runs in one loop, whatever its length, and every
-sequence of a batch keeps its alpha after its last step. -inf is a large negative number on the way, so that no derivative is NaN.
+A labelling l_1 .. l_S stands for the states b l_1 b l_2 .. l_S b (b the blank). alpha[s] is the
+log-probability of all paths that are in state s after a step; a step stays, moves on by one, or by
+two over a blank between different labels. Time runs in one loop, whatever its length, and every
+sequence of a batch keeps its alpha after its last step. -inf is a large negative number on the way,
+so that no derivative is NaN.
 """
 
 from __future__ import annotations
@@ -47,14 +49,14 @@ NEVER = -1e30
 
 
 def _moved(alpha: Tensor, steps: int) -> Tensor:
-    """alpha[s - steps], NEVER before the first state."""
+    """Return alpha[s - steps], NEVER before the first state."""
     kept = take_slice(alpha, 1, 0, alpha.shape[1] - steps)
     low, high = (0, steps), (0, 0)
     return run(S.PAD, kept, constant_like(NEVER, alpha), low=low, high=high, interior=(0, 0))
 
 
 def _joined(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """log(e^x + e^y + e^z)."""
+    """Return log(e^x + e^y + e^z)."""
     top = run(E.stop_gradient, run(E.maximum, run(E.maximum, x, y), z))
     return top + run(E.log, run(E.exp, x - top) + run(E.exp, y - top) + run(E.exp, z - top))
 
@@ -63,9 +65,11 @@ def _joined(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 def _log_likelihoods(
     log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, blank: int, merge: bool = True
 ) -> Any:
-    """The log-probability of each labelling (N, S) under (T, N, C) of its length, and alpha (T, N, 2 S + 1).
+    """Return the log-probability of each labelling (N, S) under (T, N, C) of its length, and alpha
+    (T, N, 2 S + 1).
 
-    Unless `merge`, a label does not last over several steps: labels equal to the one before are labels of their own.
+    Unless `merge`, a label does not last over several steps: labels equal to the one before are
+    labels of their own.
     """
     steps, batch, classes = log_probs.shape
     labels = int(targets.shape[1])
@@ -75,11 +79,21 @@ def _log_likelihoods(
     known = select(counted, targets, constant_like(blank, targets))
     known = cast(run(I.checked, known, axis=2, size=classes, bounds="front"), D.int32)
     blanks = full((batch, labels), blank, dtype=D.int32)
-    pairs = reshaped(run(S.CONCAT, reshaped(blanks, (batch, labels, 1)), reshaped(known, (batch, labels, 1)), axis=2), (batch, 2 * labels))  # fmt: skip
+    pairs = reshaped(
+        run(S.CONCAT, reshaped(blanks, (batch, labels, 1)), reshaped(known, (batch, labels, 1)), axis=2),
+        (batch, 2 * labels),
+    )
     track = run(S.CONCAT, pairs, full((batch, 1), blank, dtype=D.int32), axis=1)
     emitted = indexed.gather(permuted(log_probs, (1, 2, 0)), track, 1, 1)
     emitted = run(E.maximum, permuted(emitted, (2, 0, 1)), constant_like(NEVER, emitted))
-    two_back = run(S.PAD, take_slice(track, 1, 0, max(states - 2, 0)), constant_like(blank, track), low=(0, min(2, states)), high=(0, 0), interior=(0, 0))  # fmt: skip
+    two_back = run(
+        S.PAD,
+        take_slice(track, 1, 0, max(states - 2, 0)),
+        constant_like(blank, track),
+        low=(0, min(2, states)),
+        high=(0, 0),
+        interior=(0, 0),
+    )
     says = run(E.ne, track, constant_like(blank, track))
     skips = run(E.logical_and, says, run(E.ne, track, two_back)) if merge else says
     place = iota((batch, states), 1, D.int32)
@@ -108,7 +122,14 @@ def _log_likelihoods(
     def test(t: Tensor, *rest: Tensor) -> Any:
         return (t < scalar(steps, D.int64),)
 
-    rows = run(S.PAD, reshaped(alpha, (1, batch, states)), constant_like(0.0, alpha), low=(0, 0, 0), high=(steps - 1, 0, 0), interior=(0, 0, 0))  # fmt: skip
+    rows = run(
+        S.PAD,
+        reshaped(alpha, (1, batch, states)),
+        constant_like(0.0, alpha),
+        low=(0, 0, 0),
+        high=(steps - 1, 0, 0),
+        interior=(0, 0, 0),
+    )
     operands = (scalar(1, D.int64), rows, alpha, emitted, skips, ends, *(() if merge else (says,)))
     types = [x._type for x in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
@@ -143,11 +164,13 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The loss of connectionist temporal classification, and alpha (N, T, 2 S + 1), -inf where a sequence is not.
+    """Return the loss of connectionist temporal classification, and alpha (N, T, 2 S + 1), -inf
+    where a sequence is not.
 
-    `log_probs` (T, N, C), logarithms of probabilities; `targets` (N, S), or one after the other (sum of lengths,), labels other than `blank`; both lengths (N,).
-    `reduction` "mean" divides each loss by its target's length, at least 1, and averages; "sum" and "none". A target that no path gives has the loss inf,
-    or 0, without derivative, where `zero_infinity`. Graves et al., 2006.
+    `log_probs` (T, N, C), logarithms of probabilities; `targets` (N, S), or one after the other
+    (sum of lengths,), labels other than `blank`; both lengths (N,). `reduction` "mean" divides each
+    loss by its target's length, at least 1, and averages; "sum" and "none". A target that no path
+    gives has the loss inf, or 0, without derivative, where `zero_infinity`. Graves et al., 2006.
 
     >>> import mycel as ms
     >>> probabilities = ms.ops.log(ms.Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
@@ -163,9 +186,13 @@ def ctc_loss(
     steps, batch, classes = x.shape
     if not 0 <= blank < classes:
         raise ValueError(f"{name}: blank {blank} is not one of {classes} classes")
-    labels, inputs, lengths = cast_index(name, targets), *(
-        _counts(name, what, value, batch) for what, value in (("input_lengths", input_lengths), ("target_lengths", target_lengths))
-    )  # fmt: skip
+    labels, inputs, lengths = (
+        cast_index(name, targets),
+        *(
+            _counts(name, what, value, batch)
+            for what, value in (("input_lengths", input_lengths), ("target_lengths", target_lengths))
+        ),
+    )
     if labels.ndim == 1:
         labels = _rows(labels, lengths, batch)
     if labels.ndim != 2 or labels.shape[0] != batch:
@@ -183,7 +210,7 @@ def ctc_loss(
 
 
 def _rows(labels: Tensor, lengths: Tensor, batch: Any) -> Tensor:
-    """Targets one after the other, as rows as long as all of them together."""
+    """Return targets one after the other, as rows as long as all of them together."""
     ends = cumsum(cast(lengths, D.int64), 0)
     begins = reshaped(ends - cast(lengths, D.int64), (batch, 1))
     size = labels.shape[0]
@@ -192,10 +219,12 @@ def _rows(labels: Tensor, lengths: Tensor, batch: Any) -> Tensor:
 
 
 def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool = True) -> tuple[Tensor, ...]:
-    """The most probable class of each step of (T, N, C) without blanks (the last class), and with `merge_repeated` without repetitions.
+    """Return the most probable class of each step of (T, N, C) without blanks (the last class), and
+    with `merge_repeated` without repetitions.
 
-    Gives the positions (row, place) of the labels found (M, 2), the labels (M,), the shape (N, longest), all int64, and for each sequence the sum
-    of its best logits with its sign changed (N, 1).
+    Gives the positions (row, place) of the labels found (M, 2), the labels (M,), the shape (N,
+    longest), all int64, and for each sequence the sum of its best logits with its sign changed (N,
+    1).
 
     >>> import mycel as ms
     >>> logits = ms.Tensor([[[0.9, 0.1, 0.0]], [[0.0, 0.1, 0.9]], [[0.9, 0.1, 0.0]]])
@@ -213,7 +242,9 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
     inside = iota((batch, steps), 1, D.int64) < reshaped(cast(lengths, D.int64), (batch, 1))
     kept = run(E.logical_and, inside, run(E.ne, best, constant_like(classes - 1, best)))
     if merge_repeated:
-        before = run(S.PAD, take_slice(best, 1, 0, steps - 1), constant_like(-1, best), low=(0, 1), high=(0, 0), interior=(0, 0))  # fmt: skip
+        before = run(
+            S.PAD, take_slice(best, 1, 0, steps - 1), constant_like(-1, best), low=(0, 1), high=(0, 0), interior=(0, 0)
+        )
         kept = run(E.logical_and, kept, run(E.ne, best, before))
     order = cumsum(cast(kept, D.int64), 1)
     where = indexed.nonzero(kept)

@@ -1,8 +1,10 @@
 """Recurrences: steps h, c = f(p[t], h, c) over the first axis, for the recurrent layers.
 
-The part of a step that does not depend on the state, p, comes in for all times at once. Up to `UNROLLED` steps become one straight graph. Longer sequences are cut
-into blocks of about the root of their length: one loop runs over the blocks and its body holds the steps of one, so that the graph grows with the root of
-the length only, and so does what the derivative of the loop keeps in proportion to the outputs. What is left after the last whole block is straight again.
+The part of a step that does not depend on the state, p, comes in for all times at once. Up to
+`UNROLLED` steps become one straight graph. Longer sequences are cut into blocks of about the root
+of their length: one loop runs over the blocks and its body holds the steps of one, so that the
+graph grows with the root of the length only, and so does what the derivative of the loop keeps in
+proportion to the outputs. What is left after the last whole block is straight again.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def _gate(x: Tensor, i: int, count: int) -> Tensor:
 
 
 def step(mode: str, p: Tensor, states: Sequence[Tensor], w_hh: Tensor, b_hh: Optional[Tensor]) -> States:
-    """The next states from p = x @ w_ih.T + b_ih, (batch, gates * hidden), and the states (batch, hidden)."""
+    """Return the next states from p = x @ w_ih.T + b_ih, (batch, gates * hidden), and the states
+    (batch, hidden).
+    """
     h = states[0]
     q = dense(h, w_hh, b_hh)
     if mode == "gru":
@@ -54,12 +58,19 @@ def step(mode: str, p: Tensor, states: Sequence[Tensor], w_hh: Tensor, b_hh: Opt
 
 @fused
 def recurrence(
-    mode: str, p: Tensor, states: States, w_hh: Tensor, b_hh: Optional[Tensor] = None, mask: Optional[Tensor] = None, reverse: bool = False
-) -> States:  # fmt: skip
-    """All outputs (time, batch, hidden) and the last states, from the parts p (time, batch, gates * hidden) and the first states (batch, hidden).
+    mode: str,
+    p: Tensor,
+    states: States,
+    w_hh: Tensor,
+    b_hh: Optional[Tensor] = None,
+    mask: Optional[Tensor] = None,
+    reverse: bool = False,
+) -> States:
+    """Return all outputs (time, batch, hidden) and the last states, from the parts p (time, batch,
+    gates * hidden) and the first states (batch, hidden).
 
-    `mode` is "tanh", "relu", "gru" or "lstm", whose states are (h, c). Where the boolean `mask` (time, batch) does not hold, states stay and outputs are 0. With
-    `reverse` time runs backwards.
+    `mode` is "tanh", "relu", "gru" or "lstm", whose states are (h, c). Where the boolean `mask`
+    (time, batch) does not hold, states stay and outputs are 0. With `reverse` time runs backwards.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.recurrence import recurrence
@@ -92,7 +103,7 @@ def recurrence(
 
 
 def _straight(mode: str, p: Tensor, mask: Optional[Tensor], states: States, weights: States, reverse: bool) -> States:
-    """All steps one after the other."""
+    """Return all steps one after the other."""
     length, batch = p.shape[0], p.shape[1]
     hidden = states[0].shape[1]
     b_hh = weights[1] if len(weights) > 1 else None
@@ -114,7 +125,7 @@ def _straight(mode: str, p: Tensor, mask: Optional[Tensor], states: States, weig
 def _blocks(
     mode: str, p: Tensor, mask: Optional[Tensor], states: States, weights: States, reverse: bool, count: int
 ) -> States:
-    """A loop whose body is the steps of one of `count` blocks."""
+    """Return a loop whose body is the steps of one of `count` blocks."""
     length, batch = p.shape[0], p.shape[1]
     block, hidden, carried = length // count, states[0].shape[1], 2 + len(states)
     fixed = [reshaped(x, (count, block, *x.shape[1:])) for x in (p, mask) if x is not None]

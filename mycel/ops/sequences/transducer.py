@@ -1,11 +1,14 @@
 """The loss of recurrent neural network transducers: Graves, 2012.
 
-alpha(t, u) is the log-probability of having said the first u labels before step t's blank; a path goes on by a blank, to t + 1, or by the next label, to u + 1,
+alpha(t, u) is the log-probability of having said the first u labels before step t's blank; a path
+goes on by a blank, to t + 1, or by the next label, to u + 1,
 
-    alpha(t, u) = log(exp(alpha(t - 1, u) + blank(t - 1, u)) + exp(alpha(t, u - 1) + label(t, u - 1))),
+    alpha(t, u) = log(exp(alpha(t - 1, u) + blank(t - 1, u)) + exp(alpha(t, u - 1) + label(t, u -
+    1))),
 
-and ends by the blank at (T - 1, U). One loop runs over the diagonals t + u, each of which follows from the one before, whatever the lengths; the tables are sheared
-so that a diagonal is a row. -inf is a large negative number on the way.
+and ends by the blank at (T - 1, U). One loop runs over the diagonals t + u, each of which follows
+from the one before, whatever the lengths; the tables are sheared so that a diagonal is a row. -inf
+is a large negative number on the way.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ NEVER = -1e30
 
 
 def _sheared(x: Tensor) -> Tensor:
-    """(B, T, U) as (T + U - 1, B, U), whose element (t + u, b, u) is that of (b, t, u), and NEVER where there is none."""
+    """Return (B, T, U) as (T + U - 1, B, U), whose element (t + u, b, u) is that of (b, t, u), and
+    NEVER where there is none.
+    """
     batch, steps, states = x.shape
     rows = permuted(x, (0, 2, 1))
     rows = run(S.PAD, rows, constant_like(NEVER, x), low=(0, 0, 0), high=(0, 0, states), interior=(0, 0, 0))
@@ -55,13 +60,20 @@ def _sheared(x: Tensor) -> Tensor:
 
 
 def _likelihoods(acts: Tensor, labels: Tensor, steps: Tensor, lengths: Tensor, blank: int) -> Tensor:
-    """The log-probability of each labelling."""
+    """Return the log-probability of each labelling."""
     batch, longest, states, _ = acts.shape
     given = log_softmax(acts, 3)
     blanks = reshaped(take_slice(given, 3, blank, blank + 1), (batch, longest, states))
     place = broadcast(reshaped(labels, (batch, 1, states - 1, 1)), (batch, longest, states - 1, 1))
     said = run(I.take_along, take_slice(given, 2, 0, states - 1), place, axis=3)
-    said = run(S.PAD, reshaped(said, (batch, longest, states - 1)), constant_like(NEVER, said), low=(0, 0, 0), high=(0, 0, 1), interior=(0, 0, 0))  # fmt: skip
+    said = run(
+        S.PAD,
+        reshaped(said, (batch, longest, states - 1)),
+        constant_like(NEVER, said),
+        low=(0, 0, 0),
+        high=(0, 0, 1),
+        interior=(0, 0, 0),
+    )
     ends, last = (reshaped(v, (batch, 1, 1)) for v in (steps, lengths))
     time, state = iota((1, longest, 1), 1, D.int64) < ends, iota((1, 1, states), 2, D.int64)
     blanks = select(run(E.logical_and, time, state <= last), blanks, NEVER)
@@ -72,7 +84,14 @@ def _likelihoods(acts: Tensor, labels: Tensor, steps: Tensor, lengths: Tensor, b
         final = run(E.eq, iota((1, states), 1, D.int64), last)
         final = run(E.logical_and, final, run(E.eq, d, steps + last - scalar(1, D.int64)))
         total = total + run(R.reduce_sum, select(final, stay, 0.0), axes=(1,), keepdims=False)
-        moved = run(S.PAD, take_slice(move, 1, 0, states - 1), constant_like(NEVER, move), low=(0, 1), high=(0, 0), interior=(0, 0))  # fmt: skip
+        moved = run(
+            S.PAD,
+            take_slice(move, 1, 0, states - 1),
+            constant_like(NEVER, move),
+            low=(0, 1),
+            high=(0, 0),
+            interior=(0, 0),
+        )
         top = run(E.stop_gradient, run(E.maximum, stay, moved))
         alpha = top + run(E.log, run(E.exp, stay - top) + run(E.exp, moved - top))
         return d + scalar(1, D.int64), run(E.maximum, alpha, constant_like(NEVER, alpha)), total
@@ -92,10 +111,11 @@ def _likelihoods(acts: Tensor, labels: Tensor, steps: Tensor, lengths: Tensor, b
 def rnnt_loss(
     acts: Any, labels: Any, input_lengths: Any, label_lengths: Any, blank_label: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """The loss of each sequence (B,), and its derivative by `acts`, a constant.
+    """Return the loss of each sequence (B,), and its derivative by `acts`, a constant.
 
-    `acts` (B, T, U, V) are logits, or logarithms of probabilities, of the classes V after t steps and u labels; `labels` (B, U - 1); `input_lengths` from 1
-    to T and `label_lengths` from 0 to U - 1, (B,). The loss is differentiable by `acts` itself, too.
+    `acts` (B, T, U, V) are logits, or logarithms of probabilities, of the classes V after t steps
+    and u labels; `labels` (B, U - 1); `input_lengths` from 1 to T and `label_lengths` from 0 to U -
+    1, (B,). The loss is differentiable by `acts` itself, too.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.transducer import rnnt_loss
@@ -115,7 +135,8 @@ def rnnt_loss(
     said, steps, lengths = (cast(cast_index(name, v), D.int64) for v in (labels, input_lengths, label_lengths))
     if said.shape != (batch, states - 1) or steps.shape != (batch,) or lengths.shape != (batch,):
         raise ShapeError(
-            f"{name}: for {x._type} labels must be ({batch}, {states - 1}) and lengths ({batch},), not {said.shape}, {steps.shape} and {lengths.shape}"
+            f"{name}: for {x._type} labels must be ({batch}, {states - 1}) and lengths ({batch},), not {said.shape}, "
+            f"{steps.shape} and {lengths.shape}"
         )
     full = wide(x)
 

@@ -34,7 +34,9 @@ __all__ = ["edit_distance", "no_repeat_ngram"]
 
 
 def _sequences(indices: Any, values: Any, lead: tuple[int, ...], longest: int) -> tuple[Tensor, Tensor]:
-    """A sparse tensor as one row of words a sequence, in the order of their places, and the lengths (N,)."""
+    """Return a sparse tensor as one row of words a sequence, in the order of their places, and the
+    lengths (N,).
+    """
     at, words = cast_index("EditDistance", indices), operand("EditDistance", values)
     if at.ndim != 2 or at.shape[1] != len(lead) + 1 or words.shape != at.shape[:1]:
         raise ShapeError(
@@ -57,12 +59,21 @@ def _sequences(indices: Any, values: Any, lead: tuple[int, ...], longest: int) -
 
 
 def edit_distance(
-    hypothesis_indices: Any, hypothesis_values: Any, hypothesis_shape: Any, truth_indices: Any, truth_values: Any, truth_shape: Any, normalize: bool = True
-) -> Tensor:  # fmt: skip
-    """How many insertions, deletions and replacements lead from each sequence of one sparse tensor to that of another; Levenshtein, 1966.
+    hypothesis_indices: Any,
+    hypothesis_values: Any,
+    hypothesis_shape: Any,
+    truth_indices: Any,
+    truth_values: Any,
+    truth_shape: Any,
+    normalize: bool = True,
+) -> Tensor:
+    """Return how many insertions, deletions and replacements lead from each sequence of one sparse
+    tensor to that of another; Levenshtein, 1966.
 
-    Indices (N, R) and values (N,); the two shapes, whose values are needed, say how many sequences there are and how long they may be. The result is
-    float32 and has R - 1 dimensions. With `normalize` it is divided by the true sequence's length: inf where that is empty and the other is not, 0 where both are.
+    Indices (N, R) and values (N,); the two shapes, whose values are needed, say how many sequences
+    there are and how long they may be. The result is float32 and has R - 1 dimensions. With
+    `normalize` it is divided by the true sequence's length: inf where that is empty and the other
+    is not, 0 where both are.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.words import edit_distance
@@ -112,7 +123,8 @@ def edit_distance(
 
 
 def no_repeat_ngram(state_seq: Any, log_probs: Any, ngram_size: int = 1) -> Tensor:
-    """`log_probs` (batch, beams, words) with the type's lowest number for words that would end a run of `ngram_size` words that `state_seq` (batch, beams, m) has.
+    """Return `log_probs` (batch, beams, words) with the type's lowest number for words that would
+    end a run of `ngram_size` words that `state_seq` (batch, beams, m) has.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.words import no_repeat_ngram

@@ -1,8 +1,10 @@
 """Sparse matrices: conversions, products, sums, and functions of the stored values.
 
-The row of each value of a CSR tensor is the number of rows that begin up to it, a running count over the pointers. Products gather the dense operand at the columns and add up by rows,
-so that their work is that of the stored values alone, and both derivatives are gathers and sums of the same size. What joins equal places (`coalesce`, sums,
-products of two sparse matrices) sorts the places as numbers row * columns + column; how many remain is decided by data, as `nonzero` decides it
+The row of each value of a CSR tensor is the number of rows that begin up to it, a running count
+over the pointers. Products gather the dense operand at the columns and add up by rows, so that
+their work is that of the stored values alone, and both derivatives are gathers and sums of the same
+size. What joins equal places (`coalesce`, sums, products of two sparse matrices) sorts the places
+as numbers row * columns + column; how many remain is decided by data, as `nonzero` decides it
 (`mycel.core.selection`).
 """
 
@@ -44,13 +46,24 @@ from mycel.prims import index as I
 from mycel.prims import shape as S
 
 __all__ = [
-    "coalesce", "coo2csr", "coo_add", "coo_concat", "csr2coo", "csr_add", "csr_mm", "csr_mv", "csr_reduce_sum", "csr_to_coo",
-    "csr_to_dense", "dense_to_sparse_coo", "dense_to_sparse_csr",
-]  # fmt: skip
+    "coalesce",
+    "coo2csr",
+    "coo_add",
+    "coo_concat",
+    "csr2coo",
+    "csr_add",
+    "csr_mm",
+    "csr_mv",
+    "csr_reduce_sum",
+    "csr_to_coo",
+    "csr_to_dense",
+    "dense_to_sparse_coo",
+    "dense_to_sparse_csr",
+]
 
 
 def matrix(name: str, x: Any) -> CSRTensor:
-    """A CSR tensor of two dimensions."""
+    """Return a CSR tensor of two dimensions."""
     found = arguments.instance(name, "the sparse operand", x, CSRTensor)
     if found.ndim != 2:
         raise ShapeError(f"{name}: takes a CSRTensor of 2 dimensions, not of shape {found.shape}")
@@ -58,29 +71,36 @@ def matrix(name: str, x: Any) -> CSRTensor:
 
 
 def column_of(indices: Tensor, axis: int) -> Tensor:
-    """One column of (N, 2) indices as int64."""
+    """Return one column of (N, 2) indices as int64."""
     return cast(flat(take_slice(indices, 1, axis, axis + 1)), D.int64)
 
 
 def _pairs(rows: Tensor, columns: Tensor, kind: DType) -> Tensor:
-    """Rows and columns as (N, 2) indices of a type."""
+    """Return rows and columns as (N, 2) indices of a type."""
     return run(S.CONCAT, *[reshaped(cast(v, kind), (*v.shape, 1)) for v in (rows, columns)], axis=1)
 
 
 def rows_of(indptr: Tensor, count: Any) -> Tensor:
-    """The row of each stored value, int64: how many rows but the first have begun at its position."""
+    """Return the row of each stored value, int64: how many rows but the first have begun at its
+    position.
+    """
     starts = cast(take_slice(indptr, 0, 1, indptr.shape[0] - 1), D.int64)
     begun = run(I.take_add, starts * 0 + 1, starts, axis=0, size=count + 1)
     return sorting.cumsum(take_slice(begun, 0, 0, count), 0)
 
 
 def pointers_of(rows: Tensor, height: Any, kind: DType) -> Tensor:
-    """Row pointers from sorted rows: where each row begins, and behind the last one their number."""
+    """Return row pointers from sorted rows: where each row begins, and behind the last one their
+    number.
+    """
     return cast(sorting.searchsorted(rows, iota((height + 1,), 0, rows.dtype)), kind)
 
 
 def summed(values: Tensor, numbers: Tensor, count: Any) -> Tensor:
-    """For each number below `count` the sum of the values with it; 16-bit floats are added in float32."""
+    """For each number below `count` the sum of the values with it.
+
+    16-bit floats are added in float32.
+    """
     if values.dtype.kind == "b":
         raise TypeError("sparse sums: values of bool cannot be added; convert with .astype(ms.int32)")
     return cast(run(I.take_add, wide(values), cast(numbers, D.int64), axis=0, size=count), values.dtype)
@@ -89,9 +109,11 @@ def summed(values: Tensor, numbers: Tensor, count: Any) -> Tensor:
 def _joined(
     places: Tensor, values: Tensor, keep: Optional[Callable[[Tensor, Tensor], Tensor]] = None
 ) -> tuple[Tensor, Tensor]:
-    """Places (int64 numbers) in increasing order without repetition, and the sum of the values at each.
+    """Return places (int64 numbers) in increasing order without repetition, and the sum of the
+    values at each.
 
-    `keep` gets, for each of the sorted elements, the sum at its place and whether several elements stand there, and says what stays.
+    `keep` gets, for each of the sorted elements, the sum at its place and whether several elements
+    stand there, and says what stays.
     """
     count = places.shape[0]
     order = sorting.argsort(places)
@@ -108,7 +130,11 @@ def _joined(
 
 
 def places_of(rows: Tensor, columns: Tensor, width: Any, height: Any = None) -> Tensor:
-    """The numbers of places in row-major order. A column that there is not would be a place in another row: IndexRangeError, as for a row where a height is given."""
+    """Return the numbers of places in row-major order.
+
+    A column that there is not would be a place in another row: IndexRangeError, as for a row where
+    a height is given.
+    """
     columns = run(I.checked, columns, axis=1, size=width, bounds="front")
     rows = rows if height is None else run(I.checked, rows, axis=0, size=height, bounds="front")
     return rows * width + columns
@@ -118,7 +144,7 @@ def places_of(rows: Tensor, columns: Tensor, width: Any, height: Any = None) -> 
 
 
 def coalesced(x: COOTensor) -> COOTensor:
-    """A COO tensor with one value for each place, in row-major order."""
+    """Return a COO tensor with one value for each place, in row-major order."""
     places, values = _joined(
         places_of(column_of(x.indices, 0), column_of(x.indices, 1), x.shape[1], x.shape[0]), x.values
     )
@@ -126,9 +152,11 @@ def coalesced(x: COOTensor) -> COOTensor:
 
 
 def coalesce(x_indices: Any, x_values: Any, x_shape: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Indices (dimensions, count), values and shape of a sparse tensor with equal places joined, their values added, in row-major order.
+    """Return indices (dimensions, count), values and shape of a sparse tensor with equal places
+    joined, their values added, in row-major order.
 
-    `x_indices` (dimensions, N) of integers, `x_values` (N,), `x_shape` (dimensions,), whose values are needed.
+    `x_indices` (dimensions, N) of integers, `x_values` (N,), `x_shape` (dimensions,), whose values
+    are needed.
 
     >>> import mycel as ms
     >>> found = ms.ops.coalesce(ms.Tensor([[0, 0, 1], [1, 1, 2]]), ms.Tensor([1.0, 5.0, 4.0]), ms.Tensor([3, 3]))
@@ -140,7 +168,8 @@ def coalesce(x_indices: Any, x_values: Any, x_shape: Any) -> tuple[Tensor, Tenso
     sizes = shape_of("coalesce", x_shape)
     if indices.ndim != 2 or values.ndim != 1 or differ(indices.shape, (len(sizes), values.shape[0])):
         raise ShapeError(
-            f"coalesce: takes indices (dimensions, N), values (N,) and a shape of as many sizes, not {indices._type}, {values._type} and {sizes}"
+            f"coalesce: takes indices (dimensions, N), values (N,) and a shape of as many sizes, not {indices._type}, "
+            f"{values._type} and {sizes}"
         )
     parts = [
         run(I.checked, cast(flat(take_slice(indices, 0, a, a + 1)), D.int64), axis=a, size=size, bounds="front")
@@ -159,7 +188,7 @@ def coalesce(x_indices: Any, x_values: Any, x_shape: Any) -> tuple[Tensor, Tenso
 
 
 def coo_to_csr(x: COOTensor) -> CSRTensor:
-    """A COO tensor by rows, sorted in row-major order."""
+    """Return a COO tensor by rows, sorted in row-major order."""
     order = sorting.argsort(places_of(column_of(x.indices, 0), column_of(x.indices, 1), x.shape[1], x.shape[0]))
     ordered, kind = run(I.take, x.indices, order, axis=0), x.indices.dtype
     columns = flat(take_slice(ordered, 1, 1, 2))
@@ -169,12 +198,12 @@ def coo_to_csr(x: COOTensor) -> CSRTensor:
 
 
 def coo_to_dense(x: COOTensor) -> Tensor:
-    """A COO tensor as a tensor; values at one place add up."""
+    """Return a COO tensor as a tensor; values at one place add up."""
     return scatter_nd(x.indices, x.values, x.shape)
 
 
 def csr_to_coo(tensor: Any) -> COOTensor:
-    """A CSR tensor of two dimensions by coordinates, in the same order.
+    """Return a CSR tensor of two dimensions by coordinates, in the same order.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 4))
@@ -186,7 +215,7 @@ def csr_to_coo(tensor: Any) -> COOTensor:
 
 
 def csr_to_dense(csr_tensor: Any) -> Tensor:
-    """A CSR tensor as a tensor; values at one place add up.
+    """Return a CSR tensor as a tensor; values at one place add up.
 
     >>> import mycel as ms
     >>> ms.ops.csr_to_dense(ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 3))).tolist()
@@ -197,7 +226,7 @@ def csr_to_dense(csr_tensor: Any) -> Tensor:
 
 
 def _found(name: str, tensor: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows, columns and values of what is not 0 in a matrix."""
+    """Return rows, columns and values of what is not 0 in a matrix."""
     x = arguments.instance(name, "tensor", tensor, Tensor)
     if x.ndim != 2:
         raise ShapeError(f"{name}: takes a tensor of 2 dimensions, not {x._type}")
@@ -206,7 +235,9 @@ def _found(name: str, tensor: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def dense_to_sparse_coo(tensor: Any) -> COOTensor:
-    """What is not 0 in a matrix by coordinates (int32), in row-major order. How much that is is decided by data.
+    """Return what is not 0 in a matrix by coordinates (int32), in row-major order.
+
+    How much that is is decided by data.
 
     >>> import mycel as ms
     >>> x = ms.ops.dense_to_sparse_coo(ms.Tensor([[1.0, 0.0], [-5.0, 0.0]]))
@@ -218,7 +249,7 @@ def dense_to_sparse_coo(tensor: Any) -> COOTensor:
 
 
 def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
-    """What is not 0 in a matrix by rows (int32). How much that is is decided by data.
+    """Return what is not 0 in a matrix by rows (int32). How much that is is decided by data.
 
     >>> import mycel as ms
     >>> x = ms.ops.dense_to_sparse_csr(ms.Tensor([[1.0, 0.0], [-5.0, 0.0]]))
@@ -230,7 +261,7 @@ def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
 
 
 def csr2coo(indptr: Any, nnz: Any) -> Tensor:
-    """The row of each of `nnz` stored values, from the row pointers and in their type.
+    """Return the row of each of `nnz` stored values, from the row pointers and in their type.
 
     >>> import mycel as ms
     >>> ms.ops.csr2coo(ms.Tensor([0, 2, 2, 3]), 3).tolist()
@@ -241,7 +272,7 @@ def csr2coo(indptr: Any, nnz: Any) -> Tensor:
 
 
 def coo2csr(row_indices: Any, height: Any) -> Tensor:
-    """Row pointers (height + 1,) from the sorted rows of stored values, in their type.
+    """Return row pointers (height + 1,) from the sorted rows of stored values, in their type.
 
     >>> import mycel as ms
     >>> ms.ops.coo2csr(ms.Tensor([0, 0, 2]), 3).tolist()
@@ -256,7 +287,7 @@ def coo2csr(row_indices: Any, height: Any) -> Tensor:
 
 @fused
 def _multiplied(values: Tensor, rows: Tensor, columns: Tensor, dense: Tensor, count: Any) -> Tensor:
-    """The product with a dense (N, K) matrix of `count` rows."""
+    """Return the product with a dense (N, K) matrix of `count` rows."""
     parts = run(I.take, dense, cast(columns, D.int64), axis=0)
     return summed(parts * reshaped(values, (*values.shape, 1)), rows, count)
 
@@ -271,7 +302,9 @@ def product(
     transposed: bool = False,
     adjoint: bool = False,
 ) -> Tensor:
-    """A matrix given by coordinates, transposed and conjugated where asked for, times a dense (N, K) matrix."""
+    """Return a matrix given by coordinates, transposed and conjugated where asked for, times a
+    dense (N, K) matrix.
+    """
     height, width = shape
     if transposed or adjoint:
         rows, columns, height, width = columns, rows, width, height
@@ -285,7 +318,9 @@ def product(
 
 
 def csr_mv(csr_tensor: Any, dense: Any) -> Tensor:
-    """A sparse matrix (M, N) times a column (N, 1), which is (M, 1); a vector (N,) gives (M,). Work is that of the stored values.
+    """Return a sparse matrix (M, N) times a column (N, 1), which is (M, 1).
+
+    A vector (N,) gives (M,). Work is that of the stored values.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 3))
@@ -295,7 +330,8 @@ def csr_mv(csr_tensor: Any, dense: Any) -> Tensor:
     x, y = matrix("csr_mv", csr_tensor), operand("csr_mv", dense)
     if y.ndim not in (1, 2) or (y.ndim == 2 and differ(y.shape[1], 1)):
         raise ShapeError(
-            f"csr_mv: takes a column ({x.shape[1]}, 1) or a vector ({x.shape[1]},), not {y._type}; use csr_mm for a matrix"
+            f"csr_mv: takes a column ({x.shape[1]}, 1) or a vector ({x.shape[1]},), not {y._type}; use csr_mm for a "
+            "matrix"
         )
     column = reshaped(y, (*y.shape, 1)) if y.ndim == 1 else y
     found = product("csr_mv", x.shape, x.values, rows_of(x.indptr, x.values.shape[0]), x.indices, column)
@@ -305,11 +341,14 @@ def csr_mv(csr_tensor: Any, dense: Any) -> Tensor:
 def csr_mm(
     a: Any, b: Any, trans_a: bool = False, trans_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False
 ) -> Any:
-    """A sparse matrix (M, N) times a matrix (N, K): a CSR tensor, which gives a CSR tensor, or a tensor, which gives a tensor.
+    """Return a sparse matrix (M, N) times a matrix (N, K): a CSR tensor, which gives a CSR tensor,
+    or a tensor, which gives a tensor.
 
-    `trans_a` and `trans_b` transpose an operand, `adjoint_a` and `adjoint_b` conjugate it as well. The product of two sparse matrices has a place wherever
-    stored values meet, even where they cancel. Where positions are known its work is that of the products of values; while positions are open
-    in a compiled function it is that of `a` times a dense matrix, as is a product with a tensor.
+    `trans_a` and `trans_b` transpose an operand, `adjoint_a` and `adjoint_b` conjugate it as well.
+    The product of two sparse matrices has a place wherever stored values meet, even where they
+    cancel. Where positions are known its work is that of the products of values; while positions
+    are open in a compiled function it is that of `a` times a dense matrix, as is a product with a
+    tensor.
 
     >>> import mycel as ms
     >>> a = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
@@ -333,7 +372,7 @@ def csr_mm(
 
 
 def _turned(x: CSRTensor, transposed: bool, adjoint: bool) -> CSRTensor:
-    """A CSR tensor, transposed and conjugated where asked for."""
+    """Return a CSR tensor, transposed and conjugated where asked for."""
     if not transposed and not adjoint:
         return x
     rows, (height, width) = rows_of(x.indptr, x.values.shape[0]), x.shape
@@ -345,7 +384,10 @@ def _turned(x: CSRTensor, transposed: bool, adjoint: bool) -> CSRTensor:
 
 
 def _product_of_known(x: CSRTensor, y: CSRTensor) -> CSRTensor:
-    """Pairs of values that meet are listed by NumPy, from positions alone; their products are added up by places."""
+    """Return pairs of values that meet are listed by NumPy, from positions alone.
+
+    Their products are added up by places.
+    """
     starts, columns = y.indptr.asnumpy().astype(np.int64), x.indices.asnumpy().astype(np.int64)
     counts = np.diff(starts)[columns]
     left = np.repeat(np.arange(len(columns)), counts)
@@ -390,9 +432,10 @@ def check_shapes(name: str, x: Any, y: Any) -> None:
 
 
 def coo_add(x1: Any, x2: Any, thresh: Any) -> COOTensor:
-    """The sum of two COO tensors of one shape, one value for each place, in row-major order.
+    """Return the sum of two COO tensors of one shape, one value for each place, in row-major order.
 
-    Where several values stand at one place their sum stays if its magnitude is at least `thresh`; a value alone stays in any case, as in MindSpore.
+    Where several values stand at one place their sum stays if its magnitude is at least `thresh`; a
+    value alone stays in any case, as in MindSpore.
 
     >>> import mycel as ms
     >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 1]]), ms.Tensor([1.0, 2.0]), (2, 2))
@@ -420,7 +463,7 @@ def coo_add(x1: Any, x2: Any, thresh: Any) -> COOTensor:
 
 
 def coo_plus(x: COOTensor, other: Any, sign: int) -> Any:
-    """x + other or x - other: a COO tensor for one, a tensor for a tensor."""
+    """Return x + other or x - other: a COO tensor for one, a tensor for a tensor."""
     word = "COOTensor " + ("+" if sign > 0 else "-")
     arguments.instance(word, "other", other, (Tensor, COOTensor), "a COOTensor or a Tensor")
     check_shapes(word, x, other)
@@ -431,7 +474,8 @@ def coo_plus(x: COOTensor, other: Any, sign: int) -> Any:
 
 
 def csr_add(a: Any, b: Any, alpha: Any, beta: Any) -> CSRTensor:
-    """alpha * a + beta * b: a CSR tensor with a place wherever one of them has one, sorted in row-major order.
+    """Return alpha * a + beta * b: a CSR tensor with a place wherever one of them has one, sorted
+    in row-major order.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
@@ -458,16 +502,18 @@ def csr_add(a: Any, b: Any, alpha: Any, beta: Any) -> CSRTensor:
 
 
 def csr_plus(x: CSRTensor, other: Any, sign: int) -> CSRTensor:
-    """x + other or x - other for two CSR tensors."""
+    """Return x + other or x - other for two CSR tensors."""
     if not isinstance(other, CSRTensor):
         raise TypeError(
-            f"CSRTensor {'+' if sign > 0 else '-'}: takes a CSRTensor, not {type(other).__name__}; use x.to_dense() for a dense result"
+            f"CSRTensor {'+' if sign > 0 else '-'}: takes a CSRTensor, not {type(other).__name__}; use x.to_dense() "
+            "for a dense result"
         )
     return csr_add(x, other, Tensor(1, x.dtype), Tensor(sign, other.dtype))
 
 
 def csr_reduce_sum(csr_tensor: Any, axis: int) -> Tensor:
-    """The sums along an axis as a tensor, in which the axis has size 1: along the columns (1) by rows, along the rows (0) by columns.
+    """Return the sums along an axis as a tensor, in which the axis has size 1: along the columns
+    (1) by rows, along the rows (0) by columns.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 2, 3]), ms.Tensor([0, 1, 1]), ms.Tensor([2.0, 1.0, 5.0]), (2, 2))
@@ -484,7 +530,9 @@ def csr_reduce_sum(csr_tensor: Any, axis: int) -> Tensor:
 
 
 def coo_concat(sp_input: Any, concat_dim: int = 0) -> COOTensor:
-    """COO tensors joined along an axis, in row-major order. ValueError for less than two, ShapeError where the other axis differs.
+    """Return COO tensors joined along an axis, in row-major order.
+
+    ValueError for less than two, ShapeError where the other axis differs.
 
     >>> import mycel as ms
     >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 0]]), ms.Tensor([1.0, 2.0]), (2, 2))
@@ -519,7 +567,7 @@ def coo_concat(sp_input: Any, concat_dim: int = 0) -> COOTensor:
 
 
 def _end_to_end(parts: list[Tensor]) -> Tensor:
-    """Vectors one behind the other, in their common type."""
+    """Return vectors one behind the other, in their common type."""
     found = parts[0]
     for p in parts[1:]:
         found = run(S.CONCAT, *operands("coo_concat", found, p), axis=0)

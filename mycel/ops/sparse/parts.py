@@ -19,15 +19,28 @@ from mycel.prims import index as I
 from mycel.prims import shape as S
 
 __all__ = [
-    "coo_tensor_get_dense_shape", "coo_tensor_get_indices", "coo_tensor_get_values", "csr_tensor_get_dense_shape",
-    "csr_tensor_get_indices", "csr_tensor_get_indptr", "csr_tensor_get_values", "make_coo_tensor", "make_csr_tensor",
-    "make_row_tensor", "make_row_tensor_inner", "make_sparse_tensor", "row_tensor_add", "row_tensor_get_dense_shape",
-    "row_tensor_get_indices", "row_tensor_get_values", "sparse_segment_mean",
-]  # fmt: skip
+    "coo_tensor_get_dense_shape",
+    "coo_tensor_get_indices",
+    "coo_tensor_get_values",
+    "csr_tensor_get_dense_shape",
+    "csr_tensor_get_indices",
+    "csr_tensor_get_indptr",
+    "csr_tensor_get_values",
+    "make_coo_tensor",
+    "make_csr_tensor",
+    "make_row_tensor",
+    "make_row_tensor_inner",
+    "make_sparse_tensor",
+    "row_tensor_add",
+    "row_tensor_get_dense_shape",
+    "row_tensor_get_indices",
+    "row_tensor_get_values",
+    "sparse_segment_mean",
+]
 
 
 def make_coo_tensor(indices: Any, values: Any, dense_shape: Any) -> COOTensor:
-    """`COOTensor(indices, values, dense_shape)`.
+    """Return `COOTensor(indices, values, dense_shape)`.
 
     >>> import mycel as ms
     >>> ms.ops.make_coo_tensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
@@ -37,7 +50,7 @@ def make_coo_tensor(indices: Any, values: Any, dense_shape: Any) -> COOTensor:
 
 
 def make_csr_tensor(indptr: Any, indices: Any, values: Any, dense_shape: Any) -> CSRTensor:
-    """`CSRTensor(indptr, indices, values, dense_shape)`.
+    """Return `CSRTensor(indptr, indices, values, dense_shape)`.
 
     >>> import mycel as ms
     >>> ms.ops.make_csr_tensor(ms.Tensor([0, 1]), ms.Tensor([1]), ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
@@ -47,7 +60,7 @@ def make_csr_tensor(indptr: Any, indices: Any, values: Any, dense_shape: Any) ->
 
 
 def make_sparse_tensor(indices: Any, values: Any, dense_shape: Any) -> COOTensor:
-    """`make_coo_tensor`, with a warning: the name is deprecated.
+    """Return `make_coo_tensor`, with a warning: the name is deprecated.
 
     >>> import mycel as ms
     >>> ms.ops.make_sparse_tensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).shape
@@ -58,7 +71,7 @@ def make_sparse_tensor(indices: Any, values: Any, dense_shape: Any) -> COOTensor
 
 
 def make_row_tensor_inner(indices: Any, values: Any, dense_shape: Any) -> RowTensor:
-    """A `RowTensor` of these parts.
+    """Return a `RowTensor` of these parts.
 
     >>> import mycel as ms
     >>> ms.ops.make_row_tensor_inner(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape
@@ -70,7 +83,7 @@ def make_row_tensor_inner(indices: Any, values: Any, dense_shape: Any) -> RowTen
 
 
 def make_row_tensor(indices: Any, values: Any, dense_shape: Any) -> RowTensor:
-    """A `RowTensor` of these parts, with a warning: the class is deprecated.
+    """Return a `RowTensor` of these parts, with a warning: the class is deprecated.
 
     >>> import mycel as ms
     >>> ms.ops.make_row_tensor(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape
@@ -111,7 +124,8 @@ row_tensor_get_values = _getter("row_tensor_get_values", RowTensor, "values")
 
 
 def row_tensor_add(x: Any, y: Any) -> Any:
-    """The sum of a row tensor and another, whose rows are put behind its own, or a tensor of its shape, which gives a tensor.
+    """Return the sum of a row tensor and another, whose rows are put behind its own, or a tensor of
+    its shape, which gives a tensor.
 
     >>> import mycel as ms
     >>> x = ms.ops.make_row_tensor_inner(ms.Tensor([1]), ms.Tensor([[1.0, 2.0]]), (2, 2))
@@ -130,9 +144,11 @@ def row_tensor_add(x: Any, y: Any) -> Any:
 
 
 def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Tensor:
-    """For each segment the mean of the rows of `x` that `indices` name for it; 0 for a segment without any.
+    """For each segment the mean of the rows of `x` that `indices` name for it; 0 for a segment
+    without any.
 
-    `indices` and the sorted `segment_ids` are (N,) integers. There is one segment more than the last number, whose value is needed.
+    `indices` and the sorted `segment_ids` are (N,) integers. There is one segment more than the
+    last number, whose value is needed.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
@@ -143,7 +159,8 @@ def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Tensor:
     numbers = cast_index("sparse_segment_mean", segment_ids)
     if rows.ndim < 1 or places.ndim != 1 or differ(numbers.shape, places.shape):
         raise ShapeError(
-            f"sparse_segment_mean: takes x of at least 1 dimension and (N,) indices and segment_ids, not {rows._type}, {places._type} and "
+            f"sparse_segment_mean: takes x of at least 1 dimension and (N,) indices and segment_ids, not {rows._type}, "
+            f"{places._type} and "
             f"{numbers._type}"
         )
     if not rows.dtype.is_floating:

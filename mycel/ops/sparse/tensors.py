@@ -1,8 +1,10 @@
 """Sparse tensors: matrices as the values that are stored, and where they stand.
 
-Each class is a dataclass of tensors and a shape, so that compiled functions take and give it as any container. For gradients and `vmap` the values alone
-are leaves (`mycel.tree`); positions and shape go along unchanged. Checks look at types alone, never at positions: an index outside of the shape is the
-caller's mistake and has no defined meaning. Methods compute by the functions of `mycel.ops.sparse`.
+Each class is a dataclass of tensors and a shape, so that compiled functions take and give it as any
+container. For gradients and `vmap` the values alone are leaves (`mycel.tree`); positions and shape
+go along unchanged. Checks look at types alone, never at positions: an index outside of the shape is
+the caller's mistake and has no defined meaning. Methods compute by the functions of
+`mycel.ops.sparse`.
 """
 
 from __future__ import annotations
@@ -47,12 +49,14 @@ def _sizes(name: str, shape: Any, least: int, most: Optional[int]) -> tuple[Any,
 
 
 def differ(x: Any, y: Any) -> bool:
-    """Whether two sizes or shapes differ for certain; open ones may be equal."""
+    """Return whether two sizes or shapes differ for certain; open ones may be equal."""
     return certainly(lambda: x != y)
 
 
 class Sparse:
-    """What sparse tensors have in common: `values`, the `shape` of the dense tensor, and what follows from them."""
+    """What sparse tensors have in common: `values`, the `shape` of the dense tensor, and what
+    follows from them.
+    """
 
     values: Tensor
     shape: tuple[Any, ...]
@@ -72,7 +76,7 @@ class Sparse:
 
     @classmethod
     def _parts(cls) -> tuple[str, ...]:
-        """The names of the fields; every class is a dataclass."""
+        """Return the names of the fields; every class is a dataclass."""
         return tuple(cls.__dataclass_fields__)
 
     def _hold(self, **fields: Any) -> None:
@@ -80,7 +84,7 @@ class Sparse:
             object.__setattr__(self, k, v)
 
     def _with(self, values: Tensor) -> Any:
-        """The same positions with other values."""
+        """Return the same positions with other values."""
         made = object.__new__(type(self))
         made._hold(**{**{name: getattr(self, name) for name in self._parts()}, "values": values})
         return made
@@ -106,7 +110,7 @@ class Sparse:
         return len(self.shape)
 
     def astype(self, dtype: Any) -> Any:
-        """The same with values of another element type.
+        """Return the same with values of another element type.
 
         >>> import mycel as ms
         >>> ms.Tensor([[0.0, 2.0]]).to_coo().astype(ms.int32).values.tolist()
@@ -115,7 +119,7 @@ class Sparse:
         return self._with(cast(self.values, D.from_any(dtype)))
 
     def abs(self) -> Any:
-        """The same with the magnitudes of the values.
+        """Return the same with the magnitudes of the values.
 
         >>> import mycel as ms
         >>> ms.Tensor([[0.0, -2.0]]).to_csr().abs().values.tolist()
@@ -143,7 +147,8 @@ class _Coordinates(Sparse):
             raise ShapeError(f"{name}: values must have 1 dimension, not shape {held.shape}")
         if differ(places.shape[0], held.shape[0]):
             raise ShapeError(
-                f"{name}: indices {places.shape} and values {held.shape} must have the same first size, one row for each value"
+                f"{name}: indices {places.shape} and values {held.shape} must have the same first size, one row for "
+                "each value"
             )
         if differ(places.shape[1], len(sizes)):
             raise ShapeError(
@@ -154,10 +159,12 @@ class _Coordinates(Sparse):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class COOTensor(_Coordinates):
-    """A sparse matrix by coordinates: `values[i]` stands at row and column `indices[i]`; values at one place add up.
+    """A sparse matrix by coordinates: `values[i]` stands at row and column `indices[i]`; values at
+    one place add up.
 
-    `indices` (N, 2) of int16, int32 or int64, `values` (N,) of any type, `shape` a tuple of two sizes; or another COOTensor in their place.
-    TypeError and ShapeError (a ValueError) for what does not fit. Positions are not looked at: one outside of `shape` has no defined meaning.
+    `indices` (N, 2) of int16, int32 or int64, `values` (N,) of any type, `shape` a tuple of two
+    sizes; or another COOTensor in their place. TypeError and ShapeError (a ValueError) for what
+    does not fit. Positions are not looked at: one outside of `shape` has no defined meaning.
 
     >>> import mycel as ms
     >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 2]]), ms.Tensor([1.0, 2.0]), (2, 3))
@@ -174,11 +181,13 @@ class COOTensor(_Coordinates):
             self._fill(indices, values, shape, 2)
 
     def to_tuple(self) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
-        """Indices, values and shape."""
+        """Return indices, values and shape."""
         return self.indices, self.values, self.shape
 
     def coalesce(self) -> COOTensor:
-        """The same matrix with one value for each place, in row-major order. How many there are is decided by data.
+        """Return the same matrix with one value for each place, in row-major order.
+
+        How many there are is decided by data.
 
         >>> import mycel as ms
         >>> ms.COOTensor(ms.Tensor([[0, 1], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).coalesce().values.tolist()
@@ -189,7 +198,9 @@ class COOTensor(_Coordinates):
         return sparse.coalesced(self)
 
     def to_csr(self) -> CSRTensor:
-        """The same matrix by rows, sorted in row-major order; what stands at one place more than once still does.
+        """Return the same matrix by rows, sorted in row-major order.
+
+        What stands at one place more than once still does.
 
         >>> import mycel as ms
         >>> ms.COOTensor(ms.Tensor([[1, 2], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).to_csr().indptr.tolist()
@@ -200,7 +211,7 @@ class COOTensor(_Coordinates):
         return sparse.coo_to_csr(self)
 
     def to_dense(self) -> Tensor:
-        """The matrix as a tensor; values at one place add up.
+        """Return the matrix as a tensor; values at one place add up.
 
         >>> import mycel as ms
         >>> ms.COOTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
@@ -211,7 +222,7 @@ class COOTensor(_Coordinates):
         return sparse.coo_to_dense(self)
 
     def add(self, other: COOTensor, thresh: Any) -> COOTensor:
-        """The sum with another COOTensor; see `mycel.ops.coo_add`."""
+        """Return the sum with another COOTensor; see `mycel.ops.coo_add`."""
         from mycel.ops.sparse import functions as sparse
 
         return sparse.coo_add(self, other, thresh)
@@ -239,7 +250,8 @@ class COOTensor(_Coordinates):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class SparseTensor(_Coordinates):
-    """Coordinates and values as `COOTensor` has, of any number of dimensions and without arithmetic. Deprecated: use `COOTensor`.
+    """Coordinates and values as `COOTensor` has, of any number of dimensions and without
+    arithmetic. Deprecated: use `COOTensor`.
 
     >>> import mycel as ms
     >>> ms.SparseTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).shape
@@ -257,11 +269,14 @@ class SparseTensor(_Coordinates):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class CSRTensor(Sparse):
-    """A sparse matrix by rows: those of row i are `values[indptr[i]:indptr[i + 1]]`, in the columns `indices` of the same positions.
+    """A sparse matrix by rows: those of row i are `values[indptr[i]:indptr[i + 1]]`, in the columns
+    `indices` of the same positions.
 
-    `indptr` (rows + 1,) and `indices` (N,) of int16, int32 or int64, `values` (N, ...) of any type, `shape` a tuple of ints with one size more than
-    `values` has: further dimensions of the values are those of the dense tensor, behind rows and columns. Or another CSRTensor in their place.
-    TypeError and ShapeError (a ValueError) for what does not fit. Positions are not looked at: `indptr` must begin with 0, not decrease and end with N.
+    `indptr` (rows + 1,) and `indices` (N,) of int16, int32 or int64, `values` (N, ...) of any type,
+    `shape` a tuple of ints with one size more than `values` has: further dimensions of the values
+    are those of the dense tensor, behind rows and columns. Or another CSRTensor in their place.
+    TypeError and ShapeError (a ValueError) for what does not fit. Positions are not looked at:
+    `indptr` must begin with 0, not decrease and end with N.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([1, 2]), ms.Tensor([1.0, 2.0]), (2, 3))
@@ -284,57 +299,62 @@ class CSRTensor(Sparse):
         sizes = _sizes("CSRTensor", shape, 2, None)
         if held.ndim != len(sizes) - 1:
             raise ShapeError(
-                f"CSRTensor: values of shape {held.shape} must have one dimension less than shape {sizes}: one for the stored elements, "
+                f"CSRTensor: values of shape {held.shape} must have one dimension less than shape {sizes}: one for the "
+                "stored elements, "
                 "then those behind rows and columns"
             )
         if differ(rows.shape[0], sizes[0] + 1):
             raise ShapeError(f"CSRTensor: indptr must have shape[0] + 1 = {sizes[0] + 1} elements, not {rows.shape[0]}")
         if differ(columns.shape[0], held.shape[0]):
             raise ShapeError(
-                f"CSRTensor: indices {columns.shape} and values {held.shape} must have the same first size, one column for each value"
+                f"CSRTensor: indices {columns.shape} and values {held.shape} must have the same first size, one column "
+                "for each value"
             )
         if not all(not differ(a, b) for a, b in zip(held.shape[1:], sizes[2:])):
             raise ShapeError(
-                f"CSRTensor: the sizes of values {held.shape} behind the first must be those of shape {sizes} from the third on"
+                f"CSRTensor: the sizes of values {held.shape} behind the first must be those of shape {sizes} from the "
+                "third on"
             )
         self._hold(indptr=rows, indices=columns, values=held, shape=sizes)
 
     def to_tuple(self) -> tuple[Tensor, Tensor, Tensor, tuple[Any, ...]]:
-        """Row pointers, column indices, values and shape."""
+        """Return row pointers, column indices, values and shape."""
         return self.indptr, self.indices, self.values, self.shape
 
     def to_coo(self) -> COOTensor:
-        """The same matrix by coordinates; see `mycel.ops.csr_to_coo`."""
+        """Return the same matrix by coordinates; see `mycel.ops.csr_to_coo`."""
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_to_coo(self)
 
     def to_dense(self) -> Tensor:
-        """The matrix as a tensor; see `mycel.ops.csr_to_dense`."""
+        """Return the matrix as a tensor; see `mycel.ops.csr_to_dense`."""
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_to_dense(self)
 
     def mv(self, dense_vector: Any) -> Tensor:
-        """The product with a column (N, 1); see `mycel.ops.csr_mv`."""
+        """Return the product with a column (N, 1); see `mycel.ops.csr_mv`."""
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_mv(self, dense_vector)
 
     def mm(self, matrix: Any) -> Any:
-        """The product with a dense matrix (a Tensor) or with a CSRTensor (a CSRTensor); see `mycel.ops.csr_mm`."""
+        """Return the product with a dense matrix (a Tensor) or with a CSRTensor (a CSRTensor); see
+        `mycel.ops.csr_mm`.
+        """
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_mm(self, matrix)
 
     def sum(self, axis: int) -> Tensor:
-        """The sums along an axis, which stays with size 1; see `mycel.ops.csr_reduce_sum`."""
+        """Return the sums along an axis, which stays with size 1; see `mycel.ops.csr_reduce_sum`."""
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_reduce_sum(self, axis)
 
     def add(self, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
-        """alpha times this matrix plus beta times `b`; see `mycel.ops.csr_add`."""
+        """Return alpha times this matrix plus beta times `b`; see `mycel.ops.csr_add`."""
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_add(self, b, alpha, beta)
@@ -364,7 +384,8 @@ class CSRTensor(Sparse):
 class RowTensor(Sparse):
     """Some rows of a large tensor: row `indices[i]` is `values[i]`, as gradients of embeddings are.
 
-    `indices` (N,) of int16, int32 or int64, `values` (N, ...), `shape` that of the dense tensor. Deprecated: it is here for programs that have it.
+    `indices` (N,) of int16, int32 or int64, `values` (N, ...), `shape` that of the dense tensor.
+    Deprecated: it is here for programs that have it.
 
     >>> import mycel as ms
     >>> ms.RowTensor(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape

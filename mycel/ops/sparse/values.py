@@ -1,4 +1,6 @@
-"""Functions of the stored values of sparse tensors: element by element, scaled by dense tensors, and soft-maxes of rows."""
+"""Functions of the stored values of sparse tensors: element by element, scaled by dense tensors,
+and soft-maxes of rows.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,79 @@ from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
 from mycel.prims import index as I
 
 __all__ = [
-    "coo_abs", "coo_acos", "coo_acosh", "coo_asin", "coo_asinh", "coo_atan", "coo_atanh", "coo_ceil", "coo_cos", "coo_cosh",
-    "coo_exp", "coo_expm1", "coo_floor", "coo_inv", "coo_isfinite", "coo_isinf", "coo_isnan", "coo_log", "coo_log1p", "coo_neg",
-    "coo_relu", "coo_relu6", "coo_round", "coo_sigmoid", "coo_sin", "coo_sinh", "coo_softsign", "coo_sqrt", "coo_square",
-    "coo_tan", "coo_tanh", "csr_abs", "csr_acos", "csr_acosh", "csr_asin", "csr_asinh", "csr_atan", "csr_atanh", "csr_ceil",
-    "csr_cos", "csr_cosh", "csr_div", "csr_exp", "csr_expm1", "csr_floor", "csr_gather", "csr_inv", "csr_isfinite", "csr_isinf",
-    "csr_isnan", "csr_log", "csr_log1p", "csr_mul", "csr_neg", "csr_relu", "csr_relu6", "csr_round", "csr_sigmoid", "csr_sin",
-    "csr_sinh", "csr_softmax", "csr_softsign", "csr_sqrt", "csr_square", "csr_tan", "csr_tanh",
-]  # fmt: skip
+    "coo_abs",
+    "coo_acos",
+    "coo_acosh",
+    "coo_asin",
+    "coo_asinh",
+    "coo_atan",
+    "coo_atanh",
+    "coo_ceil",
+    "coo_cos",
+    "coo_cosh",
+    "coo_exp",
+    "coo_expm1",
+    "coo_floor",
+    "coo_inv",
+    "coo_isfinite",
+    "coo_isinf",
+    "coo_isnan",
+    "coo_log",
+    "coo_log1p",
+    "coo_neg",
+    "coo_relu",
+    "coo_relu6",
+    "coo_round",
+    "coo_sigmoid",
+    "coo_sin",
+    "coo_sinh",
+    "coo_softsign",
+    "coo_sqrt",
+    "coo_square",
+    "coo_tan",
+    "coo_tanh",
+    "csr_abs",
+    "csr_acos",
+    "csr_acosh",
+    "csr_asin",
+    "csr_asinh",
+    "csr_atan",
+    "csr_atanh",
+    "csr_ceil",
+    "csr_cos",
+    "csr_cosh",
+    "csr_div",
+    "csr_exp",
+    "csr_expm1",
+    "csr_floor",
+    "csr_gather",
+    "csr_inv",
+    "csr_isfinite",
+    "csr_isinf",
+    "csr_isnan",
+    "csr_log",
+    "csr_log1p",
+    "csr_mul",
+    "csr_neg",
+    "csr_relu",
+    "csr_relu6",
+    "csr_round",
+    "csr_sigmoid",
+    "csr_sin",
+    "csr_sinh",
+    "csr_softmax",
+    "csr_softsign",
+    "csr_sqrt",
+    "csr_square",
+    "csr_tan",
+    "csr_tanh",
+]
 
 
 def _met(name: str, x: CSRTensor, dense: Tensor) -> Tensor:
-    """The values of a dense tensor that broadcasts to `x`, at its places: (N, ...), or without the first dimension for one of none."""
+    """Return the values of a dense tensor that broadcasts to `x`, at its places: (N, ...), or
+    without the first dimension for one of none.
+    """
     if dense.ndim > x.ndim or any(
         differ(a, 1) and differ(a, b) for a, b in zip(reversed(dense.shape), reversed(x.shape))
     ):
@@ -47,7 +110,8 @@ def _met(name: str, x: CSRTensor, dense: Tensor) -> Tensor:
 
 
 def csr_mul(x: Any, y: Any) -> CSRTensor:
-    """x * y for a CSR tensor and a number or a tensor that broadcasts to it: a CSR tensor with the places of `x`.
+    """Return x * y for a CSR tensor and a number or a tensor that broadcasts to it: a CSR tensor
+    with the places of `x`.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
@@ -60,7 +124,8 @@ def csr_mul(x: Any, y: Any) -> CSRTensor:
 
 
 def csr_div(x: Any, y: Any) -> CSRTensor:
-    """x / y for a CSR tensor and a number or a tensor that broadcasts to it: a CSR tensor with the places of `x`; a zero of `y` elsewhere is not met.
+    """Return x / y for a CSR tensor and a number or a tensor that broadcasts to it: a CSR tensor
+    with the places of `x`; a zero of `y` elsewhere is not met.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
@@ -73,7 +138,7 @@ def csr_div(x: Any, y: Any) -> CSRTensor:
 
 
 def coo_scaled(name: str, x: COOTensor, other: Any, divided: bool) -> COOTensor:
-    """x * other or x / other for a number or a tensor of the same shape."""
+    """Return x * other or x / other for a number or a tensor of the same shape."""
     v, w = operands(name, x.values, other)
     if w.ndim:
         check_shapes(name, x, w)
@@ -82,7 +147,8 @@ def coo_scaled(name: str, x: COOTensor, other: Any, divided: bool) -> COOTensor:
 
 
 def csr_gather(indptr: Any, indices: Any, dense: Any, sparse_shape: Any) -> Tensor:
-    """The elements of a dense (M, N, ...) tensor at the places of a CSR tensor: (stored values, ...).
+    """Return the elements of a dense (M, N, ...) tensor at the places of a CSR tensor: (stored
+    values, ...).
 
     >>> import mycel as ms
     >>> ms.ops.csr_gather(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), (2, 2)).tolist()
@@ -99,7 +165,8 @@ def csr_gather(indptr: Any, indices: Any, dense: Any, sparse_shape: Any) -> Tens
 
 
 def csr_softmax(logits: Any, dtype: Any) -> CSRTensor:
-    """The soft-max of each row over its stored values, computed in `dtype`: a CSR tensor with the same places.
+    """Return the soft-max of each row over its stored values, computed in `dtype`: a CSR tensor
+    with the same places.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 2, 3]), ms.Tensor([0, 1, 1]), ms.Tensor([1.0, 1.0, 7.0]), (2, 4))

@@ -1,6 +1,8 @@
-"""What can be asked of a tensor besides its values: where it lies, its bytes, and MindSpore's marks.
+"""What can be asked of a tensor besides its values: where it lies, its bytes, and MindSpore's
+marks.
 
-Everything lies on the CPU, in memory of its own: what would move a tensor elsewhere is an error that says so, and what speaks of places that there are not has the answer of this one.
+Everything lies on the CPU, in memory of its own: what would move a tensor elsewhere is an error
+that says so, and what speaks of places that there are not has the answer of this one.
 """
 
 from __future__ import annotations
@@ -19,27 +21,30 @@ __all__ = ["attach"]
 
 
 def _data_ptr(self: Tensor) -> int:
-    """The address of the first element."""
+    """Return the address of the first element."""
     return int(self._value("data_ptr()").ctypes.data)
 
 
 def _storage(self: Tensor) -> storage.UntypedStorage:
-    """The bytes of the tensor."""
+    """Return the bytes of the tensor."""
     return storage.UntypedStorage._of(self)
 
 
 def _storage_offset(self: Tensor) -> int:
-    """0: the first element is the first of its storage."""
+    """Return 0: the first element is the first of its storage."""
     return 0
 
 
 def _get_bytes(self: Tensor) -> bytes:
-    """A copy of the tensor's bytes, in row-major order."""
+    """Return a copy of the tensor's bytes, in row-major order."""
     return self._value("get_bytes()").tobytes()
 
 
 def _convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:
-    """The tensor of a shape and type whose bytes these are. ValueError where their number does not fit."""
+    """Return the tensor of a shape and type whose bytes these are.
+
+    ValueError where their number does not fit.
+    """
     return Tensor(np.frombuffer(bytes_str, D.to_numpy(data_type)).reshape(tuple(dims)))
 
 
@@ -52,7 +57,7 @@ def _flush_from_cache(self: Tensor) -> None:
 
 
 def _is_init(self: Tensor) -> bool:
-    """Whether the tensor was drawn by an initializer and has its values."""
+    """Return whether the tensor was drawn by an initializer and has its values."""
     return not self.has_init and bool(self.__dict__.get("is_init", False))
 
 
@@ -67,24 +72,27 @@ def _is_shared(self: Tensor) -> bool:
 
 
 def _pin_memory(self: Tensor) -> Tensor:
-    """RuntimeError: there is no device that memory could be pinned for."""
+    """Raise RuntimeError: there is no device that memory could be pinned for."""
     raise RuntimeError("pin_memory: there is no device beside the CPU to pin memory for; use the tensor as it is")
 
 
 def _move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
-    """A copy on the device named: "CPU". ValueError for others."""
+    """Return a copy on the device named: "CPU". ValueError for others."""
     if to != "CPU":
         raise ValueError(f"move_to: device {to!r} is not available in this build; use 'CPU'")
     return self.copy()
 
 
 def _offload_file_path(self: Tensor) -> str:
-    """The empty string: values are in memory."""
+    """Return the empty string: values are in memory."""
     return ""
 
 
 def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Set whether a parameter is trained; the tensor itself. For other tensors, which functions say what is differentiated, it has no effect."""
+    """Set whether a parameter is trained; the tensor itself.
+
+    For other tensors, which functions say what is differentiated, it has no effect.
+    """
     arguments.flag("requires_grad_", "requires_grad", requires_grad)
     if "requires_grad" in self.__dict__:
         setattr(self, "requires_grad", requires_grad)  # noqa: B010
@@ -92,7 +100,10 @@ def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
-    """Mark the tensor as a constant argument; the tensor itself. Compiled functions treat it as any other."""
+    """Mark the tensor as a constant argument; the tensor itself.
+
+    Compiled functions treat it as any other.
+    """
     arguments.flag("set_const_arg", "const_arg", const_arg)
     self.__dict__["_const_arg"] = const_arg
     return self
@@ -121,12 +132,27 @@ def _init_of(self: Tensor) -> Optional[Any]:
 
 
 _METHODS: dict[str, Any] = {
-    "data_ptr": _data_ptr, "storage": _storage, "untyped_storage": _storage, "storage_offset": _storage_offset, "get_bytes": _get_bytes,
-    "convert_bytes_to_tensor": staticmethod(_convert_bytes_to_tensor), "data_sync": _data_sync, "flush_from_cache": _flush_from_cache,
-    "is_init": _is_init, "is_pinned": _is_pinned, "is_shared": _is_shared, "pin_memory": _pin_memory, "move_to": _move_to,
-    "offload_file_path": _offload_file_path, "requires_grad_": _requires_grad, "set_const_arg": _set_const_arg, "to_dlpack": _to_dlpack,
-    "from_dlpack": staticmethod(storage.from_dlpack), "fold": _fold, "unfold": _unfold,
-}  # fmt: skip
+    "data_ptr": _data_ptr,
+    "storage": _storage,
+    "untyped_storage": _storage,
+    "storage_offset": _storage_offset,
+    "get_bytes": _get_bytes,
+    "convert_bytes_to_tensor": staticmethod(_convert_bytes_to_tensor),
+    "data_sync": _data_sync,
+    "flush_from_cache": _flush_from_cache,
+    "is_init": _is_init,
+    "is_pinned": _is_pinned,
+    "is_shared": _is_shared,
+    "pin_memory": _pin_memory,
+    "move_to": _move_to,
+    "offload_file_path": _offload_file_path,
+    "requires_grad_": _requires_grad,
+    "set_const_arg": _set_const_arg,
+    "to_dlpack": _to_dlpack,
+    "from_dlpack": staticmethod(storage.from_dlpack),
+    "fold": _fold,
+    "unfold": _unfold,
+}
 _PROPERTIES: dict[str, tuple[Any, str]] = {
     "const_arg": (lambda self: self.__dict__.get("_const_arg", False), "Whether `set_const_arg` marked the tensor."),
     "init_finished": (lambda self: not self.has_init, "Whether the tensor has its values."),

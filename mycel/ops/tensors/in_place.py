@@ -1,4 +1,6 @@
-"""Functions that write into the tensor they are given and return it, and arithmetic of plain numbers under MindSpore's names."""
+"""Functions that write into the tensor they are given and return it, and arithmetic of plain
+numbers under MindSpore's names.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,38 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import number_of, operand
 
 __all__ = [
-    "bernoulli_", "clamp_", "erfinv_", "exponential_", "normal_", "put_", "random_", "scalar_add", "scalar_cast", "scalar_div", "scalar_eq",
-    "scalar_floordiv", "scalar_ge", "scalar_gt", "scalar_le", "scalar_log", "scalar_lt", "scalar_max", "scalar_min", "scalar_mod", "scalar_mul",
-    "scalar_ne", "scalar_pow", "scalar_sub", "scalar_to_tensor", "scalar_uadd", "scalar_usub", "tanh_", "tuple_to_array", "uniform_", "zero_",
-]  # fmt: skip
+    "bernoulli_",
+    "clamp_",
+    "erfinv_",
+    "exponential_",
+    "normal_",
+    "put_",
+    "random_",
+    "scalar_add",
+    "scalar_cast",
+    "scalar_div",
+    "scalar_eq",
+    "scalar_floordiv",
+    "scalar_ge",
+    "scalar_gt",
+    "scalar_le",
+    "scalar_log",
+    "scalar_lt",
+    "scalar_max",
+    "scalar_min",
+    "scalar_mod",
+    "scalar_mul",
+    "scalar_ne",
+    "scalar_pow",
+    "scalar_sub",
+    "scalar_to_tensor",
+    "scalar_uadd",
+    "scalar_usub",
+    "tanh_",
+    "tuple_to_array",
+    "uniform_",
+    "zero_",
+]
 
 
 def _written(name: str, input: Any) -> Tensor:
@@ -26,7 +56,7 @@ def _written(name: str, input: Any) -> Tensor:
 
 
 def zero_(input: Tensor) -> Tensor:
-    """The tensor itself, after writing zeros everywhere.
+    """Return the tensor itself, after writing zeros everywhere.
 
     >>> import mycel as ms
     >>> ms.ops.zero_(ms.Tensor([1.0, 2.0])).tolist()
@@ -36,7 +66,7 @@ def zero_(input: Tensor) -> Tensor:
 
 
 def tanh_(input: Tensor) -> Tensor:
-    """The tensor itself, after writing the hyperbolic tangents of its elements.
+    """Return the tensor itself, after writing the hyperbolic tangents of its elements.
 
     >>> import mycel as ms
     >>> ms.ops.tanh_(ms.Tensor([0.0])).tolist()
@@ -46,7 +76,7 @@ def tanh_(input: Tensor) -> Tensor:
 
 
 def erfinv_(input: Tensor) -> Tensor:
-    """The tensor itself, after writing the inverse of erf at its elements.
+    """Return the tensor itself, after writing the inverse of erf at its elements.
 
     >>> import mycel as ms
     >>> ms.ops.erfinv_(ms.Tensor([0.0])).tolist()
@@ -56,7 +86,7 @@ def erfinv_(input: Tensor) -> Tensor:
 
 
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """The tensor itself, after bringing its elements between `min` and `max`.
+    """Return the tensor itself, after bringing its elements between `min` and `max`.
 
     >>> import mycel as ms
     >>> ms.ops.clamp_(ms.Tensor([-3.0, 0.5]), -1.0, 1.0).tolist()
@@ -66,7 +96,8 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
-    """The tensor itself, after writing `source` to (with `accumulate` adding it at) flat positions.
+    """Return the tensor itself, after writing `source` to (with `accumulate` adding it at) flat
+    positions.
 
     >>> import mycel as ms
     >>> ms.ops.put_(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([9.0])).tolist()
@@ -76,7 +107,7 @@ def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Te
 
 
 def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = None) -> Tensor:
-    """The tensor itself, after writing uniform random numbers of [from_, to).
+    """Return the tensor itself, after writing uniform random numbers of [from_, to).
 
     >>> import mycel as ms
     >>> ms.ops.uniform_(ms.ops.zeros(2), 3.0, 4.0).shape
@@ -86,7 +117,7 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = Non
 
 
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None) -> Tensor:
-    """The tensor itself, after writing normal random numbers.
+    """Return the tensor itself, after writing normal random numbers.
 
     >>> import mycel as ms
     >>> ms.ops.normal_(ms.ops.zeros(2)).shape
@@ -96,7 +127,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None
 
 
 def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generator: Any = None) -> Tensor:
-    """The tensor itself, after writing random whole numbers of [from_, to).
+    """Return the tensor itself, after writing random whole numbers of [from_, to).
 
     >>> import mycel as ms
     >>> ms.ops.random_(ms.ops.zeros(2), 3, 4).tolist()
@@ -106,7 +137,7 @@ def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generato
 
 
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """The tensor itself, after writing 1 with probability `p` and else 0.
+    """Return the tensor itself, after writing 1 with probability `p` and else 0.
 
     >>> import mycel as ms
     >>> ms.ops.bernoulli_(ms.ops.zeros(2), 1.0).tolist()
@@ -116,7 +147,8 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
 
 def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Tensor:
-    """The tensor itself, after writing random numbers of the exponential distribution of rate `lambd`.
+    """Return the tensor itself, after writing random numbers of the exponential distribution of
+    rate `lambd`.
 
     >>> import mycel as ms
     >>> ms.ops.exponential_(ms.ops.zeros(2)).shape
@@ -139,7 +171,7 @@ def _need_numbers(name: str, *values: Any) -> None:
 
 
 def _computed(name: str, function: Callable[..., Any], *values: Any) -> Any:
-    """Python's own arithmetic, whose errors name the operation."""
+    """Return Python's own arithmetic, whose errors name the operation."""
     try:
         return function(*values)
     except ArithmeticError as error:
@@ -197,7 +229,7 @@ scalar_usub = _single("scalar_usub", operator.neg, "The value with its sign chan
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
-    """A number as a Python number of the kind of a data type: int64, float64 or bool.
+    """Return a number as a Python number of the kind of a data type: int64, float64 or bool.
 
     >>> import mycel as ms
     >>> ms.ops.scalar_cast(2.7, ms.int64)
@@ -214,7 +246,7 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = D.float32) -> Tensor:
-    """A number as a tensor of no dimensions.
+    """Return a number as a tensor of no dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.scalar_to_tensor(3).item()
@@ -224,7 +256,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = D.float32) -> Tensor:
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
-    """A tuple of numbers as a tensor: int32 for ints, float32 for floats.
+    """Return a tuple of numbers as a tensor: int32 for ints, float32 for floats.
 
     >>> import mycel as ms
     >>> ms.ops.tuple_to_array((1, 2)).tolist()

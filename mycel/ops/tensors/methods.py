@@ -1,8 +1,9 @@
 """The methods of tensors that compute, attached when `mycel.ops` is imported.
 
-Most are the functions of `mycel.ops` themselves, whose first parameter is the tensor. The others differ from the function of their name: they accept both of
-MindSpore's spellings (``axis``/``keepdims`` and ``dim``/``keepdim``), take sizes as separate arguments, or return one value
-where the function returns two.
+Most are the functions of `mycel.ops` themselves, whose first parameter is the tensor. The others
+differ from the function of their name: they accept both of MindSpore's spellings
+(``axis``/``keepdims`` and ``dim``/``keepdim``), take sizes as separate arguments, or return one
+value where the function returns two.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     shape_of,
-)  # fmt: skip
+)
 from mycel.ops.algebra import decompositions, diagonals, linalg
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.tensors import attributes as tensor_attributes
@@ -91,13 +92,22 @@ _SAME: dict[Any, str] = {
         scatter select_scatter slice_scatter""",
     segments: "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive",
     sorting: "bincount cummax cummin cumprod diff histc logcumsumexp msort nanmedian nanquantile quantile top_k topk",
-}  # fmt: skip
+}
 _RENAMED = {
-    "scatter_sub": indexed.tensor_scatter_sub, "scatter_mul": indexed.tensor_scatter_mul, "scatter_div": indexed.tensor_scatter_div,
-    "scatter_max": indexed.tensor_scatter_max, "scatter_min": indexed.tensor_scatter_min, "unsqueeze": array.unsqueeze,
-    "unsorted_segment_sum": segments.unsorted_segment_sum, "fill": creation.fills, "fills": creation.fills,
-    "fill_diagonal": extended.fill_diagonal, "unique_with_pad": extended.unique_with_pad, "to_coo": sparse.dense_to_sparse_coo, "to_csr": sparse.dense_to_sparse_csr,
-}  # fmt: skip
+    "scatter_sub": indexed.tensor_scatter_sub,
+    "scatter_mul": indexed.tensor_scatter_mul,
+    "scatter_div": indexed.tensor_scatter_div,
+    "scatter_max": indexed.tensor_scatter_max,
+    "scatter_min": indexed.tensor_scatter_min,
+    "unsqueeze": array.unsqueeze,
+    "unsorted_segment_sum": segments.unsorted_segment_sum,
+    "fill": creation.fills,
+    "fills": creation.fills,
+    "fill_diagonal": extended.fill_diagonal,
+    "unique_with_pad": extended.unique_with_pad,
+    "to_coo": sparse.dense_to_sparse_coo,
+    "to_csr": sparse.dense_to_sparse_csr,
+}
 
 
 def _named(method: Any, name: str, text: str) -> Any:
@@ -109,19 +119,26 @@ def _named(method: Any, name: str, text: str) -> Any:
 
 
 def _qr(self: Tensor, some: bool = True) -> Any:
-    """Orthonormal columns Q and upper triangular R with Q R the matrix; Q is square unless `some`. See `mycel.ops.qr`."""
+    """Return orthonormal columns Q and upper triangular R with Q R the matrix.
+
+    Q is square unless `some`. See `mycel.ops.qr`.
+    """
     return decompositions.qr(self, "reduced" if some else "complete")
 
 
 def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Tensor:
-    """`input3` multiplied by the product of the reflections of `mycel.ops.geqrf`, which this tensor and `input2` are."""
+    """Return `input3` multiplied by the product of the reflections of `mycel.ops.geqrf`, which this
+    tensor and `input2` are.
+    """
     return decompositions.ormqr(self, input2, input3, left, transpose)
 
 
 def _triangular_solve(
     self: Tensor, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The solution x of the triangular system A x = this tensor, or of A^T x with `transpose`, and A."""
+    """Return the solution x of the triangular system A x = this tensor, or of A^T x with
+    `transpose`, and A.
+    """
     return decompositions.triangular_solve(self, A, upper, transpose, unitriangular)
 
 
@@ -134,25 +151,30 @@ def _sizes(given: tuple[Any, ...]) -> Any:
 
 @viewing
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
-    """The same elements under another shape, given as one sequence or as sizes. See `mycel.ops.reshape`."""
+    """Return the same elements under another shape, given as one sequence or as sizes.
+
+    See `mycel.ops.reshape`.
+    """
     return array.reshape(self, _sizes(shape))
 
 
 @viewing
 def _view(self: Tensor, *shape: Any) -> Tensor:
-    """The same elements under another shape; given a data type, the same bytes in that type."""
+    """Return the same elements under another shape; given a data type, the same bytes in that type."""
     if len(shape) == 1 and isinstance(shape[0], D.DType):
         raise TypeError("view: another type for the same bytes is not supported; use astype to convert values")
     return array.reshape(self, _sizes(shape))
 
 
 def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same elements under the shape of another tensor."""
+    """Return the same elements under the shape of another tensor."""
     return array.reshape(self, operand("reshape_as", other).shape)
 
 
 def _resize(self: Tensor, *new_shape: Any) -> Tensor:
-    """The elements in order under another shape, cut off or followed by zeros where the number differs."""
+    """Return the elements in order under another shape, cut off or followed by zeros where the
+    number differs.
+    """
     shape = shape_of("resize", _sizes(new_shape))
     count = product(check_sizes("resize", shape))
     line = flat(self)
@@ -163,10 +185,10 @@ def _resize(self: Tensor, *new_shape: Any) -> Tensor:
 
 @viewing
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
-    """The axes in another order.
+    """Return the axes in another order.
 
-    ``transpose()`` reverses them, ``transpose(i, j)`` exchanges two, and a permutation is given as one sequence or, for tensors of other
-    than two dimensions, as separate numbers.
+    ``transpose()`` reverses them, ``transpose(i, j)`` exchanges two, and a permutation is given as
+    one sequence or, for tensors of other than two dimensions, as separate numbers.
     """
     if not axes or axes == (None,):
         return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
@@ -177,13 +199,19 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 @viewing
 def _permute(self: Tensor, *axis: Any) -> Tensor:
-    """The axes in another order, given as one sequence or as numbers. See `mycel.ops.permute`."""
+    """Return the axes in another order, given as one sequence or as numbers.
+
+    See `mycel.ops.permute`.
+    """
     return array.permute(self, _sizes(axis))
 
 
 @viewing
 def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes from `start_dim` (0) to `end_dim` joined into one. Both may be given positionally instead of `order`."""
+    """Return the axes from `start_dim` (0) to `end_dim` joined into one.
+
+    Both may be given positionally instead of `order`.
+    """
     if isinstance(order, builtins.int):
         start_dim, end_dim, order = order, more[0] if more else end_dim, "C"
     if self.ndim < 2:
@@ -198,12 +226,15 @@ def _squeeze(self: Tensor, axis: Any = tensor_reductions.UNSET, *, dim: Any = te
 
 
 def _broadcast_to(self: Tensor, *shape: Any) -> Tensor:
-    """Repeated to a shape, given as one sequence or as sizes. See `mycel.ops.broadcast_to`."""
+    """Return repeated to a shape, given as one sequence or as sizes.
+
+    See `mycel.ops.broadcast_to`.
+    """
     return array.broadcast_to(self, _sizes(shape))
 
 
 def _tile(self: Tensor, *given: Any, reps: Any = None, dims: Any = None) -> Tensor:
-    """Repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
+    """Return repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
     named = [counts for counts in (reps, dims) if counts is not None]
     if len(named) + bool(given) != 1:
         raise TypeError("tile: give the numbers of repetitions once, as sizes, as reps or as dims")
@@ -215,17 +246,17 @@ def _times(alpha: Any, other: Any) -> Any:
 
 
 def _add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """``self + alpha * other``. See `mycel.ops.add`."""
+    """Return ``self + alpha * other``. See `mycel.ops.add`."""
     return elementwise.add(self, _times(alpha, other))
 
 
 def _sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """``self - alpha * other``. See `mycel.ops.sub`."""
+    """Return ``self - alpha * other``. See `mycel.ops.sub`."""
     return elementwise.sub(self, _times(alpha, other))
 
 
 def _repeat(self: Tensor, *repeats: Any) -> Tensor:
-    """Repeated as a whole: as `tile`, with at least one number for each axis."""
+    """Return repeated as a whole: as `tile`, with at least one number for each axis."""
     counts = shape_of("repeat", _sizes(repeats))
     if len(counts) < self.ndim:
         raise ShapeError(
@@ -235,7 +266,7 @@ def _repeat(self: Tensor, *repeats: Any) -> Tensor:
 
 
 def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Summed so that it has a shape that broadcasts to its own."""
+    """Return summed so that it has a shape that broadcasts to its own."""
     shape = shape_of("sum_to_size", _sizes(size))
     if len(shape) > self.ndim or broadcast_shapes(shape, self.shape) != self.shape:
         raise ShapeError(f"sum_to_size: {shape} does not broadcast to {self.shape}")
@@ -249,7 +280,10 @@ def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
 @fused
 def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
-    """The same values in another element type; `float` is float64, as in NumPy. TypeError for what is no type."""
+    """Return the same values in another element type; `float` is float64, as in NumPy.
+
+    TypeError for what is no type.
+    """
     kind = D.float64 if dtype is float or dtype == "float" else D.from_any(dtype)
     return (
         run(E.identity if self.dtype is kind else E.cast, self, **({} if self.dtype is kind else {"dtype": kind}))
@@ -261,7 +295,10 @@ def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
 def _to(
     self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False
 ) -> Tensor:
-    """The same values in another element type, given as a type or by a tensor that has it. The device must be the CPU."""
+    """Return the same values in another element type, given as a type or by a tensor that has it.
+
+    The device must be the CPU.
+    """
     for given in args:
         if isinstance(given, Tensor):
             dtype = given.dtype
@@ -276,7 +313,7 @@ def _to(
 
 
 def _type(self: Tensor, dtype: Any = None) -> Any:
-    """The name of the element type, or the same values in another."""
+    """Return the name of the element type, or the same values in another."""
     return builtins.str(self.dtype) if dtype is None else properties.cast(self, dtype)
 
 
@@ -294,12 +331,15 @@ def _convert(name: str, kind: D.DType) -> Any:
 
 
 def _copy(self: Tensor) -> Tensor:
-    """A tensor of its own with the same values."""
+    """Return a tensor of its own with the same values."""
     return run(E.identity, self)
 
 
 def _reversed_sequences(self: Tensor, seq_lengths: Any, seq_dim: int = 0, batch_dim: int = 0) -> Tensor:
-    """The first elements along an axis in reverse order, as many as `seq_lengths` says. See `mycel.ops.reverse_sequence`."""
+    """Return the first elements along an axis in reverse order, as many as `seq_lengths` says.
+
+    See `mycel.ops.reverse_sequence`.
+    """
     return blocks.reverse_sequence(self, seq_lengths, seq_dim, batch_dim)
 
 
@@ -308,7 +348,7 @@ def _itself(name: str, text: str) -> Any:
 
 
 def _value(self: Tensor) -> Tensor:
-    """The tensor itself; of a parameter its values, as a tensor that shares them."""
+    """Return the tensor itself; of a parameter its values, as a tensor that shares them."""
     return self if type(self) is Tensor else views.whole(self)
 
 
@@ -318,22 +358,22 @@ def _is_contiguous(self: Tensor) -> bool:
 
 
 def _is_signed(self: Tensor) -> bool:
-    """Whether the element type has a sign."""
+    """Return whether the element type has a sign."""
     return self.dtype.is_signed
 
 
 def _dim(self: Tensor) -> int:
-    """The number of dimensions."""
+    """Return the number of dimensions."""
     return self.ndim
 
 
 def _numel(self: Tensor) -> Any:
-    """The number of elements."""
+    """Return the number of elements."""
     return self.size
 
 
 def _stride(self: Tensor, dim: Optional[int] = None) -> Any:
-    """Elements from one to the next along each dimension, or along one."""
+    """Return elements from one to the next along each dimension, or along one."""
     steps = [s // self.itemsize for s in self.strides]
     return steps if dim is None else steps[axis_of("stride", dim, self.ndim)]
 
@@ -345,7 +385,9 @@ def _unique(
     return_counts: bool = False,
     dim: Optional[int] = None,
 ) -> Any:
-    """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64)."""
+    """Return the distinct elements (or parts along `dim`) in increasing order; also positions and
+    counts (int64).
+    """
     if dim is None and is_open(self):
         values, inverse, counts, _ = segments.distinct(self)
         further = [t for t, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
@@ -363,17 +405,19 @@ def _unique(
 
 
 def _equal(self: Tensor, other: Any) -> Tensor:
-    """Whether elements are equal. See `mycel.ops.equal`."""
+    """Return whether elements are equal. See `mycel.ops.equal`."""
     return elementwise.equal(self, other)
 
 
 def _allclose(self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether all elements are close (`mycel.ops.isclose`). It needs the values."""
+    """Return whether all elements are close (`mycel.ops.isclose`). It needs the values."""
     return bool(reduction.all(math.isclose(self, other, rtol, atol, equal_nan)))
 
 
 def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """The sum of a diagonal of the matrices over two axes, in `dtype`; of integers but uint64 in int64, of booleans whether any holds."""
+    """Return the sum of a diagonal of the matrices over two axes, in `dtype`; of integers but
+    uint64 in int64, of booleans whether any holds.
+    """
     line = arrange.diagonal(self, offset, axis1, axis2)
     if dtype is None and line.dtype.is_integer and line.dtype is not D.uint64:
         dtype = D.int64
@@ -382,12 +426,12 @@ def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
 
 
 def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """The largest element along an axis, and its position."""
+    """Return the largest element along an axis, and its position."""
     return reduction.max(self, axis, keep_dims)
 
 
 def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """The smallest element along an axis, and its position."""
+    """Return the smallest element along an axis, and its position."""
     return reduction.min(self, axis, keep_dims)
 
 
@@ -401,7 +445,7 @@ def _new(name: str) -> Any:
 
 
 def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """`mycel.ops.full` in the type of the tensor unless `dtype` is given."""
+    """Return `mycel.ops.full` in the type of the tensor unless `dtype` is given."""
     return creation.full(size, fill_value, dtype=self.dtype if dtype is None else dtype)
 
 
@@ -411,9 +455,11 @@ def _property(name: str, compute: Callable[[Any], Any], text: str) -> None:
 
 @viewing
 def _kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """The k-th smallest values along `dim`, k counting from 1, and their positions (int64), as ``(values, indices)``.
+    """Return the k-th smallest values along `dim`, k counting from 1, and their positions (int64),
+    as ``(values, indices)``.
 
-    TypeError for a `k`, `dim` or `keepdim` of another type, ValueError for a `k` that the axis has not.
+    TypeError for a `k`, `dim` or `keepdim` of another type, ValueError for a `k` that the axis has
+    not.
 
     >>> import mycel as ms
     >>> ms.Tensor([[3.0, 1.0, 2.0]]).kthvalue(2).values.tolist()
@@ -440,26 +486,68 @@ def _attach() -> None:
     tensor_writes.attach(tensor_positions.written)
     tensor_attributes.attach()
     methods: dict[str, Any] = {
-        **tensor_reductions.methods, **tensor_positions.methods,
-        "reshape": _reshape, "view": _view, "reshape_as": _reshape_as, "resize": _resize, "transpose": _transpose, "permute": _permute,
-        "flatten": _flatten, "squeeze": _squeeze, "broadcast_to": _broadcast_to, "expand": _broadcast_to, "tile": _tile, "add": _add, "sub": _sub,
-        "repeat": _repeat, "sum_to_size": _sum_to_size, "astype": _astype, "to": _to, "type": _type, "copy": _copy, "clone": _copy,
+        **tensor_reductions.methods,
+        **tensor_positions.methods,
+        "reshape": _reshape,
+        "view": _view,
+        "reshape_as": _reshape_as,
+        "resize": _resize,
+        "transpose": _transpose,
+        "permute": _permute,
+        "flatten": _flatten,
+        "squeeze": _squeeze,
+        "broadcast_to": _broadcast_to,
+        "expand": _broadcast_to,
+        "tile": _tile,
+        "add": _add,
+        "sub": _sub,
+        "repeat": _repeat,
+        "sum_to_size": _sum_to_size,
+        "astype": _astype,
+        "to": _to,
+        "type": _type,
+        "copy": _copy,
+        "clone": _copy,
         "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
-        "value": _value, "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
-        "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride,
-        "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "unique": _unique, "equal": _equal,
-        "allclose": _allclose, "trace": _trace, "argmax_with_value": _argmax_with_value,
-        "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),
-        "new_full": _new_full, "reverse_sequence": _reversed_sequences, "kthvalue": _kthvalue,
-    }  # fmt: skip
+        "value": _value,
+        "is_contiguous": _is_contiguous,
+        "is_signed": _is_signed,
+        "dim": _dim,
+        "ndimension": _dim,
+        "numel": _numel,
+        "nelement": _numel,
+        "stride": _stride,
+        "qr": _qr,
+        "ormqr": _ormqr,
+        "triangular_solve": _triangular_solve,
+        "unique": _unique,
+        "equal": _equal,
+        "allclose": _allclose,
+        "trace": _trace,
+        "argmax_with_value": _argmax_with_value,
+        "argmin_with_value": _argmin_with_value,
+        "new_zeros": _new("zeros"),
+        "new_ones": _new("ones"),
+        "new_empty": _new("empty"),
+        "new_full": _new_full,
+        "reverse_sequence": _reversed_sequences,
+        "kthvalue": _kthvalue,
+    }
     for name, method in methods.items():
         setattr(Tensor, name, method)
     for name, others in SPELLINGS.items():
         setattr(Tensor, name, also_named(getattr(Tensor, name), others))
     kinds = {
-        "float": D.float32, "half": D.float16, "double": D.float64, "bfloat16": D.bfloat16, "int": D.int32, "long": D.int64,
-        "short": D.int16, "byte": D.uint8, "bool": D.bool_,
-    }  # fmt: skip
+        "float": D.float32,
+        "half": D.float16,
+        "double": D.float64,
+        "bfloat16": D.bfloat16,
+        "int": D.int32,
+        "long": D.int64,
+        "short": D.int16,
+        "byte": D.uint8,
+        "bool": D.bool_,
+    }
     for name, kind in kinds.items():
         setattr(Tensor, name, _convert(name, kind))
     for name, order in (("__matmul__", False), ("__rmatmul__", True)):

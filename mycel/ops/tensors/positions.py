@@ -22,7 +22,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     size_of,
-)  # fmt: skip
+)
 from mycel.ops.tensors.signatures import bound
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -34,14 +34,18 @@ __all__ = ["methods", "written"]
 
 
 def _gather(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or ``gather(dim, index)`` as `mycel.ops.gather_elements`."""
+    """Return ``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or ``gather(dim,
+    index)`` as `mycel.ops.gather_elements`.
+    """
     if "dim" in named or "index" in named or (args and isinstance(args[0], builtins.int)):
         return indexed.gather_elements(self, *args, **named)
     return indexed.gather(self, *args, **named)
 
 
 def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim, index, src)`` along one axis."""
+    """Return ``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim,
+    index, src)`` along one axis.
+    """
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
         dim, index, src = bound("scatter_add", ("dim", "index", "src"), args, named)
         return indexed.write_elements("scatter_add", self, index, src, dim, "add")
@@ -49,7 +53,9 @@ def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
 
 
 def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor:
-    """``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y, axis)``: a new tensor. See `mycel.ops.index_add`."""
+    """Return ``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y, axis)``: a
+    new tensor. See `mycel.ops.index_add`.
+    """
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
         dim, index, source = bound("index_add", ("dim", "index", "source"), args, named)
     else:
@@ -58,19 +64,27 @@ def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor
 
 
 def _scatter_added(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
-    """A new tensor with the elements of `src` added at the positions that `index` names along one axis."""
+    """Return a new tensor with the elements of `src` added at the positions that `index` names
+    along one axis.
+    """
     return indexed.write_elements("scatter_add", self, index, src, dim, "add")
 
 
 def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
-    """A new tensor with the parts of `source`, times `alpha`, added at the positions of a vector along one axis."""
+    """Return a new tensor with the parts of `source`, times `alpha`, added at the positions of a
+    vector along one axis.
+    """
     return indexed._along(
         "index_add", self, dim, index, operand("index_add", source) * operand("index_add", alpha), "add"
     )
 
 
 def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
-    """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of range."""
+    """Return the elements (of the flattened tensor, or along an axis) at positions.
+
+    `mode` "clip" limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of
+    range.
+    """
     arguments.one_of("take", "mode", mode, ("clip", "wrap", "raise"))
     x = flat(self) if axis is None else self
     where = 0 if axis is None else axis_of("take", axis, self.ndim)
@@ -85,12 +99,15 @@ def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "c
 
 
 def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
-    """The tensor where the condition holds, else `y`."""
+    """Return the tensor where the condition holds, else `y`."""
     return indexed.where(condition, self, y)
 
 
 def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
-    """At each place the element of the choice that the tensor's integer there names. `mode` is "clip", "wrap" or "raise"."""
+    """At each place the element of the choice that the tensor's integer there names.
+
+    `mode` is "clip", "wrap" or "raise".
+    """
     members = (
         array.unstack(choices) if isinstance(choices, Tensor) else arguments.sequence("choose", "choices", choices)
     )
@@ -110,7 +127,9 @@ def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
 
 
 def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """A new tensor with values written (with `accumulate` added) at the places that index tensors, one for each leading axis, name."""
+    """Return a new tensor with values written (with `accumulate` added) at the places that index
+    tensors, one for each leading axis, name.
+    """
     if not accumulate:
         result = run(E.identity, self)
         result[tuple(arguments.sequence("index_put", "indices", indices))] = values
@@ -123,12 +142,16 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 
 def _index(self: Tensor, indices: Any) -> Tensor:
-    """The elements at the places that index tensors or masks, one for each leading axis, name; None takes a whole axis."""
+    """Return the elements at the places that index tensors or masks, one for each leading axis,
+    name; None takes a whole axis.
+    """
     return self[tuple(slice(None) if i is None else i for i in arguments.sequence("index", "indices", indices))]
 
 
 def _itemset(self: Tensor, *args: Any) -> Tensor:
-    """A new tensor with one element set: ``itemset(value)``, ``itemset(index, value)`` with a flat index, or ``itemset(i, j, value)``."""
+    """Return a new tensor with one element set: ``itemset(value)``, ``itemset(index, value)`` with
+    a flat index, or ``itemset(i, j, value)``.
+    """
     if not args:
         raise TypeError("itemset: takes the value, or an index and the value")
     *index, value = args
@@ -142,7 +165,9 @@ def _itemset(self: Tensor, *args: Any) -> Tensor:
 
 
 def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """``select(dim, index)``: the part at one position along an axis; ``select(condition, y)``: as `where`."""
+    """Return ``select(dim, index)``: the part at one position along an axis; ``select(condition,
+    y)``: as `where`.
+    """
     if "condition" in named or (args and isinstance(args[0], Tensor)):
         return _where(self, *args, **named)
     dim, index = bound("select", ("dim", "index"), args, named)
@@ -150,7 +175,15 @@ def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
 
 
 methods: dict[str, Any] = {
-    "gather": _gather, "scatter_add": _scatter_add, "index": _index, "index_add": _index_add, "index_put": _index_put, "take": _take, "where": _where,
-    "choose": _choose_from, "itemset": _itemset, "select": _select,
-}  # fmt: skip
+    "gather": _gather,
+    "scatter_add": _scatter_add,
+    "index": _index,
+    "index_add": _index_add,
+    "index_put": _index_put,
+    "take": _take,
+    "where": _where,
+    "choose": _choose_from,
+    "itemset": _itemset,
+    "select": _select,
+}
 written: dict[str, Any] = {"scatter_add_": _scatter_added, "index_add_": _index_added, "index_put_": _index_put}

@@ -1,4 +1,5 @@
-"""The methods of tensors that reduce, order or accumulate along axes, in both of MindSpore's spellings.
+"""The methods of tensors that reduce, order or accumulate along axes, in both of MindSpore's
+spellings.
 
 ``axis``/``keepdims`` and ``dim``/``keepdim`` name the same parameters; giving both is an error.
 """
@@ -21,7 +22,7 @@ UNSET: Any = object()
 
 
 def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any:
-    """The one of two spellings of a parameter that was given."""
+    """Return the one of two spellings of a parameter that was given."""
     if first is not UNSET and second is not UNSET:
         raise TypeError(f"{name}: {words} name the same parameter; give one of them")
     return first if first is not UNSET else second if second is not UNSET else default
@@ -40,10 +41,16 @@ def _keep(name: str, *given: Any) -> bool:
 
 @fused
 def _sum(
-    self: Tensor, axis: Any = UNSET, dtype: Any = None, keepdims: Any = UNSET, initial: Any = None, *, dim: Any = UNSET,
+    self: Tensor,
+    axis: Any = UNSET,
+    dtype: Any = None,
+    keepdims: Any = UNSET,
+    initial: Any = None,
+    *,
+    dim: Any = UNSET,
     keepdim: Any = UNSET,
-) -> Tensor:  # fmt: skip
-    """The sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
+) -> Tensor:
+    """Return the sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
     if isinstance(dtype, bool):
         dtype, keepdims = None, dtype
     result = reduction.sum(self, axes("sum", axis, dim), _keep("sum", keepdims, keepdim), dtype=dtype)
@@ -52,20 +59,32 @@ def _sum(
 
 @fused
 def _mean(
-    self: Tensor, axis: Any = UNSET, keep_dims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET, keepdims: Any = UNSET,
+    self: Tensor,
+    axis: Any = UNSET,
+    keep_dims: Any = UNSET,
+    *,
+    dim: Any = UNSET,
+    keepdim: Any = UNSET,
+    keepdims: Any = UNSET,
     dtype: Any = None,
-) -> Tensor:  # fmt: skip
-    """The mean over an axis, several, or all. See `mycel.ops.mean`."""
+) -> Tensor:
+    """Return the mean over an axis, several, or all. See `mycel.ops.mean`."""
     x = self if dtype is None else properties.cast(self, dtype)
     return reduction.mean(x, axes("mean", axis, dim), _keep("mean", keep_dims, keepdim, keepdims))
 
 
 @fused
 def _prod(
-    self: Tensor, axis: Any = UNSET, keep_dims: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET, keepdim: Any = UNSET,
+    self: Tensor,
+    axis: Any = UNSET,
+    keep_dims: Any = UNSET,
+    dtype: Any = None,
+    *,
+    dim: Any = UNSET,
+    keepdim: Any = UNSET,
     keepdims: Any = UNSET,
-) -> Tensor:  # fmt: skip
-    """The product over an axis, several, or all. See `mycel.ops.prod`."""
+) -> Tensor:
+    """Return the product over an axis, several, or all. See `mycel.ops.prod`."""
     return reduction.prod(self, axes("prod", axis, dim), _keep("prod", keep_dims, keepdim, keepdims), dtype)
 
 
@@ -73,9 +92,16 @@ def _spread(name: str) -> Any:
     function = getattr(reduction, name)
 
     def method(
-        self: Tensor, axis: Any = UNSET, ddof: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, correction: Any = UNSET,
-        keepdim: Any = UNSET, unbiased: Any = UNSET,
-    ) -> Tensor:  # fmt: skip
+        self: Tensor,
+        axis: Any = UNSET,
+        ddof: Any = UNSET,
+        keepdims: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        correction: Any = UNSET,
+        keepdim: Any = UNSET,
+        unbiased: Any = UNSET,
+    ) -> Tensor:
         degrees = _choose(
             name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
         )
@@ -105,9 +131,16 @@ def _extreme(name: str) -> Any:
     both, only = getattr(reduction, name), getattr(reduction, f"a{name}")
 
     def method(
-        self: Tensor, dim: Any = UNSET, keepdim: Any = UNSET, *, axis: Any = UNSET, keepdims: Any = UNSET, initial: Any = None,
-        where: Any = None, return_indices: bool = False,
-    ) -> Any:  # fmt: skip
+        self: Tensor,
+        dim: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        axis: Any = UNSET,
+        keepdims: Any = UNSET,
+        initial: Any = None,
+        where: Any = None,
+        return_indices: bool = False,
+    ) -> Any:
         keep = _keep(name, keepdim, keepdims)
         if dim is not UNSET and dim is not None and not isinstance(dim, (tuple, list)) and keepdims is UNSET:
             return both(self, dim, keep, initial=initial, where=where)
@@ -116,8 +149,11 @@ def _extreme(name: str) -> Any:
             return both(self, where_axis, keep, initial=initial, where=where)
         return only(self, where_axis, keep, initial=initial, where=where)
 
-    text = (f"The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim` (also positionally) with its position, as "
-            f"`mycel.ops.{name}`.")  # fmt: skip
+    text = (
+        "The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim` (also positionally) with "
+        "its position, as "
+        f"`mycel.ops.{name}`."
+    )
     return _named(method, name, text)
 
 
@@ -175,7 +211,7 @@ def _count_nonzero(
 
 
 def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest less the smallest element over an axis, several, or all."""
+    """Return the largest less the smallest element over an axis, several, or all."""
     return reduction.amax(self, axis, keepdims) - reduction.amin(self, axis, keepdims)
 
 
@@ -187,7 +223,10 @@ def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
 
 @fused
 def _cumsum(self: Tensor, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
-    """See `mycel.ops.cumsum`; without an axis of the flattened tensor. Booleans and 8- and 16-bit integers are summed in int32."""
+    """See `mycel.ops.cumsum`; without an axis of the flattened tensor.
+
+    Booleans and 8- and 16-bit integers are summed in int32.
+    """
     if dtype is None and self.dtype in (D.bool_, D.int8, D.int16, D.uint8):
         dtype = D.int32
     where = axes("cumsum", axis, dim)
@@ -211,7 +250,10 @@ def _median(self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any 
 
 
 def _searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where values would be put into the tensor, which is sorted. See `mycel.ops.searchsorted`."""
+    """Return where values would be put into the tensor, which is sorted.
+
+    See `mycel.ops.searchsorted`.
+    """
     return sorting.searchsorted(self, v, side=side, sorter=sorter)
 
 

@@ -1,7 +1,9 @@
 """The parameters of tensor methods that are functions of `mycel.ops`.
 
-A function's first parameter is named for what it takes ("input", "x"), that of a method is `self`, and some methods have names of their own for the others. A
-method is therefore the function's code under other names of its parameters: nothing is called in between, and `inspect.signature` says what can be passed.
+A function's first parameter is named for what it takes ("input", "x"), that of a method is `self`,
+and some methods have names of their own for the others. A method is therefore the function's code
+under other names of its parameters: nothing is called in between, and `inspect.signature` says what
+can be passed.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ SPELLINGS: dict[str, dict[str, str]] = {
 
 
 def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callable[..., Any]:
-    """`method` with further names of parameters; TypeError where a parameter is given twice."""
+    """Return `method` with further names of parameters.
+
+    Raises TypeError where a parameter is given twice.
+    """
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **named: Any) -> Any:
@@ -58,7 +63,9 @@ def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callabl
 
 
 def bound(method: str, names: tuple[str, ...], args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-    """The arguments of one of a method's overloads in the order of `names`, all of which it needs; TypeError that says what is missing or too much."""
+    """Return the arguments of one of a method's overloads in the order of `names`, all of which it
+    needs; TypeError that says what is missing or too much.
+    """
     given = dict(zip(names, args))
     if len(args) > len(names) or given.keys() & named.keys() or (given.keys() | named.keys()) != set(names):
         what = ", ".join([*(type(a).__name__ for a in args), *(f"{k}=" for k in named)]) or "nothing"
@@ -76,7 +83,7 @@ def _copy(function: FunctionType, code: Any) -> FunctionType:
 
 
 def _renamed(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
-    """A function of the same code whose local names are others."""
+    """Return a function of the same code whose local names are others."""
     code = function.__code__
     made = _copy(
         function,
@@ -90,7 +97,7 @@ def _renamed(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
 
 
 def _shown(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
-    """A copy of a wrapper, or of one around another, whose signature shows other names."""
+    """Return a copy of a wrapper, or of one around another, whose signature shows other names."""
     inner = function.__dict__.get("__wrapped__")
     if inner is None:
         return _renamed(function, names)
@@ -100,7 +107,8 @@ def _shown(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
 
 
 def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] = None) -> Callable[..., Any]:
-    """`function` with its first parameter named `self`, and others as `others` says; the function itself where nothing changes.
+    """Return `function` with its first parameter named `self`, and others as `others` says; the
+    function itself where nothing changes.
 
     The method's `method_of` is the function.
     """
@@ -124,7 +132,7 @@ def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] 
 
 
 def with_signature(method: Any, function: Callable[..., Any]) -> Any:
-    """`method`, which passes all on to `function`, with the parameters of that."""
+    """Return `method`, which passes all on to `function`, with the parameters of that."""
     known = inspect.signature(function)
     first, *rest = known.parameters.values()
     method.__signature__ = known.replace(parameters=[first.replace(name="self"), *rest])
@@ -132,7 +140,9 @@ def with_signature(method: Any, function: Callable[..., Any]) -> Any:
 
 
 def drawing(method: Any, draw: Callable[..., Any]) -> Any:
-    """`method`, which draws by ``draw(self, generator, ...)``, with the parameters of that and the generator last and by name."""
+    """Return `method`, which draws by ``draw(self, generator, ...)``, with the parameters of that
+    and the generator last and by name.
+    """
     known = inspect.signature(draw)
     first, generator, *rest = known.parameters.values()
     last = generator.replace(kind=generator.KEYWORD_ONLY, default=None)

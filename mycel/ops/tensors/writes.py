@@ -1,6 +1,7 @@
 """The methods of tensors that write into them, and those that draw from random generators.
 
-Methods that end in an underscore compute the same as those without and then write the result, in the tensor's own type, into the tensor.
+Methods that end in an underscore compute the same as those without and then write the result, in
+the tensor's own type, into the tensor.
 """
 
 from __future__ import annotations
@@ -28,12 +29,28 @@ __all__: list[str] = []
 
 # Methods with an underscore: the function that computes the new value.
 _IN_PLACE: dict[str, Callable[..., Any]] = {
-    "add_": elementwise.add, "sub_": elementwise.sub, "mul_": elementwise.mul, "div_": elementwise.div, "pow_": elementwise.pow,
-    "floor_divide_": elementwise.floor_divide, "remainder_": elementwise.remainder, "exp_": elementwise.exp, "log_": elementwise.log,
-    "floor_": elementwise.floor, "sign_": elementwise.sign, "sigmoid_": elementwise.sigmoid, "tanh_": elementwise.tanh,
-    "erfinv_": elementwise.erfinv, "clamp_": math.clamp, "masked_fill_": indexed.masked_fill, "masked_scatter_": indexed.masked_scatter,
-    "index_fill_": indexed.index_fill, "scatter_": indexed.scatter, "addmm_": linalg.addmm, "relu_": activation.relu,
-}  # fmt: skip
+    "add_": elementwise.add,
+    "sub_": elementwise.sub,
+    "mul_": elementwise.mul,
+    "div_": elementwise.div,
+    "pow_": elementwise.pow,
+    "floor_divide_": elementwise.floor_divide,
+    "remainder_": elementwise.remainder,
+    "exp_": elementwise.exp,
+    "log_": elementwise.log,
+    "floor_": elementwise.floor,
+    "sign_": elementwise.sign,
+    "sigmoid_": elementwise.sigmoid,
+    "tanh_": elementwise.tanh,
+    "erfinv_": elementwise.erfinv,
+    "clamp_": math.clamp,
+    "masked_fill_": indexed.masked_fill,
+    "masked_scatter_": indexed.masked_scatter,
+    "index_fill_": indexed.index_fill,
+    "scatter_": indexed.scatter,
+    "addmm_": linalg.addmm,
+    "relu_": activation.relu,
+}
 
 
 def _named(method: Any, name: str, text: str) -> Any:
@@ -56,23 +73,27 @@ def _writer(name: str, function: Callable[..., Any]) -> Any:
 
 
 def _filled(self: Tensor, value: Any) -> Tensor:
-    """The tensor itself, after writing one value everywhere."""
+    """Return the tensor itself, after writing one value everywhere."""
     return self._replace(creation.full(self.shape, value, dtype=self.dtype))
 
 
 def _zeroed(self: Tensor) -> Tensor:
-    """The tensor itself, after writing zeros everywhere."""
+    """Return the tensor itself, after writing zeros everywhere."""
     return _filled(self, 0)
 
 
 def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """The tensor itself, after writing the values of `src`, broadcast and converted, into it."""
+    """Return the tensor itself, after writing the values of `src`, broadcast and converted, into
+    it.
+    """
     new = broadcast(operand("copy_", src, self.dtype), self.shape)
     return self._replace(run(E.identity, new) if new is src else new)
 
 
 def _assign_value(self: Tensor, value: Any) -> Tensor:
-    """The tensor itself, after taking the values, the shape and the type of another; of a tensor with views and of a parameter only those that fit."""
+    """Return the tensor itself, after taking the values, the shape and the type of another; of a
+    tensor with views and of a parameter only those that fit.
+    """
     if (
         type(self) is Tensor
         and isinstance(value, Tensor)
@@ -132,7 +153,7 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed:
 
 
 def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
-    """1 with the probability that each element names and else 0, in the tensor's type."""
+    """Return 1 with the probability that each element names and else 0, in the tensor's type."""
     from mycel.common.generator import default_generator
 
     return cast(
@@ -142,7 +163,9 @@ def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
 
 
 def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """A tensor with one value on its main diagonal; in a tall matrix `wrap` goes on with the rows behind each square and one row between."""
+    """Return a tensor with one value on its main diagonal; in a tall matrix `wrap` goes on with the
+    rows behind each square and one row between.
+    """
     if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
         raise ShapeError(f"fill_diagonal_: takes a matrix, or a tensor of equal sizes, not {self._type}")
     rows, columns = self.shape[0], self.shape[-1]
@@ -154,12 +177,12 @@ def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tenso
 
 
 def _copied_along(self: Tensor, dim: int, index: Any, tensor: Any) -> Tensor:
-    """A tensor with the parts of another at the positions of a vector along an axis."""
+    """Return a tensor with the parts of another at the positions of a vector along an axis."""
     return indexed._along("index_copy_", self, dim, index, operand("index_copy_", tensor, self.dtype), "set")
 
 
 def _put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
-    """A tensor with the elements of `source` at (with `accumulate` added to) flat positions."""
+    """Return a tensor with the elements of `source` at (with `accumulate` added to) flat positions."""
     places, new = operand("put_", index), operand("put_", source, self.dtype)
     if not places.dtype.is_integer or places.size != new.size:
         raise ValueError(f"put_: takes integer positions and as many values, not {places._type} and {new._type}")
@@ -178,9 +201,17 @@ def attach(others: dict[str, Callable[..., Any]]) -> None:
     for name, function in {**_IN_PLACE, **more, **others}.items():
         setattr(Tensor, name, _writer(name, function))
     methods = {
-        "fill_": _filled, "zero_": _zeroed, "copy_": _copied, "assign_value": _assign_value, "uniform_": _drawn("uniform_", _uniform),
-        "normal_": _drawn("normal_", _normal), "random_": _drawn("random_", _integers), "bernoulli_": _drawn("bernoulli_", _coins),
-        "exponential_": _drawn("exponential_", _exponentials), "multinomial": _multinomial, "bernoulli": _bernoulli,
-    }  # fmt: skip
+        "fill_": _filled,
+        "zero_": _zeroed,
+        "copy_": _copied,
+        "assign_value": _assign_value,
+        "uniform_": _drawn("uniform_", _uniform),
+        "normal_": _drawn("normal_", _normal),
+        "random_": _drawn("random_", _integers),
+        "bernoulli_": _drawn("bernoulli_", _coins),
+        "exponential_": _drawn("exponential_", _exponentials),
+        "multinomial": _multinomial,
+        "bernoulli": _bernoulli,
+    }
     for name, method in methods.items():
         setattr(Tensor, name, method)

@@ -13,9 +13,11 @@ __all__ = ["BackupAndRestore"]
 
 
 class BackupAndRestore(Callback):
-    """Keep the training network and its optimizer's state in ``backup_dir/backup.ckpt``, and begin with what is there.
+    """Keep the training network and its optimizer's state in ``backup_dir/backup.ckpt``, and begin
+    with what is there.
 
-    `save_freq` is "epoch" or a number of epochs. With `delete_checkpoint` the file is removed when training has come to its end. Raises ValueError for other options.
+    `save_freq` is "epoch" or a number of epochs. With `delete_checkpoint` the file is removed when
+    training has come to its end. Raises ValueError for other options.
 
     >>> BackupAndRestore("backup", save_freq=0)
     Traceback (most recent call last):

@@ -9,7 +9,8 @@ A `Model` calls the hooks in this order, each with one `RunContext` for the whol
         on_train_epoch_end
     on_train_end
 
-and likewise with ``on_eval`` for an evaluation. A callback is also a context manager around the whole run.
+and likewise with ``on_eval`` for an evaluation. A callback is also a context manager around the
+whole run.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ HOOKS = tuple(
 
 
 class CallbackParameters(dict[str, Any]):
-    """What callbacks may know about the run, as items and as attributes; AttributeError names what is there."""
+    """What callbacks may know about the run, as items and as attributes.
+
+    AttributeError names what is there.
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name in self:
@@ -60,7 +64,9 @@ class RunContext:
         self._later = later
 
     def original_args(self) -> Any:
-        """The parameters of the run: a dict, in a Model's run with its items as attributes (``cur_step_num``, ``net_outputs``, ...)."""
+        """Return the parameters of the run: a dict, in a Model's run with its items as attributes
+        (``cur_step_num``, ``net_outputs``, ...).
+        """
         return self._original_args
 
     def request_stop(self) -> None:
@@ -68,13 +74,15 @@ class RunContext:
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Whether a stop was asked for."""
+        """Return whether a stop was asked for."""
         return self._stop_requested
 
     def later(self, task: Callable[..., Any], *arguments: Any) -> None:
-        """Do `task(*arguments)` beside the training, after what was given before and before the run ends: for writing logs and summaries.
+        """Do `task(*arguments)` beside the training, after what was given before and before the run
+        ends: for writing logs and summaries.
 
-        Steps do not wait for it, and an error of the task ends the run at a later step. Outside of a Model's run it is done at once.
+        Steps do not wait for it, and an error of the task ends the run at a later step. Outside of
+        a Model's run it is done at once.
         """
         if self._later is None:
             task(*arguments)
@@ -172,7 +180,10 @@ class Callback:
 
 
 class CallbackList(Callback):
-    """Several callbacks called in order, entered and left together. Raises TypeError for what is no callback."""
+    """Several callbacks called in order, entered and left together.
+
+    Raises TypeError for what is no callback.
+    """
 
     def __init__(self, callbacks: Any, later: Optional[Any] = None) -> None:
         self.later = later
@@ -209,7 +220,7 @@ class CallbackList(Callback):
             getattr(callback, hook)(run_context)
 
     def having(self, *hooks: str) -> list[Callback]:
-        """The callbacks with a hook of their own among these."""
+        """Return the callbacks with a hook of their own among these."""
         found = self._having.get(hooks)
         if found is None:
             found = self._having[hooks] = [c for c in self.callbacks if any(_has(c, hook) for hook in hooks)]
@@ -217,7 +228,7 @@ class CallbackList(Callback):
 
 
 def _has(callback: Callback, hook: str) -> bool:
-    """Whether a callback has a hook of its own, or the older one that it calls."""
+    """Return whether a callback has a hook of its own, or the older one that it calls."""
     names = (hook, hook.split("_", 2)[2])
     return any(
         name in vars(callback) or getattr(type(callback), name, None) is not getattr(Callback, name) for name in names
@@ -237,7 +248,9 @@ for _hook in HOOKS:
 
 
 def step_loss(outputs: Any) -> Any:
-    """The loss among a step's outputs: the first of several, a float where it is a number or a tensor (its mean)."""
+    """Return the loss among a step's outputs: the first of several, a float where it is a number or
+    a tensor (its mean).
+    """
     while isinstance(outputs, (tuple, list)) and outputs:
         outputs = outputs[0]
     if isinstance(outputs, Tensor) and outputs.size == 1:

@@ -1,7 +1,8 @@
 """Saving checkpoints while training.
 
-Files are called ``prefix-epoch_step.ckpt``, with the step counted within the epoch. When a run begins and the directory holds files of that
-prefix already, the run takes ``prefix_1`` (``prefix_2``, ...), so it never overwrites or removes what an earlier run left.
+Files are called ``prefix-epoch_step.ckpt``, with the step counted within the epoch. When a run
+begins and the directory holds files of that prefix already, the run takes ``prefix_1``
+(``prefix_2``, ...), so it never overwrites or removes what an earlier run left.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ _COUNTERS = ("epoch_num", "step_num")
 class CheckpointConfig:
     """When `ModelCheckpoint` saves, what, and how many files it keeps.
 
-    It saves every `save_checkpoint_steps` steps or, where that is 0 or None, every `save_checkpoint_seconds`. It keeps the newest
-    `keep_checkpoint_max` files or, where that is 0 or None, one for every `keep_checkpoint_per_n_minutes` and the newest.
-    `saved_network` is saved in place of the training network. `append_info` lists what is added: "epoch_num", "step_num", and dicts of
-    numbers, strings, tensors and generators, whose values are read at each save. `exception_save` saves a ``_breakpoint`` when training
-    fails. `format`, `async_save`, `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. Raises ValueError or TypeError.
+    It saves every `save_checkpoint_steps` steps or, where that is 0 or None, every
+    `save_checkpoint_seconds`. It keeps the newest `keep_checkpoint_max` files or, where that is 0
+    or None, one for every `keep_checkpoint_per_n_minutes` and the newest. `saved_network` is saved
+    in place of the training network. `append_info` lists what is added: "epoch_num", "step_num",
+    and dicts of numbers, strings, tensors and generators, whose values are read at each save.
+    `exception_save` saves a ``_breakpoint`` when training fails. `format`, `async_save`,
+    `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. Raises ValueError or
+    TypeError.
 
     >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
     3
@@ -105,7 +109,9 @@ class CheckpointConfig:
 
     @property
     def append_dict(self) -> dict[str, Any]:
-        """What `append_info` adds, with "epoch_num" and "step_num" as None until a save fills them in."""
+        """What `append_info` adds, with "epoch_num" and "step_num" as None until a save fills them
+        in.
+        """
         added: dict[str, Any] = {}
         for item in self._append_info:
             added.update({item: None} if isinstance(item, str) else item)
@@ -132,7 +138,8 @@ def _checked_info(info: Any) -> list[Any]:
                 fits = isinstance(value, (int, float, str, Tensor, Parameter)) or hasattr(value, "get_state")
                 if not isinstance(name, str) or not fits:
                     raise TypeError(
-                        f"CheckpointConfig: append_info has {name!r}: {value!r}; dicts take names to int, float, bool, str, "
+                        f"CheckpointConfig: append_info has {name!r}: {value!r}; dicts take names to int, float, bool, "
+                        "str, "
                         "Tensor, Parameter or Generator"
                     )
         elif item not in _COUNTERS:
@@ -143,10 +150,12 @@ def _checked_info(info: Any) -> list[Any]:
 
 
 class ModelCheckpoint(Callback):
-    """Save the training network, with its optimizer's state, while training, as a `CheckpointConfig` says.
+    """Save the training network, with its optimizer's state, while training, as a
+    `CheckpointConfig` says.
 
-    Files are ``directory/prefix-epoch_step.ckpt``; `prefix` and `directory` may be functions of the run's parameters. The last
-    step is always saved, also when training was stopped by Ctrl-C. Raises ValueError or TypeError for other arguments.
+    Files are ``directory/prefix-epoch_step.ckpt``; `prefix` and `directory` may be functions of the
+    run's parameters. The last step is always saved, also when training was stopped by Ctrl-C.
+    Raises ValueError or TypeError for other arguments.
     """
 
     writes_later = True
@@ -209,8 +218,10 @@ class ModelCheckpoint(Callback):
         """Save the last step if it is not saved yet."""
         params = run_context.original_args()
         if params.get("step_running"):
-            logger.warning("ModelCheckpoint: the last step was interrupted halfway and is not saved; the newest is %s",
-                           self._latest or "none")  # fmt: skip
+            logger.warning(
+                "ModelCheckpoint: the last step was interrupted halfway and is not saved; the newest is %s",
+                self._latest or "none",
+            )
         elif params.get("cur_step_num", 0) > self._begin_step and self._saved_step != params.cur_step_num:
             self._save(params)
         finish_async_saves()

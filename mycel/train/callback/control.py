@@ -1,7 +1,7 @@
 """Callbacks that steer training by what they watch: early stopping and learning rates.
 
-A watched quantity is ``loss`` (the last step's loss of the epoch), ``eval_loss`` (the mean loss of the epoch's validation in
-Model.fit) or the name of a metric of it.
+A watched quantity is ``loss`` (the last step's loss of the epoch), ``eval_loss`` (the mean loss of
+the epoch's validation in Model.fit) or the name of a metric of it.
 """
 
 from __future__ import annotations
@@ -61,21 +61,25 @@ class _Watcher(Callback):
         if value is None:
             if not self._warned and (results or not params.get("validates")):
                 self._warned = True
-                logger.warning("%s: there is no %r to watch; there are: %s", type(self).__name__, self.monitor,
-                               ", ".join(values))  # fmt: skip
+                logger.warning(
+                    "%s: there is no %r to watch; there are: %s", type(self).__name__, self.monitor, ", ".join(values)
+                )
             return None
         return float(np.mean(value))
 
 
 class EarlyStopping(_Watcher):
-    """Stop training when the watched quantity has not improved by more than `min_delta` for `patience` epochs.
+    """Stop training when the watched quantity has not improved by more than `min_delta` for
+    `patience` epochs.
 
-    `mode` "min" or "max" says what is better; "auto" is "min" for "loss", "eval_loss" and the metrics that are errors or distances, by their names in
-    `mycel.train.names()`, and "max" for all other names. With `baseline`, only values better than it count. `restore_best_weights` puts back the
-    parameters of the best epoch where training was stopped. `verbose` prints the stop.
+    `mode` "min" or "max" says what is better; "auto" is "min" for "loss", "eval_loss" and the
+    metrics that are errors or distances, by their names in `mycel.train.names()`, and "max" for all
+    other names. With `baseline`, only values better than it count. `restore_best_weights` puts back
+    the parameters of the best epoch where training was stopped. `verbose` prints the stop.
 
-    In two things this is not as in MindSpore 2.10: there a `patience` of 0 stops after the first epoch whatever its value, here after the first that does not
-    improve; and there no improvement counts once a `baseline` is given.
+    In two things this is not as in MindSpore 2.10: there a `patience` of 0 stops after the first
+    epoch whatever its value, here after the first that does not improve; and there no improvement
+    counts once a `baseline` is given.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import EarlyStopping, History, Model
@@ -142,10 +146,12 @@ class EarlyStopping(_Watcher):
 
 
 class ReduceLROnPlateau(_Watcher):
-    """Multiply the learning rate by `factor` when the watched quantity has not improved by `min_delta` for `patience` epochs.
+    """Multiply the learning rate by `factor` when the watched quantity has not improved by
+    `min_delta` for `patience` epochs.
 
-    After a reduction, `cooldown` epochs pass before waiting starts again; the rate never falls below `min_lr`. `mode` is that of `EarlyStopping`. The
-    optimizer must have one constant learning rate; ValueError otherwise.
+    After a reduction, `cooldown` epochs pass before waiting starts again; the rate never falls
+    below `min_lr`. `mode` is that of `EarlyStopping`. The optimizer must have one constant learning
+    rate; ValueError otherwise.
     """
 
     def __init__(
@@ -206,7 +212,8 @@ class ReduceLROnPlateau(_Watcher):
 
 
 class LearningRateScheduler(Callback):
-    """Set the learning rate after every step to ``learning_rate_function(rate, step)``, with the step counted from 1.
+    """Set the learning rate after every step to ``learning_rate_function(rate, step)``, with the
+    step counted from 1.
 
     The optimizer must have one constant learning rate; ValueError otherwise.
 

@@ -1,7 +1,8 @@
 """FlopsUtilizationCollector: the arithmetic of a step, and which part of a machine's it takes.
 
-Counted are the multiplications and additions of matrix products and convolutions, forwards and backwards, in the step's graph: those that the program has been optimised to.
-*Model* flops are what the mathematics asks for, *hardware* flops what is run: more by what `recompute` does twice.
+Counted are the multiplications and additions of matrix products and convolutions, forwards and
+backwards, in the step's graph: those that the program has been optimised to. *Model* flops are what
+the mathematics asks for, *hardware* flops what is run: more by what `recompute` does twice.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ __all__ = ["FlopsUtilizationCollector", "step_flops"]
 
 
 def step_flops(network: Any, *inputs: Any) -> tuple[int, int]:
-    """The flops of a call of a Cell or function as the model has them, and as the hardware runs them. ValueError for what is not one graph of known sizes.
+    """Return the flops of a call of a Cell or function as the model has them, and as the hardware
+    runs them. ValueError for what is not one graph of known sizes.
 
     >>> import mycel as ms
     >>> step_flops(ms.nn.Dense(10, 5), ms.ops.ones((32, 10)))
@@ -33,7 +35,8 @@ def step_flops(network: Any, *inputs: Any) -> tuple[int, int]:
     found = explain(network, *inputs)
     if len(found.graphs) != 1:
         raise ValueError(
-            "FlopsUtilizationCollector: flops are counted where a step is one graph, and this one goes back to Python on the way"
+            "FlopsUtilizationCollector: flops are counted where a step is one graph, and this one goes back to Python "
+            "on the way"
         )
     graph = found.graphs[0]
     hardware = _flops(engine().prepared(graph))
@@ -47,7 +50,7 @@ def _inner(node: Node) -> Iterator[Graph]:
 
 
 def _flops(graph: Graph) -> int:
-    """The flops of a graph; of both sides of a branch the larger, of a loop one round."""
+    """Return the flops of a graph; of both sides of a branch the larger, of a loop one round."""
     total = 0
     for node in graph.nodes:
         total += work(node)
@@ -57,7 +60,9 @@ def _flops(graph: Graph) -> int:
 
 
 def _twice(graph: Graph) -> int:
-    """The flops of regions that are computed again for their gradient: those of `recompute` nodes beside whose graph stands a call that waits for a cotangent."""
+    """Return the flops of regions that are computed again for their gradient: those of `recompute`
+    nodes beside whose graph stands a call that waits for a cotangent.
+    """
     waits = any(node.prim is call and any(x.prim is after for x in node.inputs) for node in graph.nodes)
     total = 0
     for node in graph.nodes:
@@ -69,12 +74,16 @@ def _twice(graph: Graph) -> int:
 
 
 class FlopsUtilizationCollector(Callback):
-    """Print the flops of a training or evaluation step once, and every `data_size` steps the time of a step and the parts of `computility`, the machine's flops per second, that it took.
+    """Print the flops of a training or evaluation step once, and every `data_size` steps the time
+    of a step and the parts of `computility`, the machine's flops per second, that it took.
 
-    The parts are those of the model's and the hardware's flops (MFU and HFU), in percent. Only matrix products and convolutions are counted, as in MindSpore. One process
-    runs the whole model, so with or without `full_flops` the numbers are the same, and only what is printed differs. `enable_ma_collector` writes the flops and
-    the last step's time to flops_rank_0.txt and time_step_rank_0.txt in the folder that the environment variable MA_LOG_DIR names, and prints nothing where `computility` is 1.
-    Raises TypeError or ValueError for other arguments, and ValueError at the first step where it is not one graph.
+    The parts are those of the model's and the hardware's flops (MFU and HFU), in percent. Only
+    matrix products and convolutions are counted, as in MindSpore. One process runs the whole model,
+    so with or without `full_flops` the numbers are the same, and only what is printed differs.
+    `enable_ma_collector` writes the flops and the last step's time to flops_rank_0.txt and
+    time_step_rank_0.txt in the folder that the environment variable MA_LOG_DIR names, and prints
+    nothing where `computility` is 1. Raises TypeError or ValueError for other arguments, and
+    ValueError at the first step where it is not one graph.
 
     >>> FlopsUtilizationCollector(10, computility=1e11).data_size
     10
@@ -138,7 +147,10 @@ class FlopsUtilizationCollector(Callback):
         turns = params.cur_step_num // self.data_size > (params.cur_step_num - steps) // self.data_size
         if self.verbose and turns:
             shares = [100 * flops / self.computility / seconds for flops in (self.model_flops, self.hardware_flops)]
-            text = f"{params.mode.title()} per step time: {seconds * 1000:5.3f} ms, mfu:{shares[0]:.2f}% hfu:{shares[1]:.2f}%"
+            text = (
+                f"{params.mode.title()} per step time: {seconds * 1000:5.3f} ms, mfu:{shares[0]:.2f}% "
+                f"hfu:{shares[1]:.2f}%"
+            )
             print(text, flush=True)
 
     def _count(self, params: Any) -> None:

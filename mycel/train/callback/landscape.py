@@ -1,14 +1,20 @@
 """Loss landscapes: the loss on a plane through the parameters of a trained network.
 
-While training, `LandscapeKeeper` (for `SummaryCollector`) saves the parameters at chosen steps or epochs, and ``train_metadata.json`` beside them says which. `SummaryLandscape`
-then spans planes from them, after Li, Xu, Taylor, Studer and Goldstein, "Visualizing the loss landscape of neural nets", 2018. With the last parameters of an interval as origin o:
+While training, `LandscapeKeeper` (for `SummaryCollector`) saves the parameters at chosen steps or
+epochs, and ``train_metadata.json`` beside them says which. `SummaryLandscape` then spans planes
+from them, after Li, Xu, Taylor, Studer and Goldstein, "Visualizing the loss landscape of neural
+nets", 2018. With the last parameters of an interval as origin o:
 
-* *train*: the directions are the two leading right singular vectors of the differences to o, and the plane holds the path of the training, projected by least squares, with a margin
-  of a fifth on each side.
-* *result*: the directions are drawn from a normal distribution; the plane reaches from -1 to 1 on both.
+* *train*: the directions are the two leading right singular vectors of the differences to o, and
+  the plane holds the path of the training, projected by least squares, with a margin of a fifth on
+  each side.
+* *result*: the directions are drawn from a normal distribution; the plane reaches from -1 to 1 on
+  both.
 
-In both, a direction's part for each parameter has the norm that the parameter has in o. As in MindSpore, parameters are those with "weight" or "bias" and without "moment" in their
-name; the others stay. The loss at o + a v + b w is the mean of a training step's losses over batches, without an optimizer.
+In both, a direction's part for each parameter has the norm that the parameter has in o. As in
+MindSpore, parameters are those with "weight" or "bias" and without "moment" in their name; the
+others stay. The loss at o + a v + b w is the mean of a training step's losses over batches, without
+an optimizer.
 """
 
 from __future__ import annotations
@@ -39,7 +45,9 @@ _MARGIN = 0.2
 
 
 def checked_options(owner: str, given: Any) -> dict[str, Any]:
-    """What `collect_landscape` asks for, with the defaults; TypeError and ValueError for what it cannot be."""
+    """Return what `collect_landscape` asks for, with the defaults; TypeError and ValueError for
+    what it cannot be.
+    """
     arguments.instance(owner, "collect_landscape", given, dict)
     whole: dict[str, Any] = {
         "landscape_size": 40,
@@ -75,7 +83,9 @@ def checked_options(owner: str, given: Any) -> dict[str, Any]:
 
 
 class LandscapeKeeper:
-    """Saves a network's parameters at the steps or epochs of intervals, and what `SummaryLandscape` has to know of them."""
+    """Saves a network's parameters at the steps or epochs of intervals, and what `SummaryLandscape`
+    has to know of them.
+    """
 
     def __init__(self, summary_dir: Any, options: Any) -> None:
         self.options = checked_options("SummaryCollector", options)
@@ -104,7 +114,9 @@ class LandscapeKeeper:
 
 
 class Landscape(NamedTuple):
-    """Losses `z` [size, size] at places `x` and `y` [size] along both directions, and those of the training's `path`: [points, 3] of x, y and loss; the origin is its last."""
+    """Losses `z` [size, size] at places `x` and `y` [size] along both directions, and those of the
+    training's `path`: [points, 3] of x, y and loss; the origin is its last.
+    """
 
     x: Array
     y: Array
@@ -113,7 +125,8 @@ class Landscape(NamedTuple):
 
 
 class SummaryLandscape:
-    """Makes loss landscapes of the parameters that a `SummaryCollector` with "collect_landscape" has saved in `summary_dir` (see the module's description).
+    """Makes loss landscapes of the parameters that a `SummaryCollector` with "collect_landscape"
+    has saved in `summary_dir` (see the module's description).
 
     >>> import tempfile
     >>> landscape = SummaryLandscape(tempfile.mkdtemp())
@@ -136,12 +149,17 @@ class SummaryLandscape:
         device_ids: Optional[list[int]] = None,
         output: Any = None,
     ) -> None:
-        """Compute the landscapes and write them into a summary file in `output`, or where the parameters are.
+        """Compute the landscapes and write them into a summary file in `output`, or where the
+        parameters are.
 
-        `callback_fn()` gives the model (without an optimizer, so that its steps give losses), its network, a dataset and metrics, of which none is used but the loss.
-        `collect_landscape` overrides what the collector was told: "landscape_size" (3 to 256 points on each side), "create_landscape" ({"train": ..., "result": ...}),
-        "num_samples" (how much of the dataset), "intervals". One process computes, whatever `device_ids` says. For each landscape the tensors x, y, z and path and a picture
-        of z (bright where the loss is high) are recorded as ``landscape_[first, last]/z`` and so on. Raises FileNotFoundError where nothing was saved, TypeError and ValueError.
+        `callback_fn()` gives the model (without an optimizer, so that its steps give losses), its
+        network, a dataset and metrics, of which none is used but the loss. `collect_landscape`
+        overrides what the collector was told: "landscape_size" (3 to 256 points on each side),
+        "create_landscape" ({"train": ..., "result": ...}), "num_samples" (how much of the dataset),
+        "intervals". One process computes, whatever `device_ids` says. For each landscape the
+        tensors x, y, z and path and a picture of z (bright where the loss is high) are recorded as
+        ``landscape_[first, last]/z`` and so on. Raises FileNotFoundError where nothing was saved,
+        TypeError and ValueError.
         """
         if device_ids is not None and (
             not isinstance(device_ids, list) or not all(isinstance(i, int) for i in device_ids)
@@ -163,7 +181,8 @@ class SummaryLandscape:
         path = os.path.join(self._folder, _METADATA)
         if not os.path.isfile(path):
             raise FileNotFoundError(
-                f"SummaryLandscape: there is no {path}; train with SummaryCollector(..., collect_specified_data={{'collect_landscape': ...}})"
+                f"SummaryLandscape: there is no {path}; train with SummaryCollector(..., "
+                "collect_specified_data={'collect_landscape': ...})"
             )
         with open(path, encoding="utf-8") as file:
             data: dict[str, Any] = json.load(file)
@@ -189,7 +208,8 @@ class SummaryLandscape:
         file = data["model_params_file_map"].get(str(number))
         if file is None:
             raise ValueError(
-                f"SummaryLandscape: the parameters of {data['unit']} {number} were not saved; saved are {', '.join(data['model_params_file_map'])}"
+                f"SummaryLandscape: the parameters of {data['unit']} {number} were not saved; saved are "
+                f"{', '.join(data['model_params_file_map'])}"
             )
         path = os.path.join(self._folder, os.path.basename(file))
         return {name: value.asnumpy() for name, value in load_checkpoint(path).items() if isinstance(value, Tensor)}
@@ -204,7 +224,7 @@ def _flat(parameters: dict[str, NDArray[Any]], names: Sequence[str]) -> Array:
 
 
 def _scaled(direction: Array, origin: dict[str, NDArray[Any]], names: Sequence[str]) -> Array:
-    """The direction with each parameter's norm; zero where it is zero."""
+    """Return the direction with each parameter's norm; zero where it is zero."""
     parts, start = [], 0
     for name in names:
         part = direction[start : start + origin[name].size]
@@ -215,12 +235,13 @@ def _scaled(direction: Array, origin: dict[str, NDArray[Any]], names: Sequence[s
 
 
 def along_path(kept: Sequence[dict[str, NDArray[Any]]], loss: Any, size: int) -> Landscape:
-    """The landscape on the plane in which the path of a training lies best."""
+    """Return the landscape on the plane in which the path of a training lies best."""
     origin = kept[-1]
     names = [name for name in origin if _moves(name)]
     differences = np.stack([_flat(p, names) - _flat(origin, names) for p in kept])
     leading = np.linalg.svd(differences[:-1], full_matrices=False)[2][:2]
-    # The sign of a singular vector is arbitrary: the first parameters shall lie on the positive side.
+    # The sign of a singular vector is arbitrary: the first parameters shall lie on the positive
+    # side.
     v, w = (_scaled(u if float(differences[0] @ u) >= 0 else -u, origin, names) for u in leading)
     places = np.linalg.lstsq(np.stack([v, w], 1), differences.T, rcond=None)[0].T
     low, high = places.min(0), places.max(0)
@@ -232,7 +253,7 @@ def along_path(kept: Sequence[dict[str, NDArray[Any]]], loss: Any, size: int) ->
 
 
 def around(origin: dict[str, NDArray[Any]], loss: Any, size: int) -> Landscape:
-    """The landscape on a plane of two random directions."""
+    """Return the landscape on a plane of two random directions."""
     names = [name for name in origin if _moves(name)]
     random = np.random.default_rng(get_seed())
     v, w = (_scaled(random.normal(size=sum(origin[n].size for n in names)), origin, names) for _ in range(2))
@@ -258,7 +279,7 @@ class _LossAt:
         epochs.close()
 
     def at(self, origin: dict[str, NDArray[Any]], names: Sequence[str], move: Array) -> float:
-        """The loss at `move` from the origin."""
+        """Return the loss at `move` from the origin."""
         values, start = dict(origin), 0
         for name in names:
             part = move[start : start + origin[name].size].reshape(origin[name].shape)
@@ -272,5 +293,5 @@ class _LossAt:
     def on_grid(
         self, origin: dict[str, NDArray[Any]], names: Sequence[str], v: Array, w: Array, x: Array, y: Array
     ) -> Array:
-        """The losses [len(y), len(x)]."""
+        """Return the losses [len(y), len(x)]."""
         return np.array([[self.at(origin, names, a * v + b * w) for a in x] for b in y])

@@ -1,6 +1,8 @@
-"""Callbacks that show and keep what happens: losses, times, histories, and plain functions as hooks.
+"""Callbacks that show and keep what happens: losses, times, histories, and plain functions as
+hooks.
 
-What they print is printed by a thread of the run (`RunContext.later`), in order, so that steps do not wait for a terminal.
+What they print is printed by a thread of the run (`RunContext.later`), in order, so that steps do
+not wait for a terminal.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ def _write(stream: Any, where: str, loss: Any) -> None:
 
 
 class LossMonitor(Callback):
-    """Print the loss every `per_print_times` steps (0: never), and in Model.fit the metrics of each validation.
+    """Print the loss every `per_print_times` steps (0: never), and in Model.fit the metrics of each
+    validation.
 
-    A loss that is not finite ends the training with ValueError. Raises ValueError for a negative `per_print_times`.
+    A loss that is not finite ends the training with ValueError. Raises ValueError for a negative
+    `per_print_times`.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import LossMonitor, Model
@@ -84,7 +88,10 @@ class LossMonitor(Callback):
             run_context.later(_print, sys.stdout, text)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Start counting, in an evaluation of its own; a validation within a training is not shown step by step."""
+        """Start counting, in an evaluation of its own.
+
+        A validation within a training is not shown step by step.
+        """
         if "train_network" not in run_context.original_args():
             self._last_print_time = 0
 
@@ -95,7 +102,8 @@ class LossMonitor(Callback):
 
 
 class TimeMonitor(Callback):
-    """Print the milliseconds of each epoch and of its mean step, with `data_time` also those spent waiting for a batch.
+    """Print the milliseconds of each epoch and of its mean step, with `data_time` also those spent
+    waiting for a batch.
 
     `data_size` is the number of steps of an epoch where the run does not tell.
     """
@@ -170,7 +178,8 @@ class _Clock:
 
 
 class History(Callback):
-    """Keep the output of each epoch's last step as ``history["net_output"]``, each metric of validations, and the epochs' numbers.
+    """Keep the output of each epoch's last step as ``history["net_output"]``, each metric of
+    validations, and the epochs' numbers.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import History, Model

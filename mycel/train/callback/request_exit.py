@@ -17,11 +17,14 @@ __all__ = ["OnRequestExit"]
 
 
 class OnRequestExit(Callback):
-    """Stop training after the step during which the process receives the signal `sig`, and save the network.
+    """Stop training after the step during which the process receives the signal `sig`, and save the
+    network.
 
-    `config_file`, a JSON file, stops it too, once it holds ``{"GracefulShutdown": 1}``; it is looked at after every step. The checkpoint
-    is `directory`/rank_0/`file_name`_train.ckpt with `save_ckpt`. MindIR files (`save_mindir`) are not written by this version, which logs so.
-    The signal's former handler is back after training. Raises ValueError or TypeError for other arguments.
+    `config_file`, a JSON file, stops it too, once it holds ``{"GracefulShutdown": 1}``; it is
+    looked at after every step. The checkpoint is `directory`/rank_0/`file_name`_train.ckpt with
+    `save_ckpt`. MindIR files (`save_mindir`) are not written by this version, which logs so. The
+    signal's former handler is back after training. Raises ValueError or TypeError for other
+    arguments.
     """
 
     def __init__(

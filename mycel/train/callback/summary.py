@@ -1,4 +1,6 @@
-"""SummaryCollector: a callback that records losses, learning rates, parameters and inputs for TensorBoard."""
+"""SummaryCollector: a callback that records losses, learning rates, parameters and inputs for
+TensorBoard.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,19 @@ _MISSING = (
 
 
 class SummaryCollector(Callback):
-    """Record, at the first step and every `collect_freq` steps, what a training run does, by a `SummaryRecord` in `summary_dir`.
+    """Record, at the first step and every `collect_freq` steps, what a training run does, by a
+    `SummaryRecord` in `summary_dir`.
 
-    `collect_specified_data` chooses: "collect_metric" (the loss; True by default), "collect_input_data" (the first input, as an image where it has the shape of images) and
-    "histogram_regular" (a regular expression of parameters' names; "" for the first five, None for none). With `keep_default_action` what it does not name is
-    collected as by default, otherwise not. `collect_tensor_freq` is the frequency of input data and histograms, by default that of 20 times in the first epoch's steps at most.
-    "collect_landscape", a dict, saves the parameters from which `SummaryLandscape` makes loss landscapes: at the "unit" ("step" or "epoch") numbers in "intervals".
-    `custom_lineage_data` is written as a tensor of text's bytes for each name. Graphs and lineages are not collected: Unsupported where they are asked for.
-    Raises TypeError and ValueError for other arguments.
+    `collect_specified_data` chooses: "collect_metric" (the loss; True by default),
+    "collect_input_data" (the first input, as an image where it has the shape of images) and
+    "histogram_regular" (a regular expression of parameters' names; "" for the first five, None for
+    none). With `keep_default_action` what it does not name is collected as by default, otherwise
+    not. `collect_tensor_freq` is the frequency of input data and histograms, by default that of 20
+    times in the first epoch's steps at most. "collect_landscape", a dict, saves the parameters from
+    which `SummaryLandscape` makes loss landscapes: at the "unit" ("step" or "epoch") numbers in
+    "intervals". `custom_lineage_data` is written as a tensor of text's bytes for each name. Graphs
+    and lineages are not collected: Unsupported where they are asked for. Raises TypeError and
+    ValueError for other arguments.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

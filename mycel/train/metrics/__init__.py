@@ -61,12 +61,13 @@ _METRICS: dict[str, Callable[..., Any]] = {
 
 
 def names() -> list[str]:
-    """The names that `get_metric_fn` and `Model(metrics=...)` know."""
+    """Return the names that `get_metric_fn` and `Model(metrics=...)` know."""
     return sorted(_METRICS)
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
-    """A new metric by its name, made with the further arguments ("auc" is a function, and called with them). Raises KeyError for an unknown name.
+    """Return a new metric by its name, made with the further arguments ("auc" is a function, and
+    called with them). Raises KeyError for an unknown name.
 
     >>> type(get_metric_fn("accuracy", eval_type="multilabel")).__name__
     'Accuracy'
@@ -77,7 +78,9 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def get_metrics(metrics: Any) -> dict[str, Metric]:
-    """Metrics by name from a set of names, or a dict of metrics (or names of metrics) by any name; None gives none."""
+    """Return metrics by name from a set of names, or a dict of metrics (or names of metrics) by any
+    name; None gives none.
+    """
     if metrics is None:
         return {}
     if isinstance(metrics, Mapping):

@@ -1,7 +1,9 @@
-"""What all metrics share: the interface, the choice of inputs, and the conversion and checks of predictions and labels.
+"""What all metrics share: the interface, the choice of inputs, and the conversion and checks of
+predictions and labels.
 
-A metric is cleared before an evaluation, updated with every batch's outputs, and evaluated at the end. It keeps sums in float64 or
-integers, so the result does not depend on how the samples were cut into batches, but for rounding.
+A metric is cleared before an evaluation, updated with every batch's outputs, and evaluated at the
+end. It keeps sums in float64 or integers, so the result does not depend on how the samples were cut
+into batches, but for rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Update = TypeVar("Update", bound=Callable[..., Any])
 
 
 def rearrange_inputs(func: Update) -> Update:
-    """Decorate a metric's `update` so that it takes only the inputs chosen by `set_indexes`, in that order.
+    """Return decorate a metric's `update` so that it takes only the inputs chosen by `set_indexes`,
+    in that order.
 
     >>> class Sum(Metric):
     ...     def clear(self):
@@ -62,7 +65,10 @@ class Metric(ABC):
         return getattr(self, "_indexes", None)
 
     def set_indexes(self, indexes: list[int]) -> Metric:
-        """Choose which inputs of `update` are used, in which order; the metric itself. Raises ValueError for other than integers."""
+        """Choose which inputs of `update` are used, in which order; the metric itself.
+
+        Raises ValueError for other than integers.
+        """
         if not isinstance(indexes, list) or not all(isinstance(i, int) and not isinstance(i, bool) for i in indexes):
             raise ValueError(f"{type(self).__name__}.set_indexes: indexes must be a list of integers, not {indexes!r}")
         self._indexes = indexes
@@ -78,10 +84,10 @@ class Metric(ABC):
 
     @abstractmethod
     def eval(self) -> Any:
-        """The value over everything seen since `clear`."""
+        """Return the value over everything seen since `clear`."""
 
     def __call__(self, *inputs: Any) -> Any:
-        """The value of one batch alone."""
+        """Return the value of one batch alone."""
         self.clear()
         self.update(*inputs)
         return self.eval()
@@ -98,7 +104,7 @@ class Metric(ABC):
 
 
 def as_array(value: Any) -> NDArray[Any]:
-    """A tensor, array, number or sequence as a NumPy array; bfloat16 as float32."""
+    """Return a tensor, array, number or sequence as a NumPy array; bfloat16 as float32."""
     array = value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
@@ -106,8 +112,9 @@ def as_array(value: Any) -> NDArray[Any]:
 class EvaluationBase(Metric):
     """Base of metrics of class predictions.
 
-    `eval_type` "classification" takes scores float [N, C, ...] and classes int [N, ...] or one-hot [N, C, ...]; "multilabel"
-    takes zeros and ones [N, C] (or [N, C, ...]) for both. Raises TypeError for other types.
+    `eval_type` "classification" takes scores float [N, C, ...] and classes int [N, ...] or one-hot
+    [N, C, ...]; "multilabel" takes zeros and ones [N, C] (or [N, C, ...]) for both. Raises
+    TypeError for other types.
     """
 
     def __init__(self, eval_type: str) -> None:
@@ -120,7 +127,7 @@ class EvaluationBase(Metric):
         self._class_num = 0
 
     def _predictions(self, inputs: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Checked scores and labels; one-hot labels as classes."""
+        """Return checked scores and labels; one-hot labels as classes."""
         scores, labels = self._arrays(inputs, "y_pred", "y")
         name = f"{type(self).__name__}.update"
         if self._type == "multilabel":
@@ -137,7 +144,8 @@ class EvaluationBase(Metric):
             labels = labels.argmax(axis=1)
         elif scores.ndim < 2 or scores.shape[:1] + scores.shape[2:] != labels.shape:
             raise ValueError(
-                f"{name}: y_pred of shape {scores.shape} wants y of shape {scores.shape[:1] + scores.shape[2:]} (classes) or "
+                f"{name}: y_pred of shape {scores.shape} wants y of shape {scores.shape[:1] + scores.shape[2:]} "
+                "(classes) or "
                 f"{scores.shape} (one-hot), not {labels.shape}"
             )
         if self._class_num and self._class_num != scores.shape[1]:

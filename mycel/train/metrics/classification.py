@@ -1,8 +1,9 @@
 """Metrics of classification: accuracy, top-k accuracy, precision, recall and the F-measure.
 
-With tp the true positives of a class: precision is tp over the samples predicted as that class, recall is tp over the samples of
-that class, and F_beta = (1 + beta^2) precision recall / (beta^2 precision + recall) (van Rijsbergen, "Information
-Retrieval", 1979). A ratio of zero to zero is 0. Multilabel precision and recall are per sample, over its labels.
+With tp the true positives of a class: precision is tp over the samples predicted as that class,
+recall is tp over the samples of that class, and F_beta = (1 + beta^2) precision recall / (beta^2
+precision + recall) (van Rijsbergen, "Information Retrieval", 1979). A ratio of zero to zero is 0.
+Multilabel precision and recall are per sample, over its labels.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ __all__ = [
 
 
 class Accuracy(EvaluationBase):
-    """The share of samples that are predicted right; a multilabel sample is right if all its labels are.
+    """The share of samples that are predicted right.
+
+    A multilabel sample is right if all its labels are.
 
     >>> import mycel as ms
     >>> Accuracy()(ms.Tensor([[0.2, 0.8], [0.9, 0.1]]), ms.Tensor([1, 1]))
@@ -47,7 +50,10 @@ class Accuracy(EvaluationBase):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in scores y_pred and labels y (see `EvaluationBase`); ValueError where their shapes do not fit."""
+        """Take in scores y_pred and labels y (see `EvaluationBase`).
+
+        Raises ValueError where their shapes do not fit.
+        """
         scores, labels = self._predictions(inputs)
         if self._type == "classification":
             correct = scores.argmax(axis=1) == labels
@@ -57,14 +63,16 @@ class Accuracy(EvaluationBase):
         self._total += correct.size
 
     def eval(self) -> float:
-        """The accuracy, from 0 to 1; RuntimeError if no sample was seen."""
+        """Return the accuracy, from 0 to 1; RuntimeError if no sample was seen."""
         if self._total == 0:
             raise self._nothing()
         return self._correct / self._total
 
 
 class TopKCategoricalAccuracy(Metric):
-    """The share of samples whose class is among the `k` highest scores; among equal scores the first comes first.
+    """The share of samples whose class is among the `k` highest scores.
+
+    Among equal scores the first comes first.
 
     >>> import mycel as ms
     >>> TopKCategoricalAccuracy(2)(ms.Tensor([[0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]), ms.Tensor([2, 0]))
@@ -84,13 +92,17 @@ class TopKCategoricalAccuracy(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in scores float [N, C] and classes int [N] or one-hot [N, C]; ValueError where they do not fit."""
+        """Take in scores float [N, C] and classes int [N] or one-hot [N, C].
+
+        Raises ValueError where they do not fit.
+        """
         scores, labels = self._arrays(inputs, "y_pred", "y")
         if scores.ndim == 2 and labels.shape == scores.shape:
             labels = labels.argmax(axis=1)
         if scores.ndim != 2 or labels.shape != scores.shape[:1]:
             raise ValueError(
-                f"{type(self).__name__}.update: y_pred must be [N, C] and y [N] or [N, C], not {scores.shape} and {labels.shape}"
+                f"{type(self).__name__}.update: y_pred must be [N, C] and y [N] or [N, C], not {scores.shape} and "
+                f"{labels.shape}"
             )
         if self.k > scores.shape[1]:
             raise ValueError(
@@ -101,7 +113,7 @@ class TopKCategoricalAccuracy(Metric):
         self._samples += len(labels)
 
     def eval(self) -> float:
-        """The top-k accuracy, from 0 to 1; RuntimeError if no sample was seen."""
+        """Return the top-k accuracy, from 0 to 1; RuntimeError if no sample was seen."""
         if self._samples == 0:
             raise self._nothing()
         return self._correct / self._samples
@@ -122,7 +134,9 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
 
 
 class _Counts(EvaluationBase):
-    """True positives, predicted positives and actual positives: per class, or per sample for multilabel."""
+    """True positives, predicted positives and actual positives: per class, or per sample for
+    multilabel.
+    """
 
     def __init__(self, eval_type: str = "classification") -> None:
         super().__init__(eval_type)
@@ -135,7 +149,10 @@ class _Counts(EvaluationBase):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in scores y_pred and labels y (see `EvaluationBase`); ValueError where they do not fit."""
+        """Take in scores y_pred and labels y (see `EvaluationBase`).
+
+        Raises ValueError where they do not fit.
+        """
         scores, labels = self._predictions(inputs)
         if self._type == "classification":
             classes = scores.shape[1]
@@ -143,7 +160,8 @@ class _Counts(EvaluationBase):
             predicted = scores.argmax(axis=1).reshape(-1)
             if labels.size and not 0 <= labels.min() <= labels.max() < classes:
                 raise ValueError(
-                    f"{type(self).__name__}.update: y holds classes from {labels.min()} to {labels.max()}, y_pred has {classes}"
+                    f"{type(self).__name__}.update: y holds classes from {labels.min()} to {labels.max()}, y_pred has "
+                    f"{classes}"
                 )
             batch = [
                 np.bincount(chosen, minlength=classes) for chosen in (labels[labels == predicted], predicted, labels)
@@ -155,7 +173,7 @@ class _Counts(EvaluationBase):
             self._counts = np.concatenate([self._counts, np.array(batch)], axis=1)
 
     def _ratios(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Precision and recall of each class or sample."""
+        """Return precision and recall of each class or sample."""
         if self._counts.size == 0:
             raise self._nothing()
         hits, predicted, actual = self._counts
@@ -171,7 +189,10 @@ class Precision(_Counts):
     """
 
     def eval(self, average: bool = False) -> Any:
-        """Float64 [C] (multilabel: [N]), or its mean with `average`; RuntimeError if no sample was seen."""
+        """Return Float64 [C] (multilabel: [N]), or its mean with `average`.
+
+        Raises RuntimeError if no sample was seen.
+        """
         precision, _ = self._ratios()
         return float(precision.mean()) if average else precision
 
@@ -185,13 +206,17 @@ class Recall(_Counts):
     """
 
     def eval(self, average: bool = False) -> Any:
-        """Float64 [C] (multilabel: [N]), or its mean with `average`; RuntimeError if no sample was seen."""
+        """Return Float64 [C] (multilabel: [N]), or its mean with `average`.
+
+        Raises RuntimeError if no sample was seen.
+        """
         _, recall = self._ratios()
         return float(recall.mean()) if average else recall
 
 
 class Fbeta(_Counts):
-    """The weighted harmonic mean of precision and recall, for each class; recall weighs `beta` times as much.
+    """The weighted harmonic mean of precision and recall, for each class; recall weighs `beta`
+    times as much.
 
     >>> import mycel as ms
     >>> Fbeta(1)(ms.Tensor([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]]), ms.Tensor([1, 0, 0])).round(3)
@@ -206,7 +231,7 @@ class Fbeta(_Counts):
         self.beta = beta
 
     def eval(self, average: bool = False) -> Any:
-        """Float64 [C], or its mean with `average`; RuntimeError if no sample was seen."""
+        """Return Float64 [C], or its mean with `average`; RuntimeError if no sample was seen."""
         precision, recall = self._ratios()
         weight = self.beta**2
         measure = _ratio((1 + weight) * precision * recall, weight * precision + recall)

@@ -1,4 +1,6 @@
-"""The confusion matrix: how many samples of each class (rows) were predicted as each class (columns)."""
+"""The confusion matrix: how many samples of each class (rows) were predicted as each class
+(columns).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ _NORMS = {"no_norm": None, "target": 1, "prediction": 0, "all": (0, 1)}
 class ConfusionMatrix(Metric):
     """Counts of actual (rows) against predicted (columns) classes.
 
-    `normalize` divides by the row's sum ("target"), the column's ("prediction") or the total ("all"); a sum of zero gives zeros.
-    `threshold` is from where on a binary score counts as class 1. Raises TypeError or ValueError for other arguments.
+    `normalize` divides by the row's sum ("target"), the column's ("prediction") or the total
+    ("all"); a sum of zero gives zeros. `threshold` is from where on a binary score counts as class
+    1. Raises TypeError or ValueError for other arguments.
 
     >>> import mycel as ms
     >>> ConfusionMatrix(2)(ms.Tensor([1, 0, 1, 0]), ms.Tensor([1, 0, 0, 1]))
@@ -44,7 +47,9 @@ class ConfusionMatrix(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions (classes int [N], scores float [N, C], or for two classes scores float [N]) and classes int [N]."""
+        """Take in predictions (classes int [N], scores float [N, C], or for two classes scores
+        float [N]) and classes int [N].
+        """
         predicted, actual = self._arrays(inputs, "y_pred", "y")
         if predicted.ndim == actual.ndim + 1 > 1:
             predicted = predicted.argmax(axis=1)
@@ -58,7 +63,8 @@ class ConfusionMatrix(Metric):
         for title, classes in (("y_pred", columns), ("y", rows)):
             if classes.size and not 0 <= classes.min() <= classes.max() < self.num_classes:
                 raise ValueError(
-                    f"ConfusionMatrix.update: {title} holds classes from {classes.min()} to {classes.max()}, outside the "
+                    f"ConfusionMatrix.update: {title} holds classes from {classes.min()} to {classes.max()}, outside "
+                    "the "
                     f"{self.num_classes} of this matrix"
                 )
         size = self.num_classes**2
@@ -67,7 +73,7 @@ class ConfusionMatrix(Metric):
         self._is_update = True
 
     def eval(self) -> Any:
-        """The matrix, float64 [C, C]; RuntimeError if `update` was not called."""
+        """Return the matrix, float64 [C, C]; RuntimeError if `update` was not called."""
         if not self._is_update:
             raise self._nothing()
         matrix = self.confusion_matrix.astype(np.float64)

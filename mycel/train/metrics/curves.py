@@ -1,7 +1,8 @@
 """Receiver operating characteristics and areas under curves.
 
-At a threshold, the true-positive rate is the share of positive samples whose score reaches it, the false-positive rate that of negative ones (Fawcett, "An
-introduction to ROC analysis", Pattern Recognition Letters 27, 2006). Areas are by the trapezoidal rule.
+At a threshold, the true-positive rate is the share of positive samples whose score reaches it, the
+false-positive rate that of negative ones (Fawcett, "An introduction to ROC analysis", Pattern
+Recognition Letters 27, 2006). Areas are by the trapezoidal rule.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ Array = NDArray[Any]
 
 
 class ROC(Metric):
-    """False-positive rates, true-positive rates and the thresholds of both, descending; the first threshold is the highest score and 1, which none reaches.
+    """False-positive rates, true-positive rates and the thresholds of both, descending.
 
-    `update` takes scores [N] and labels [N], where `pos_label` (1 by default) is the positive one, or with `class_num` scores [N, C] and labels [N]; `eval` gives
-    then a list for each of the three, with one array for each class. Scores and labels gather from batch to batch (MindSpore keeps the last batch alone).
-    Raises TypeError for other than integers, ValueError where there is no sample of one kind.
+    The first threshold is the highest score and 1, which none reaches.
+
+    `update` takes scores [N] and labels [N], where `pos_label` (1 by default) is the positive one,
+    or with `class_num` scores [N, C] and labels [N]; `eval` gives then a list for each of the
+    three, with one array for each class. Scores and labels gather from batch to batch (MindSpore
+    keeps the last batch alone). Raises TypeError for other than integers, ValueError where there is
+    no sample of one kind.
 
     >>> import mycel as ms
     >>> fpr, tpr, thresholds = ROC()(ms.Tensor([0.1, 0.4, 0.8]), ms.Tensor([0, 1, 1]))
@@ -61,7 +66,8 @@ class ROC(Metric):
             scores = columns.reshape(-1, self.class_num or 1)
         elif scores.shape != labels.shape:
             raise ValueError(
-                f"ROC.update: y_pred of shape {scores.shape} and y of shape {labels.shape} differ; give class_num for scores of several classes"
+                f"ROC.update: y_pred of shape {scores.shape} and y of shape {labels.shape} differ; give class_num for "
+                "scores of several classes"
             )
         else:
             scores = scores.reshape(-1)
@@ -69,7 +75,7 @@ class ROC(Metric):
         self._labels.append(labels.reshape(-1))
 
     def eval(self) -> Any:
-        """The rates and thresholds."""
+        """Return the rates and thresholds."""
         if not any(scores.size for scores in self._scores):
             raise self._nothing()
         scores, labels = np.concatenate(self._scores), np.concatenate(self._labels)
@@ -96,10 +102,11 @@ def _curve(scores: Array, positive: Array) -> tuple[Array, Array, Array]:
 
 
 def auc(x: Any, y: Any, reorder: bool = False) -> Any:
-    """The area under a curve through points, by the trapezoidal rule: x float [N] ascending or descending, y float [N].
+    """Return the area under a curve through points, by the trapezoidal rule: x float [N] ascending
+    or descending, y float [N].
 
-    With `reorder` the points are sorted first. Raises TypeError for other than vectors, ValueError for fewer than two points, lengths that differ, and x that goes
-    up and down.
+    With `reorder` the points are sorted first. Raises TypeError for other than vectors, ValueError
+    for fewer than two points, lengths that differ, and x that goes up and down.
 
     >>> import numpy as np
     >>> float(auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0])))

@@ -1,4 +1,6 @@
-"""Metrics that average a number over samples: the loss, the mean absolute and the mean squared error."""
+"""Metrics that average a number over samples: the loss, the mean absolute and the mean squared
+error.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class Loss(Metric):
         self._batches += 1
 
     def eval(self) -> float:
-        """The mean; RuntimeError if no loss was seen."""
+        """Return the mean; RuntimeError if no loss was seen."""
         if self._batches == 0:
             raise self._nothing()
         return self._sum / self._batches
@@ -60,7 +62,8 @@ class _Error(Metric):
         predicted, target = self._arrays(inputs, "y_pred", "y")
         if predicted.size != target.size:
             raise ValueError(
-                f"{type(self).__name__}.update: y_pred and y must have one shape, not {predicted.shape} and {target.shape}"
+                f"{type(self).__name__}.update: y_pred and y must have one shape, not {predicted.shape} and "
+                f"{target.shape}"
             )
         difference = predicted.astype(np.float64) - target.astype(np.float64).reshape(predicted.shape)
         self._sum += float(self._error(difference).sum())
@@ -68,17 +71,18 @@ class _Error(Metric):
 
     @abstractmethod
     def _error(self, difference: Any) -> Any:
-        """The error of each element."""
+        """Return the error of each element."""
 
     def eval(self) -> float:
-        """The error per sample; RuntimeError if no sample was seen."""
+        """Return the error per sample; RuntimeError if no sample was seen."""
         if self._samples == 0:
             raise self._nothing()
         return self._sum / self._samples
 
 
 class MAE(_Error):
-    """The sum of absolute errors per sample (first dimension): a sample's elements are summed, as MindSpore defines it.
+    """The sum of absolute errors per sample (first dimension): a sample's elements are summed, as
+    MindSpore defines it.
 
     >>> import mycel as ms
     >>> MAE()(ms.Tensor([1.0, 2.0, 4.0]), ms.Tensor([1.0, 1.0, 2.0]))
@@ -90,7 +94,8 @@ class MAE(_Error):
 
 
 class MSE(_Error):
-    """The sum of squared errors per sample (first dimension): a sample's elements are summed, as MindSpore defines it.
+    """The sum of squared errors per sample (first dimension): a sample's elements are summed, as
+    MindSpore defines it.
 
     >>> import mycel as ms
     >>> MSE()(ms.Tensor([1.0, 2.0, 4.0, 0.0]), ms.Tensor([1.0, 1.0, 2.0, 0.0]))

@@ -1,4 +1,6 @@
-"""Rates of binary decisions: what can be said of true and false positives and negatives (Fawcett, Pattern Recognition Letters 27, 2006)."""
+"""Rates of binary decisions: what can be said of true and false positives and negatives (Fawcett,
+Pattern Recognition Letters 27, 2006).
+"""
 
 from __future__ import annotations
 
@@ -68,13 +70,18 @@ _DECREASES = ("none", "mean", "sum", "mean_batch", "sum_batch", "mean_channel", 
 class ConfusionMatrixMetric(Metric):
     """One rate of predictions of zeros and ones against labels of zeros and ones, both [N, C, ...].
 
-    `metric_name` is one of sensitivity, specificity, precision, negative_predictive_value, miss_rate, fall_out, false_discovery_rate, false_omission_rate,
-    prevalence_threshold, threat_score, accuracy, balanced_accuracy, f1_score, matthews_correlation_coefficient, fowlkes_mallows_index, informedness and markedness, or another of
-    its names ("recall", "tpr", "mcc", ...). `skip_channel` leaves out the first channel where there are several (in MindSpore 2.10 that happens where it is False).
+    `metric_name` is one of sensitivity, specificity, precision, negative_predictive_value,
+    miss_rate, fall_out, false_discovery_rate, false_omission_rate, prevalence_threshold,
+    threat_score, accuracy, balanced_accuracy, f1_score, matthews_correlation_coefficient,
+    fowlkes_mallows_index, informedness and markedness, or another of its names ("recall", "tpr",
+    "mcc", ...). `skip_channel` leaves out the first channel where there are several (in MindSpore
+    2.10 that happens where it is False).
 
-    Without `calculation_method` counts are summed over everything seen and `eval` gives an array of one rate. With it the rate is taken of each sample's channels and
-    reduced by `decrease`: "mean" (over channels, then samples) and "sum" give a number, and several updates their mean, weighted by how many values they had;
-    "mean_batch" and "sum_batch" reduce the samples, "mean_channel" and "sum_channel" the channels, "none" nothing. Rates of zero over zero are NaN, and left out.
+    Without `calculation_method` counts are summed over everything seen and `eval` gives an array of
+    one rate. With it the rate is taken of each sample's channels and reduced by `decrease`: "mean"
+    (over channels, then samples) and "sum" give a number, and several updates their mean, weighted
+    by how many values they had; "mean_batch" and "sum_batch" reduce the samples, "mean_channel" and
+    "sum_channel" the channels, "none" nothing. Rates of zero over zero are NaN, and left out.
     Raises TypeError and ValueError for other options, NotImplementedError for an unknown rate.
 
     >>> import mycel as ms
@@ -114,7 +121,8 @@ class ConfusionMatrixMetric(Metric):
         predicted, true = self._arrays(inputs, "y_pred", "y")
         if predicted.ndim < 2 or predicted.shape != true.shape:
             raise ValueError(
-                f"ConfusionMatrixMetric.update: y_pred and y have one shape [N, C, ...], not {predicted.shape} and {true.shape}"
+                f"ConfusionMatrixMetric.update: y_pred and y have one shape [N, C, ...], not {predicted.shape} and "
+                f"{true.shape}"
             )
         for title, array in (("y_pred", predicted), ("y", true)):
             if not ((array == 0) | (array == 1)).all():
@@ -128,7 +136,9 @@ class ConfusionMatrixMetric(Metric):
         )
 
     def eval(self) -> Any:
-        """The rate: an array of one, or with `calculation_method` what `decrease` makes of all."""
+        """Return the rate: an array of one, or with `calculation_method` what `decrease` makes of
+        all.
+        """
         if not self._counts:
             raise self._nothing()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -155,7 +165,7 @@ class ConfusionMatrixMetric(Metric):
 
 
 def _mean(rates: Array) -> tuple[float, int]:
-    """The mean over samples of the means over channels, and of how many samples."""
+    """Return the mean over samples of the means over channels, and of how many samples."""
     known = ~np.isnan(rates)
     count = known.sum(axis=1)
     rows = np.where(known, rates, 0).sum(axis=1)[count > 0] / count[count > 0]

@@ -17,10 +17,12 @@ Array = NDArray[Any]
 
 
 class CosineSimilarity(Metric):
-    """The similarities of every row of a matrix [N, D] to every other: cosines of angles ("cosine") or inner products ("dot").
+    """The similarities of every row of a matrix [N, D] to every other: cosines of angles ("cosine")
+    or inner products ("dot").
 
-    `reduction` is "none" for all [N, N], or "sum" or "mean" over each row's. `zero_diagonal` sets those of rows to themselves to 0.
-    It is of the matrix of the last `update`. A row of zeros has no cosine and gives NaN. ValueError for other options.
+    `reduction` is "none" for all [N, N], or "sum" or "mean" over each row's. `zero_diagonal` sets
+    those of rows to themselves to 0. It is of the matrix of the last `update`. A row of zeros has
+    no cosine and gives NaN. ValueError for other options.
 
     >>> import mycel as ms
     >>> CosineSimilarity()(ms.Tensor([[1.0, 0.0], [0.0, 2.0]])).tolist()
@@ -48,7 +50,7 @@ class CosineSimilarity(Metric):
         self._rows = rows.astype(np.result_type(rows.dtype, np.float32) if rows.dtype.kind == "f" else np.float64)
 
     def eval(self) -> Array:
-        """The similarities."""
+        """Return the similarities."""
         if self._rows is None:
             raise self._nothing()
         rows = self._rows
@@ -64,10 +66,11 @@ class CosineSimilarity(Metric):
 
 
 class Dice(Metric):
-    """Dice coefficients 2 x.y / (x.x + y.y + smooth) of predictions x and labels y, one for each `update`, summed and divided by the number of samples.
+    """Dice coefficients 2 x.y / (x.x + y.y + smooth) of predictions x and labels y, one for each
+    `update`, summed and divided by the number of samples.
 
-    The samples are the first dimension, so that a call with one sample gives its coefficient; the division by samples and not by updates is MindSpore's.
-    ValueError for shapes that differ.
+    The samples are the first dimension, so that a call with one sample gives its coefficient; the
+    division by samples and not by updates is MindSpore's. ValueError for shapes that differ.
 
     >>> import mycel as ms
     >>> round(Dice()(ms.Tensor([[1.0, 0.0, 1.0]]), ms.Tensor([[1.0, 0.0, 0.0]])), 4)
@@ -98,18 +101,21 @@ class Dice(Metric):
         self._samples += predicted.shape[0]
 
     def eval(self) -> float:
-        """The coefficients' sum over the number of samples."""
+        """Return the coefficients' sum over the number of samples."""
         if self._samples == 0:
             raise self._nothing()
         return self._sum / self._samples
 
 
 class OcclusionSensitivity(Metric):
-    """How much the score of a class falls when a part of the input is covered (Zeiler and Fergus, ECCV 2014), for every place of the part.
+    """How much the score of a class falls when a part of the input is covered (Zeiler and Fergus,
+    ECCV 2014), for every place of the part.
 
-    Around each element, the elements from `margin` before to `margin` - 1 behind along every dimension are set to `pad_val`; `margin` may be a list with a number for each
-    dimension behind the batch. `n_batch` covered inputs go through the model at once. `b_box` gives for each dimension the first and last place to be
-    covered, -1 for all. `update` takes the model, an input [1, ...] and the class; the result has the shape of the input without the batch, or of the box.
+    Around each element, the elements from `margin` before to `margin` - 1 behind along every
+    dimension are set to `pad_val`; `margin` may be a list with a number for each dimension behind
+    the batch. `n_batch` covered inputs go through the model at once. `b_box` gives for each
+    dimension the first and last place to be covered, -1 for all. `update` takes the model, an input
+    [1, ...] and the class; the result has the shape of the input without the batch, or of the box.
     It is of the last `update`. Raises TypeError and ValueError for what does not fit.
 
     >>> import mycel as ms
@@ -169,7 +175,8 @@ class OcclusionSensitivity(Metric):
             return [0] * len(shape), [n - 1 for n in shape]
         if len(self.b_box) != 2 * len(shape):
             raise ValueError(
-                f"OcclusionSensitivity.update: b_box holds the first and last place of each of the {len(shape)} dimensions, not {self.b_box!r}"
+                f"OcclusionSensitivity.update: b_box holds the first and last place of each of the {len(shape)} "
+                f"dimensions, not {self.b_box!r}"
             )
         low = [0 if a == -1 else a for a in self.b_box[::2]]
         high = [n - 1 if b == -1 else b for b, n in zip(self.b_box[1::2], shape)]
@@ -183,12 +190,13 @@ class OcclusionSensitivity(Metric):
         scores = as_array(model(Tensor(data)))
         if scores.ndim != 2 or not 0 <= label < scores.shape[1]:
             raise ValueError(
-                f"OcclusionSensitivity.update: the model gives scores [N, C] with label {label} among the classes, not of shape {scores.shape}"
+                f"OcclusionSensitivity.update: the model gives scores [N, C] with label {label} among the classes, not "
+                f"of shape {scores.shape}"
             )
         return np.asarray(scores[:, label])
 
     def eval(self) -> Array:
-        """The falls of the score."""
+        """Return the falls of the score."""
         if self._found is None:
             raise self._nothing()
         return self._found

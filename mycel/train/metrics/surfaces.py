@@ -1,8 +1,10 @@
 """Distances between the surfaces of two segmentations: Hausdorff, mean, and root mean square.
 
-The surface of a set of cells is what its erosion by the cross of neighbours takes off. The directed distances of A from B are those of every cell of A's
-surface from the nearest of B's (Taha and Hanbury, "Metrics for evaluating 3D medical image segmentation", BMC Medical Imaging 15, 2015). Cells are unit cubes; distances are
-"euclidean", "chessboard" (the largest difference of coordinates) or "taxicab" (their sum).
+The surface of a set of cells is what its erosion by the cross of neighbours takes off. The directed
+distances of A from B are those of every cell of A's surface from the nearest of B's (Taha and
+Hanbury, "Metrics for evaluating 3D medical image segmentation", BMC Medical Imaging 15, 2015).
+Cells are unit cubes; distances are "euclidean", "chessboard" (the largest difference of
+coordinates) or "taxicab" (their sum).
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class _SurfaceMetric(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predicted and true segmentations of one shape, and the label whose cells are compared."""
+        """Take in predicted and true segmentations of one shape, and the label whose cells are
+        compared.
+        """
         name = f"{type(self).__name__}.update"
         if len(inputs) != 3:
             raise ValueError(f"{name} takes 3 inputs (y_pred, y, label_idx), not {len(inputs)}")
@@ -58,7 +62,9 @@ class _SurfaceMetric(Metric):
         return self._surfaces
 
     def _distances(self, of: Array, to: Array) -> Array:
-        """From every cell of one surface to the nearest of another: infinite where that has none, none where the first has none."""
+        """From every cell of one surface to the nearest of another: infinite where that has none,
+        none where the first has none.
+        """
         from scipy import ndimage
 
         if not of.any():
@@ -79,11 +85,13 @@ def _surface(cells: Array) -> Array:
 
 
 class HausdorffDistance(_SurfaceMetric):
-    """The largest of the distances between two surfaces, in both directions, or from predicted to true if `directed`.
+    """The largest of the distances between two surfaces, in both directions, or from predicted to
+    true if `directed`.
 
-    `percentile`, a float from 0 to 100, gives that percentile of the distances instead of the largest. `crop` leaves out what is outside of both sets,
-    which changes no distance. Infinite where one set is empty.
-    `update` takes y_pred, y [...] and the label. Raises TypeError and ValueError for other options.
+    `percentile`, a float from 0 to 100, gives that percentile of the distances instead of the
+    largest. `crop` leaves out what is outside of both sets, which changes no distance. Infinite
+    where one set is empty. `update` takes y_pred, y [...] and the label. Raises TypeError and
+    ValueError for other options.
 
     >>> import mycel as ms
     >>> HausdorffDistance()(ms.Tensor([[1, 1], [0, 0]]), ms.Tensor([[1, 1], [1, 0]]), 1)
@@ -106,7 +114,7 @@ class HausdorffDistance(_SurfaceMetric):
         self.percentile, self.directed, self.crop = percentile, directed, crop
 
     def eval(self) -> float:
-        """The distance."""
+        """Return the distance."""
         predicted, true = self._pair()
         one_way = self._extreme(self._distances(predicted, true))
         return one_way if self.directed else max(one_way, self._extreme(self._distances(true, predicted)))
@@ -120,7 +128,8 @@ class HausdorffDistance(_SurfaceMetric):
 
 
 class MeanSurfaceDistance(_SurfaceMetric):
-    """The mean distance from the predicted surface to the true one, or, if `symmetric`, the mean of that and of the other direction's.
+    """The mean distance from the predicted surface to the true one, or, if `symmetric`, the mean of
+    that and of the other direction's.
 
     `update` takes y_pred, y [...] and the label. Infinite where one set is empty.
 
@@ -135,16 +144,18 @@ class MeanSurfaceDistance(_SurfaceMetric):
         self.symmetric = symmetric
 
     def eval(self) -> float:
-        """The mean distance."""
+        """Return the mean distance."""
         predicted, true = self._pair()
         one_way = _mean(self._distances(predicted, true))
         return (one_way + _mean(self._distances(true, predicted))) / 2 if self.symmetric else one_way
 
 
 class RootMeanSquareDistance(MeanSurfaceDistance):
-    """The root of the mean squared distance from the predicted surface to the true one, or, if `symmetric`, of the mean of both directions' means.
+    """The root of the mean squared distance from the predicted surface to the true one, or, if
+    `symmetric`, of the mean of both directions' means.
 
-    `update` takes y_pred, y [...] and the label. Infinite where one set is empty. (MindSpore leaves out the root unless `symmetric`.)
+    `update` takes y_pred, y [...] and the label. Infinite where one set is empty. (MindSpore leaves
+    out the root unless `symmetric`.)
 
     >>> import mycel as ms
     >>> RootMeanSquareDistance()(ms.Tensor([[1, 1], [1, 1]]), ms.Tensor([[1, 1], [0, 0]]), 1) ** 2
@@ -152,7 +163,7 @@ class RootMeanSquareDistance(MeanSurfaceDistance):
     """
 
     def eval(self) -> float:
-        """The root of the mean squared distance."""
+        """Return the root of the mean squared distance."""
         predicted, true = self._pair()
         square = _mean(self._distances(predicted, true) ** 2)
         if self.symmetric:

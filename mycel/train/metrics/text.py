@@ -17,9 +17,11 @@ __all__ = ["BleuScore", "Perplexity"]
 class BleuScore(Metric):
     """The BLEU score of translations, over everything seen (Papineni et al., "BLEU", ACL 2002).
 
-    The geometric mean of the clipped precisions of n-grams of 1 to `n_gram` (at most 4) tokens, times exp(1 - r/c) where the candidates' c tokens are fewer than the r of
-    those references that are nearest in length. `smooth` adds one to numerators and denominators (Lin and Och, ACL 2004). Where no n-gram of a length matches, it is 0.
-    `update` takes candidates, a list of lists of tokens, and for each a list of references. Raises TypeError and ValueError for other options.
+    The geometric mean of the clipped precisions of n-grams of 1 to `n_gram` (at most 4) tokens,
+    times exp(1 - r/c) where the candidates' c tokens are fewer than the r of those references that
+    are nearest in length. `smooth` adds one to numerators and denominators (Lin and Och, ACL 2004).
+    Where no n-gram of a length matches, it is 0. `update` takes candidates, a list of lists of
+    tokens, and for each a list of references. Raises TypeError and ValueError for other options.
 
     >>> BleuScore(n_gram=2)([["a", "b", "c"]], [[["a", "b", "c"], ["b"]]])
     1.0
@@ -49,7 +51,8 @@ class BleuScore(Metric):
             raise TypeError("BleuScore.update: takes lists of candidates and of their references")
         if len(candidates) != len(references):
             raise ValueError(
-                f"BleuScore.update: {len(candidates)} candidates with references for {len(references)}; give references for each"
+                f"BleuScore.update: {len(candidates)} candidates with references for {len(references)}; give "
+                "references for each"
             )
         for candidate, known in zip(candidates, references):
             self._length += len(candidate)
@@ -67,7 +70,7 @@ class BleuScore(Metric):
         return Counter(tuple(tokens[i : i + n]) for n in sizes for i in range(len(tokens) - n + 1))
 
     def eval(self) -> float:
-        """The score."""
+        """Return the score."""
         if self._length == 0:
             raise self._nothing()
         if self._matched.min() == 0:
@@ -82,8 +85,9 @@ class BleuScore(Metric):
 class Perplexity(Metric):
     """exp of the mean negative log-probability that a model gives to the right tokens.
 
-    `update` takes probabilities float [..., C] and labels int [...], or lists of both. Positions with the label `ignore_label` do not count.
-    RuntimeError where nothing counts, ValueError for shapes that do not fit and labels beyond the classes.
+    `update` takes probabilities float [..., C] and labels int [...], or lists of both. Positions
+    with the label `ignore_label` do not count. RuntimeError where nothing counts, ValueError for
+    shapes that do not fit and labels beyond the classes.
 
     >>> import mycel as ms
     >>> round(Perplexity()(ms.Tensor([[0.5, 0.5], [0.5, 0.5]]), ms.Tensor([0, 1])), 6)
@@ -130,7 +134,7 @@ class Perplexity(Metric):
             self._count += int(chosen.size)
 
     def eval(self) -> float:
-        """The perplexity."""
+        """Return the perplexity."""
         if self._count == 0:
             raise self._nothing()
         return float(np.exp(self._sum / self._count))

@@ -1,8 +1,11 @@
 """Files of events as TensorBoard reads them: records of protocol buffers.
 
-A file is a sequence of TFRecords: the length (64 bits, little-endian), its checksum, the data, and its checksum; checksums are CRC-32C (Castagnoli; RFC 3720), turned right by 15 bits, plus
-0xa282ead8. The data is a protocol buffer `Event`: wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5, which is a sequence of values = 1 with
-tag = 1, simple_value = 2 (float), image = 4, histo = 5, tensor = 8 and metadata = 9. The first event of a file names the version, "brain.Event:2".
+A file is a sequence of TFRecords: the length (64 bits, little-endian), its checksum, the data, and
+its checksum; checksums are CRC-32C (Castagnoli; RFC 3720), turned right by 15 bits, plus
+0xa282ead8. The data is a protocol buffer `Event`: wall_time = 1 (double), step = 2 (int64),
+file_version = 3 (string), summary = 5, which is a sequence of values = 1 with tag = 1, simple_value
+= 2 (float), image = 4, histo = 5, tensor = 8 and metadata = 9. The first event of a file names the
+version, "brain.Event:2".
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ Array = NDArray[Any]
 
 
 def masked(data: bytes) -> bytes:
-    """The checksum of a TFRecord, four bytes."""
+    """Return the checksum of a TFRecord, four bytes."""
     return struct.pack("<I", masked_checksum(data))
 
 
 def record(data: bytes) -> bytes:
-    """A TFRecord."""
+    """Return a TFRecord."""
     length = struct.pack("<Q", len(data))
     return length + masked(length) + data + masked(data)
 
@@ -46,13 +49,13 @@ def _value(tag: str, content: bytes, plugin: str = "") -> bytes:
 
 
 def event(wall_time: float, step: int = 0, summary: bytes = b"", version: str = "") -> bytes:
-    """An event: of values that `scalar` and the others made, or the first of a file."""
+    """Return an event: of values that `scalar` and the others made, or the first of a file."""
     body = _double(1, wall_time) + (field(2, step) if step else b"")
     return body + (field(3, version.encode()) if version else field(5, summary))
 
 
 def scalar(tag: str, value: float) -> bytes:
-    """One number."""
+    """Return one number."""
     return _value(tag, varint(2 << 3 | 5) + struct.pack("<f", value), "scalars")
 
 
@@ -73,7 +76,7 @@ _KINDS = {
 
 
 def tensor(tag: str, values: Array) -> bytes:
-    """An array with its type and shape."""
+    """Return an array with its type and shape."""
     kind = _KINDS.get(values.dtype.name)
     if kind is None:
         raise TypeError(f"SummaryRecord: {tag!r} has type {values.dtype}; tensors may be of {', '.join(_KINDS)}")
@@ -83,7 +86,10 @@ def tensor(tag: str, values: Array) -> bytes:
 
 
 def histogram(tag: str, values: Array, buckets: int = 30) -> bytes:
-    """How values are distributed: extremes, sums and counts below each limit; what is not finite does not count."""
+    """Return how values are distributed: extremes, sums and counts below each limit.
+
+    What is not finite does not count.
+    """
     flat = values.astype(np.float64).reshape(-1)
     flat = flat[np.isfinite(flat)]
     if not flat.size:
@@ -98,14 +104,14 @@ def histogram(tag: str, values: Array, buckets: int = 30) -> bytes:
 
 
 def image(tag: str, pixels: Array) -> bytes:
-    """A picture: uint8 [H, W, C] with 1, 3 or 4 channels."""
+    """Return a picture: uint8 [H, W, C] with 1, 3 or 4 channels."""
     height, width, channels = pixels.shape
     body = field(1, height) + field(2, width) + field(3, channels) + field(4, png(pixels))
     return _value(tag, field(4, body), "images")
 
 
 def png(pixels: Array) -> bytes:
-    """A picture as a PNG file (ISO/IEC 15948), without filters."""
+    """Return a picture as a PNG file (ISO/IEC 15948), without filters."""
     height, width, channels = pixels.shape
     kind = {1: 0, 3: 2, 4: 6}[channels]
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * channels)], axis=1)

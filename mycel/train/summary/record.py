@@ -24,12 +24,16 @@ _PLUGINS = ("scalar", "tensor", "image", "histogram")
 
 
 class SummaryRecord:
-    """Write scalars, tensors, images and histograms of steps into an event file in `log_dir`, which is made where it is missing.
+    """Write scalars, tensors, images and histograms of steps into an event file in `log_dir`, which
+    is made where it is missing.
 
-    Values come from `add_value` and from the operations `ScalarSummary`, `TensorSummary`, `ImageSummary` and `HistogramSummary` of the program, and are written by the next `record`.
-    The file is ``file_prefix.out.events.summary.<time>.<host>file_suffix``. At `max_file_size` bytes no more is
-    written, and it is said once. `network` and `num_process` have no effect: there is no graph to show, and one process writes. It is a context manager, which closes the file.
-    Raises TypeError and ValueError for other arguments, Unsupported for `export_options`; with `raise_exception` a full file is a RuntimeError.
+    Values come from `add_value` and from the operations `ScalarSummary`, `TensorSummary`,
+    `ImageSummary` and `HistogramSummary` of the program, and are written by the next `record`. The
+    file is ``file_prefix.out.events.summary.<time>.<host>file_suffix``. At `max_file_size` bytes no
+    more is written, and it is said once. `network` and `num_process` have no effect: there is no
+    graph to show, and one process writes. It is a context manager, which closes the file. Raises
+    TypeError and ValueError for other arguments, Unsupported for `export_options`; with
+    `raise_exception` a full file is a RuntimeError.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -89,8 +93,9 @@ class SummaryRecord:
     def add_value(self, plugin: str, name: str, value: Any) -> None:
         """Give a value to the next `record`, under a name.
 
-        `plugin` is "scalar" (one number), "tensor" (any), "histogram" (numbers) or "image": [N, C, H, W] with 1 or 3 channels, of which the first picture is shown; floats
-        from 0 to 1, or integers from 0 to 255. Raises ValueError for others and for shapes that do not fit.
+        `plugin` is "scalar" (one number), "tensor" (any), "histogram" (numbers) or "image": [N, C,
+        H, W] with 1 or 3 channels, of which the first picture is shown; floats from 0 to 1, or
+        integers from 0 to 255. Raises ValueError for others and for shapes that do not fit.
         """
         arguments.one_of("SummaryRecord.add_value", "plugin", plugin, _PLUGINS)
         arguments.text("SummaryRecord.add_value", "name", name, empty=False, error=ValueError)
@@ -112,7 +117,8 @@ class SummaryRecord:
     def record(self, step: int, train_network: Any = None, plugin_filter: Any = None) -> bool:
         """Write the values given since the last call as those of a step; whether that was done.
 
-        `plugin_filter`, called with the name of a plugin, says which are written; the others are dropped. `train_network` has no effect.
+        `plugin_filter`, called with the name of a plugin, says which are written; the others are
+        dropped. `train_network` has no effect.
         """
         arguments.integer("SummaryRecord.record", "step", step, numpy=False)
         if self._file is None:

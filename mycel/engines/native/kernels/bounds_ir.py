@@ -1,12 +1,18 @@
-"""Kernels that look before they read and write: every access of a kernel's LLVM IR is made to ask whether it lies in its buffer.
+"""Kernels that look before they read and write: every access of a kernel's LLVM IR is made to ask
+whether it lies in its buffer.
 
-A check works on the text of a finished kernel, so that it knows nothing of who wrote it. Small functions that take pointers are inlined and slots become values first;
-then every pointer comes, by arithmetic, `select` and `phi`, from an argument word or from memory of the kernel's own, which is its *origin*: where that begins, its bytes, and
-the number of the word. Each access becomes one of what is inside of its origin: a single one goes to spare memory instead, of a vector those lanes that are active and inside
-are moved. The first that was outside is noted. What this module does not understand is an error, so that nothing goes by unseen.
+A check works on the text of a finished kernel, so that it knows nothing of who wrote it. Small
+functions that take pointers are inlined and slots become values first; then every pointer comes, by
+arithmetic, `select` and `phi`, from an argument word or from memory of the kernel's own, which is
+its *origin*: where that begins, its bytes, and the number of the word. Each access becomes one of
+what is inside of its origin: a single one goes to spare memory instead, of a vector those lanes
+that are active and inside are moved. The first that was outside is noted. What this module does not
+understand is an error, so that nothing goes by unseen.
 
-Behind a kernel's words follow the address of the record, the number of the step, and the bytes of each buffer (`HEADER` and one for each pointer). The record is
-seven words (`bounds.RECORD`): whether something is noted, step, word (-1 for memory of the kernel's own), whether it was a write, offset, bytes of the access, bytes of the buffer.
+Behind a kernel's words follow the address of the record, the number of the step, and the bytes of
+each buffer (`HEADER` and one for each pointer). The record is seven words (`bounds.RECORD`):
+whether something is noted, step, word (-1 for memory of the kernel's own), whether it was a write,
+offset, bytes of the access, bytes of the buffer.
 """
 
 from __future__ import annotations
@@ -156,12 +162,13 @@ _CALL = re.compile(rf"^(\s*(?:{_NAME} = )?(?:tail )?call [^@]*)@([\w.]+)\((.*)\)
 _POINTER = re.compile(rf"^(ptr (?:align \d+ )?)({_NAME})$")
 _IGNORED = ("llvm.prefetch", "llvm.lifetime", "llvm.assume", "llvm.experimental.noalias")
 _HARMLESS = re.compile(
-    r"^\s*(?:br|ret|switch|;|define|declare|attributes|!|target|source_filename)|= icmp |= ptrtoint |= call i1 %w\d+\(ptr %w\d+\)$"
+    r"^\s*(?:br|ret|switch|;|define|declare|attributes|!|target|source_filename)|= icmp |= ptrtoint |= call i1 "
+    r"%w\d+\(ptr %w\d+\)$"
 )
 
 
 def size_of(kind: str) -> int:
-    """The bytes that a value of an LLVM type takes in memory."""
+    """Return the bytes that a value of an LLVM type takes in memory."""
     if kind[0] in "<[":
         count, element = kind[1:-1].split(" x ", 1)
         return -(-int(count) // 8) if element == "i1" else int(count) * size_of(element)
@@ -185,12 +192,18 @@ RECORDS = Origin("", "", "")
 
 
 def with_checks(text: str, words: int, pointers: Sequence[int], records: Sequence[int]) -> str:
-    """A kernel's text with checks; it has `words` argument words, of which those numbered `pointers` are addresses of buffers and `records` those of the runtime's."""
+    """Return a kernel's text with checks.
+
+    It has `words` argument words, of which those numbered `pointers` are addresses of buffers and
+    `records` those of the runtime's.
+    """
     return _Checker(words, pointers, records).run(_prepared(text))
 
 
 def _prepared(text: str) -> str:
-    """The module with pointers that are followed easily: no functions that take them, and none in slots."""
+    """Return the module with pointers that are followed easily: no functions that take them, and
+    none in slots.
+    """
     import llvmlite.binding as llvm
 
     inlined = re.sub(r"^(define internal [^\n]*\([^\n]*\bptr\b[^\n]*\)) \{$", r"\1 alwaysinline {", text, flags=re.M)
@@ -221,7 +234,7 @@ class _Checker:
         self.lines: list[str] = []
 
     def run(self, text: str) -> str:
-        """The module with checks."""
+        """Return the module with checks."""
         head, mark, rest = text.partition(f"define void @{NAME}(")
         if not mark:
             raise NotImplementedError("bounds checks found no kernel")
@@ -265,7 +278,7 @@ class _Checker:
             self.made[line.split("=")[0].strip()] = ("word", m[3])
 
     def origin(self, name: str) -> Origin:
-        """The origin of a pointer."""
+        """Return the origin of a pointer."""
         found = self.origins.get(name)
         if found is None:
             found = self.origins[name] = self.find(name)
@@ -342,7 +355,7 @@ class _Checker:
             self.lines.append(f"  {name}.{part} = phi {kind} {each}")
 
     def one(self, pointer: str, size: int, write: int) -> str:
-        """Where an access of some bytes goes."""
+        """Return where an access of some bytes goes."""
         if self.memory.get(pointer, 0) >= size:
             return pointer
         if (found := self.origin(pointer)) is RECORDS:
@@ -350,11 +363,12 @@ class _Checker:
         base, room, word = found
         self.spare = max(self.spare, size)
         return self.put(
-            f"call ptr @bounds_one(ptr %words, i64 {write}, ptr {pointer}, ptr {base}, i64 {room}, i64 {word}, i64 {size}, ptr %bounds.spare)"
+            f"call ptr @bounds_one(ptr %words, i64 {write}, ptr {pointer}, ptr {base}, i64 {room}, i64 {word}, i64 "
+            f"{size}, ptr %bounds.spare)"
         )
 
     def call(self, start: str, function: str, arguments: str, end: str) -> str:
-        """A call of a function that takes a pointer."""
+        """Return a call of a function that takes a pointer."""
         given = _split(arguments)
         kind, _, rest = function.removeprefix("llvm.").partition(".")
         if function.startswith(_IGNORED):
@@ -366,7 +380,8 @@ class _Checker:
                 raise NotImplementedError(f"bounds checks do not know {function}({arguments})")
             base, room, word = self.origin(m[2])
             place = self.put(
-                f"call ptr @bounds_one(ptr %words, i64 1, ptr {m[2]}, ptr {base}, i64 {room}, i64 {word}, i64 {length}, ptr %bounds.spare)"
+                f"call ptr @bounds_one(ptr %words, i64 1, ptr {m[2]}, ptr {base}, i64 {room}, i64 {word}, i64 "
+                f"{length}, ptr %bounds.spare)"
             )
             fine = self.put(f"icmp eq ptr {place}, {m[2]}")
             given[0], given[2] = f"ptr {place}", f"i64 {self.put(f'select i1 {fine}, i64 {length}, i64 0')}"
@@ -393,7 +408,8 @@ class _Checker:
             self.lines.append(f"  store {long} {numbers}, ptr %bounds.places")
             place, helper = "%bounds.places", "bounds_each"
         kept = self.put(
-            f"call i64 @{helper}(ptr %words, i64 {write}, ptr {place}, ptr {base}, i64 {room}, i64 {word}, i64 {bytes_}, i64 {lanes}, i64 {mask})"
+            f"call i64 @{helper}(ptr %words, i64 {write}, ptr {place}, ptr {base}, i64 {room}, i64 {word}, i64 "
+            f"{bytes_}, i64 {lanes}, i64 {mask})"
         )
         part = kept if lanes == 64 else self.put(f"trunc i64 {kept} to i{lanes}")
         given[last] = f"{flags} {self.put(f'bitcast i{lanes} {part} to {flags}')}"
@@ -401,7 +417,7 @@ class _Checker:
 
 
 def _split(arguments: str) -> list[str]:
-    """The arguments of a call."""
+    """Return the arguments of a call."""
     parts, depth, start = [], 0, 0
     for k, letter in enumerate(arguments):
         depth += (letter in "(<[{") - (letter in ")>]}")

@@ -1,13 +1,16 @@
 """From a loop nest to a native kernel ``void f(words, begin, end)``.
 
-The last loop's iterations are the lanes of vectors. Where it is parallel, reductions run inside it with a vector of accumulators; where it
-is reducing, accumulators are joined across lanes at the end of each row. Iterations that do not fill a vector run under a mask. The
-outer parallel loops are one range that threads split; without any, the vector loop itself is.
+The last loop's iterations are the lanes of vectors. Where it is parallel, reductions run inside it
+with a vector of accumulators; where it is reducing, accumulators are joined across lanes at the end
+of each row. Iterations that do not fill a vector run under a mask. The outer parallel loops are one
+range that threads split; without any, the vector loop itself is.
 
-Code does not depend on sizes: extents, strides, offsets and addresses are read from the argument words, so that one kernel serves every shape of
-the same structure. `Kernel.words` lists what a caller puts there: ('pointer', buffer), ('int', value), or ('site', site): the address of a site's record; kernels with
-very long rows have ('status', 0) and ('listen', 0): the address of the program's status, and the function that says whether the run is to end. Values that do
-not depend on an inner loop are computed outside it.
+Code does not depend on sizes: extents, strides, offsets and addresses are read from the argument
+words, so that one kernel serves every shape of the same structure. `Kernel.words` lists what a
+caller puts there: ('pointer', buffer), ('int', value), or ('site', site): the address of a site's
+record; kernels with very long rows have ('status', 0) and ('listen', 0): the address of the
+program's status, and the function that says whether the run is to end. Values that do not depend on
+an inner loop are computed outside it.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ OBJECTS = ("pointer", "site")
 
 @dataclass
 class Kernel:
-    """A module's text, the argument words, the size of the range that threads split, the work of all of it, and how its loops run, in words."""
+    """A module's text, the argument words, the size of the range that threads split, the work of
+    all of it, and how its loops run, in words.
+    """
 
     text: str
     words: list[Word]
@@ -47,7 +52,10 @@ class Kernel:
 
 @timed("code generation", lambda nest: nest.name)
 def generate(nest: Nest) -> Kernel:
-    """The kernel of a nest; that of an earlier one with other buffers in it, where there was one that is alike."""
+    """Return the kernel of a nest.
+
+    That of an earlier one with other buffers in it, where there was one that is alike.
+    """
     key, buffers = digest_of(nest, machine().identity)
     if key is None:
         return _Generator(nest).run()
@@ -136,11 +144,13 @@ class _Generator(ScanWriter):
         return "\n".join(parts) + "\n"
 
     def blocks(self, loop: int, count: DimLike) -> str:
-        """How many iterations of a loop threads share: all, or the blocks of it."""
+        """Return how many iterations of a loop threads share: all, or the blocks of it."""
         return self.word("int", count) if loop == self.tile else str(self.extents[loop])
 
     def row_range(self, rows: Sequence[int], counts: dict[int, str]) -> None:
-        """The outer loops over the rows from begin to end, as one loop over what is outside and one over the innermost of them."""
+        """The outer loops over the rows from begin to end, as one loop over what is outside and one
+        over the innermost of them.
+        """
         e = self.e
         *outer, last = rows
         if not outer:
@@ -164,7 +174,9 @@ class _Generator(ScanWriter):
                 self.nested([k], {k: p})
 
     def tile_block(self, block: str) -> None:
-        """One block of the tiled loop: for each vector, its tiles and then the iterations of the block."""
+        """One block of the tiled loop: for each vector, its tiles and then the iterations of the
+        block.
+        """
         e = self.e
         assert self.tile is not None
         tile, kind = self.tile, e.vector("i64")
@@ -256,7 +268,9 @@ class _Generator(ScanWriter):
         self.begin(0)
 
     def begin(self, stage: int) -> tuple[list[Reduce], list[Store]]:
-        """Turn to the statements of one stage: those whose values need the reductions of the stages before, and no other."""
+        """Turn to the statements of one stage: those whose values need the reductions of the stages
+        before, and no other.
+        """
         self.stage = stage
         self.current = (
             [r for r in self.nest.reduces if self.stages[id(r.value)] == stage],

@@ -1,8 +1,10 @@
 """Nests that are the same but for the memory that they work on: their code is written once.
 
-`digest_of` is the digest of a nest written down as nested tuples, with buffers numbered in the order in which they appear; nests that are written down the same have the same text and
-argument words, buffers exchanged. Sizes, strides and offsets are written as they are, so nothing that code generation looks at is lost. Optimizers and repeated
-layers have many such nests. What cannot be written down, as a symbolic size, is not remembered.
+`digest_of` is the digest of a nest written down as nested tuples, with buffers numbered in the
+order in which they appear; nests that are written down the same have the same text and argument
+words, buffers exchanged. Sizes, strides and offsets are written as they are, so nothing that code
+generation looks at is lost. Optimizers and repeated layers have many such nests. What cannot be
+written down, as a symbolic size, is not remembered.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _FIELDS = {
 
 
 def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Union[Buffer, Site]]]:
-    """The digest of what a nest is on a target, and its buffers and sites in order; None where it cannot be said."""
+    """Return the digest of what a nest is on a target, and its buffers and sites in order; None
+    where it cannot be said.
+    """
     writer = _Writer()
     try:
         text = marshal.dumps((target, writer.write(nest)), 2)
@@ -40,7 +44,9 @@ def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Union[Buff
 
 
 class _Writer:
-    """The numbers of buffers and sites, and of expressions and reductions, which are shared and written once."""
+    """The numbers of buffers and sites, and of expressions and reductions, which are shared and
+    written once.
+    """
 
     def __init__(self) -> None:
         self.buffers: dict[int, Union[Buffer, Site]] = {}

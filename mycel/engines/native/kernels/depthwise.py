@@ -1,9 +1,12 @@
 """Depthwise convolutions of row-major images, and both gradients, as kernels of their own.
 
-There is so little work for each element that reading it once is all that counts, and the dense library would rearrange the images first. One kernel per channel is held
-in registers. Rows are followed as they lie, for the processor to fetch them ahead; lanes and rows of the kernel that meet only padding are left out. The gradient by the image is the convolution of the cotangent with the kernel turned about, which needs
-windows that move by one. For the gradient by the kernel a channel's sums over all images stay in registers; threads share channels, so that no sum is
-shared and results do not depend on their number.
+There is so little work for each element that reading it once is all that counts, and the dense
+library would rearrange the images first. One kernel per channel is held in registers. Rows are
+followed as they lie, for the processor to fetch them ahead; lanes and rows of the kernel that meet
+only padding are left out. The gradient by the image is the convolution of the cotangent with the
+kernel turned about, which needs windows that move by one. For the gradient by the kernel a
+channel's sums over all images stay in registers; threads share channels, so that no sum is shared
+and results do not depend on their number.
 
 Along the rows of memory windows move by one; what else there is goes to the library.
 """
@@ -31,15 +34,38 @@ MOST_TAPS = 25
 # Elements from where is read to what is fetched meanwhile.
 AHEAD = 512
 NUMBERS = (
-    "channels", "height", "width", "rows", "columns", "stride", "above", "left", "skip_y", "skip_x",
-    "x_image", "x_channel", "x_row", "y_image", "y_channel", "y_row", "w_channel", "w_row", "w_column", "w_first", "x_first", "y_first", "images",
-)  # fmt: skip
+    "channels",
+    "height",
+    "width",
+    "rows",
+    "columns",
+    "stride",
+    "above",
+    "left",
+    "skip_y",
+    "skip_x",
+    "x_image",
+    "x_channel",
+    "x_row",
+    "y_image",
+    "y_channel",
+    "y_row",
+    "w_channel",
+    "w_row",
+    "w_column",
+    "w_first",
+    "x_first",
+    "y_first",
+    "images",
+)
 # Which operands are the image, the weights and the convolved image; None for the result.
 _OPERANDS = {conv: (0, 1, None), conv_grad_input: (None, 1, 0), conv_grad_weight: (0, None, 1)}
 
 
 def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Optional[Kernel]:
-    """Return the kernel of a convolution, or of a gradient of one; None for what goes to the library.
+    """Return the kernel of a convolution, or of a gradient of one.
+
+    None for what goes to the library.
 
     `inputs` are where its operands lie, `out` is where its result goes, in row-major order.
     """
@@ -79,9 +105,26 @@ def _kernel(prim: Primitive, p: Any, views: list[View], shapes: list[tuple[DimLi
     sign = -1 if turn else 1
     first = (kernel_y - 1) * w.strides[2] + (kernel_x - 1) * w.strides[3] if turn else 0
     numbers: list[Any] = [
-        image[1], image[2], image[3], result[2], result[3], p["strides"][0], low_y, low_x, skip_y, skip_x,
-        *x.strides[:3], *y.strides[:3], w.strides[0], sign * w.strides[2], sign * w.strides[3], w.offset + first, x.offset, y.offset, image[0],
-    ]  # fmt: skip
+        image[1],
+        image[2],
+        image[3],
+        result[2],
+        result[3],
+        p["strides"][0],
+        low_y,
+        low_x,
+        skip_y,
+        skip_x,
+        *x.strides[:3],
+        *y.strides[:3],
+        w.strides[0],
+        sign * w.strides[2],
+        sign * w.strides[3],
+        w.offset + first,
+        x.offset,
+        y.offset,
+        image[0],
+    ]
     words: list[Word] = [*[("int", n) for n in numbers], *[("pointer", v.buffer) for v in (x, w, y)]]
     taps: Any = kernel_y * kernel_x
     gradient = prim is conv_grad_weight
@@ -110,7 +153,7 @@ class _Writer:
         return self.code.put(f"shufflevector {vector} {first}, {vector} undef, <{self.lanes} x i32> zeroinitializer")
 
     def below(self, start: str, limit: str) -> str:
-        """The lanes whose numbers, from `start`, lie in [0, limit)."""
+        """Return the lanes whose numbers, from `start`, lie in [0, limit)."""
         kind = f"<{self.lanes} x i32>"
         steps = ", ".join(f"i32 {k}" for k in range(self.lanes))
         first, end = (self.splat(self.code.put(f"trunc i64 {v} to i32"), "i32") for v in (start, limit))
@@ -125,7 +168,8 @@ class _Writer:
     def masked(self, base: str, index: str, mask: str) -> str:
         place = self.code.at("float", base, index)
         return self.code.put(
-            f"call {self.vector} @llvm.masked.load(ptr {place}, i32 4, {self.mask} {mask}, {self.vector} zeroinitializer)"
+            f"call {self.vector} @llvm.masked.load(ptr {place}, i32 4, {self.mask} {mask}, {self.vector} "
+            "zeroinitializer)"
         )
 
     def ahead(self, base: str, index: str) -> None:
@@ -138,7 +182,9 @@ class _Writer:
         return self.code.put(f"fadd contract {self.vector} {total}, {part}")
 
     def columns(self, column: str) -> tuple[str, list[tuple[str, str]]]:
-        """The lanes of a column of vectors; for each kernel column where it meets the image, and the lanes that do."""
+        """Return the lanes of a column of vectors; for each kernel column where it meets the image,
+        and the lanes that do.
+        """
         c, n = self.code, self.number
         inside = self.below(column, n["columns"])
         found = []
@@ -149,7 +195,9 @@ class _Writer:
         return inside, found
 
     def lines(self, source: str, y: str) -> list[tuple[str, str]]:
-        """For each row of the kernel where the image's row begins that it meets, and whether there is one."""
+        """For each row of the kernel where the image's row begins that it meets, and whether there
+        is one.
+        """
         c, n = self.code, self.number
         found = []
         for k in range(self.taps_y):
@@ -179,7 +227,10 @@ class _Writer:
 
 
 def _text(kernel_y: int, kernel_x: int, gradient: bool) -> str:
-    """The kernel for a window; its range is the images' channels, or the channels for the gradient by the kernel."""
+    """Return the kernel for a window.
+
+    Its range is the images' channels, or the channels for the gradient by the kernel.
+    """
     w = _Writer(kernel_y, kernel_x)
     (_sums if gradient else _images)(w)
     return w.text()
@@ -212,7 +263,8 @@ def _images(w: _Writer) -> None:
                 value = c.load(w.vector, total)
                 end = c.at("float", place, column)
                 c.do(
-                    f"call void @llvm.masked.store.v{w.lanes}f32.p0({w.vector} {value}, ptr {end}, i32 4, {w.mask} {inside})"
+                    f"call void @llvm.masked.store.v{w.lanes}f32.p0({w.vector} {value}, ptr {end}, i32 4, {w.mask} "
+                    f"{inside})"
                 )
 
 

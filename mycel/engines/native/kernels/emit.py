@@ -1,7 +1,9 @@
 """Scalar expressions as LLVM instructions, on vectors and on scalars alike.
 
-`Emitter` writes numbered instructions; `operation` maps a primitive's name to them. Booleans are i1 while computing and bytes in memory;
-the 16-bit floats are computed in float32, and `round_16` and `round_sum_16` round to them. Integer division never traps: by zero it gives 0, and the most negative number by -1 wraps.
+`Emitter` writes numbered instructions; `operation` maps a primitive's name to them. Booleans are i1
+while computing and bytes in memory; the 16-bit floats are computed in float32, and `round_16` and
+`round_sum_16` round to them. Integer division never traps: by zero it gives 0, and the most
+negative number by -1 wraps.
 """
 
 from __future__ import annotations
@@ -23,19 +25,33 @@ from mycel.prims.elementwise import cast as CAST
 __all__ = ["Emitter", "compute_type", "is_cast", "is_supported", "literal", "memory_type", "operation"]
 
 _MEMORY = {
-    "bool": "i8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "i8", "uint16": "i16", "uint32": "i32",
-    "uint64": "i64", "float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double",
-    "float8_e4m3fn": "i8", "float8_e5m2": "i8",
-}  # fmt: skip
+    "bool": "i8",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "i8",
+    "uint16": "i16",
+    "uint32": "i32",
+    "uint64": "i64",
+    "float16": "half",
+    "bfloat16": "bfloat",
+    "float32": "float",
+    "float64": "double",
+    "float8_e4m3fn": "i8",
+    "float8_e5m2": "i8",
+}
 
 
 def is_cast(node: Node) -> bool:
-    """Whether a node is a cast that code can be generated for: 8-bit floats are moved as bytes, and what they stand for is the reference's affair."""
+    """Return whether a node is a cast that code can be generated for: 8-bit floats are moved as
+    bytes, and what they stand for is the reference's affair.
+    """
     return node.prim is CAST and "s" not in (node.dtype.kind, node.inputs[0].dtype.kind)
 
 
 def memory_type(dtype: DType) -> str:
-    """The LLVM type of an element in memory."""
+    """Return the LLVM type of an element in memory."""
     found = _MEMORY.get(dtype.name)
     if found is None:
         raise Unsupported(f"the native engine does not compute with {dtype.name}; it does with {', '.join(_MEMORY)}")
@@ -43,7 +59,7 @@ def memory_type(dtype: DType) -> str:
 
 
 def compute_type(dtype: DType) -> str:
-    """The LLVM type in which an element is computed."""
+    """Return the LLVM type in which an element is computed."""
     if dtype is D.bool_:
         return "i1"
     if dtype is D.float16 or dtype is D.bfloat16:
@@ -52,7 +68,7 @@ def compute_type(dtype: DType) -> str:
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """A number as an LLVM literal of the compute type."""
+    """Return a number as an LLVM literal of the compute type."""
     kind = compute_type(dtype)
     if kind == "i1":
         return "true" if value else "false"
@@ -83,7 +99,7 @@ class Emitter:
         return f"%v{self.counter}"
 
     def put(self, text: str) -> str:
-        """An instruction with a result."""
+        """Return an instruction with a result."""
         result = self.name()
         self.lines.append(f"  {result} = {text}")
         return result
@@ -113,7 +129,7 @@ class Emitter:
 
 
 def suffix(kind: str) -> str:
-    """The name of a type inside an intrinsic's name."""
+    """Return the name of a type inside an intrinsic's name."""
     lanes = ""
     if kind.startswith("<"):
         count, kind = kind[1:-1].split(" x ")
@@ -126,12 +142,15 @@ RULES: dict[str, Rule] = {}
 
 
 def is_supported(name: str) -> bool:
-    """Whether an element-wise primitive has code."""
+    """Return whether an element-wise primitive has code."""
     return name in RULES
 
 
 def operation(e: Emitter, name: str, wide: bool, dtype: DType, args: list[str], types: list[DType]) -> str:
-    """The instructions of an element-wise primitive; operands have the types `types`, the result `dtype`."""
+    """Return the instructions of an element-wise primitive.
+
+    Operands have the types `types`, the result `dtype`.
+    """
     kind = compute_type(types[-1] if types else dtype)
     return RULES[name](e, e.vector(kind) if wide else kind, dtype, args, types)
 
@@ -172,12 +191,12 @@ def _mask(kind: str) -> str:
 
 
 def choose(e: Emitter, kind: str, condition: str, x: str, y: str) -> str:
-    """A select."""
+    """Return a select."""
     return e.put(f"select {_mask(kind)} {condition}, {kind} {x}, {kind} {y}")
 
 
 def extreme(e: Emitter, kind: str, dtype: DType, x: str, y: str, largest: bool) -> str:
-    """The larger or smaller of two, NaN if either is."""
+    """Return the larger or smaller of two, NaN if either is."""
     if dtype.kind == "f":
         better = e.put(f"fcmp {'ogt' if largest else 'olt'} {kind} {x}, {y}")
         nan = e.put(f"fcmp uno {kind} {x}, {x}")
@@ -216,7 +235,7 @@ def _sign(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType])
 
 
 def _division(floored: bool) -> Rule:
-    """(quotient, remainder) of integers without traps, towards minus infinity if `floored`."""
+    """Return (quotient, remainder) of integers without traps, towards minus infinity if `floored`."""
 
     def rule(e: Emitter, kind: str, dtype: DType, x: str, y: str) -> tuple[str, str, str]:
         zero, one = _number(e, kind, dtype, 0), _number(e, kind, dtype, 1)
@@ -245,7 +264,8 @@ _truncated: Any = _division(False)
 
 
 def _fmod_parts(e: Emitter, kind: str, x: str, y: str) -> str:
-    # frem has no vector form; in float64 a float32 quotient's truncation is exact enough for |x/y| < 2**52.
+    # frem has no vector form; in float64 a float32 quotient's truncation is exact enough for |x/y|
+    # < 2**52.
     lanes = e.lanes if kind.startswith("<") else 1
     if kind == "float" or kind.endswith("float>"):
         double = f"<{lanes} x double>" if kind.startswith("<") else "double"
@@ -262,7 +282,8 @@ def _floor_div(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DT
     if dtype.kind != "f":
         void, q, _ = _floored(e, kind, dtype, a[0], a[1])
         return choose(e, kind, void, _number(e, kind, dtype, 0), q)
-    # As Python: the quotient of x less its remainder, so that it is exact at multiples, and 1 less where their signs differ.
+    # As Python: the quotient of x less its remainder, so that it is exact at multiples, and 1 less
+    # where their signs differ.
     zero = _number(e, kind, dtype, 0)
     r = _fmod_parts(e, kind, a[0], a[1])
     q = e.put(f"fdiv {kind} {e.put(f'fsub {kind} {a[0]}, {r}')}, {a[1]}")
@@ -395,20 +416,77 @@ def cast(e: Emitter, wide: bool, value: str, source: DType, target: DType) -> st
 
 
 RULES.update(
-    add=_floats("fadd", "add"), sub=_floats("fsub", "sub"), mul=_floats("fmul", "mul"), div=_floats("fdiv", "sdiv"), neg=_neg, abs=_abs,
-    sign=_sign, floor=_unary_intrinsic("floor"), ceil=_unary_intrinsic("ceil"), trunc=_unary_intrinsic("trunc"),
-    rint=_unary_intrinsic("rint"), sqrt=_unary_intrinsic("sqrt"), floor_div=_floor_div, mod=_mod, fmod=_fmod, pow=_pow,
-    eq=_compare("oeq", "eq", "eq"), ne=_compare("une", "ne", "ne"), lt=_compare("olt", "slt", "ult"),
-    le=_compare("ole", "sle", "ule"), gt=_compare("ogt", "sgt", "ugt"), ge=_compare("oge", "sge", "uge"),
-    maximum=lambda e, k, d, a, t: extreme(e, k, d, a[0], a[1], True), minimum=lambda e, k, d, a, t: extreme(e, k, d, a[0], a[1], False),
-    logical_and=_bits("and"), logical_or=_bits("or"), logical_xor=_bits("xor"), bitwise_and=_bits("and"), bitwise_or=_bits("or"),
-    bitwise_xor=_bits("xor"), logical_not=_not, bitwise_not=_not, shift_left=_bits("shl"),
+    add=_floats("fadd", "add"),
+    sub=_floats("fsub", "sub"),
+    mul=_floats("fmul", "mul"),
+    div=_floats("fdiv", "sdiv"),
+    neg=_neg,
+    abs=_abs,
+    sign=_sign,
+    floor=_unary_intrinsic("floor"),
+    ceil=_unary_intrinsic("ceil"),
+    trunc=_unary_intrinsic("trunc"),
+    rint=_unary_intrinsic("rint"),
+    sqrt=_unary_intrinsic("sqrt"),
+    floor_div=_floor_div,
+    mod=_mod,
+    fmod=_fmod,
+    pow=_pow,
+    eq=_compare("oeq", "eq", "eq"),
+    ne=_compare("une", "ne", "ne"),
+    lt=_compare("olt", "slt", "ult"),
+    le=_compare("ole", "sle", "ule"),
+    gt=_compare("ogt", "sgt", "ugt"),
+    ge=_compare("oge", "sge", "uge"),
+    maximum=lambda e, k, d, a, t: extreme(e, k, d, a[0], a[1], True),
+    minimum=lambda e, k, d, a, t: extreme(e, k, d, a[0], a[1], False),
+    logical_and=_bits("and"),
+    logical_or=_bits("or"),
+    logical_xor=_bits("xor"),
+    bitwise_and=_bits("and"),
+    bitwise_or=_bits("or"),
+    bitwise_xor=_bits("xor"),
+    logical_not=_not,
+    bitwise_not=_not,
+    shift_left=_bits("shl"),
     shift_right=lambda e, k, d, a, t: e.put(f"{'ashr' if d.kind == 'i' else 'lshr'} {k} {a[0]}, {a[1]}"),
-    is_nan=lambda e, k, d, a, t: e.put(f"fcmp uno {k} {a[0]}, {a[0]}"), is_inf=_is_inf, is_finite=_is_finite, select=_select, after=lambda e, k, d, a, t: a[0],
-    identity=lambda e, k, d, a, t: a[0], stop_gradient=lambda e, k, d, a, t: a[0], round_16=_round(ANY), round_sum_16=_round(COMPUTED),
-)  # fmt: skip
+    is_nan=lambda e, k, d, a, t: e.put(f"fcmp uno {k} {a[0]}, {a[0]}"),
+    is_inf=_is_inf,
+    is_finite=_is_finite,
+    select=_select,
+    after=lambda e, k, d, a, t: a[0],
+    identity=lambda e, k, d, a, t: a[0],
+    stop_gradient=lambda e, k, d, a, t: a[0],
+    round_16=_round(ANY),
+    round_sum_16=_round(COMPUTED),
+)
 for _name in (
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-    "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "sigmoid", "lgamma", "digamma", "atan2", "rsqrt",
-):  # fmt: skip
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "erfinv",
+    "sigmoid",
+    "lgamma",
+    "digamma",
+    "atan2",
+    "rsqrt",
+):
     RULES[_name] = _math(_name)

@@ -1,8 +1,9 @@
 """Putting a nest's loops in order: which runs in vector lanes, which outside, and which are one.
 
-Loops follow the strides of a reference value, the largest stride outermost. Two neighbours of one kind become one loop when
-every position in the nest moves along them as along one longer loop, for all sizes. The last loop is the vector loop: the one of the smallest stride, unless it is
-reducing and short while a parallel one is long.
+Loops follow the strides of a reference value, the largest stride outermost. Two neighbours of one
+kind become one loop when every position in the nest moves along them as along one longer loop, for
+all sizes. The last loop is the vector loop: the one of the smallest stride, unless it is reducing
+and short while a parallel one is long.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ SHORT = 8
 
 
 def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
-    """The nest with its loops ordered by the strides `like`, merged, and those of one iteration gone."""
+    """Return the nest with its loops ordered by the strides `like`, merged, and those of one
+    iteration gone.
+    """
     steps = [hint(s) for s in like]
     order = sorted(range(len(nest.loops)), key=lambda k: (-steps[k] if steps[k] else -(1 << 60), k))
     order = [k for k in order if not is_one(nest.loops[k].extent)]
@@ -89,7 +92,9 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
 
 
 def _tiled(nest: Nest) -> Nest:
-    """The nest with the loop that most of its transposed loads are contiguous along before the last, if there are such loads."""
+    """Return the nest with the loop that most of its transposed loads are contiguous along before
+    the last, if there are such loads.
+    """
     tile = tile_of(nest, loads_of(nest))
     if tile is None:
         return nest
@@ -108,7 +113,7 @@ def _tiled(nest: Nest) -> Nest:
 
 
 def loads_of(nest: Nest) -> list[Access]:
-    """What a nest reads, each access once."""
+    """Return what a nest reads, each access once."""
     found: dict[Access, None] = {}
     seen: set[int] = set()
     stack = [r.value for r in nest.reduces] + [s.value for s in nest.stores]
@@ -124,7 +129,7 @@ def loads_of(nest: Nest) -> list[Access]:
 
 
 def _carrying(nest: Nest) -> str:
-    """The kinds of the loops whose iterations a nest's reductions join."""
+    """Return the kinds of the loops whose iterations a nest's reductions join."""
     return "rs" if any(r.scan for r in nest.reduces) else "r"
 
 
@@ -160,7 +165,9 @@ def _positions(nest: Nest) -> Iterator[Affine]:
 
 
 def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> Nest:
-    """A copy of a nest with every position exchanged; where nothing reduces, a reduction is its one value."""
+    """Return a copy of a nest with every position exchanged; where nothing reduces, a reduction is
+    its one value.
+    """
     builder = Builder()
     image: dict[int, Expr] = {}
     reduces: dict[int, Reduce] = {}

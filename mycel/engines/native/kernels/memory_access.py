@@ -1,8 +1,10 @@
 """Writing the loads and stores of a kernel.
 
-Elements that follow each other, or lie a few apart (`strided`), are moved by whole vectors, others one for each lane. Lanes that do not exist, fail a guard or have an index
-outside are masked. A load with guards first asks whether all its lanes pass, and is then read without a mask: masked loads keep processors from
-fetching ahead, and reading memory through them alone is several times slower than the memory is.
+Elements that follow each other, or lie a few apart (`strided`), are moved by whole vectors, others
+one for each lane. Lanes that do not exist, fail a guard or have an index outside are masked. A load
+with guards first asks whether all its lanes pass, and is then read without a mask: masked loads
+keep processors from fetching ahead, and reading memory through them alone is several times slower
+than the memory is.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class MemoryWriter(KernelWriter):
     """Addresses, masks, loads and stores."""
 
     def address(self, access: Access, copy: int) -> str:
-        """The address of the first lane of a copy, for accesses whose data-dependent part is uniform."""
+        """Return the address of the first lane of a copy, for accesses whose data-dependent part is
+        uniform.
+        """
         e = self.e
         i = self.access_index[access]
         offset = self.offsets[-1].get(i)
@@ -48,7 +52,7 @@ class MemoryWriter(KernelWriter):
         return base
 
     def lanes_addresses(self, access: Access, copy: int, moved: Optional[str], moved_wide: bool) -> str:
-        """A vector of addresses, one for each lane."""
+        """Return a vector of addresses, one for each lane."""
         e = self.e
         kind = memory_type(access.buffer.dtype)
         base = self.address(access, copy)
@@ -67,7 +71,7 @@ class MemoryWriter(KernelWriter):
         return e.put(f"getelementptr {kind}, ptr {base}, {e.vector('i64')} {steps or 'zeroinitializer'}")
 
     def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
-        """The mask of a vector access: lanes that exist, guards and index checks."""
+        """Return the mask of a vector access: lanes that exist, guards and index checks."""
         e = self.e
         parts = [] if self.mask is None else [self.mask]
         guard = self.guards(access.guards, copy, True)
@@ -133,9 +137,11 @@ class MemoryWriter(KernelWriter):
             mask = self.whole_mask(access, copy, valid, moved_wide)
             pointers = self.lanes_addresses(access, copy, moved, moved_wide)
             value = e.intrinsic(
-                vector, f"llvm.masked.gather.{suffix(vector)}.v{self.lanes}p0", [f"<{self.lanes} x ptr>", "i32", e.vector("i1"), vector],
+                vector,
+                f"llvm.masked.gather.{suffix(vector)}.v{self.lanes}p0",
+                [f"<{self.lanes} x ptr>", "i32", e.vector("i1"), vector],
                 [pointers, str(size), mask or self.all_true(), self.raw_default(default, dtype, raw)],
-            )  # fmt: skip
+            )
         if raw != kind:
             value = e.put(f"bitcast {vector} {value} to {e.vector(kind)}")
         return self.from_memory(value, dtype, True)
@@ -143,7 +149,9 @@ class MemoryWriter(KernelWriter):
     def load_near(
         self, access: Access, copy: int, pointer: str, default: Any, valid: Optional[str], checked: bool = False
     ) -> str:
-        """A vector of elements that follow each other or lie a few apart, as they lie in memory; all of them are there if `checked`."""
+        """Return a vector of elements that follow each other or lie a few apart, as they lie in
+        memory; all of them are there if `checked`.
+        """
         e, dtype = self.e, access.buffer.dtype
         kind, size = memory_type(dtype), dtype.itemsize
         raw = "i16" if kind in ("half", "bfloat") else kind
@@ -155,11 +163,18 @@ class MemoryWriter(KernelWriter):
             return load_strided(e, step, raw, size, pointer, mask, others, spread)
         if mask is None:
             return e.put(f"load {vector}, ptr {pointer}, align {size}")
-        return e.intrinsic(vector, f"llvm.masked.load.{suffix(vector)}.p0", ["ptr", "i32", e.vector("i1"), vector],
-                           [pointer, str(size), mask, others])  # fmt: skip
+        return e.intrinsic(
+            vector,
+            f"llvm.masked.load.{suffix(vector)}.p0",
+            ["ptr", "i32", e.vector("i1"), vector],
+            [pointer, str(size), mask, others],
+        )
 
     def all_inside(self, access: Access, copy: int, valid: Optional[str]) -> Optional[str]:
-        """Whether all lanes pass the guards and checks of an access, which are monotonic; None where there are none."""
+        """Return whether all lanes pass the guards and checks of an access, which are monotonic.
+
+        None where there are none.
+        """
         e = self.e
         tests = [] if valid is None else [valid]
         for position, size in access.guards:
@@ -182,7 +197,7 @@ class MemoryWriter(KernelWriter):
         return result
 
     def load_tile(self, access: Access) -> str:
-        """A vector of a tile that was turned round; see `TileWriter`."""
+        """Return a vector of a tile that was turned round; see `TileWriter`."""
         raise NotImplementedError
 
     def raw_default(self, default: Any, dtype: DType, raw: str) -> str:
@@ -236,7 +251,8 @@ class MemoryWriter(KernelWriter):
         moved, valid = self.dynamic(access, copy, moved_wide)
         value = self.to_memory(value, dtype, wide, known)
         if not wide and kind in ("half", "bfloat"):
-            # Processors without such numbers would move them by way of float, and call a library for the way back.
+            # Processors without such numbers would move them by way of float, and call a library
+            # for the way back.
             value, kind = e.put(f"bitcast {kind} {value} to i16"), "i16"
         if not wide:
             pointer = self.address(access, 0)
@@ -281,5 +297,6 @@ class MemoryWriter(KernelWriter):
         name = f"llvm.masked.scatter.{suffix(vector)}.v{self.lanes}p0"
         e.declares.add(f"declare void @{name}({vector}, <{self.lanes} x ptr>, i32, {e.vector('i1')})")
         e.do(
-            f"call void @{name}({vector} {value}, <{self.lanes} x ptr> {pointers}, i32 {size}, {e.vector('i1')} {mask or self.all_true()})"
+            f"call void @{name}({vector} {value}, <{self.lanes} x ptr> {pointers}, i32 {size}, {e.vector('i1')} "
+            f"{mask or self.all_true()})"
         )

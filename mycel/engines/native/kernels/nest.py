@@ -1,7 +1,9 @@
 """Loop nests over strided memory: what fusion builds and an engine turns into code.
 
-A nest has loops, each parallel (its iterations are independent), reducing, or sequential, and statements over scalar expressions. Positions
-are affine in the loop variables; sizes, coefficients and offsets may be symbolic dimensions. An expression is a DAG of `Expr` that are unique by structure, so that equal work is done once:
+A nest has loops, each parallel (its iterations are independent), reducing, or sequential, and
+statements over scalar expressions. Positions are affine in the loop variables; sizes, coefficients
+and offsets may be symbolic dimensions. An expression is a DAG of `Expr` that are unique by
+structure, so that equal work is done once:
 
     load      a buffer at an `Access`, or `default` where a guard fails
     const     a literal
@@ -11,8 +13,9 @@ are affine in the loop variables; sizes, coefficients and offsets may be symboli
     reduced   the result of a `Reduce` statement
     scanned   what a running one has come to, for each iteration
 
-`Reduce` joins the values of an expression over all reducing loops; `Store` writes one, for every iteration ("full") or once for each setting of
-the other loops ("row"). Statements that use a reduced value run after the loops that made it.
+`Reduce` joins the values of an expression over all reducing loops; `Store` writes one, for every
+iteration ("full") or once for each setting of the other loops ("row"). Statements that use a
+reduced value run after the loops that made it.
 """
 
 from __future__ import annotations
@@ -90,13 +93,16 @@ ZERO = Affine((), 0)
 
 
 def affine(loop: int) -> Affine:
-    """The position of one loop."""
+    """Return the position of one loop."""
     return Affine(((loop, 1),), 0)
 
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory that nests read and write: `size` elements of a type; the planner fills in where it lies."""
+    """Memory that nests read and write: `size` elements of a type.
+
+    The planner fills in where it lies.
+    """
 
     dtype: DType
     size: DimLike
@@ -106,7 +112,10 @@ class Buffer:
 
 @dataclass(eq=False)
 class Site:
-    """Where a kernel looks at an index: that of axis `axis` of `size` in the operation of `node`; negative ones count from the end if it `wraps`."""
+    """Where a kernel looks at an index: that of axis `axis` of `size` in the operation of `node`.
+
+    Negative ones count from the end if it `wraps`.
+    """
 
     node: Any
     axis: int
@@ -119,9 +128,12 @@ Guard = tuple[Affine, DimLike]
 
 @dataclass(frozen=True)
 class Access:
-    """Element ``offset + sum(dynamic index * stride)`` of a buffer; reads only where every guard ``0 <= position < size`` holds.
+    """Element ``offset + sum(dynamic index * stride)`` of a buffer.
 
-    `dynamic` holds (integer expression, stride, size, site); an index outside of the size counts as a failing guard, and is reported at its `Site`, if it has one.
+    Reads only where every guard ``0 <= position < size`` holds.
+
+    `dynamic` holds (integer expression, stride, size, site); an index outside of the size counts as
+    a failing guard, and is reported at its `Site`, if it has one.
     """
 
     buffer: Buffer
@@ -144,7 +156,10 @@ class Expr:
 
 @dataclass
 class Loop:
-    """A loop of `extent` iterations; kind 'p' parallel, 'r' reducing, 's' sequential; small fixed ones may be unrolled."""
+    """A loop of `extent` iterations.
+
+    Kind 'p' parallel, 'r' reducing, 's' sequential; small fixed ones may be unrolled.
+    """
 
     extent: DimLike
     kind: str
@@ -155,8 +170,9 @@ class Loop:
 class Reduce:
     """Join `value` over the reducing loops: kind sum, prod, max, min, any, all, argmax or argmin.
 
-    The last two give the index `position` of the first extreme among the iterations where `valid` holds. A running one (`scan`) joins them in the order of the one
-    sequential loop, and its result is a value of each iteration.
+    The last two give the index `position` of the first extreme among the iterations where `valid`
+    holds. A running one (`scan`) joins them in the order of the one sequential loop, and its result
+    is a value of each iteration.
     """
 
     kind: str
@@ -179,9 +195,12 @@ class Store:
 
 @dataclass
 class Nest:
-    """Loops, outermost first, and statements. The last loop is the one whose iterations become vector lanes.
+    """Loops, outermost first, and statements.
 
-    `turned` are the loads that are contiguous along the loop `tile`, the one before the last, which is gone through in blocks for their sake.
+    The last loop is the one whose iterations become vector lanes.
+
+    `turned` are the loads that are contiguous along the loop `tile`, the one before the last, which
+    is gone through in blocks for their sake.
     """
 
     loops: list[Loop]
@@ -197,7 +216,9 @@ FAR = 1 << 30
 
 
 def reaches_far(nest: Nest) -> bool:
-    """Whether a position may be larger than `FAR`, by the sizes that are known: then it takes 64 bits, else 32 are enough."""
+    """Return whether a position may be larger than `FAR`, by the sizes that are known: then it
+    takes 64 bits, else 32 are enough.
+    """
     sizes: list[Any] = [loop.extent for loop in nest.loops]
     accesses = [s.target for s in nest.stores]
     pending = [e for r in nest.reduces for e in (r.value, r.valid) if e is not None] + [s.value for s in nest.stores]

@@ -1,22 +1,25 @@
 """Sorting, selecting and searching rows, as LLVM IR.
 
-*Keys.* An element becomes an unsigned integer of its size whose order is the wanted one: integers are shifted to
-begin at zero, floats have their sign bit flipped or, below zero, all bits; every NaN is the largest key and -0 is 0.
-For descending order all bits are flipped. A *record* is a key above the element's position, in
-64 bits, or 128 for elements of 8 bytes: no two are equal, so that any way of sorting records is stable.
+*Keys.* An element becomes an unsigned integer of its size whose order is the wanted one: integers
+are shifted to begin at zero, floats have their sign bit flipped or, below zero, all bits; every NaN
+is the largest key and -0 is 0. For descending order all bits are flipped. A *record* is a key above
+the element's position, in 64 bits, or 128 for elements of 8 bytes: no two are equal, so that any
+way of sorting records is stable.
 
-*Sorting.* Few records are ranked: where a record belongs is the number of those below it, counted with vectors and no
-branch. More are sorted by the bytes of their keys, from the lowest up, between two halves of scratch memory; a byte
-that all keys share costs one look at its counts.
+*Sorting.* Few records are ranked: where a record belongs is the number of those below it, counted
+with vectors and no branch. More are sorted by the bytes of their keys, from the lowest up, between
+two halves of scratch memory; a byte that all keys share costs one look at its counts.
 
-*Selecting.* The first k of a row are sought with a threshold, the k-th of what has been seen: elements below it,
-which become few soon, are put aside, and when there is no room left all but the k first are dropped, and the
-threshold falls. Equal elements that come later are never below it, so this is stable as well.
+*Selecting.* The first k of a row are sought with a threshold, the k-th of what has been seen:
+elements below it, which become few soon, are put aside, and when there is no room left all but the
+k first are dropped, and the threshold falls. Equal elements that come later are never below it, so
+this is stable as well.
 
-*Searching* halves an interval whose length does not depend on what is found, for a vector of values at once.
+*Searching* halves an interval whose length does not depend on what is found, for a vector of values
+at once.
 
-A sorted element is computed back from its key, except zeros and NaN, which are read again to keep their sign and
-payload.
+A sorted element is computed back from its key, except zeros and NaN, which are read again to keep
+their sign and payload.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 
 
 def record_bytes(dtype: DType) -> int:
-    """The bytes of a record."""
+    """Return the bytes of a record."""
     return 16 if dtype.itemsize == 8 else 8
 
 
@@ -67,7 +70,7 @@ class _Order:
         return "<" + ", ".join([f"{element or self.element} {value}"] * lanes) + ">"
 
     def key(self, c: Code, bits: str, lanes: int = 1) -> str:
-        """The key of an element's bits."""
+        """Return the key of an element's bits."""
         t = self.kind(lanes)
 
         def n(value: int) -> str:
@@ -89,7 +92,7 @@ class _Order:
         return c.put(f"select {flag} {nan}, {t} {n(self.nan)}, {t} {key}")
 
     def unkey(self, c: Code, key: str, lanes: int = 1) -> str:
-        """The bits of a key that is neither a zero's nor a NaN's."""
+        """Return the bits of a key that is neither a zero's nor a NaN's."""
         t = self.kind(lanes)
 
         def n(value: int) -> str:
@@ -104,19 +107,19 @@ class _Order:
         return c.put(f"xor {t} {key}, {mask}")
 
     def pack(self, c: Code, key: str, position: str) -> str:
-        """A record."""
+        """Return a record."""
         high = c.put(f"zext {self.element} {key} to {self.record}")
         high = c.put(f"shl {self.record} {high}, {self.shift}")
         low = c.put(f"zext i64 {position} to i128") if self.wide else position
         return c.put(f"or {self.record} {high}, {low}")
 
     def key_of(self, c: Code, record: str) -> str:
-        """The key in a record."""
+        """Return the key in a record."""
         return c.put(f"trunc {self.record} {c.put(f'lshr {self.record} {record}, {self.shift}')} to {self.element}")
 
 
 def _prepare(o: _Order) -> str:
-    """Records of the first `n` elements."""
+    """Return records of the first `n` elements."""
     c = Code()
     done = "0"
     if not o.wide:
@@ -238,7 +241,7 @@ def _sort(o: _Order) -> str:
 
 
 def _finish(o: _Order) -> str:
-    """The elements and positions of the first `n` records, whose elements are at `x`."""
+    """Return the elements and positions of the first `n` records, whose elements are at `x`."""
     c = Code()
     done = "0"
     if not o.wide:
@@ -247,9 +250,7 @@ def _finish(o: _Order) -> str:
         done = c.op("and i64", "%n", -v)
         with c.loop("0", done, v) as i:
             records = c.load(wide, "%records", i, "i64", 8)
-            c.store(
-                f"<{v} x i32>", c.put(f"trunc {wide} {records} to <{v} x i32>"), "%positions", i, "i32", 4
-            )  # fmt: skip
+            c.store(f"<{v} x i32>", c.put(f"trunc {wide} {records} to <{v} x i32>"), "%positions", i, "i32", 4)
             high = c.put(f"lshr {wide} {records}, {o.number(32, v, 'i64')}")
             keys = c.put(f"trunc {wide} {high} to {o.kind(v)}")
             c.store(o.kind(v), o.unkey(c, keys, v), "%values", i, o.element, o.bytes)
@@ -272,7 +273,10 @@ def _finish(o: _Order) -> str:
 
 
 def _select(o: _Order) -> str:
-    """The first `k` records of the `n` elements at `x`, in order; `a` and `b` have room for twice as many and some."""
+    """Return the first `k` records of the `n` elements at `x`, in order.
+
+    `a` and `b` have room for twice as many and some.
+    """
     c = Code()
     double, some = c.op("shl i64", "%k", 1), c.op("add i64", "%k", 48)
     least = c.put(f"select i1 {c.op('icmp sgt i64', double, some)}, i64 {double}, i64 {some}")
@@ -332,10 +336,12 @@ def _select(o: _Order) -> str:
 
 
 def _rows(o: _Order, stack: int, body: str) -> str:
-    """The kernel: some rows of `n` elements, whose results are `m` long; scratch memory is on the stack if `stack` is its size.
+    """Return the kernel: some rows of `n` elements, whose results are `m` long.
 
-    Words: rows, parts, n, m, the records that half of the scratch memory holds, then the addresses of the elements, values,
-    positions and scratch memory.
+    Scratch memory is on the stack if `stack` is its size.
+
+    Words: rows, parts, n, m, the records that half of the scratch memory holds, then the addresses
+    of the elements, values, positions and scratch memory.
     """
     c = Code()
     c.leave_if(c.op("icmp sge i64", "%begin", "%end"), "void")
@@ -373,23 +379,24 @@ _DECLARED = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 def sort_text(dtype: DType, descending: bool, stack: int) -> str:
-    """The kernel that sorts rows."""
+    """Return the kernel that sorts rows."""
     o = _Order(dtype, descending)
     parts = (_DECLARED, _prepare(o), _rank(o), _radix(o), _sort(o), _finish(o), _rows(o, stack, "sort"))
     return "\n".join(parts) + "\n"
 
 
 def top_text(dtype: DType, largest: bool, stack: int) -> str:
-    """The kernel that finds the first elements of rows."""
+    """Return the kernel that finds the first elements of rows."""
     o = _Order(dtype, largest)
     parts = (_DECLARED, _prepare(o), _rank(o), _radix(o), _sort(o), _finish(o), _select(o), _rows(o, stack, "top"))
     return "\n".join(parts) + "\n"
 
 
 def search_text(dtype: DType, side: str, one_row: bool, position: DType) -> str:
-    """The kernel that finds where values belong in sorted rows, as int32 or int64.
+    """Return the kernel that finds where values belong in sorted rows, as int32 or int64.
 
-    Words: elements of a row, values of a row, addresses of the rows, values and positions. Its range is all values.
+    Words: elements of a row, values of a row, addresses of the rows, values and positions. Its
+    range is all values.
     """
     o = _Order(dtype, False)
     c = Code()

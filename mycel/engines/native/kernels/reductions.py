@@ -35,12 +35,12 @@ class ReductionWriter(TileWriter):
             self.accumulators[r, "indices"] = indices
 
     def index_kind(self, r: Reduce) -> str:
-        """The type of the positions of a reduction that gives one."""
+        """Return the type of the positions of a reduction that gives one."""
         kind = compute_type(r.result.dtype)
         return self.e.vector(kind) if self.wide else kind
 
     def unset(self, r: Reduce) -> str:
-        """The position of a reduction that has met nothing yet: one that no axis has."""
+        """Return the position of a reduction that has met nothing yet: one that no axis has."""
         return str((1 << (r.result.dtype.bits - 1)) - 1)
 
     def unset_lanes(self, r: Reduce) -> str:
@@ -114,7 +114,7 @@ class ReductionWriter(TileWriter):
             e.do(f"store {kind} {after}, ptr {slot}")
 
     def better(self, r: Reduce, kind: str, new: str, old: str) -> str:
-        """Whether `new` beats `old`; NaN beats every number."""
+        """Return whether `new` beats `old`; NaN beats every number."""
         e, dtype = self.e, r.value.dtype
         largest = r.kind == "argmax"
         mask_kind = kind.replace(compute_type(dtype), "i1") if kind.startswith("<") else "i1"
@@ -141,7 +141,8 @@ class ReductionWriter(TileWriter):
         take = e.put(f"or {e.vector('i1') if self.wide else 'i1'} {take}, {unset}")
         if r.valid is not None:
             take = e.put(
-                f"and {e.vector('i1') if self.wide else 'i1'} {take}, {self.widened(r.valid, self.wide)[copy if self.varies[id(r.valid)] else 0]}"
+                f"and {e.vector('i1') if self.wide else 'i1'} {take}, "
+                f"{self.widened(r.valid, self.wide)[copy if self.varies[id(r.valid)] else 0]}"
             )
         if self.mask is not None and self.across:
             take = e.put(f"and {e.vector('i1')} {take}, {self.mask}")
@@ -173,16 +174,18 @@ class ReductionWriter(TileWriter):
         self.accumulators[r, "result"] = [self.folded(r, total)]
 
     def folded(self, r: Reduce, vector: str) -> str:
-        """The lanes of a vector as one value, half joined with half.
+        """Return the lanes of a vector as one value, half joined with half.
 
-        Each round is on vectors half as long. On long ones whose upper lanes nobody reads LLVM 22.1 takes the wrong lanes where a function has two such sums of integers and AVX-512.
+        Each round is on vectors half as long. On long ones whose upper lanes nobody reads LLVM 22.1
+        takes the wrong lanes where a function has two such sums of integers and AVX-512.
         """
         e, element, width = self.e, compute_type(r.value.dtype), self.lanes
         while width > 1:
             kind, width = f"<{width} x {element}>", width // 2
             low, high = (
                 e.put(
-                    f"shufflevector {kind} {vector}, {kind} undef, <{width} x i32> <{', '.join(f'i32 {i}' for i in half)}>"
+                    f"shufflevector {kind} {vector}, {kind} undef, <{width} x i32> "
+                    f"<{', '.join(f'i32 {i}' for i in half)}>"
                 )
                 for half in (range(width), range(width, 2 * width))
             )

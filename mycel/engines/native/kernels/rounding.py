@@ -1,11 +1,14 @@
-"""Where 16-bit floats are rounded: after every operation, so that a program computes what its operations compute one by one.
+"""Where 16-bit floats are rounded: after every operation, so that a program computes what its
+operations compute one by one.
 
-Values of 16-bit types are float32 in registers. What an operation cannot be sure to give exactly (a sum is not a number of the type, the larger of two is)
-is rounded as it would be on its way through memory. What one operation computes inside of itself, as the terms of a product of matrices or the
-running total of a sum, is float32 as ever and rounded at the end, and so is what the library computes in float32 between casts.
+Values of 16-bit types are float32 in registers. What an operation cannot be sure to give exactly (a
+sum is not a number of the type, the larger of two is) is rounded as it would be on its way through
+memory. What one operation computes inside of itself, as the terms of a product of matrices or the
+running total of a sum, is float32 as ever and rounded at the end, and so is what the library
+computes in float32 between casts.
 
-With ``set_context(wide_intermediates=True)`` or MYCEL_WIDE_INTERMEDIATES=1 values are rounded only where they are stored: then their digits depend on what is
-computed together.
+With ``set_context(wide_intermediates=True)`` or MYCEL_WIDE_INTERMEDIATES=1 values are rounded only
+where they are stored: then their digits depend on what is computed together.
 """
 
 from __future__ import annotations
@@ -28,17 +31,17 @@ _ARITHMETIC = (E.add, E.sub, E.mul, E.div, E.sqrt, R.reduce_sum)
 
 
 def is_narrow(dtype: DType) -> bool:
-    """Whether values of a type are computed in a wider one."""
+    """Return whether values of a type are computed in a wider one."""
     return dtype is float16 or dtype is bfloat16
 
 
 def setting() -> str:
-    """What is entered in the keys of kept programs."""
+    """Return what is entered in the keys of kept programs."""
     return "wide intermediates" if config._context["wide_intermediates"] else "rounded"
 
 
 def rounded(builder: Builder, node: Node, value: Expr) -> Expr:
-    """The value of a node as a number of its type."""
+    """Return the value of a node as a number of its type."""
     if not is_narrow(value.dtype) or config._context["wide_intermediates"] or is_rounded(value):
         return value
     plain = node.prim in _ARITHMETIC
@@ -46,7 +49,7 @@ def rounded(builder: Builder, node: Node, value: Expr) -> Expr:
 
 
 def is_rounded(value: Expr) -> bool:
-    """Whether what code computes for an expression is a number of its type."""
+    """Return whether what code computes for an expression is a number of its type."""
     pending, seen = [value], set()
     while pending:
         x = pending.pop()

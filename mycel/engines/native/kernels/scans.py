@@ -1,8 +1,10 @@
 """Writing running reductions: the accumulator after each iteration is a value.
 
-Where the lanes are another loop, that is the accumulator itself. Where the lanes go along the running loop, a vector's running values come from log2(lanes) rounds of
-shifting by 1, 2, 4 ... lanes and joining, and are then joined with what came before the vector. That is carried as a vector of one value; it depends on each vector
-through one operation only, so that vectors overlap in time. Sums start from -0.0, which leaves every number as it is.
+Where the lanes are another loop, that is the accumulator itself. Where the lanes go along the
+running loop, a vector's running values come from log2(lanes) rounds of shifting by 1, 2, 4 ...
+lanes and joining, and are then joined with what came before the vector. That is carried as a vector
+of one value; it depends on each vector through one operation only, so that vectors overlap in time.
+Sums start from -0.0, which leaves every number as it is.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class ScanWriter(ReductionWriter):
         self.accumulators[r, "result"] = results
 
     def running(self, r: Reduce, kind: str, value: str) -> str:
-        """The running values inside of one vector."""
+        """Return the running values inside of one vector."""
         e, lanes = self.e, self.lanes
         nothing = "<" + ", ".join([f"{compute_type(r.value.dtype)} {self.identity(r)}"] * lanes) + ">"
         step = 1

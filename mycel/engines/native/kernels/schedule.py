@@ -1,13 +1,19 @@
-"""How a nest's loops run: the one place where tiles, copies of vectors and shares of threads are chosen.
+"""How a nest's loops run: the one place where tiles, copies of vectors and shares of threads are
+chosen.
 
-Choices follow the structure of a nest and, where any would be right, the sizes that are expected (hints). They are numbers in a kernel's text, of which there are
-few, so that kernels stay shared among shapes.
+Choices follow the structure of a nest and, where any would be right, the sizes that are expected
+(hints). They are numbers in a kernel's text, of which there are few, so that kernels stay shared
+among shapes.
 
-* A *tile* turns loads that are contiguous along another loop than the lanes (`tiles`). It costs about as much as the vectors that it yields, a gather several
-  times that, so it pays as soon as a tile is not mostly edge.
-* *Copies* are vectors computed side by side in one iteration. They hide latency, and where rows are walked down by columns each row's visit moves that many vectors of
-  one page of memory: the time of a visit is about `VISIT` vectors and one for each vector moved. What is left over at the end goes one vector at a time.
-* A *grain* is the share of a range below which another thread costs more than it gains: `GRAIN_WORK` operations, some 20 microseconds of one core.
+* A *tile* turns loads that are contiguous along another loop than the lanes (`tiles`). It costs
+  about as much as the vectors that it yields, a gather several times that, so it pays as soon as a
+  tile is not mostly edge.
+* *Copies* are vectors computed side by side in one iteration. They hide latency, and where rows are
+  walked down by columns each row's visit moves that many vectors of one page of memory: the time of
+  a visit is about `VISIT` vectors and one for each vector moved. What is left over at the end goes
+  one vector at a time.
+* A *grain* is the share of a range below which another thread costs more than it gains:
+  `GRAIN_WORK` operations, some 20 microseconds of one core.
 """
 
 from __future__ import annotations
@@ -37,7 +43,7 @@ MASKED = 4
 
 
 def turns(access: Access, tile: int, vector: int) -> bool:
-    """Whether a load is contiguous along the loop `tile` and strided along the vector loop."""
+    """Return whether a load is contiguous along the loop `tile` and strided along the vector loop."""
     step = access.offset.coefficient(vector)
     return (
         not access.guards
@@ -50,13 +56,18 @@ def turns(access: Access, tile: int, vector: int) -> bool:
 
 
 def turnable(nest: Nest, loads: Sequence[Access]) -> list[Access]:
-    """The loads that may be read a tile ahead: those that no store may be written over (`inplace`), which would be at the same place."""
+    """Return the loads that may be read a tile ahead: those that no store may be written over
+    (`inplace`), which would be at the same place.
+    """
     written = {s.target.offset for s in nest.stores}
     return [a for a in loads if a.offset not in written]
 
 
 def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
-    """The loop to be tiled for the sake of loads that are contiguous along it; None where there is none or it does not pay."""
+    """Return the loop to be tiled for the sake of loads that are contiguous along it.
+
+    None where there is none or it does not pay.
+    """
     vector = len(nest.loops) - 1
     if nest.scalar or nest.reduces or any(loop.kind != "p" for loop in nest.loops):
         return None
@@ -71,13 +82,17 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
 
 
 def better_lanes(extents: Sequence[DimLike], steps: Sequence[DimLike]) -> bool:
-    """Whether the last but one of the parallel loops makes better lanes than the last: that is too short, and elements along the other are near each other."""
+    """Return whether the last but one of the parallel loops makes better lanes than the last: that
+    is too short, and elements along the other are near each other.
+    """
     short = hint(extents[-1]) < NARROW and hint(extents[-2]) >= WIDE
     return short and all(is_zero(s) or is_one(s) or small_step(s) for s in steps)
 
 
 def pays_to_copy(steps: Mapping[int, DimLike], sizes: Mapping[int, DimLike], inner: int) -> bool:
-    """Whether an operand of these strides and sizes by loop, read along the loop `inner`, is worth a copy in that order: it is contiguous along another, and large."""
+    """Return whether an operand of these strides and sizes by loop, read along the loop `inner`, is
+    worth a copy in that order: it is contiguous along another, and large.
+    """
     step = steps[inner]
     if is_one(step) or small_step(step) or not any(is_one(s) and hint(sizes[k]) >= NARROW for k, s in steps.items()):
         return False
@@ -85,7 +100,11 @@ def pays_to_copy(steps: Mapping[int, DimLike], sizes: Mapping[int, DimLike], inn
 
 
 def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> int:
-    """How many vectors one iteration computes; `weight` counts expressions, `looped` says whether a loop runs inside of the lanes' (or is theirs, `across`)."""
+    """Return how many vectors one iteration computes.
+
+    `weight` counts expressions, `looped` says whether a loop runs inside of the lanes' (or is
+    theirs, `across`).
+    """
     if nest.tile is not None:
         return 1
     if nest.reduces:
@@ -98,14 +117,18 @@ def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> i
 
 
 def _fewest(nest: Nest, lanes: int, choices: Sequence[int], visit: int) -> int:
-    """The number of copies for which the vector loop takes the least time; the vectors that make no whole group run under a mask."""
+    """Return the number of copies for which the vector loop takes the least time.
+
+    The vectors that make no whole group run under a mask.
+    """
     whole, rest = divmod(hint(nest.loops[-1].extent), lanes)
     masked = visit + MASKED
     return min(choices, key=lambda c: whole // c * (visit + c) + (whole % c + (rest > 0)) * masked)
 
 
 def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
-    """How a nest runs: its loops with their kinds, what the lanes are, and what threads share.
+    """Return how a nest runs: its loops with their kinds, what the lanes are, and what threads
+    share.
 
     For example ``64p 32r 1024p: 16 lanes of 1024, 16 copies; threads share 64``.
     """
@@ -119,11 +142,14 @@ def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
 
 
 def row_work(nest: Nest, shared: Sequence[int]) -> int:
-    """How many iterations there are for each of those loops that threads share; 0 where that depends on sizes that are not known."""
+    """Return how many iterations there are for each of those loops that threads share.
+
+    0 where that depends on sizes that are not known.
+    """
     inner = [loop.extent for k, loop in enumerate(nest.loops) if k not in shared]
     return prod(inner) if all(type(d) is int for d in inner) else 0  # type: ignore[arg-type]
 
 
 def grain(extent: int, work: int) -> int:
-    """How much of a range one thread takes at least; 0 where it is not to be split."""
+    """Return how much of a range one thread takes at least; 0 where it is not to be split."""
     return 0 if extent == 1 else max(1, -(-GRAIN_WORK * extent // max(work, 1)))

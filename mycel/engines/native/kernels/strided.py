@@ -1,8 +1,11 @@
-"""Vectors of elements that lie a few apart in memory, by whole loads and stores and one shuffle instead of gathering.
+"""Vectors of elements that lie a few apart in memory, by whole loads and stores and one shuffle
+instead of gathering.
 
-Lane i of an access with stride s along the vector loop is element ``s * i`` from the address of lane 0, for s of 2 to `WIDEST` or negative; for -1 that is a vector
-turned round. Loads cover the elements from the first to the last lane's and no other: the last load ends there and overlaps the one before, so that nothing outside
-of what the lanes name is touched. Under a mask an element is loaded or stored where its lane's bit is set. The stride is part of the kernel's text.
+Lane i of an access with stride s along the vector loop is element ``s * i`` from the address of
+lane 0, for s of 2 to `WIDEST` or negative; for -1 that is a vector turned round. Loads cover the
+elements from the first to the last lane's and no other: the last load ends there and overlaps the
+one before, so that nothing outside of what the lanes name is touched. Under a mask an element is
+loaded or stored where its lane's bit is set. The stride is part of the kernel's text.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ WIDEST = 4
 
 
 def small_step(step: Any) -> int:
-    """A stride along the lanes that is known and small, but not 1; 0 for any other."""
+    """Return a stride along the lanes that is known and small, but not 1; 0 for any other."""
     return step if type(step) is int and (1 < step <= WIDEST or -WIDEST <= step < 0) else 0
 
 
@@ -35,11 +38,11 @@ class _Span:
             self.base = e.put(f"getelementptr {element}, ptr {pointer}, i64 {1 - self.length}")
 
     def place(self, lane: int) -> int:
-        """Where a lane's element is, from the lowest address."""
+        """Return where a lane's element is, from the lowest address."""
         return self.gap * (lane if self.step > 0 else self.lanes - 1 - lane)
 
     def lane(self, place: int) -> Optional[int]:
-        """The lane of an element; None for one in a gap."""
+        """Return the lane of an element; None for one in a gap."""
         if place % self.gap or place >= self.length:
             return None
         k = place // self.gap
@@ -49,7 +52,9 @@ class _Span:
         return self.base if not start else self.e.put(f"getelementptr {self.element}, ptr {self.base}, i64 {start}")
 
     def mask(self, mask: Optional[str], start: int) -> Optional[str]:
-        """The mask of the part from `start`; None where every element of it belongs to a lane."""
+        """Return the mask of the part from `start`; None where every element of it belongs to a
+        lane.
+        """
         e, bits = self.e, self.e.vector("i1")
         owners = [self.lane(start + k) for k in range(self.lanes)]
         if mask is None:
@@ -70,7 +75,9 @@ def load_strided(
     default: str,
     spread: Callable[[list[Optional[int]]], str],
 ) -> str:
-    """A vector of `element` read from lane 0's address on; lanes without a bit are the vector `default`.
+    """Return a vector of `element` read from lane 0's address on.
+
+    Lanes without a bit are the vector `default`.
 
     `spread` makes the mask of a part from its elements' lanes.
     """
@@ -109,7 +116,7 @@ def load_strided(
 def _joined(
     e: Emitter, kind: str, a: tuple[list[Optional[int]], str], b: Optional[tuple[list[Optional[int]], str]] = None
 ) -> tuple[list[Optional[int]], str]:
-    """Two parts as one that holds, lane by lane, what either has."""
+    """Return two parts as one that holds, lane by lane, what either has."""
     if b is None:
         return a
     order, held = [], []
@@ -141,9 +148,11 @@ def store_strided(
 
 
 def spread_mask(w: Any, access: Access, copy: int, valid: Optional[str], owners: list[Optional[int]]) -> str:
-    """The mask of elements that belong to the given lanes: computed from the lanes' numbers, as bits are slow to move about.
+    """Return the mask of elements that belong to the given lanes: computed from the lanes' numbers,
+    as bits are slow to move about.
 
-    `w` is the writer of the kernel; what it says of the lanes (those that exist, and an access's guards) is said of their elements.
+    `w` is the writer of the kernel; what it says of the lanes (those that exist, and an access's
+    guards) is said of their elements.
     """
     e: Emitter = w.e
     place, bits = f"i{w.near}", e.vector("i1")

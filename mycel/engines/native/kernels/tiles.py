@@ -1,9 +1,11 @@
 """Turning tiles round in registers: loads that are contiguous along another loop than the lanes.
 
-Where a nest's vector loop V is contiguous in what is written, and a load is contiguous along a loop T instead, T is gone through in blocks of as many positions as
-there are lanes. For each block and each vector of V the load's tile, one row along T for each lane of V, is read by whole vectors, transposed (log2(lanes) rounds
-of shuffles) and kept on the stack, where the iterations of T inside the block find their vectors. So no element is gathered, whatever else the kernel
-computes. Tiles that hang over an edge are read under masks.
+Where a nest's vector loop V is contiguous in what is written, and a load is contiguous along a loop
+T instead, T is gone through in blocks of as many positions as there are lanes. For each block and
+each vector of V the load's tile, one row along T for each lane of V, is read by whole vectors,
+transposed (log2(lanes) rounds of shuffles) and kept on the stack, where the iterations of T inside
+the block find their vectors. So no element is gathered, whatever else the kernel computes. Tiles
+that hang over an edge are read under masks.
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ class TileWriter(MemoryWriter):
                 self.entry.append(f"  {name} = alloca [{self.lanes * self.lanes} x {kind}], align 64")
 
     def raw_type(self, access: Access) -> str:
-        """The type that an element is moved as."""
+        """Return the type that an element is moved as."""
         kind = memory_type(access.buffer.dtype)
         return "i16" if kind in ("half", "bfloat") else kind
 
     def fill_tiles(self, start: str, columns: str, rows: Optional[str]) -> None:
-        """Read the tiles at the open positions: along T from `start` under the mask `columns`, for `rows` lanes (None: all)."""
+        """Read the tiles at the open positions: along T from `start` under the mask `columns`, for
+        `rows` lanes (None: all).
+        """
         e, lanes = self.e, self.lanes
         assert self.tile is not None
         for access, name in self.tiles.items():
@@ -53,15 +57,21 @@ class TileWriter(MemoryWriter):
                         there = e.splat(e.put(f"icmp sgt i64 {rows}, {lane}"), "i1")
                         here = e.put(f"and {mask} {columns}, {there}")
                 values.append(
-                    e.intrinsic(vector, f"llvm.masked.load.{suffix(vector)}.p0", ["ptr", "i32", mask, vector],
-                                [pointer, str(size), here, "zeroinitializer"])
-                )  # fmt: skip
+                    e.intrinsic(
+                        vector,
+                        f"llvm.masked.load.{suffix(vector)}.p0",
+                        ["ptr", "i32", mask, vector],
+                        [pointer, str(size), here, "zeroinitializer"],
+                    )
+                )
             for k, value in enumerate(self.transposed(vector, values)):
                 at = e.put(f"getelementptr {kind}, ptr {name}, i64 {k * lanes}")
                 e.do(f"store {vector} {value}, ptr {at}, align {min(64, size * lanes)}")
 
     def transposed(self, vector: str, values: list[str]) -> list[str]:
-        """Lane j of result k is lane k of value j: blocks off the diagonal change places, of 1, 2, 4 ... lanes."""
+        """Return lane j of result k is lane k of value j: blocks off the diagonal change places, of
+        1, 2, 4 ... lanes.
+        """
         e, lanes = self.e, self.lanes
         half = 1
         while half < lanes:
@@ -78,7 +88,7 @@ class TileWriter(MemoryWriter):
         return values
 
     def load_tile(self, access: Access) -> str:
-        """The vector of V at the open position of T, as it lies in memory."""
+        """Return the vector of V at the open position of T, as it lies in memory."""
         e = self.e
         kind, size = self.raw_type(access), access.buffer.dtype.itemsize
         row = e.put(f"mul i64 {e.put(f'sub i64 {self.position[self.tile]}, {self.tile_start}')}, {self.lanes}")  # type: ignore[index]

@@ -1,8 +1,9 @@
 """Writing the values of a kernel: positions, guards and operations on vectors and scalars.
 
-A `KernelWriter` knows a nest's accesses and where code stands: the loops that are open, their positions, and how many copies of each vector
-are computed side by side. A value that varies over lanes is a list with one vector for each copy, any other a list of one scalar.
-Values are remembered in the scope of the loop that they were computed in.
+A `KernelWriter` knows a nest's accesses and where code stands: the loops that are open, their
+positions, and how many copies of each vector are computed side by side. A value that varies over
+lanes is a list with one vector for each copy, any other a list of one scalar. Values are remembered
+in the scope of the loop that they were computed in.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from mycel.ir.dims import Dim, is_one, is_zero
 __all__ = ["KernelWriter", "Word"]
 
 Word = tuple[str, Any]
-# A row of so many iterations, some 20 milliseconds at least, is worth a question on the way; `TICKS` iterations of its loops pass between two.
+# A row of so many iterations, some 20 milliseconds at least, is worth a question on the way;
+# `TICKS` iterations of its loops pass between two.
 LONG, TICKS = 1 << 26, 1 << 20
 
 
@@ -131,7 +133,7 @@ class KernelWriter:
     # Words.
 
     def word(self, kind: str, value: Any) -> str:
-        """The SSA name of an argument word, loaded at the function's entry."""
+        """Return the SSA name of an argument word, loaded at the function's entry."""
         name = f"%w{len(self.words)}"
         index = len(self.words)
         self.words.append((kind, value))
@@ -171,7 +173,9 @@ class KernelWriter:
         e.label(leave)
 
     def listen(self) -> None:
-        """The end of an iteration in a kernel with very long rows: from time to time ask whether the run is to end, and end."""
+        """The end of an iteration in a kernel with very long rows: from time to time ask whether
+        the run is to end, and end.
+        """
         e = self.e
         if "ticks" not in self.pointers:
             self.pointers["ticks"] = "%ticks"
@@ -190,7 +194,9 @@ class KernelWriter:
 
     @contextmanager
     def stretches(self, start: str, end: str, extent: str) -> Iterator[tuple[str, str, str]]:
-        """A loop over a flat range of rows by the number before them: that number, and where its rows begin and end."""
+        """A loop over a flat range of rows by the number before them: that number, and where its
+        rows begin and end.
+        """
         e = self.e
         head, body, latch, leave = (self.fresh(n) for n in ("head", "body", "latch", "leave"))
         e.do(f"br label %{head}")
@@ -237,7 +243,7 @@ class KernelWriter:
                 self.position.pop(loop)
 
     def stride(self, access: int, loop: int, value: Any) -> Optional[str]:
-        """The word of an access's stride; None for the unit stride of the vector loop."""
+        """Return the word of an access's stride; None for the unit stride of the vector loop."""
         if loop == self.vector_loop and is_one(value):
             return None
         return self.strides[access, loop]
@@ -248,7 +254,9 @@ class KernelWriter:
     # Values.
 
     def value(self, x: Expr) -> list[str]:
-        """The SSA values of an expression: one, or one for each copy where it varies over lanes."""
+        """Return the SSA values of an expression: one, or one for each copy where it varies over
+        lanes.
+        """
         key = id(x)
         for scope in reversed(self.scopes):
             if key in scope:
@@ -288,7 +296,7 @@ class KernelWriter:
         return results
 
     def widened(self, x: Expr, wide: bool) -> list[str]:
-        """Values as vectors where `wide`."""
+        """Return values as vectors where `wide`."""
         values = self.value(x)
         if not wide or self.varies[id(x)]:
             return values
@@ -306,7 +314,7 @@ class KernelWriter:
         return "<" + ", ".join(["i1 true"] * self.lanes) + ">"
 
     def place(self, position: Affine, copy: int, bits: int, wide: bool) -> str:
-        """An affine position as an integer (a vector of them where `wide`)."""
+        """Return an affine position as an integer (a vector of them where `wide`)."""
         e = self.e
         total: Optional[str] = None
         const: Any = position.const
@@ -337,7 +345,7 @@ class KernelWriter:
         return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {lanes}")
 
     def number(self, value: Any) -> str:
-        """A number in the text, or the word of one that a symbolic size decides."""
+        """Return a number in the text, or the word of one that a symbolic size decides."""
         return self.word_once(("number", value), value) if isinstance(value, Dim) else str(value)
 
     def index(self, x: Expr, copy: int) -> str:
@@ -347,7 +355,7 @@ class KernelWriter:
         return emit.cast(self.e, wide, number, D.int64 if bits == 64 else D.int32, x.dtype)
 
     def guards(self, guards: Any, copy: int, wide: bool) -> Optional[str]:
-        """Whether every guard holds; None where there are none."""
+        """Return whether every guard holds; None where there are none."""
         e = self.e
         result: Optional[str] = None
         for position, size in guards:
@@ -365,7 +373,7 @@ class KernelWriter:
         return result
 
     def limit(self, position: Affine, size: Any) -> str:
-        """The size that a guard compares with, in the type of positions."""
+        """Return the size that a guard compares with, in the type of positions."""
         word = self.size_word(position, size)
         return word if self.near == 64 else self.e.put(f"trunc i64 {word} to i32")
 
@@ -378,7 +386,10 @@ class KernelWriter:
     def dynamic(
         self, access: Access, copy: int, wide: bool, reports: bool = True
     ) -> tuple[Optional[str], Optional[str]]:
-        """The offset that data-dependent indices add, and whether they are in range; one that is not is reported where it `reports`."""
+        """Return the offset that data-dependent indices add, and whether they are in range.
+
+        One that is not is reported where it `reports`.
+        """
         e = self.e
         kind = e.vector("i64") if wide else "i64"
         total: Optional[str] = None
@@ -405,7 +416,7 @@ class KernelWriter:
         return total, valid
 
     def check(self, x: Expr) -> list[str]:
-        """The values of an index, reported where they are out of range."""
+        """Return the values of an index, reported where they are out of range."""
         e, site, wide = self.e, x.data, self.varies[id(x)]
         values = self.widened(x.args[0], wide)
         kind = e.vector("i64") if wide else "i64"
@@ -421,7 +432,9 @@ class KernelWriter:
         return values
 
     def report(self, site: Site, number: str, inside: str, wide: bool) -> None:
-        """Where a lane that exists is not `inside`: leave the first such index in the site's record, and the record in the program's status, if that is free."""
+        """Where a lane that exists is not `inside`: leave the first such index in the site's
+        record, and the record in the program's status, if that is free.
+        """
         e = self.e
         record = self.word_once(("site", id(site)), site, "site")
         if wide:
@@ -457,5 +470,5 @@ class KernelWriter:
         return self.pointers[key]
 
     def load(self, x: Expr) -> list[str]:
-        """The vectors or the scalar of a load; see `MemoryWriter`."""
+        """Return the vectors or the scalar of a load; see `MemoryWriter`."""
         raise NotImplementedError

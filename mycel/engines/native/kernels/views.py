@@ -12,13 +12,13 @@ __all__ = ["View", "contiguous_strides", "like_order", "room", "row_major"]
 
 
 def room(shape: Sequence[DimLike]) -> DimLike:
-    """The elements of a buffer for a shape: one at least where that is known."""
+    """Return the elements of a buffer for a shape: one at least where that is known."""
     size: DimLike = product(shape)
     return size if isinstance(size, Dim) else max(size, 1)
 
 
 def contiguous_strides(shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
-    """Row-major strides."""
+    """Return row-major strides."""
     step: DimLike = 1
     result: list[DimLike] = []
     for d in reversed(shape):
@@ -37,14 +37,14 @@ class View:
     offset: DimLike = 0
 
     def access(self, position: Sequence[Affine]) -> Access:
-        """The element at a position."""
+        """Return the element at a position."""
         where = Affine((), self.offset)
         for p, s in zip(position, self.strides):
             where = where + p.scale(s)
         return Access(self.buffer, where)
 
     def is_row_major(self) -> bool:
-        """Whether the value fills its buffer in row-major order."""
+        """Return whether the value fills its buffer in row-major order."""
         if not is_zero(self.offset):
             return False
         step: DimLike = 1
@@ -56,12 +56,14 @@ class View:
 
 
 def row_major(buffer: Buffer, shape: Sequence[DimLike]) -> View:
-    """The whole buffer in row-major order."""
+    """Return the whole buffer in row-major order."""
     return View(buffer, tuple(shape), contiguous_strides(shape))
 
 
 def like_order(strides: Sequence[DimLike], shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
-    """Strides for a shape whose axes lie in memory in the order that other strides have, without gaps."""
+    """Return strides for a shape whose axes lie in memory in the order that other strides have,
+    without gaps.
+    """
     axes = sorted(range(len(shape)), key=lambda k: (-abs(hint(strides[k])), k))
     result: list[DimLike] = [0] * len(shape)
     step: DimLike = 1

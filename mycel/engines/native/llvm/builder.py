@@ -1,8 +1,9 @@
-"""Writing whole kernels in LLVM IR by hand: what no nest of loops describes (sorting, selecting, searching).
+"""Writing whole kernels in LLVM IR by hand: what no nest of loops describes (sorting, selecting,
+searching).
 
-A `Code` is one function's body in the making. Values are SSA names; what changes in the course of it is a variable, a
-slot of the stack that the `sroa` pass turns into registers. Slots are made in the entry block, so that loops do not
-grow the stack.
+A `Code` is one function's body in the making. Values are SSA names; what changes in the course of
+it is a variable, a slot of the stack that the `sroa` pass turns into registers. Slots are made in
+the entry block, so that loops do not grow the stack.
 """
 
 from __future__ import annotations
@@ -51,23 +52,25 @@ class Code:
         self._lines.append(text)
 
     def slot(self, kind: str, count: int = 1) -> str:
-        """Memory of the function's own for some values of a type."""
+        """Return memory of the function's own for some values of a type."""
         name = "%" + self._name()
         self._entry.append(f"{name} = alloca {kind}, i64 {count}, align 64")
         return name
 
     def variable(self, kind: str, value: str) -> str:
-        """A slot that holds a value."""
+        """Return a slot that holds a value."""
         name = self.slot(kind)
         self.do(f"store {kind} {value}, ptr {name}")
         return name
 
     def at(self, kind: str, base: str, index: str) -> str:
-        """The address of an element."""
+        """Return the address of an element."""
         return self.put(f"getelementptr {kind}, ptr {base}, i64 {index}")
 
     def load(self, kind: str, base: str, index: str = "0", element: str = "", align: int = 0) -> str:
-        """An element; `element` is the type that the index counts, where it is not that of the value."""
+        """Return an element; `element` is the type that the index counts, where it is not that of
+        the value.
+        """
         place = base if index == "0" else self.at(element or kind, base, index)
         return self.put(f"load {kind}, ptr {place}{f', align {align}' if align else ''}")
 
@@ -130,7 +133,7 @@ class Code:
         self.label(stay)
 
     def function(self, result: str, name: str, arguments: str, attributes: str = "internal ") -> str:
-        """The text of the function."""
+        """Return the text of the function."""
         return "\n".join(
             [f"define {attributes}{result} @{name}({arguments}) {{", "entry:", *self._entry, *self._lines, "}"]
         )

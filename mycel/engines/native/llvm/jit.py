@@ -1,10 +1,12 @@
 """From LLVM IR to callable addresses: the machine, the optimizer, the linker and the object cache.
 
-Objects are kept on disk (`mycel.cache`) in a folder for the processor's features and LLVM's version, whatever host it is, under the hash of the IR.
-Compilation releases Python's lock, so that several modules compile at once.
+Objects are kept on disk (`mycel.cache`) in a folder for the processor's features and LLVM's
+version, whatever host it is, under the hash of the IR. Compilation releases Python's lock, so that
+several modules compile at once.
 
-Code is made for the processor at hand, or for the level of x86-64 that `MYCEL_CPU` names (x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the
-levels of the System V ABI), so that one cache serves several machines.
+Code is made for the processor at hand, or for the level of x86-64 that `MYCEL_CPU` names (x86-64,
+x86-64-v2, x86-64-v3, x86-64-v4: the levels of the System V ABI), so that one cache serves several
+machines.
 """
 
 from __future__ import annotations
@@ -34,13 +36,15 @@ _LEVELS = {
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
 _FORMAT = 4
-# What LLVM takes for a module beside so many bytes for each byte of its text, and what its threads may reserve.
+# What LLVM takes for a module beside so many bytes for each byte of its text, and what its threads
+# may reserve.
 CODE_BYTES, CODE_FACTOR, THREADS_BYTES = 24 << 20, 256, 1 << 30
 LINK_BYTES = 8 << 20
 
 
 def processor() -> tuple[str, str, frozenset[str]]:
-    """LLVM's name of the processor that code is made for, its features in LLVM's form, and the names of those it has.
+    """Return LLVM's name of the processor that code is made for, its features in LLVM's form, and
+    the names of those it has.
 
     Raises ValueError where `MYCEL_CPU` names no level, or one that this processor does not reach.
     """
@@ -64,7 +68,7 @@ def processor() -> tuple[str, str, frozenset[str]]:
 
 
 def _address(name: str) -> int:
-    """The address of a function that the process has loaded; 0 if it has none."""
+    """Return the address of a function that the process has loaded; 0 if it has none."""
     function = getattr(ctypes.CDLL(None), name, None)
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
@@ -90,19 +94,20 @@ class Machine:
         self.pages = CodePages(_address)
         self._names = 0
         self._lock = locks.lock()
-        # Code made for another processor of the same features runs as well; at most its instructions are in another order.
+        # Code made for another processor of the same features runs as well; at most its
+        # instructions are in another order.
         identity = f"{llvm.llvm_version_info}|{self.triple}|{self.features or self.cpu}|{_FORMAT}"
         self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def target_machine(self) -> Any:
-        """A code generator of this thread's own."""
+        """Return a code generator of this thread's own."""
         return self.target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default"
         )
 
     @timed("LLVM")
     def compile(self, text: str) -> bytes:
-        """The object code of a module."""
+        """Return the object code of a module."""
         if not hasattr(self._local, "machine"):
             self._local.machine = self.target_machine()
             self._local.context = llvm.create_context()
@@ -169,7 +174,7 @@ locks.quiet(lambda: llvm.ffi.lib._lock._lock)
 
 
 def machine() -> Machine:
-    """The host machine, set up on first use."""
+    """Return the host machine, set up on first use."""
     if not _machine:
         with _machine_lock:
             if not _machine:
@@ -191,7 +196,9 @@ def _one_object(text: str) -> bytes:
 
 @timed("LLVM", lambda texts: f"{len(texts)} modules")
 def compile_objects(texts: Sequence[str]) -> list[bytes]:
-    """The object code of several modules, compiled at once on the machine's cores; from the cache where they are known."""
+    """Return the object code of several modules, compiled at once on the machine's cores; from the
+    cache where they are known.
+    """
     left = addresses_left()
     if len(texts) < 3 or (left is not None and left < THREADS_BYTES):
         return [_one_object(t) for t in texts]
@@ -202,7 +209,7 @@ def compile_objects(texts: Sequence[str]) -> list[bytes]:
 
 
 def python_symbols(names: Iterable[str]) -> dict[str, int]:
-    """Addresses of the functions and variables of the running Python."""
+    """Return addresses of the functions and variables of the running Python."""
     found = {}
     for name in names:
         found[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0

@@ -1,11 +1,14 @@
 """The 16-bit floats to and from float32, as LLVM instructions.
 
-LLVM turns the conversions that a processor lacks into calls of a support library which is not there when code is generated at run time, and
-processors with a conversion to bfloat16 flush its subnormal numbers. So all of bfloat16, and float16 where there is no F16C, is integer
-arithmetic on the bits. It rounds to nearest, ties to even, and keeps infinities, NaNs and subnormal numbers (IEEE 754-2019, section 4.3).
+LLVM turns the conversions that a processor lacks into calls of a support library which is not there
+when code is generated at run time, and processors with a conversion to bfloat16 flush its subnormal
+numbers. So all of bfloat16, and float16 where there is no F16C, is integer arithmetic on the bits.
+It rounds to nearest, ties to even, and keeps infinities, NaNs and subnormal numbers (IEEE 754-2019,
+section 4.3).
 
-A value that was widened is narrowed by taking what it was widened from, and one that is known to be a number of the type (`EXACT`) by dropping bits.
-A NaN could become a number where rounding carries out of its last 16 bits; none that arithmetic gives for 16-bit operands has any there (`COMPUTED`).
+A value that was widened is narrowed by taking what it was widened from, and one that is known to be
+a number of the type (`EXACT`) by dropping bits. A NaN could become a number where rounding carries
+out of its last 16 bits; none that arithmetic gives for 16-bit operands has any there (`COMPUTED`).
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ class _Bits:
         return str(self.e.put(f"{name} {self.int} {a}, {b if isinstance(b, str) else self.constant(b)}"))
 
     def choose(self, test: str, a: str, yes: int | str, no: str) -> str:
-        """`yes` where `a` is, unsigned, as `test` says, else `no`."""
+        """Return `yes` where `a` is, unsigned, as `test` says, else `no`."""
         name, limit = test.split()
         holds = self.op(f"icmp {name}", a, int(limit))
         other = yes if isinstance(yes, str) else self.constant(yes)
@@ -61,7 +64,7 @@ class _Bits:
 
 
 def widen(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
-    """A value of a 16-bit float type as float."""
+    """Return a value of a 16-bit float type as float."""
     result = _widen(emitter, wide, value, dtype)
     emitter.narrowed[result] = value, dtype
     return result
@@ -84,7 +87,7 @@ def _widen(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
 
 
 def narrow(emitter: Any, wide: bool, value: str, dtype: DType, known: int = ANY) -> str:
-    """A float rounded to a 16-bit float type; `known` is what is known of it."""
+    """Return a float rounded to a 16-bit float type; `known` is what is known of it."""
     origin = emitter.narrowed.get(value)
     if origin is not None and origin[1] is dtype:
         return str(origin[0])
@@ -116,7 +119,8 @@ def _to_half(b: _Bits, bits: str) -> str:
     size = b.op("and", bits, _SIGN - 1)
     even = b.op("add", b.op("and", b.op("lshr", size, 13), 1), 0xFFF)
     normal = b.op("lshr", b.op("add", b.op("sub", size, _REBIAS), even), 13)
-    # Adding the number whose unit in the last place is the smallest subnormal rounds to a multiple of that.
+    # Adding the number whose unit in the last place is the smallest subnormal rounds to a multiple
+    # of that.
     unit = b.cast(b.constant(_HALF_UNIT), b.int, b.float)
     shifted = b.cast(b.e.put(f"fadd {b.float} {b.cast(size, b.int, b.float)}, {unit}"), b.float, b.int)
     result = b.choose(f"ult {_HALF_NORMAL}", size, b.op("sub", shifted, _HALF_UNIT), normal)

@@ -1,13 +1,18 @@
 """Loading kernels into pages that they share.
 
-A kernel's object is small (2 KiB) and simple: code, constants, distances between the two, and calls of a few functions of the C library. LLVM's linker gives each
-object pages of its own, of which a process may have some 65,000, and takes half a millisecond. Here sections are laid one behind the other into chunks of
-memory that has two mappings, one to write and one to run (never one for both), distances are filled in, and calls go through stubs beside the code.
+A kernel's object is small (2 KiB) and simple: code, constants, distances between the two, and calls
+of a few functions of the C library. LLVM's linker gives each object pages of its own, of which a
+process may have some 65,000, and takes half a millisecond. Here sections are laid one behind the
+other into chunks of memory that has two mappings, one to write and one to run (never one for both),
+distances are filled in, and calls go through stubs beside the code.
 
-What is not such an object (another format or processor, data that is written, other kinds of relocation) is refused with None and goes to LLVM's linker, as does
-everything where the system gives no such memory. Layout: the ELF specification and the System V ABI of x86-64 (R_X86_64_PC32, R_X86_64_PLT32).
+What is not such an object (another format or processor, data that is written, other kinds of
+relocation) is refused with None and goes to LLVM's linker, as does everything where the system
+gives no such memory. Layout: the ELF specification and the System V ABI of x86-64 (R_X86_64_PC32,
+R_X86_64_PLT32).
 
-A chunk is shared with child processes of a fork: a child begins chunks of its own and only runs what is there.
+A chunk is shared with child processes of a fork: a child begins chunks of its own and only runs
+what is there.
 """
 
 from __future__ import annotations
@@ -54,7 +59,10 @@ class _Chunk:
 
 
 class CodePages:
-    """Chunks of code; `address_of` finds functions outside (0: unknown). The caller serializes calls."""
+    """Chunks of code; `address_of` finds functions outside (0: unknown).
+
+    The caller serializes calls.
+    """
 
     def __init__(self, address_of: Callable[[str], int]) -> None:
         self._address_of = address_of
@@ -67,7 +75,10 @@ class CodePages:
         self._current = None
 
     def load(self, code: bytes, names: Sequence[str]) -> Optional[list[int]]:
-        """The addresses of functions of an object; None where it is not one that can be loaded here."""
+        """Return the addresses of functions of an object.
+
+        None where it is not one that can be loaded here.
+        """
         image = _Object.read(code) if self.works else None
         if image is None or not all(name in image.functions for name in names):
             return None
@@ -97,7 +108,8 @@ class CodePages:
             except OSError as error:
                 if error.errno == errno.ENOMEM:
                     return None
-                # The system forbids such memory (a hardened kernel, a limit): LLVM's linker has its own ways.
+                # The system forbids such memory (a hardened kernel, a limit): LLVM's linker has its
+                # own ways.
                 self.works = False
                 return None
             self._chunks.append(self._current)
@@ -105,18 +117,21 @@ class CodePages:
 
 
 class _Object:
-    """A relocatable object: its sections behind one another, where its functions begin, and the distances to fill in."""
+    """A relocatable object: its sections behind one another, where its functions begin, and the
+    distances to fill in.
+    """
 
     def __init__(self, content: bytes, functions: dict[str, int], fixes: list[tuple[int, Any, int]]) -> None:
         self.content = content
         self.size = len(content)
         self.functions = functions
-        # Where the distance lies, what it leads to (a place in here, or a name outside), what is added.
+        # Where the distance lies, what it leads to (a place in here, or a name outside), what is
+        # added.
         self.fixes = fixes
         self.outside = dict.fromkeys(target for _, target, _ in fixes if isinstance(target, str))
 
     def placed(self, place: int, stubs: Mapping[str, int]) -> bytes:
-        """The content as it is at `place` of a chunk."""
+        """Return the content as it is at `place` of a chunk."""
         content = bytearray(self.content)
         for at, target, added in self.fixes:
             goal = stubs[target] - place if isinstance(target, str) else target
@@ -125,7 +140,7 @@ class _Object:
 
     @classmethod
     def read(cls, code: bytes) -> Optional[_Object]:
-        """The object of a file; None where it is none of those that the module describes."""
+        """Return the object of a file; None where it is none of those that the module describes."""
         if len(code) < _HEADER.size:
             return None
         head = _HEADER.unpack_from(code)
@@ -152,7 +167,10 @@ class _Object:
 
 
 def _laid_out(code: bytes, sections: Sequence[tuple[int, ...]]) -> tuple[Optional[dict[int, int]], bytes]:
-    """Where each section in memory begins, and all of them behind one another; tables for unwinding are left out."""
+    """Return where each section in memory begins, and all of them behind one another.
+
+    Tables for unwinding are left out.
+    """
     places: dict[int, int] = {}
     content = bytearray()
     for number, (_, kind, flags, _, offset, size, _, _, alignment, _) in enumerate(sections):
@@ -174,7 +192,9 @@ def _name(code: bytes, sections: Sequence[tuple[int, ...]], strings: int, at: in
     return code[begin : code.index(b"\0", begin)].decode()
 
 
-def _defined(code: bytes, sections: Sequence[tuple[int, ...]], offset: int, size: int, strings: int, places: Mapping[int, int]) -> dict[str, int]:  # fmt: skip
+def _defined(
+    code: bytes, sections: Sequence[tuple[int, ...]], offset: int, size: int, strings: int, places: Mapping[int, int]
+) -> dict[str, int]:
     found = {}
     for at in range(offset, offset + size, _SYMBOL.size):
         name, _, _, section, value, _ = _SYMBOL.unpack_from(code, at)
@@ -186,7 +206,10 @@ def _defined(code: bytes, sections: Sequence[tuple[int, ...]], offset: int, size
 def _distances(
     code: bytes, sections: Sequence[tuple[int, ...]], table: tuple[int, int, int], places: Mapping[int, int], base: int
 ) -> Optional[list[tuple[int, Any, int]]]:
-    """The distances to fill into the section at `base`; None where there is another kind of relocation."""
+    """Return the distances to fill into the section at `base`.
+
+    None where there is another kind of relocation.
+    """
     offset, size, symbols = table
     symbol_table, strings = sections[symbols][4], sections[symbols][6]
     found: list[tuple[int, Any, int]] = []

@@ -33,8 +33,8 @@ __all__ = ["StepBuilder", "new_target", "new_views", "result_types"]
 class StepBuilder:
     """The steps of a graph while they are made, and where its values lie.
 
-    `lower` adds all steps of a builder's graph to it; `operands` are where the inputs lie of a graph
-    that is inside another one, whose builder is `outer`.
+    `lower` adds all steps of a builder's graph to it; `operands` are where the inputs lie of a
+    graph that is inside another one, whose builder is `outer`.
     """
 
     def __init__(
@@ -76,7 +76,10 @@ class StepBuilder:
             self.lowered.inputs.append(buffer)
 
     def nested(self, graph: Graph, operands: list[View]) -> StepBuilder:
-        """Lower a graph inside this one over memory of this one; what is added to its builder later comes after it."""
+        """Lower a graph inside this one over memory of this one.
+
+        What is added to its builder later comes after it.
+        """
         inner = StepBuilder(graph, self._lower, operands, self)
         self._lower(inner)
         return inner
@@ -133,14 +136,18 @@ class StepBuilder:
         return self.copy(view)
 
     def copy(self, view: View, target: Optional[View] = None) -> View:
-        """Copy a value by a kernel, to `target` or to a new buffer in row-major order, and return where it is."""
+        """Copy a value by a kernel, to `target` or to a new buffer in row-major order, and return
+        where it is.
+        """
         target = target or row_major(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape)
         position = tuple(affine(k) for k in range(len(view.shape)))
         self.fill(target, lambda b: b.load(view.access(position)), "copy")
         return target
 
     def fill(self, target: View, value: Callable[[Builder], Expr], name: str = "fill") -> None:
-        """Add a kernel that writes the value of an expression, of loop k along axis k, to each element."""
+        """Add a kernel that writes the value of an expression, of loop k along axis k, to each
+        element.
+        """
         position = tuple(affine(k) for k in range(len(target.shape)))
         store = Store(target.access(position), value(Builder()), True)
         self.kernel(Nest([Loop(d, "p") for d in target.shape], [], [store], name), target.strides)
@@ -179,7 +186,9 @@ class StepBuilder:
     def kernel(
         self, nest: Nest, like: Sequence[DimLike], node: Optional[Node] = None, members: tuple[Node, ...] = ()
     ) -> None:
-        """Order and merge a nest's loops, as far as they may be for memory with the strides `like`, and add it as a step."""
+        """Order and merge a nest's loops, as far as they may be for memory with the strides `like`,
+        and add it as a step.
+        """
         arranged = arrange(nest, like)
         reads, writes = buffers_of(arranged)
         self.step(arranged, reads, writes, node, members)

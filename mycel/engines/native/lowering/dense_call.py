@@ -21,10 +21,12 @@ __all__ = ["CONVOLUTIONS", "DenseCall", "Number"]
 # A function that gives the actual value of a size.
 Number = Callable[[DimLike], int]
 
-# Below this many operations, about 20 microseconds of one core, a second thread gains less than it costs.
+# Below this many operations, about 20 microseconds of one core, a second thread gains less than it
+# costs.
 SMALL = 4_000_000
 
-# How the library makes the plan of a convolution or gradient, and what it calls operands and result.
+# How the library makes the plan of a convolution or gradient, and what it calls operands and
+# result.
 CONVOLUTIONS: dict[Primitive, tuple[Callable[..., dense.Plan], tuple[str, str, str]]] = {
     conv: (dense.conv_forward, ("src", "weights", "dst")),
     conv_grad_input: (dense.conv_backward_data, ("diff_dst", "weights", "diff_src")),

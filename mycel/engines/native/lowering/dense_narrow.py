@@ -1,9 +1,10 @@
 """Gradients by weights of size 1 in 16 bits, as products of matrices.
 
-In channels-last memory an image batch is a matrix (positions, channels), and the gradient by weights that meet one
-position at a time is the product of one such matrix, transposed, with another. Where there are few positions the
-library's products are faster than its convolutions, by a fifth for 28 x 28 positions of 8 images and by a factor of
-two to three for 7 x 7; with many positions they are slower.
+In channels-last memory an image batch is a matrix (positions, channels), and the gradient by
+weights that meet one position at a time is the product of one such matrix, transposed, with
+another. Where there are few positions the library's products are faster than its convolutions, by a
+fifth for 28 x 28 positions of 8 images and by a factor of two to three for 7 x 7; with many
+positions they are slower.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOST_POSITIONS = 8192
 
 
 def narrow_gradient(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
-    """Whether a node was such a gradient, whose step was added."""
+    """Return whether a node was such a gradient, whose step was added."""
     p = node.params
     if node.prim is not conv_grad_weight or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:
         return False
@@ -53,7 +54,7 @@ def narrow_gradient(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
 
 
 def _matrix(view: View) -> Optional[View]:
-    """The matrix (positions, channels) of images, if they are one in memory."""
+    """Return the matrix (positions, channels) of images, if they are one in memory."""
     count, channels, *sizes = view.shape
     wanted = contiguous_strides((count, *sizes, channels))
     lying = (view.strides[0], *view.strides[2:], view.strides[1])

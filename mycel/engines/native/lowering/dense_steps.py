@@ -2,9 +2,9 @@
 
 Operands are given as they lie, whatever their strides; only values repeated by a stride of 0 are
 copied first. Convolutions write their images channels-last, and kernels follow that layout; what is
-a result of the graph they write in row-major order, which the library does faster than a copy would.
-What the library refuses becomes a host step. A step says what is to be computed (`DenseCall`); the
-library's plans are made for actual sizes, with each program.
+a result of the graph they write in row-major order, which the library does faster than a copy
+would. What the library refuses becomes a host step. A step says what is to be computed
+(`DenseCall`); the library's plans are made for actual sizes, with each program.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def _readable(steps: StepBuilder, node: Node) -> View:
 
 
 def _depthwise_step(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
-    """Add a convolution, or a gradient of one, as a kernel of our own if there is one; return whether there is."""
+    """Add a convolution, or a gradient of one, as a kernel of our own if there is one.
+
+    Return whether there is.
+    """
     out = new_target(node)
     kernel = depthwise_kernel(node, inputs, out)
     if kernel is None:

@@ -1,7 +1,10 @@
-"""Convolutions of size 1 that leave positions out, as convolutions without strides of the positions that are met.
+"""Convolutions of size 1 that leave positions out, as convolutions without strides of the positions
+that are met.
 
-For the gradient by the weights, and forward where there are many weights, those positions of the image are gathered first; the gradient by the image is computed for them and then spread, with zeros between,
-by a kernel that writes every element once. Both are less work than what the library does with the strides.
+For the gradient by the weights, and forward where there are many weights, those positions of the
+image are gathered first; the gradient by the image is computed for them and then spread, with zeros
+between, by a kernel that writes every element once. Both are less work than what the library does
+with the strides.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ MOST = 16
 
 
 def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
-    """A view of (N, C, *spatial) with C innermost in memory."""
+    """Return a view of (N, C, *spatial) with C innermost in memory."""
     n, c, *spatial = shape
     inner = contiguous_strides((*spatial, c))
     size = c
@@ -35,7 +38,9 @@ def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
 
 
 def skips(node: Node) -> bool:
-    """Whether a convolution or gradient has a window of a single position, which leaves some out, and is to be done without strides."""
+    """Return whether a convolution or gradient has a window of a single position, which leaves some
+    out, and is to be done without strides.
+    """
     p = node.params
     if node.prim is matmul or (node.prim is conv and hint(node.inputs[1].type.size) < MANY):
         return False
@@ -46,7 +51,7 @@ def skips(node: Node) -> bool:
 
 
 def gathered(steps: StepBuilder, image: View, node: Node) -> View:
-    """The positions that the window meets, channels-last."""
+    """Return the positions that the window meets, channels-last."""
     met_by = node.type if node.prim is conv else node.inputs[1].type
     shape = (*image.shape[:2], *met_by.shape[2:])
     strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
@@ -56,7 +61,9 @@ def gathered(steps: StepBuilder, image: View, node: Node) -> View:
 
 
 def spread(steps: StepBuilder, node: Node, met: View, target: View) -> None:
-    """Write what was computed for the positions that the window meets where they are, and zero elsewhere."""
+    """Write what was computed for the positions that the window meets where they are, and zero
+    elsewhere.
+    """
     b, strides, shape = Builder(), node.params["strides"], node.type.shape
     places = tuple(affine(k) for k in range(len(shape)))
     stores = []

@@ -42,7 +42,9 @@ def is_claimed(node: Node) -> bool:
 
 
 def expand(graph: Graph) -> Graph:
-    """Return the graph with every unclaimed primitive that has a definition in simpler ones replaced by it."""
+    """Return the graph with every unclaimed primitive that has a definition in simpler ones
+    replaced by it.
+    """
     image: dict[Node, Node] = {}
     outs: dict[Node, tuple[Node, ...]] = {}
     given = set(graph.inputs)
@@ -68,7 +70,8 @@ def expand(graph: Graph) -> Graph:
             continue
         if node.prim is call:
             inner = expand(node.params["graph"])
-            # Nodes of graphs that were made without positions, as those of eager operations, get the call's.
+            # Nodes of graphs that were made without positions, as those of eager operations, get
+            # the call's.
             with nullcontext() if node.where is None else at(node.where):
                 opened = tuple(substitute(inner.outputs, dict(zip(inner.inputs, inputs))))
             if isinstance(node.type, tuple):

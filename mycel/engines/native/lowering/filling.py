@@ -21,7 +21,9 @@ def fill_zeros(steps: StepBuilder, target: View) -> None:
 
 
 def copy_part(steps: StepBuilder, source: View, target: View, offset: DimLike = 0) -> None:
-    """Copy a value to the same positions of a value that is as large or larger, `offset` elements further on."""
+    """Copy a value to the same positions of a value that is as large or larger, `offset` elements
+    further on.
+    """
     b = Builder()
     at = positions(source.shape)
     place = target.access(at)

@@ -55,7 +55,8 @@ class Unit:
 
 
 class Fusion:
-    """The units of a graph, which of their values are stored, and which are computed `again` by each reader.
+    """The units of a graph, which of their values are stored, and which are computed `again` by
+    each reader.
 
     `pairs` are loops and gradients that record and go back on one tape (`loop_pairs`).
     """
@@ -179,7 +180,9 @@ class Fusion:
         return self.reads_in_place(unit, node, position)
 
     def reads_in_place(self, unit: Unit, node: Node, position: Position) -> bool:
-        """Return whether a node computed at `position` wants of a group's values only those of that position."""
+        """Return whether a node computed at `position` wants of a group's values only those of that
+        position.
+        """
         if node.op in FULL_RULES:
             return all(self.unit_of.get(root_of(i)) is not unit for i in node.inputs)
         return self.inputs_meet(unit, node, [broadcast_position(i, position) for i in node.inputs])

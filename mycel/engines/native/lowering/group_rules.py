@@ -1,9 +1,10 @@
-"""How primitives become parts of nests: group rules (what reduces), and full rules (what reads elsewhere).
+"""How primitives become parts of nests: group rules (what reduces), and full rules (what reads
+elsewhere).
 
-A `Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is the
-shape of what is reduced, for "window" the output's shape followed by the window's, for "product" the
-output's shape followed by the contracted axis, for "conv" the output's shape followed by the input
-channels and the window's, for "map" just a shape.
+A `Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is
+the shape of what is reduced, for "window" the output's shape followed by the window's, for
+"product" the output's shape followed by the contracted axis, for "conv" the output's shape followed
+by the input channels and the window's, for "map" just a shape.
 """
 
 from __future__ import annotations
@@ -248,7 +249,9 @@ def _gather_nd(group: Members, node: Node, position: Position) -> Expr:
 
 
 def _load_at(group: Members, node: Node, position: Position, found: list[tuple[Expr, int]]) -> Expr:
-    """Read the first operand of a node where `position` and, on their axes, the indices that were found say."""
+    """Read the first operand of a node where `position` and, on their axes, the indices that were
+    found say.
+    """
     x, indices = node.inputs
     shape, view = x.type.shape, group.steps.view(x)
     dynamic = tuple(
@@ -277,7 +280,9 @@ def has_full_rule(node: Node) -> bool:
 
 
 def is_fusible(node: Node) -> bool:
-    """Return whether a node can be a member of a group: it has a rule above, or code for each element."""
+    """Return whether a node can be a member of a group: it has a rule above, or code for each
+    element.
+    """
     return (
         has_full_rule(node)
         or node.op in GROUP_RULES

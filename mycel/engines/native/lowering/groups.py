@@ -51,7 +51,10 @@ def group_step(fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -
 
 
 class _Group:
-    """The expressions of one group; `like` are the strides, by loop, that loops and layouts follow."""
+    """The expressions of one group.
+
+    `like` are the strides, by loop, that loops and layouts follow.
+    """
 
     def __init__(self, fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -> None:
         self.fusion, self.steps, self.unit, self.domain = fusion, steps, unit, domain
@@ -92,7 +95,10 @@ class _Group:
         return best
 
     def reads(self, node: Node, positions: Sequence[Position]) -> Iterator[tuple[Node, Position]]:
-        """Yield what computing a node reads from memory, and where; its inputs are wanted at `positions`."""
+        """Yield what computing a node reads from memory, and where.
+
+        Its inputs are wanted at `positions`.
+        """
         for i, p in zip(node.inputs, positions):
             root = root_of(i)
             if root in self.unit.members or root.op in NUMBERS:
@@ -105,7 +111,9 @@ class _Group:
                 yield i, p
 
     def input_positions(self, node: Node) -> list[Position]:
-        """Return where a member reads its inputs; nothing of one that computes the positions from data."""
+        """Return where a member reads its inputs; nothing of one that computes the positions from
+        data.
+        """
         if node.op in GROUP_RULES:
             return self.domain.input_positions(node)
         if node.op in FULL_RULES:

@@ -1,9 +1,12 @@
 """Which of the buffers that a kernel reads it may write its results over.
 
-A kernel may write a result over a buffer if it reads that buffer only at the position that it is about to write, and not any more once it has written there.
-Kernels go through their positions in some order, on some threads and in vectors, but at each they load before they store; and those with
-reductions go through the inner positions once for each stage (`stage_of`: how many reductions, one behind the other, a value has to wait for), so a buffer must not be
-read in a later stage than that in which the result is stored. No schedule of a kernel may compute a position twice or read ahead of what it writes without saying so here.
+A kernel may write a result over a buffer if it reads that buffer only at the position that it is
+about to write, and not any more once it has written there. Kernels go through their positions in
+some order, on some threads and in vectors, but at each they load before they store; and those with
+reductions go through the inner positions once for each stage (`stage_of`: how many reductions, one
+behind the other, a value has to wait for), so a buffer must not be read in a later stage than that
+in which the result is stored. No schedule of a kernel may compute a position twice or read ahead of
+what it writes without saying so here.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ __all__ = ["may_take", "takes"]
 
 
 def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
-    """By the id of a kernel's step: pairs of a result and a buffer that it may be written over, where the sizes turn out to agree and nobody needs the buffer later."""
+    """By the id of a kernel's step: pairs of a result and a buffer that it may be written over,
+    where the sizes turn out to agree and nobody needs the buffer later.
+    """
     found: dict[int, list[tuple[Buffer, Buffer]]] = {}
     for step in steps:
         if isinstance(step.data, Nest):
@@ -28,7 +33,7 @@ def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
 
 
 def may_take(step: Step, output: Buffer, source: Buffer) -> bool:
-    """Whether a step may write `output` over `source`."""
+    """Return whether a step may write `output` over `source`."""
     if not isinstance(step.data, Nest):
         return False
     return any(b is output and a is source for b, a in _pairs(step.data))

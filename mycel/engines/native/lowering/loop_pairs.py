@@ -26,7 +26,7 @@ def loop_pairs(graph: Graph) -> dict[Node, Node]:
 
 
 def _key(node: Node) -> Hashable:
-    """What a loop and its gradient have in common."""
+    """Return what a loop and its gradient have in common."""
     body = node.params["body"]
     operands = node.inputs[: len(body.inputs)]
     return tuple(map(id, operands)), structural_hash(node.params["test"]), structural_hash(body)

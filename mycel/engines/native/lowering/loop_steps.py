@@ -16,13 +16,18 @@ __all__ = ["body_steps", "forward_loop", "loop_step"]
 
 
 def loop_step(predicate: View, test: list[Step], body: list[Step], written: Sequence[Buffer], node: Node) -> Step:
-    """Return the step that repeats `body` while `test` leaves a true predicate; `written` are buffers that it leaves."""
+    """Return the step that repeats `body` while `test` leaves a true predicate.
+
+    `written` are buffers that it leaves.
+    """
     reads, writes = touched([*test, *body])
     return Step(Nested(predicate, test, body, True), [predicate.buffer, *reads], [*written, *writes], node)
 
 
 def body_steps(steps: StepBuilder, graph: Graph, inside: list[View], targets: list[View]) -> list[Step]:
-    """Return the steps of one round, whose results replace `targets`, which are among what it reads (`inside`)."""
+    """Return the steps of one round, whose results replace `targets`, which are among what it reads
+    (`inside`).
+    """
     inner = steps.nested(graph, inside)
     held = {id(v.buffer) for v in inside}
     results = [inner.copy(v) if id(v.buffer) in held else v for v in inner.lowered.outputs]

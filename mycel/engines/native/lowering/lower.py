@@ -1,12 +1,12 @@
 """From a graph to steps.
 
 1. What fuses, and in which order groups and single nodes run (`fusion`, `joining`, `recompute`).
-2. The steps: a kernel for each group (`groups`), calls of the dense library (`dense_steps`), and what
-   has steps of its own (`step_rules`); where values lie is the builder's business (`builder`). A node
-   that the native engine has no code for runs in the reference engine.
+2. The steps: a kernel for each group (`groups`), calls of the dense library (`dense_steps`), and
+   what has steps of its own (`step_rules`); where values lie is the builder's business (`builder`).
+   A node that the native engine has no code for runs in the reference engine.
 
-Nodes were opened through `expand` before. Each buffer lives from its first to its last step, which is
-what the arena is planned by.
+Nodes were opened through `expand` before. Each buffer lives from its first to its last step, which
+is what the arena is planned by.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ __all__ = ["lower", "lower_explained"]
 
 @timed("lowering", lambda graph: graph.name)
 def lower(graph: Graph) -> Lowered:
-    """Return the steps that compute a graph; with symbolic sizes, inside decisions that have a hint for each symbol."""
+    """Return the steps that compute a graph; with symbolic sizes, inside decisions that have a hint
+    for each symbol.
+    """
     return lower_explained(graph)[0].lowered
 
 
 def lower_explained(graph: Graph) -> tuple[StepBuilder, Fusion]:
-    """Lower a graph and return its steps with what was decided: where values lie, and what was fused."""
+    """Lower a graph and return its steps with what was decided: where values lie, and what was
+    fused.
+    """
     steps = StepBuilder(graph, _lower_into)
     return steps, _lower_into(steps)
 

@@ -1,8 +1,8 @@
 """Sorting, selecting and searching as steps of a program (`ordering_ir`).
 
-Rows are what the kernels take: where another axis is ordered, its elements are moved next to each other first, and
-the results lie so as well, as views. Rows are gathered in parts, of which a thread takes some; where the scratch
-memory is too large for the stack, each part has its own in the arena.
+Rows are what the kernels take: where another axis is ordered, its elements are moved next to each
+other first, and the results lie so as well, as views. Rows are gathered in parts, of which a thread
+takes some; where the scratch memory is too large for the stack, each part has its own in the arena.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ moves fewer bytes:
                          anyway
 
 So the deviations and the normalised values of a batch normalisation, which its backward pass uses,
-are computed from the input that lies in memory anyway. Leaves are values in memory, or small ones (a
-row's statistics), which are then stored. Only cheap arithmetic is done twice, at most `MOST`
+are computed from the input that lies in memory anyway. Leaves are values in memory, or small ones
+(a row's statistics), which are then stored. Only cheap arithmetic is done twice, at most `MOST`
 operations for a value. Values are considered in order, so that what is computed again is seen
 through by those behind it, and once more where that changed who reads them.
 """
@@ -133,7 +133,10 @@ class _Plan:
                     self.uses[root].remove(own)
 
     def leaves(self, node: Node, steps: dict[Node, None], top: Node) -> Optional[list[Node]]:
-        """Return the values in memory from which a value follows; None where it does not follow cheaply."""
+        """Return the values in memory from which a value follows.
+
+        None where it does not follow cheaply.
+        """
         steps[node] = None
         if len(steps) > MOST:
             return None

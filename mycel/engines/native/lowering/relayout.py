@@ -1,9 +1,9 @@
 """Operands of a reduction that lie across its lanes: copied once into the order of the loops.
 
 A nest without reductions turns tiles of such operands in registers. One that reduces would gather
-every element, one cache line for each lane; here the operand is first copied by a nest of that kind,
-which moves it twice more through memory and is still several times faster. Small operands stay in a
-near cache and are gathered.
+every element, one cache line for each lane; here the operand is first copied by a nest of that
+kind, which moves it twice more through memory and is still several times faster. Small operands
+stay in a near cache and are gathered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Writing at positions that are data: the target is filled or copied, and updates are written where indices say."""
+"""Writing at positions that are data: the target is filled or copied, and updates are written where
+indices say.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ def scatter_nd_step(steps: StepBuilder, node: Node) -> None:
 
 
 def _copied(steps: StepBuilder, node: Node) -> View | None:
-    """Return a copy of a node's first operand; None where kernels have no code for its mode, and it runs in the reference engine."""
+    """Return a copy of a node's first operand.
+
+    None where kernels have no code for its mode, and it runs in the reference engine.
+    """
     mode = node.params["mode"]
     if mode not in ("set", "add"):
         steps.host(node, f"{node.op} with mode {mode!r}")

@@ -54,7 +54,9 @@ class HostCall:
 
 @dataclass
 class Nested:
-    """Steps under a predicate: `second` is repeated while `first` computes a true one (`loops`), or one of the two is run."""
+    """Steps under a predicate: `second` is repeated while `first` computes a true one (`loops`), or
+    one of the two is run.
+    """
 
     predicate: View
     first: list[Step]

@@ -1,11 +1,12 @@
-"""Gradients of loops as steps: a loop that records its states on a tape, and one that goes back through it.
+"""Gradients of loops as steps: a loop that records its states on a tape, and one that goes back
+through it.
 
 Going forwards is the steps of `while_loop` with a `push` before each round's; going backwards is a
 loop whose test is a `pop`, which puts a state back, and whose body is one round of the derivative.
-Where the graph also has the loop itself, it records at the same time (`loop_pairs`), so that nothing
-is computed twice. With ``keep="root"`` what is popped is the state before a stretch of rounds: they
-are run again, recording on a second tape, and gone back through. Only the carried values that the
-derivative reads are on the tape; all are, where rounds are run again.
+Where the graph also has the loop itself, it records at the same time (`loop_pairs`), so that
+nothing is computed twice. With ``keep="root"`` what is popped is the state before a stretch of
+rounds: they are run again, recording on a second tape, and gone back through. Only the carried
+values that the derivative reads are on the tape; all are, where rounds are run again.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def _used(node: Node) -> list[int]:
 
 
 def record(steps: StepBuilder, node: Node, carried: Sequence[View]) -> list[Step]:
-    """Return what a loop does before each round, where its gradient goes back through what it records."""
+    """Return what a loop does before each round, where its gradient goes back through what it
+    records.
+    """
     gradient = steps.pairs.get(node)
     if gradient is None:
         return []
@@ -93,7 +96,9 @@ def while_grad_step(steps: StepBuilder, node: Node) -> None:
 def _stretch(
     node: Node, header: Buffer, states: Sequence[Buffer], forwards: list[Step], back: list[Step]
 ) -> list[Step]:
-    """Return the steps that run a stretch of rounds again, recording on a tape of their own, and go back through them."""
+    """Return the steps that run a stretch of rounds again, recording on a tape of their own, and go
+    back through them.
+    """
     inner = Buffer(D.int64, HEADER, "tape")
     more, left = Buffer(D.bool_, 1, "more"), Buffer(D.bool_, 1, "left")
     push = _tape_step(Tape("push", inner, states))

@@ -1,4 +1,6 @@
-"""Views: nodes whose values are their inputs', found at other positions, and what needs no memory to be read."""
+"""Views: nodes whose values are their inputs', found at other positions, and what needs no memory
+to be read.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def root_of(node: Node) -> Node:
 
 
 def view_position(node: Node, position: Position) -> Optional[Position]:
-    """Return where a view's input is read when the view is read at `position`; None if that is no affine position."""
+    """Return where a view's input is read when the view is read at `position`.
+
+    None if that is no affine position.
+    """
     name, x, p = node.op, node.inputs[0].type, node.params
     if name in ("identity", "stop_gradient"):
         return position
@@ -85,7 +90,9 @@ def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: P
 
 
 def through_view(node: Node, view: View) -> View:
-    """Return where a view's value lies, given where its input lies; not for `reshape`, which may need a copy."""
+    """Return where a view's value lies, given where its input lies; not for `reshape`, which may
+    need a copy.
+    """
     name, p = node.op, node.params
     shape = tuple(node.type.shape)
     if name in ("identity", "stop_gradient"):

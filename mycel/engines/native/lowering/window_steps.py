@@ -1,11 +1,12 @@
-"""Values spread back over windows, read from where they go to instead of written from where they come from.
+"""Values spread back over windows, read from where they go to instead of written from where they
+come from.
 
-With J = j + low, a place j of the input lies in window w at place k of the window where
-J = w * stride + k. So all places with J = q * stride + r for one residue r ("a phase") meet the same
-places k = r + m * stride of the windows q - m. A kernel over (N, C, q) writes every phase: each
-element once, complete, in an order that depends on nothing, and by rows that threads share.
-Positions that no window has are zero. Where windows have very many places, values are written from
-where they come from.
+With J = j + low, a place j of the input lies in window w at place k of the window where J = w *
+stride + k. So all places with J = q * stride + r for one residue r ("a phase") meet the same places
+k = r + m * stride of the windows q - m. A kernel over (N, C, q) writes every phase: each element
+once, complete, in an order that depends on nothing, and by rows that threads share. Positions that
+no window has are zero. Where windows have very many places, values are written from where they come
+from.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ MOST_PLACES = 64
 
 
 def window_scatter_step(steps: StepBuilder, node: Node) -> None:
-    """Add the kernels that put each value to the place of its window that the index names (`window_scatter`).
+    """Add the kernels that put each value to the place of its window that the index names
+    (`window_scatter`).
 
     Windows that do not overlap write each place once.
     """

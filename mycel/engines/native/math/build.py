@@ -1,13 +1,15 @@
 """A small builder of straight-line LLVM IR: values with operators, for the elementary functions.
 
-A `Value` is one SSA name with its kind (`f32`, `f64`, `i32`, `i64` or `i1`); all values of a `Builder` have the same number of lanes.
-Operators emit one instruction each and equal instructions are emitted once. Constants are Python numbers, rounded to the kind and
-written as splats in hexadecimal, so the text is exact.
+A `Value` is one SSA name with its kind (`f32`, `f64`, `i32`, `i64` or `i1`); all values of a
+`Builder` have the same number of lanes. Operators emit one instruction each and equal instructions
+are emitted once. Constants are Python numbers, rounded to the kind and written as splats in
+hexadecimal, so the text is exact.
 
-Invariants that the functions rely on: no instruction carries a fast-math flag, so sums are evaluated in the order written; `fma` is
-`llvm.fmuladd`, fused where the machine has the instruction and two roundings where it has not, hence nothing may depend on which;
-`nearest` rounds by adding 1.5 * 2^(p-1), so that every target has it and the low bits of the sum hold the integer.
-Comparisons are ordered: false when an operand is NaN.
+Invariants that the functions rely on: no instruction carries a fast-math flag, so sums are
+evaluated in the order written; `fma` is `llvm.fmuladd`, fused where the machine has the instruction
+and two roundings where it has not, hence nothing may depend on which; `nearest` rounds by adding
+1.5 * 2^(p-1), so that every target has it and the low bits of the sum hold the integer. Comparisons
+are ordered: false when an operand is NaN.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Format:
         return 1 << (self.width - 1)
 
     def bits(self, value: float) -> int:
-        """The bit pattern of `value` rounded to the format."""
+        """Return the bit pattern of `value` rounded to the format."""
         code = ("<f", "<I") if self.kind == "f32" else ("<d", "<Q")
         return int(struct.unpack(code[1], struct.pack(code[0], value))[0])
 
@@ -62,12 +64,12 @@ NAN = float("nan")
 
 
 def type_text(kind: str, lanes: int) -> str:
-    """The LLVM type of `lanes` elements: `type_text("f32", 4)` is `<4 x float>`."""
+    """Return the LLVM type of `lanes` elements: `type_text("f32", 4)` is `<4 x float>`."""
     return _TYPES[kind] if lanes == 1 else f"<{lanes} x {_TYPES[kind]}>"
 
 
 def constant_text(kind: str, lanes: int, value: Scalar) -> str:
-    """The constant `value` of a kind, in every lane."""
+    """Return the constant `value` of a kind, in every lane."""
     if kind in FORMATS:
         if kind == "f32":
             value = float(struct.unpack("<f", struct.pack("<f", value))[0])
@@ -139,7 +141,7 @@ class Value:
         return self._binary("shl", "shl", count)
 
     def __rshift__(self, count: Operand) -> Value:
-        """A logical shift: zeros come in at the top."""
+        """Return a logical shift: zeros come in at the top."""
         return self._binary("lshr", "lshr", count)
 
     def __neg__(self) -> Value:
@@ -163,16 +165,18 @@ class Value:
         return self._compare("oge", other)
 
     def equals(self, other: Operand) -> Value:
-        """Equality, false for NaN."""
+        """Return equality, false for NaN."""
         return self._compare("oeq" if self.kind in FORMATS else "eq", other)
 
     def is_nan(self) -> Value:
-        """True where the value is NaN."""
+        """Return True where the value is NaN."""
         return self._compare("uno", self)
 
 
 class Builder:
-    """The instructions of one function over vectors of `lanes` elements, and the intrinsics that they call."""
+    """The instructions of one function over vectors of `lanes` elements, and the intrinsics that
+    they call.
+    """
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -181,11 +185,11 @@ class Builder:
         self._known: dict[tuple[str, str], Value] = {}
 
     def type(self, kind: str) -> str:
-        """The LLVM type of a value of that kind."""
+        """Return the LLVM type of a value of that kind."""
         return type_text(kind, self.lanes)
 
     def operand(self, x: Operand, kind: str) -> str:
-        """The text of an operand: a value of the same kind or a constant."""
+        """Return the text of an operand: a value of the same kind or a constant."""
         if not isinstance(x, Value):
             return constant_text(kind, self.lanes, x)
         if x.kind != kind:
@@ -210,7 +214,7 @@ class Builder:
         return self.emit(kind, f"call {text} @llvm.{name}.{suffix}({operands})")
 
     def look_up(self, table: str, index: Value) -> Value:
-        """The elements of a constant table of i64 at places within it."""
+        """Return the elements of a constant table of i64 at places within it."""
         one = self.lanes == 1
         places = "ptr" if one else f"<{self.lanes} x ptr>"
         at = self.emit(places, f"getelementptr i64, ptr @{table}, {self.type(index.kind)} {index.name}")
@@ -229,57 +233,60 @@ def _convert(opcode: str, x: Value, kind: str) -> Value:
 
 
 def widen(x: Value) -> Value:
-    """float32 to float64."""
+    """Return float32 to float64."""
     return _convert("fpext", x, "f64")
 
 
 def narrow(x: Value) -> Value:
-    """float64 to float32, rounded; int64 to its low 32 bits."""
+    """Return float64 to float32, rounded; int64 to its low 32 bits."""
     return _convert("fptrunc", x, "f32") if x.kind == "f64" else _convert("trunc", x, "i32")
 
 
 def unsigned(x: Value) -> Value:
-    """int32 to int64, taken as a number without a sign."""
+    """Return int32 to int64, taken as a number without a sign."""
     return _convert("zext", x, "i64")
 
 
 def number(x: Value) -> Value:
-    """int32 or int64 to float64, rounded."""
+    """Return int32 or int64 to float64, rounded."""
     return _convert("sitofp", x, "f64")
 
 
 def bits(x: Value) -> Value:
-    """The bit pattern as an integer."""
+    """Return the bit pattern as an integer."""
     return _convert("bitcast", x, x.format.integer)
 
 
 def from_bits(i: Value) -> Value:
-    """The floating-point number with that bit pattern."""
+    """Return the floating-point number with that bit pattern."""
     return _convert("bitcast", i, "f32" if i.kind == "i32" else "f64")
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
-    """a * b + c, with one rounding or two."""
+    """Return a * b + c, with one rounding or two."""
     return a.builder.intrinsic("fmuladd", a, b, c)
 
 
 def sqrt(x: Value) -> Value:
-    """The square root, correctly rounded."""
+    """Return the square root, correctly rounded."""
     return x.builder.intrinsic("sqrt", x)
 
 
 def fabs(x: Value) -> Value:
-    """The magnitude."""
+    """Return the magnitude."""
     return x.builder.intrinsic("fabs", x)
 
 
 def copysign(x: Value | float, sign: Value) -> Value:
-    """The magnitude of `x` with the sign bit of `sign`."""
+    """Return the magnitude of `x` with the sign bit of `sign`."""
     return sign.builder.intrinsic("copysign", x, sign)
 
 
 def select(condition: Value, a: Operand, b: Operand, kind: str = "") -> Value:
-    """`a` where the condition holds, else `b`; the kind must be given where both are constants."""
+    """Return `a` where the condition holds, else `b`.
+
+    The kind must be given where both are constants.
+    """
     kind = a.kind if isinstance(a, Value) else b.kind if isinstance(b, Value) else kind
     builder = condition.builder
     text = builder.type(kind)
@@ -288,17 +295,17 @@ def select(condition: Value, a: Operand, b: Operand, kind: str = "") -> Value:
 
 
 def at_most(x: Value, bound: float) -> Value:
-    """The smaller of both; NaN stays NaN."""
+    """Return the smaller of both; NaN stays NaN."""
     return select(x > bound, bound, x)
 
 
 def at_least(x: Value, bound: float) -> Value:
-    """The larger of both; NaN stays NaN."""
+    """Return the larger of both; NaN stays NaN."""
     return select(x < bound, bound, x)
 
 
 def horner(x: Value, coefficients: Sequence[float]) -> Value:
-    """The polynomial with the coefficients in ascending order, at `x`."""
+    """Return the polynomial with the coefficients in ascending order, at `x`."""
     total = fma(x, coefficients[-1], coefficients[-2])
     for coefficient in coefficients[-3::-1]:
         total = fma(total, x, coefficient)
@@ -306,37 +313,46 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
 
 
 def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
-    """The integer nearest to x * factor, below 2^(p-2) in magnitude, and the shifted sum whose low bits hold it."""
+    """Return the integer nearest to x * factor, below 2^(p-2) in magnitude, and the shifted sum
+    whose low bits hold it.
+    """
     magic = x.format.magic
     shifted = x + magic if factor == 1.0 else fma(x, factor, magic)
     return shifted - magic, shifted
 
 
 def power_of_two(shifted: Value) -> Value:
-    """2^n for the n in the low bits of `shifted`; n must be the exponent of a normal number."""
+    """Return 2^n for the n in the low bits of `shifted`.
+
+    N must be the exponent of a normal number.
+    """
     f = shifted.format
     return from_bits((bits(shifted) << f.mantissa) + (f.bias << f.mantissa))
 
 
 def scale(y: Value, n: Value, shifted: Value) -> Value:
-    """y * 2^n for n from -2 bias to 2 bias in two factors, so that results overflow and become subnormal gradually."""
+    """Return y * 2^n for n from -2 bias to 2 bias in two factors, so that results overflow and
+    become subnormal gradually.
+    """
     half, half_shifted = nearest(n, 0.5)
     return y * power_of_two(half_shifted) * power_of_two(shifted - half)
 
 
 def with_sign_of(y: Value, sign: Value) -> Value:
-    """y, negated where the sign bit of `sign` is set."""
+    """Return y, negated where the sign bit of `sign` is set."""
     return from_bits(bits(y) ^ (bits(sign) & y.format.sign))
 
 
 def two_sum(a: Value, b: Operand) -> tuple[Value, Value]:
-    """The rounded sum and its exact error, for |a| >= |b| or a zero (Dekker's fast two-sum)."""
+    """Return the rounded sum and its exact error, for |a| >= |b| or a zero (Dekker's fast two-sum)."""
     total = a + b
     return total, b - (total - a) if isinstance(b, Value) else (a - total) + b
 
 
 def two_product(a: Value, b: Value) -> tuple[Value, Value]:
-    """The rounded product and its error to twice the precision, by halves of the significands (Dekker's product)."""
+    """Return the rounded product and its error to twice the precision, by halves of the
+    significands (Dekker's product).
+    """
     product = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
     return product, (((ah * bh - product) + ah * bl) + al * bh) + al * bl
@@ -348,6 +364,6 @@ def _halves(a: Value) -> tuple[Value, Value]:
 
 
 def high_half(a: Value) -> Value:
-    """The upper half of the significand, truncated: products of two such are exact."""
+    """Return the upper half of the significand, truncated: products of two such are exact."""
     low = (a.format.mantissa + 2) // 2
     return from_bits(bits(a) & ~((1 << low) - 1))

@@ -1,12 +1,16 @@
 """Elementary and special functions as LLVM IR text over vectors of float32 or float64.
 
-Every definition is straight-line code without memory accesses or calls other than to the intrinsics fmuladd, sqrt, fabs and copysign,
-which are instructions on every machine with floating point; it therefore vectorises at any width. sin, cos and tan have one branch more: where
-any lane is large, a function beside them that is not inlined computes those lanes. The functions are in `exponential`,
-`logarithm`, `trigonometric` and `math_special`, written over `build`; each is self-contained once emitted.
+Every definition is straight-line code without memory accesses or calls other than to the intrinsics
+fmuladd, sqrt, fabs and copysign, which are instructions on every machine with floating point; it
+therefore vectorises at any width. sin, cos and tan have one branch more: where any lane is large, a
+function beside them that is not inlined computes those lanes. The functions are in `exponential`,
+`logarithm`, `trigonometric` and `math_special`, written over `build`; each is self-contained once
+emitted.
 
-Errors, with fused multiply-add and without: at most 2 units in the last place in float32 and 4 in float64 (2 for pow, sin, cos and tan),
-except lgamma and digamma, whose error is absolute near their zeros and 1e-13 relative elsewhere in float64. Special values follow Annex F of C: NaN for NaN and outside the domain, signed zeros kept, infinities where the limit is.
+Errors, with fused multiply-add and without: at most 2 units in the last place in float32 and 4 in
+float64 (2 for pow, sin, cos and tan), except lgamma and digamma, whose error is absolute near their
+zeros and 1e-13 relative elsewhere in float64. Special values follow Annex F of C: NaN for NaN and
+outside the domain, signed zeros kept, infinities where the limit is.
 """
 
 from __future__ import annotations
@@ -71,7 +75,7 @@ def _check(name: str, element: str, lanes: int) -> None:
 
 
 def symbol(name: str, element: str, lanes: int) -> str:
-    """The name of a function over `lanes` elements of 'f32' or 'f64', without the leading @.
+    """Return the name of a function over `lanes` elements of 'f32' or 'f64', without the leading @.
 
     Raises:
         ValueError: the function, the element or the number of lanes is not supported.
@@ -85,7 +89,7 @@ def symbol(name: str, element: str, lanes: int) -> str:
 
 @Remembered("definitions of vector functions", SOME).calls
 def _build(name: str, element: str, lanes: int) -> tuple[str, frozenset[str]]:
-    """The definition and the declarations of what it calls or reads."""
+    """Return the definition and the declarations of what it calls or reads."""
     builder = Builder(lanes)
     parameters = ["%x", "%y"][: FUNCTIONS[name]]
     result = _BODIES[name](*[Value(builder, p, element) for p in parameters])
@@ -104,7 +108,10 @@ def _build(name: str, element: str, lanes: int) -> tuple[str, frozenset[str]]:
 
 
 def _with_large(name: str, near: Builder, result: Value) -> tuple[str, frozenset[str]]:
-    """A definition that calls another one where a lane is large; lanes that are not keep their results."""
+    """Return a definition that calls another one where a lane is large.
+
+    Lanes that are not keep their results.
+    """
     lanes, element = near.lanes, result.kind
     text, own = type_text(element, lanes), symbol(name, element, lanes)
     limit = _LARGE[name]
@@ -143,7 +150,7 @@ def _with_large(name: str, near: Builder, result: Value) -> tuple[str, frozenset
 
 
 def definition(name: str, element: str, lanes: int) -> str:
-    """The LLVM IR of one function, without the declarations of the intrinsics that it calls.
+    """Return the LLVM IR of one function, without the declarations of the intrinsics that it calls.
 
     Raises:
         ValueError: the function, the element or the number of lanes is not supported.
@@ -161,7 +168,8 @@ def definition(name: str, element: str, lanes: int) -> str:
 
 
 def definitions(requests: Iterable[tuple[str, str, int]]) -> str:
-    """The LLVM IR of the functions requested as (name, element, lanes), each once, and each intrinsic's declaration once.
+    """Return the LLVM IR of the functions requested as (name, element, lanes), each once, and each
+    intrinsic's declaration once.
 
     Raises:
         ValueError: a function, an element or a number of lanes is not supported.

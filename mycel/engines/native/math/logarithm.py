@@ -1,11 +1,13 @@
 """Logarithms and what is made of them: log, log2, log10, log1p, asinh, acosh, atanh and pow.
 
-x = 2^e m with sqrt(1/2) <= m < sqrt(2) by integer arithmetic on the bit pattern, subnormals scaled first; f = m - 1 is exact.
-float32 uses log(1 + f) = f + f^2 P(f); float64 uses s = f / (2 + f), log(1 + f) = 2 s + s^3 R(s^2), arranged as
-f - (f^2 / 2 - s (f^2 / 2 + s^2 R)) so that the largest term is exact. Bases 2 and 10 multiply by a logarithm of two parts.
+x = 2^e m with sqrt(1/2) <= m < sqrt(2) by integer arithmetic on the bit pattern, subnormals scaled
+first; f = m - 1 is exact. float32 uses log(1 + f) = f + f^2 P(f); float64 uses s = f / (2 + f),
+log(1 + f) = 2 s + s^3 R(s^2), arranged as f - (f^2 / 2 - s (f^2 / 2 + s^2 R)) so that the largest
+term is exact. Bases 2 and 10 multiply by a logarithm of two parts.
 
-pow in float64 needs log|x| to about 2^-65, so s, s^3 and the product with y are sums of two doubles (T. J. Dekker, A floating-point
-technique for extending the available precision, 1971); in float32 the same steps in plain float64 are enough.
+pow in float64 needs log|x| to about 2^-65, so s, s^3 and the product with y are sums of two doubles
+(T. J. Dekker, A floating-point technique for extending the available precision, 1971); in float32
+the same steps in plain float64 are enough.
 """
 
 from __future__ import annotations
@@ -38,30 +40,54 @@ from mycel.engines.native.math.exponential import LN2, LN2_HIGH, LN2_LOW, exp_re
 
 # (log(1 + f) - f) / f^2 for |f| within sqrt(2), float32: 2^-27 of log(1 + f).
 LOG32 = (
-    -0.49999988079071045, 0.33333325386047363, -0.25001609325408936, 0.20002005994319916, -0.1660841852426529,
-    0.14180836081504822, -0.1324794888496399, 0.12912887334823608, -0.07619239389896393,
-)  # fmt: skip
+    -0.49999988079071045,
+    0.33333325386047363,
+    -0.25001609325408936,
+    0.20002005994319916,
+    -0.1660841852426529,
+    0.14180836081504822,
+    -0.1324794888496399,
+    0.12912887334823608,
+    -0.07619239389896393,
+)
 # (2 atanh s - 2 s) / s^3 in s^2 for |s| <= 0.1719, float64: 2^-59 of the logarithm.
 LOG64 = (
-    0.6666666666666736, 0.3999999999940208, 0.2857142874550512, 0.2222219822301204, 0.18183584019463722,
-    0.15313510208340833, 0.14801705473258994,
-)  # fmt: skip
+    0.6666666666666736,
+    0.3999999999940208,
+    0.2857142874550512,
+    0.2222219822301204,
+    0.18183584019463722,
+    0.15313510208340833,
+    0.14801705473258994,
+)
 # The same to 2^-37, for results that are rounded to float32.
 LOG_SHORT = (0.6666666563198139, 0.40000338659506657, 0.28537065310792264, 0.23587154322238416)
 # 2 atanh(s) / (s ln 2) in s^2 on the same interval, float64: 2^-37.
 LOG2_SHORT = (2.885390081790567, 0.9617966729057985, 0.5770836649039836, 0.41166789800008086, 0.3408209338134657)
 # 2^r for |r| <= 0.501, float64: 2^-29.
 EXP2_SHORT = (
-    1.0000000005629375, 0.6931472060355884, 0.2402264684510814, 0.055503281229862, 0.009618491819502686,
-    0.001340019615492007, 0.00015345586572020547,
-)  # fmt: skip
+    1.0000000005629375,
+    0.6931472060355884,
+    0.2402264684510814,
+    0.055503281229862,
+    0.009618491819502686,
+    0.001340019615492007,
+    0.00015345586572020547,
+)
 # (2 atanh s - 2 s - 2 s^3 / 3) / s^5 in s^2 on the same interval: 2^-73 of the logarithm.
 LOG_TAIL = (
-    0.39999999999999974, 0.28571428571445534, 0.2222222221743301, 0.18181818883092885, 0.15384555994228422,
-    0.13336351319849335, 0.11674127299912525, 0.11994792349094818,
-)  # fmt: skip
+    0.39999999999999974,
+    0.28571428571445534,
+    0.2222222221743301,
+    0.18181818883092885,
+    0.15384555994228422,
+    0.13336351319849335,
+    0.11674127299912525,
+    0.11994792349094818,
+)
 TWO_THIRDS = (2.0 / 3.0, 3.700743415417188e-17)
-# 1 / ln b in two parts, the first of half the precision, and log_b 2 likewise with 11 trailing zeros or more.
+# 1 / ln b in two parts, the first of half the precision, and log_b 2 likewise with 11 trailing
+# zeros or more.
 BASES = {
     2: {
         "f32": ((1.4423828125, 0.00031222839606925845), (1.0, 0.0)),
@@ -78,7 +104,7 @@ BASES = {
 
 
 def split(x: Value) -> tuple[Value, Value]:
-    """e, as a number, and f with x = 2^e (1 + f), for x > 0; any finite f for other x."""
+    """Return e, as a number, and f with x = 2^e (1 + f), for x > 0; any finite f for other x."""
     f = x.format
     subnormal = x < f.tiny
     scaled = select(subnormal, x * 2.0 ** (f.mantissa + 1), x)
@@ -92,7 +118,7 @@ def split(x: Value) -> tuple[Value, Value]:
 
 
 def _special(x: Value, y: Value) -> Value:
-    """y = log x where x is positive and finite, else what the logarithm is there."""
+    """Return y = log x where x is positive and finite, else what the logarithm is there."""
     y = select(x < INF, y, x)
     return select(x < 0.0, NAN, select(x.equals(0.0), -INF, y))
 
@@ -110,7 +136,7 @@ def _log32(e: Value, f: Value) -> Value:
 
 
 def log_short(x: Value) -> Value:
-    """log x in float64 to 2^-37, for positive normal x."""
+    """Return log x in float64 to 2^-37, for positive normal x."""
     e, f = split(x)
     s = f / (f + 2.0)
     z = s * s
@@ -118,7 +144,7 @@ def log_short(x: Value) -> Value:
 
 
 def log_(x: Value) -> Value:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     e, f = split(x)
     return _special(x, _log32(e, f) if x.kind == "f32" else _log64(e, f))
 
@@ -145,17 +171,19 @@ def _log_base(x: Value, base: int) -> Value:
 
 
 def log2(x: Value) -> Value:
-    """The logarithm to base 2, exact for powers of two."""
+    """Return the logarithm to base 2, exact for powers of two."""
     return _log_base(x, 2)
 
 
 def log10(x: Value) -> Value:
-    """The logarithm to base 10."""
+    """Return the logarithm to base 10."""
     return _log_base(x, 10)
 
 
 def log1p(x: Value) -> Value:
-    """log(1 + x): f = x 2^-k + (2^-k - 1) keeps what 1 + x rounds away, k being the exponent of 1 + x."""
+    """Return log(1 + x): f = x 2^-k + (2^-k - 1) keeps what 1 + x rounds away, k being the exponent
+    of 1 + x.
+    """
     f = x.format
     large = x > 2.0**64
     scaled = select(large, x * 2.0**-64, x)
@@ -170,7 +198,9 @@ def log1p(x: Value) -> Value:
 
 
 def asinh(x: Value) -> Value:
-    """log(|x| + sqrt(x^2 + 1)) with the sign of x; |x| itself where the cube is below half a unit."""
+    """Return log(|x| + sqrt(x^2 + 1)) with the sign of x; |x| itself where the cube is below half a
+    unit.
+    """
     a = fabs(x)
     if x.kind == "f32":
         d = widen(a)
@@ -184,7 +214,7 @@ def asinh(x: Value) -> Value:
 
 
 def acosh(x: Value) -> Value:
-    """log(x + sqrt(x^2 - 1)), NaN below 1; through x - 1, which is exact near 1."""
+    """Return log(x + sqrt(x^2 - 1)), NaN below 1; through x - 1, which is exact near 1."""
     if x.kind == "f32":
         d = widen(x) - 1.0
         u = d + sqrt(d * (d + 2.0))
@@ -199,7 +229,7 @@ def acosh(x: Value) -> Value:
 
 
 def atanh(x: Value) -> Value:
-    """log((1 + x) / (1 - x)) / 2, NaN beyond 1."""
+    """Return log((1 + x) / (1 - x)) / 2, NaN beyond 1."""
     a = fabs(x)
     if x.kind == "f32":
         d = widen(a)
@@ -211,7 +241,7 @@ def atanh(x: Value) -> Value:
 
 
 def _log_pair(x: Value) -> tuple[Value, Value]:
-    """log x as the sum of two doubles, to about 2^-66."""
+    """Return log x as the sum of two doubles, to about 2^-66."""
     e, f = split(x)
     divisor, divisor_low = two_sum(f * 0.0 + 2.0, f)
     s = f / divisor
@@ -237,7 +267,7 @@ def _log_pair(x: Value) -> tuple[Value, Value]:
 
 
 def _power(a: Value, y: Value) -> Value:
-    """a^y for a > 0 finite, y finite and bounded, in float64 to one unit in the last place."""
+    """Return a^y for a > 0 finite, y finite and bounded, in float64 to one unit in the last place."""
     high, low = _log_pair(a)
     product, error = two_product(y, high)
     error = fma(y, low, error)
@@ -249,7 +279,7 @@ def _power(a: Value, y: Value) -> Value:
 
 
 def _power_short(a: Value, y: Value) -> Value:
-    """a^y to 2^-28, all in float64."""
+    """Return a^y to 2^-28, all in float64."""
     e, f = split(a)
     s = f / (f + 2.0)
     p = y * fma(s, horner(s * s, LOG2_SHORT), e)
@@ -259,7 +289,7 @@ def _power_short(a: Value, y: Value) -> Value:
 
 
 def power(x: Value, y: Value) -> Value:
-    """x^y with the special cases of IEEE 754's pow (IEEE 754-2019, 9.2.1)."""
+    """Return x^y with the special cases of IEEE 754's pow (IEEE 754-2019, 9.2.1)."""
     a = fabs(x)
     if x.kind == "f32":
         result = narrow(_power_short(widen(a), widen(at_least(at_most(y, 2.0**40), -(2.0**40)))))
@@ -267,7 +297,8 @@ def power(x: Value, y: Value) -> Value:
         result = _power(a, at_least(at_most(y, 2.0**70), -(2.0**70)))
     infinite = a.equals(INF)
     result = select(infinite | a.equals(0.0), select(infinite ^ (y < 0.0), INF, 0.0, x.kind), result)
-    # Beyond 2^mantissa every number is an integer, beyond twice that an even one; adding it leaves the parity in the last bit.
+    # Beyond 2^mantissa every number is an integer, beyond twice that an even one; adding it leaves
+    # the parity in the last bit.
     f = x.format
     size = fabs(y)
     shifted = size + 2.0**f.mantissa
@@ -281,12 +312,15 @@ def power(x: Value, y: Value) -> Value:
 
 
 def reciprocal_sqrt(x: Value) -> Value:
-    """1 / sqrt(x): infinite at zero, NaN below."""
+    """Return 1 / sqrt(x): infinite at zero, NaN below."""
     return 1.0 / sqrt(x)
 
 
 def two_norm(x: Value, y: Value) -> Value:
-    """sqrt(x^2 + y^2) without overflow or underflow in between; infinite if either operand is."""
+    """Return sqrt(x^2 + y^2) without overflow or underflow in between.
+
+    Infinite if either operand is.
+    """
     if x.kind == "f32":
         u, v = widen(x), widen(y)
         root = narrow(sqrt(fma(u, u, v * v)))

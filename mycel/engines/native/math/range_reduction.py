@@ -1,9 +1,12 @@
 """Large arguments of sin, cos and tan: x 2/pi mod 4 in whole numbers.
 
-M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions, 1983. With x = m 2^E for a whole number m, those bits of 2/pi which m 2^E makes
-multiples of 4 are left out; the 96 (float32) or 192 (float64) bits from the one of weight 2 on are multiplied by m. The first two bits of the product are the
-quadrant, the others the fraction, which is taken with a sign: so the multiple of pi / 2 is the nearest. No number of a format is nearer to one than 2^-33 or
-2^-62 of it, and the product is off by less than 2^-62 or 2^-125, so that the remainder is as good as that of a small argument.
+M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions, 1983. With x = m 2^E for
+a whole number m, those bits of 2/pi which m 2^E makes multiples of 4 are left out; the 96 (float32)
+or 192 (float64) bits from the one of weight 2 on are multiplied by m. The first two bits of the
+product are the quadrant, the others the fraction, which is taken with a sign: so the multiple of pi
+/ 2 is the nearest. No number of a format is nearer to one than 2^-33 or 2^-62 of it, and the
+product is off by less than 2^-62 or 2^-125, so that the remainder is as good as that of a small
+argument.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ _LOW = (1 << 32) - 1
 
 
 def _words(exponent: Value, count: int) -> list[Value]:
-    """Words of 32 bits of 2/pi, as int64, from the bit on whose product with 2^exponent has the weight 2."""
+    """Return words of 32 bits of 2/pi, as int64, from the bit on whose product with 2^exponent has
+    the weight 2.
+    """
     place = exponent + (_BEFORE - 2)
     first, shift = place >> 5, place & 31
     builder = exponent.builder
@@ -40,7 +45,7 @@ def _words(exponent: Value, count: int) -> list[Value]:
 
 
 def remainder32(a: Value) -> tuple[Value, Value]:
-    """a - n pi / 2 in float64 for a float32 from 2^20 on, and n mod 4 as int32."""
+    """Return a - n pi / 2 in float64 for a float32 from 2^20 on, and n mod 4 as int32."""
     i = bits(a)
     m = unsigned((i & 0x7FFFFF) | 0x800000)
     first, second, third = _words(unsigned(i >> 23) - 150, 3)
@@ -49,17 +54,20 @@ def remainder32(a: Value) -> tuple[Value, Value]:
 
 
 def _exact(word: Value) -> Value:
-    """A word of 32 bits in an int64, as float64."""
+    """Return a word of 32 bits in an int64, as float64."""
     return from_bits(word | (0x433 << 52)) - 2.0**52
 
 
 def remainder64(a: Value) -> tuple[Value, Value, Value]:
-    """a - n pi / 2 as the sum of two doubles for a double from 2^20 on, and n mod 4 as int64."""
+    """Return a - n pi / 2 as the sum of two doubles for a double from 2^20 on, and n mod 4 as
+    int64.
+    """
     i = bits(a)
     m = (i & ((1 << 52) - 1)) | (1 << 52)
     words = _words((i >> 52) - 1075, 6)
     low, high = [(m & _LOW) * w for w in words], [(m >> 32) * w for w in words]
-    # The columns of the product from the right, of 32 bits each; what lies to the left of the first is a multiple of 4.
+    # The columns of the product from the right, of 32 bits each; what lies to the left of the first
+    # is a multiple of 4.
     carry, columns = None, []
     for k in range(4, -1, -1):
         total = (low[k] & _LOW) + (low[k + 1] >> 32) + (high[k + 1] & _LOW)

@@ -1,12 +1,16 @@
-"""Choosing among the ways to compute a product or a convolution by trying them, if asked to (`set_context(auto_tune_mode="GA")`, MYCEL_AUTOTUNE=1).
+"""Choosing among the ways to compute a product or a convolution by trying them, if asked to
+(`set_context(auto_tune_mode="GA")`, MYCEL_AUTOTUNE=1).
 
-The builders of plans know several ways to do one piece of work and have rules for which to take. Where tuning is on, the first plan for a piece of work is
-made in every way that there is, each is run on scratch memory, and the quickest is taken if it beats the rule's by more than `MARGIN`, twice: the trial is repeated in other
-memory, so that noise does not choose.
+The builders of plans know several ways to do one piece of work and have rules for which to take.
+Where tuning is on, the first plan for a piece of work is made in every way that there is, each is
+run on scratch memory, and the quickest is taken if it beats the rule's by more than `MARGIN`,
+twice: the trial is repeated in other memory, so that noise does not choose.
 
-The choice is kept in memory, and in the cache of compiled code under a digest of all that it depends on: the work (operation, shapes, strides, element types, window), the
-number of threads, the processor, and the version of the library and the instructions that it may use. So it is made once; whoever finds it there takes it without a trial. A file that is
-damaged, or names a way that there is not, is made anew. Ways differ in their rounding alone.
+The choice is kept in memory, and in the cache of compiled code under a digest of all that it
+depends on: the work (operation, shapes, strides, element types, window), the number of threads, the
+processor, and the version of the library and the instructions that it may use. So it is made once;
+whoever finds it there takes it without a trial. A file that is damaged, or names a way that there
+is not, is made anew. Ways differ in their rounding alone.
 """
 
 from __future__ import annotations
@@ -45,19 +49,20 @@ chosen = Remembered[tuple[int, Any], str]("ways chosen by trial", MANY)
 
 
 def is_on() -> bool:
-    """Whether plans are chosen by trial."""
+    """Return whether plans are chosen by trial."""
     return bool(config._context["auto_tune_mode"] != "NO_TUNE")
 
 
 def setting() -> str:
-    """What is entered in the keys of kept programs."""
+    """Return what is entered in the keys of kept programs."""
     return f"tuned {_FORMAT}" if is_on() else "by rule"
 
 
 def quickest(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], Plan]) -> Plan:
-    """The plan of `work`: the rule's, or where tuning is on that of the quickest way.
+    """Return the plan of `work`: the rule's, or where tuning is on that of the quickest way.
 
-    `build` makes a plan in one of `ways` or by `RULE`, and raises Unsupported where there is none. `work` is hashable, and its `repr` says all of it.
+    `build` makes a plan in one of `ways` or by `RULE`, and raises Unsupported where there is none.
+    `work` is hashable, and its `repr` says all of it.
     """
     if not is_on():
         return build(RULE)
@@ -96,7 +101,7 @@ def _possible(build: Callable[[str], Plan], way: str) -> Plan | None:
 
 
 def _tried(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], Plan]) -> tuple[str, Plan]:
-    """The quickest way, and its plan."""
+    """Return the quickest way, and its plan."""
     plans = {RULE: build(RULE)}
     alike = {_form(plans[RULE])}
     for way in ways:
@@ -120,12 +125,14 @@ def _tried(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], Pl
 
 
 def _form(plan: Plan) -> Any:
-    """What tells plans of the same work from each other."""
+    """Return what tells plans of the same work from each other."""
     return tuple([c if isinstance(c, Product) else c.description for c in plan.calls]), tuple(plan.temporaries.items())
 
 
 def measure(plans: Sequence[Plan]) -> list[float]:
-    """The seconds that each of some plans for the same buffers takes, the least of several runs by turns."""
+    """Return the seconds that each of some plans for the same buffers takes, the least of several
+    runs by turns.
+    """
     # All work on the same memory, as where it lies makes a difference.
     sizes: dict[str, int] = {}
     for plan in plans:
@@ -148,7 +155,7 @@ def _scratch(size: int) -> np.ndarray[Any, Any]:
 
 
 def _runner(plan: Plan, memory: dict[str, np.ndarray[Any, Any]]) -> Callable[[], float]:
-    """A function that runs a plan once and says how long it took."""
+    """Return a function that runs a plan once and says how long it took."""
     own, library = plan.copy(), dnnl.library()
     calls: list[Callable[[], int]] = []
     for call in own.calls:

@@ -1,10 +1,12 @@
-"""oneDNN for the native engine: the narrow binding through which matrix products and convolutions run.
+"""oneDNN for the native engine: the narrow binding through which matrix products and convolutions
+run.
 
-Each builder takes descriptions of buffers with fixed shapes and returns a `Plan`: oneDNN primitives with all that generated
-code needs to execute them. Plans are cached by their arguments and the number of threads.
+Each builder takes descriptions of buffers with fixed shapes and returns a `Plan`: oneDNN primitives
+with all that generated code needs to execute them. Plans are cached by their arguments and the
+number of threads.
 
-The parts: `library` finds and declares the C interface, `plan` holds plans and how they are assembled,
-`matmul` and `conv` are the builders.
+The parts: `library` finds and declares the C interface, `plan` holds plans and how they are
+assembled, `matmul` and `conv` are the builders.
 """
 
 from __future__ import annotations

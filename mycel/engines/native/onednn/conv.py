@@ -1,19 +1,22 @@
 """Convolutions and their two gradients through oneDNN, for any strides of the operands.
 
-Definitions (cross-correlation, as in neural networks): with d spatial dimensions, groups g and dilation 1 for a dense kernel,
-dst[n, o, y] = bias[o] + sum over c, k of src[n, c', y * stride + k * dilation - padding_low] * weights[o, c, k], where
-c' = c + (the group of o) * C / g. The gradients are the two transposes of this bilinear map.
+Definitions (cross-correlation, as in neural networks): with d spatial dimensions, groups g and
+dilation 1 for a dense kernel, dst[n, o, y] = bias[o] + sum over c, k of src[n, c', y * stride + k *
+dilation - padding_low] * weights[o, c, k], where c' = c + (the group of o) * C / g. The gradients
+are the two transposes of this bilinear map.
 
-Weights take the layout that oneDNN likes best, by a reorder before the call (after it, for their gradient). The other
-operands keep their layout if oneDNN has a fast kernel for it, else they too are reordered. Where dimensions have size 1 one
-memory has several readings (channels first, channels last), and each is tried. Where there is only a plain loop for 16-bit
-operands, they are computed in float32.
+Weights take the layout that oneDNN likes best, by a reorder before the call (after it, for their
+gradient). The other operands keep their layout if oneDNN has a fast kernel for it, else they too
+are reordered. Where dimensions have size 1 one memory has several readings (channels first,
+channels last), and each is tried. Where there is only a plain loop for 16-bit operands, they are
+computed in float32.
 
-For channels-first data oneDNN multiplies matrices of gathered patches. Direct kernels are faster even with two reorders (1.2
-times in a layer of ResNet-50, 15 times in a depthwise one), with two exceptions: kernels of size 1, which gather nothing,
-and the gradient by an image of very few channels, where the direct kernels fill their vectors with padding. For channels-last data oneDNN's
-gradient by the weights of a strided window takes twice as long as for blocked data, so that both images are rearranged for it. What is a product of matrices is
-computed as one (`pointwise`).
+For channels-first data oneDNN multiplies matrices of gathered patches. Direct kernels are faster
+even with two reorders (1.2 times in a layer of ResNet-50, 15 times in a depthwise one), with two
+exceptions: kernels of size 1, which gather nothing, and the gradient by an image of very few
+channels, where the direct kernels fill their vectors with padding. For channels-last data oneDNN's
+gradient by the weights of a strided window takes twice as long as for blocked data, so that both
+images are rearranged for it. What is a product of matrices is computed as one (`pointwise`).
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ VECTORS = ("bias", "diff_bias")
 
 @dataclass(frozen=True)
 class Direction:
-    """One of the three primitives: the buffers in the order in which its constructor takes them, and those it writes."""
+    """One of the three primitives: the buffers in the order in which its constructor takes them,
+    and those it writes.
+    """
 
     name: str
     kind: str
@@ -107,7 +112,9 @@ BACKWARD_WEIGHTS = Direction(
 
 @dataclass(frozen=True)
 class Window:
-    """How the kernel moves: per spatial dimension, the strides, the padding on both sides and the dilation."""
+    """How the kernel moves: per spatial dimension, the strides, the padding on both sides and the
+    dilation.
+    """
 
     strides: tuple[int, ...]
     padding_low: tuple[int, ...]
@@ -116,7 +123,9 @@ class Window:
     groups: int
 
     def arguments(self) -> tuple[object, ...]:
-        """strides, dilates (0 for a dense kernel), padding_l and padding_r, as oneDNN takes them."""
+        """Return strides, dilates (0 for a dense kernel), padding_l and padding_r, as oneDNN takes
+        them.
+        """
         dilates = [dilation - 1 for dilation in self.dilation]
         return dims(self.strides), dims(dilates), dims(self.padding_low), dims(self.padding_high)
 
@@ -134,11 +143,13 @@ def conv_forward(
     bias: Operand | None = None,
     post: Sequence[PostOperation] = (),
 ) -> Plan:
-    """A plan of `dst = post(convolution(src, weights) + bias)`: buffers src, weights, dst, bias, post{i}.
+    """Return a plan of `dst = post(convolution(src, weights) + bias)`: buffers src, weights, dst,
+    bias, post{i}.
 
-    `src` is (N, C, *spatial), `weights` (O, C / groups, *kernel), `dst` (N, O, *spatial), `bias` (O,), with 1 to 3 spatial
-    dimensions; a binary operand in `post` broadcasts to `dst`. For channels-last data the strides say so. See
-    `matmul` for `post`. Element types: float32; bfloat16 and float16 with a result of the same type or float32.
+    `src` is (N, C, *spatial), `weights` (O, C / groups, *kernel), `dst` (N, O, *spatial), `bias`
+    (O,), with 1 to 3 spatial dimensions; a binary operand in `post` broadcasts to `dst`. For
+    channels-last data the strides say so. See `matmul` for `post`. Element types: float32; bfloat16
+    and float16 with a result of the same type or float32.
 
     Raises ValueError if the shapes do not fit, Unsupported if oneDNN refuses them.
 
@@ -167,7 +178,8 @@ def conv_backward_data(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan:
-    """A plan of the gradient by `src`: buffers diff_dst, weights, diff_src, shaped as dst, weights, src of `conv_forward`.
+    """Return a plan of the gradient by `src`: buffers diff_dst, weights, diff_src, shaped as dst,
+    weights, src of `conv_forward`.
 
     This is also the transposed convolution. Raises as `conv_forward` does.
     """
@@ -188,9 +200,11 @@ def conv_backward_weights(
     groups: int,
     diff_bias: Operand | None = None,
 ) -> Plan:
-    """A plan of the gradient by `weights`, and by `bias` if `diff_bias` is given: buffers src, diff_dst, diff_weights, diff_bias.
+    """Return a plan of the gradient by `weights`, and by `bias` if `diff_bias` is given: buffers
+    src, diff_dst, diff_weights, diff_bias.
 
-    The shapes are those of src, dst, weights and bias of `conv_forward`. Raises as `conv_forward` does.
+    The shapes are those of src, dst, weights and bias of `conv_forward`. Raises as `conv_forward`
+    does.
     """
     operands = {"src": src, "diff_dst": diff_dst, "diff_weights": diff_weights}
     if diff_bias is not None:
@@ -199,7 +213,8 @@ def conv_backward_weights(
     return _convolution(BACKWARD_WEIGHTS, tuple(operands.items()), window, ())
 
 
-# Ways to try, beside products of matrices: the library's convolution, with these images in layouts of its choice.
+# Ways to try, beside products of matrices: the library's convolution, with these images in layouts
+# of its choice.
 WAYS: dict[str, tuple[str, ...]] = {"library": (), "source arranged": ("src",)}
 
 
@@ -281,7 +296,9 @@ def _made(
 def _layouts(
     direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window, way: str
 ) -> Iterator[tuple[dict[str, int], dict[str, int], str]]:
-    """The layouts to try: what the buffers have, what the primitive is asked for, and the element type of the latter."""
+    """Yield the layouts to try: what the buffers have, what the primitive is asked for, and the
+    element type of the latter.
+    """
     data = (direction.src, direction.dst)
     shaped = {**operands, direction.weights: _grouped(operands[direction.weights], window.groups)}
     dtype = operands[direction.dst].dtype
@@ -298,7 +315,8 @@ def _layouts(
         yield same, {**dense, **fixed}, dtype
     orders: tuple[tuple[str, ...], ...] = ((), (direction.src,), (direction.dst,), data)
     if direction is BACKWARD_DATA and operands["diff_src"].shape[1] < NARROW and window.groups == 1:
-        # Few channels waste most lanes of the kernels for channels-last data; blocked data costs two reorders less than that.
+        # Few channels waste most lanes of the kernels for channels-last data; blocked data costs
+        # two reorders less than that.
         orders = (data, *orders[:-1])
     if direction is BACKWARD_WEIGHTS and max(window.strides) > 1 and operands["src"].shape[1] >= NARROW:
         # The kernels for strided windows are half as fast again on blocked data, with the reorders.
@@ -336,7 +354,9 @@ def _widened(operand: Operand) -> Operand:
 
 
 def _readings(operand: Operand) -> list[Operand]:
-    """The same memory with the strides of its dimensions of size 1 as in channels-first and in channels-last data."""
+    """Return the same memory with the strides of its dimensions of size 1 as in channels-first and
+    in channels-last data.
+    """
     rank = len(operand.shape)
     found = []
     for order in (range(rank), (0, *range(2, rank), 1)):
@@ -352,7 +372,9 @@ def _readings(operand: Operand) -> list[Operand]:
 
 
 def _grouped(weights: Operand, groups: int) -> Operand:
-    """Weights as oneDNN takes them, with a dimension for the groups in front if there are several."""
+    """Return weights as oneDNN takes them, with a dimension for the groups in front if there are
+    several.
+    """
     if groups == 1:
         return weights
     per_group = weights.shape[0] // groups
@@ -363,7 +385,10 @@ def _grouped(weights: Operand, groups: int) -> Operand:
 def _forward_hint(
     direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window, dtype: str
 ) -> int:
-    """The forward primitive that the gradients of oneDNN ask for, in `dtype` throughout; 0 if there is none."""
+    """Return the forward primitive that the gradients of oneDNN ask for, in `dtype` throughout.
+
+    0 if there is none.
+    """
     shaped = [operands[direction.src], _grouped(operands[direction.weights], window.groups), operands[direction.dst]]
     src, weights, dst = (assembly.describe_any(replace(operand, dtype=dtype)) for operand in shaped)
     hint, status = construct(

@@ -1,12 +1,15 @@
 """Finding, checking and declaring oneDNN's C interface.
 
-The library is looked for in this order, and only when it is first asked for: the file that `MYCEL_ONEDNN` names; the files
-that the wheel `onednn-cpu-gomp` recorded; the `lib` folders of this interpreter and of the user's scheme; and what the
-system's loader finds under the name `dnnl`. `MYCEL_ONEDNN` is binding: if that file does not serve, or others may write it, nothing else is tried.
-Any oneDNN 3.x serves, because only enumerators and entry points that all 3.x releases share are used here.
+The library is looked for in this order, and only when it is first asked for: the file that
+`MYCEL_ONEDNN` names; the files that the wheel `onednn-cpu-gomp` recorded; the `lib` folders of this
+interpreter and of the user's scheme; and what the system's loader finds under the name `dnnl`.
+`MYCEL_ONEDNN` is binding: if that file does not serve, or others may write it, nothing else is
+tried. Any oneDNN 3.x serves, because only enumerators and entry points that all 3.x releases share
+are used here.
 
-A oneDNN primitive divides its work, and sizes its scratchpad, for the number of threads in force when it was created. OpenMP
-keeps that number per calling thread, so `adopt_threads` must run on each thread before it creates or executes primitives.
+A oneDNN primitive divides its work, and sizes its scratchpad, for the number of threads in force
+when it was created. OpenMP keeps that number per calling thread, so `adopt_threads` must run on
+each thread before it creates or executes primitives.
 """
 
 from __future__ import annotations
@@ -61,12 +64,12 @@ ARG_BINARY_OPERAND = 2
 
 
 def argument_of_post_operation(index: int) -> int:
-    """The execution argument of the second operand of the binary post-operation at `index`."""
+    """Return the execution argument of the second operand of the binary post-operation at `index`."""
     return 32768 * (index + 1) | ARG_BINARY_OPERAND
 
 
 def is_x86() -> bool:
-    """Whether this is a 64-bit x86 processor."""
+    """Return whether this is a 64-bit x86 processor."""
     return platform.machine() in ("x86_64", "AMD64")
 
 
@@ -140,7 +143,8 @@ class Unavailable(RuntimeError):
 class Library:
     """A loaded oneDNN 3.x with one CPU engine and one in-order stream.
 
-    Raises Unavailable if the file cannot be loaded, is not oneDNN 3.x, or cannot run on the CPU by itself.
+    Raises Unavailable if the file cannot be loaded, is not oneDNN 3.x, or cannot run on the CPU by
+    itself.
     """
 
     def __init__(self, path: str) -> None:
@@ -181,13 +185,13 @@ class Library:
         return f"{self.version.major}.{self.version.minor}.{self.version.patch}"
 
     def address(self, function: str) -> int:
-        """The machine address of an exported function."""
+        """Return the machine address of an exported function."""
         address = ctypes.cast(getattr(self.c, function), ctypes.c_void_p).value
         assert address is not None
         return address
 
     def has_isa(self, isa: int) -> bool:
-        """Whether an instruction set of x86 is there, and oneDNN is allowed to use it."""
+        """Return whether an instruction set of x86 is there, and oneDNN is allowed to use it."""
         return is_x86() and self.c.dnnl_get_effective_cpu_isa() & isa == isa
 
     @property
@@ -198,7 +202,7 @@ class Library:
 
 
 def candidates() -> Iterator[str]:
-    """The files to try, in order; see the module's docstring."""
+    """Yield the files to try, in order; see the module's docstring."""
     chosen = os.environ.get("MYCEL_ONEDNN")
     if chosen:
         yield chosen
@@ -227,7 +231,8 @@ def _recorded_files() -> list[Path]:
 
 
 def _check_named(path: str) -> None:
-    # What lies beside Python is as safe as Python, and a name without a folder is what the system's loader knows by it.
+    # What lies beside Python is as safe as Python, and a name without a folder is what the system's
+    # loader knows by it.
     if path == os.environ.get("MYCEL_ONEDNN") and os.path.dirname(path):
         try:
             check_code(path)
@@ -261,7 +266,10 @@ _requested_threads: int | None = None
 
 
 def library() -> Library:
-    """The process's oneDNN, loaded on the first call; raises Unavailable, then and ever after, if there is none."""
+    """Return the process's oneDNN, loaded on the first call.
+
+    Raises Unavailable, then and ever after, if there is none.
+    """
     global _loaded
     if _loaded is None:
         with _lock:
@@ -276,7 +284,7 @@ def library() -> Library:
 
 
 def available() -> bool:
-    """Whether oneDNN can be used in this process; loads it on the first call.
+    """Return whether oneDNN can be used in this process; loads it on the first call.
 
     >>> available() == (why_unavailable() is None)
     True
@@ -285,7 +293,7 @@ def available() -> bool:
 
 
 def why_unavailable() -> str | None:
-    """Why oneDNN cannot be used, with what to do about it; None if it can."""
+    """Return why oneDNN cannot be used, with what to do about it; None if it can."""
     try:
         library()
     except Unavailable as error:
@@ -294,12 +302,12 @@ def why_unavailable() -> str | None:
 
 
 def version() -> str:
-    """The version of the oneDNN in use, such as '3.2.0'."""
+    """Return the version of the oneDNN in use, such as '3.2.0'."""
     return library().version_text
 
 
 def symbols() -> dict[str, int]:
-    """Addresses of the C functions that generated code calls to run a plan.
+    """Return addresses of the C functions that generated code calls to run a plan.
 
     `omp_set_num_threads` is among them where oneDNN runs on OpenMP.
     """
@@ -310,7 +318,7 @@ def symbols() -> dict[str, int]:
 
 
 def stream() -> int:
-    """The handle of the one in-order CPU stream."""
+    """Return the handle of the one in-order CPU stream."""
     return library().stream
 
 
@@ -324,7 +332,8 @@ def set_num_threads(count: int) -> None:
         raise ValueError(f"set_num_threads: the count must be at least 1, not {count}")
     if not library().has_openmp:
         raise Unavailable(
-            f"set_num_threads: {library().path!r} does not run on OpenMP, the only runtime whose thread number can be set"
+            f"set_num_threads: {library().path!r} does not run on OpenMP, the only runtime whose thread number can be "
+            "set"
         )
     _requested_threads = count
     adopt_threads()
@@ -354,7 +363,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def max_threads() -> int:
-    """How many threads a plan that the calling thread builds now will use."""
+    """Return how many threads a plan that the calling thread builds now will use."""
     found = library()
     if found.has_openmp:
         adopt_threads()

@@ -1,13 +1,16 @@
 """Batched matrix multiplication through oneDNN, for any strides.
 
-The shapes are first brought to the fewest dimensions: batch dimensions of size 1 go, neighbours that are contiguous (or
-broadcast) in every operand merge, and a batch over which the second operand is broadcast becomes more rows of the first.
-A result whose columns are contiguous is computed as the transpose of the product of the transposes.
+The shapes are first brought to the fewest dimensions: batch dimensions of size 1 go, neighbours
+that are contiguous (or broadcast) in every operand merge, and a batch over which the second operand
+is broadcast becomes more rows of the first. A result whose columns are contiguous is computed as
+the transpose of the product of the transposes.
 
-oneDNN takes any layout, but some only in plain loops. Then the operands in the way are repacked through temporaries, as few
-bytes as will do, and 16-bit operands that the processor has no kernel for are computed in float32.
+oneDNN takes any layout, but some only in plain loops. Then the operands in the way are repacked
+through temporaries, as few bytes as will do, and 16-bit operands that the processor has no kernel
+for are computed in float32.
 
-On x86 without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which overflow; such kernels are passed over.
+On x86 without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which overflow; such kernels
+are passed over.
 """
 
 from __future__ import annotations
@@ -42,13 +45,15 @@ Column = dict[str, Dimension]
 def matmul(
     a: Operand, b: Operand, out: Operand, bias: Operand | None = None, post: Sequence[PostOperation] = ()
 ) -> Plan:
-    """A plan of `out = post(a @ b + bias)`, with the buffers a, b, out, bias, and post{i} for a binary post[i].
+    """Return a plan of `out = post(a @ b + bias)`, with the buffers a, b, out, bias, and post{i}
+    for a binary post[i].
 
-    `a` is (..., M, K), `b` (..., K, N), `out` (..., M, N) with the full batch shape; a batch dimension of `a` or `b` may be
-    absent, of size 1, or have stride 0, and is then broadcast. `bias` and binary operands broadcast to `out`.
-    Element types: float32; bfloat16 and float16 with a result of the same type or float32; int8 or uint8 times int8 to int32.
-    `post` holds, in the order of application, ('relu',), ('relu', negative slope), ('gelu_erf',), ('tanh',),
-    ('sum', scale), which adds scale times what `out` held, and ('binary_add', Operand).
+    `a` is (..., M, K), `b` (..., K, N), `out` (..., M, N) with the full batch shape; a batch
+    dimension of `a` or `b` may be absent, of size 1, or have stride 0, and is then broadcast.
+    `bias` and binary operands broadcast to `out`. Element types: float32; bfloat16 and float16 with
+    a result of the same type or float32; int8 or uint8 times int8 to int32. `post` holds, in the
+    order of application, ('relu',), ('relu', negative slope), ('gelu_erf',), ('tanh',), ('sum',
+    scale), which adds scale times what `out` held, and ('binary_add', Operand).
 
     Raises ValueError if the shapes do not fit, Unsupported if oneDNN refuses them.
 
@@ -66,7 +71,9 @@ def matmul(
 
 @cached
 def made(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...], way: str) -> Plan:
-    """A plan of `matmul` in one way: by the rules of this module, with the second factor in a layout that the library chooses, or as the BLAS interface has it."""
+    """Return a plan of `matmul` in one way: by the rules of this module, with the second factor in
+    a layout that the library chooses, or as the BLAS interface has it.
+    """
     operands = {"a": a, "b": b, "out": out}
     if bias is not None:
         operands["bias"] = bias
@@ -98,7 +105,9 @@ def made(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple
 
 
 def _as_product(layouts: dict[str, Operand]) -> Product | None:
-    """Float32 matrices, or some that follow each other evenly, as a call of the BLAS interface."""
+    """Return Float32 matrices, or some that follow each other evenly, as a call of the BLAS
+    interface.
+    """
     if layouts.keys() != {"a", "b", "out"} or {o.dtype for o in layouts.values()} != {"float32"}:
         return None
     if len(layouts["out"].shape) > 3 or not dnnl.is_x86():
@@ -122,13 +131,17 @@ def _as_product(layouts: dict[str, Operand]) -> Product | None:
     if count > 1 and not steps[2]:
         return None
     return Product(
-        (order[0], order[1], "out"), (lying[0][0], lying[1][0]), (out.shape[-2], out.shape[-1], a.shape[-1]),
-        (lying[0][1], lying[1][1], lying[2][1]), count, (steps[0], steps[1], steps[2]),
-    )  # fmt: skip
+        (order[0], order[1], "out"),
+        (lying[0][0], lying[1][0]),
+        (out.shape[-2], out.shape[-1], a.shape[-1]),
+        (lying[0][1], lying[1][1], lying[2][1]),
+        count,
+        (steps[0], steps[1], steps[2]),
+    )
 
 
 def _overflows(implementation: str) -> bool:
-    """Whether the implementation of an 8-bit product adds in 16 bits."""
+    """Return whether the implementation of an 8-bit product adds in 16 bits."""
     if not dnnl.is_x86() or is_slow(implementation):
         return False
     if "gemm" in implementation:
@@ -144,7 +157,9 @@ def _attempts(
     assembly: Assembly,
     arranged: bool,
 ) -> Iterator[Attempt]:
-    """Ways to compute the product of the buffers `first` and `second`; `arranged`: the latter in a layout of the library's choice."""
+    """Yield ways to compute the product of the buffers `first` and `second`; `arranged`: the latter
+    in a layout of the library's choice.
+    """
     roles = {first: dnnl.ARG_SRC, second: dnnl.ARG_WEIGHTS, "out": dnnl.ARG_DST}
     chain = post
     row_bias = "bias" in layouts and math.prod(layouts["bias"].shape) == layouts["bias"].shape[-1]
@@ -195,12 +210,12 @@ def _check_shapes(operands: dict[str, Operand]) -> None:
 
 
 def _size(shape: tuple[int, ...], axis: int, rank: int) -> int:
-    """The size of `shape` at `axis` once it is padded to `rank` with ones in front."""
+    """Return the size of `shape` at `axis` once it is padded to `rank` with ones in front."""
     return shape[axis - rank] if axis - rank >= -len(shape) else 1
 
 
 def _collapse(operands: dict[str, Operand]) -> dict[str, Operand]:
-    """The same product in the fewest dimensions."""
+    """Return the same product in the fewest dimensions."""
     rank = len(operands["out"].shape)
     columns = [
         {name: _dimension(operand, axis - rank, axis >= rank - 2) for name, operand in operands.items()}
@@ -237,7 +252,9 @@ def _dimension(operand: Operand, axis: int, in_matrix: bool) -> Dimension:
 
 
 def _join(outer: Column, inner: Column) -> Column | None:
-    """One dimension in place of two, or None if some operand's memory does not run through them evenly."""
+    """Return one dimension in place of two, or None if some operand's memory does not run through
+    them evenly.
+    """
     if inner["out"][0] == 1:
         return outer
     joined = {}
@@ -250,7 +267,9 @@ def _join(outer: Column, inner: Column) -> Column | None:
 
 
 def _layout(batch: Sequence[Dimension], rows: Dimension, columns: Dimension, dtype: str) -> Operand:
-    """An operand in which the strides of dimensions of size 1 are such that oneDNN sees a matrix."""
+    """Return an operand in which the strides of dimensions of size 1 are such that oneDNN sees a
+    matrix.
+    """
     (height, row_stride), (width, column_stride) = rows, columns
     if width == 1:
         column_stride = 1
@@ -273,7 +292,9 @@ def _transposed(operand: Operand) -> Operand:
 
 
 def _repackings(layouts: dict[str, Operand]) -> Iterator[dict[str, Operand]]:
-    """The operands to repack and their new layouts: none first, then fewer bytes before more, float32 at the end."""
+    """Yield the operands to repack and their new layouts: none first, then fewer bytes before more,
+    float32 at the end.
+    """
     dense = {name: Operand.dense(layout.shape, layout.dtype) for name, layout in layouts.items()}
     loose = [name for name in layouts if dense[name] != layouts[name]]
     choices = [names for count in range(len(loose) + 1) for names in itertools.combinations(loose, count)]

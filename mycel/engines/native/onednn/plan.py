@@ -1,13 +1,16 @@
 """Plans: sequences of oneDNN primitives over named buffers, with everything that they need to run.
 
-An `Assembly` gathers the primitives of one plan. It owns every oneDNN handle made on the way, and the plan then owns the
-assembly's handles, so that a plan's addresses are valid exactly as long as the plan lives. Where a primitive wants another
-layout or element type than a buffer has, `supply` and `collect` put a reorder before or after it, over a temporary.
+An `Assembly` gathers the primitives of one plan. It owns every oneDNN handle made on the way, and
+the plan then owns the assembly's handles, so that a plan's addresses are valid exactly as long as
+the plan lives. Where a primitive wants another layout or element type than a buffer has, `supply`
+and `collect` put a reorder before or after it, over a temporary.
 
-A memory handle carries the address that it was last given. One plan therefore serves one execution at a time; `Plan.copy`
-shares the primitives, which are immutable, and has memory handles of its own.
+A memory handle carries the address that it was last given. One plan therefore serves one execution
+at a time; `Plan.copy` shares the primitives, which are immutable, and has memory handles of its
+own.
 
-A `Product` is no primitive but a call of the library's matrix product by its BLAS interface, which takes either factor transposed as it lies.
+A `Product` is no primitive but a call of the library's matrix product by its BLAS interface, which
+takes either factor transposed as it lies.
 """
 
 from __future__ import annotations
@@ -34,12 +37,15 @@ PostOperation = tuple[Any, ...]
 
 
 class Unsupported(NotImplementedError):
-    """oneDNN cannot do this; the message names the operation, what was refused, and the status that oneDNN gave."""
+    """oneDNN cannot do this; the message names the operation, what was refused, and the status that
+    oneDNN gave.
+    """
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A strided buffer: its logical shape, its strides in elements, and the name of its element type.
+    """A strided buffer: its logical shape, its strides in elements, and the name of its element
+    type.
 
     >>> Operand.dense((2, 3), "float32")
     Operand(shape=(2, 3), strides=(3, 1), dtype='float32')
@@ -51,7 +57,9 @@ class Operand:
 
     @classmethod
     def dense(cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None) -> Operand:
-        """A buffer without gaps; `order` lists the dimensions from the outermost to the innermost in memory."""
+        """Return a buffer without gaps; `order` lists the dimensions from the outermost to the
+        innermost in memory.
+        """
         return cls(tuple(shape), dense_strides(shape, order), dtype)
 
     @property
@@ -62,7 +70,7 @@ class Operand:
 
 
 def dense_strides(shape: Sequence[int], order: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Strides, in elements, of a buffer without gaps."""
+    """Return strides, in elements, of a buffer without gaps."""
     strides = [0] * len(shape)
     step = 1
     for axis in reversed(order if order is not None else range(len(shape))):
@@ -75,8 +83,9 @@ def dense_strides(shape: Sequence[int], order: Sequence[int] | None = None) -> t
 class Call:
     """One execution of a primitive.
 
-    For each i, give `memories[i]` the address of the buffer `buffers[i]` with dnnl_memory_set_data_handle; then
-    dnnl_primitive_execute(primitive, stream, len(memories), exec_args).
+    For each i, give `memories[i]` the address of the buffer `buffers[i]` with
+    dnnl_memory_set_data_handle; then dnnl_primitive_execute(primitive, stream, len(memories),
+    exec_args).
     """
 
     primitive: int
@@ -88,10 +97,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Product:
-    """`count` row-major products of float32 matrices: buffer `out` (m, n) = `a` (m, k) @ `b` (k, n), either of which may lie transposed.
+    """`count` row-major products of float32 matrices: buffer `out` (m, n) = `a` (m, k) @ `b` (k,
+    n), either of which may lie transposed.
 
-    `rows` are the elements from one row to the next as `a`, `b` and `out` lie in memory, `steps` those from one matrix to the next; where the
-    latter is 0 for `out`, the products are added.
+    `rows` are the elements from one row to the next as `a`, `b` and `out` lie in memory, `steps`
+    those from one matrix to the next; where the latter is 0 for `out`, the products are added.
     """
 
     buffers: tuple[str, str, str]
@@ -103,7 +113,7 @@ class Product:
     description: str = "product"
 
     def words(self) -> list[int]:
-        """What the runtime is told, before the addresses."""
+        """Return what the runtime is told, before the addresses."""
         flags = [ord("T" if flag else "N") for flag in self.transposed]
         return [*flags, *self.sizes, *self.rows, self.count, *(4 * step for step in self.steps)]
 
@@ -124,7 +134,9 @@ class Product:
 
 @dataclass(frozen=True)
 class Step:
-    """A primitive before it is bound to memory handles: its arguments are (argument, descriptor, buffer name)."""
+    """A primitive before it is bound to memory handles: its arguments are (argument, descriptor,
+    buffer name).
+    """
 
     primitive: int
     arguments: tuple[tuple[int, int, str], ...]
@@ -159,7 +171,9 @@ def _destroy(held: list[tuple[str, int]]) -> None:
 
 
 def construct(function: str, *arguments: Any) -> tuple[int, str | None]:
-    """Call a oneDNN constructor and return the new handle and None, or 0 and the name of the status."""
+    """Call a oneDNN constructor and return the new handle and None, or 0 and the name of the
+    status.
+    """
     handle = ctypes.c_void_p()
     status = getattr(dnnl.library().c, function)(ctypes.byref(handle), *arguments)
     if status or not handle.value:
@@ -168,7 +182,7 @@ def construct(function: str, *arguments: Any) -> tuple[int, str | None]:
 
 
 def dims(values: Sequence[int]) -> Any:
-    """A dnnl_dims_t."""
+    """Return a dnnl_dims_t."""
     return dnnl.Dims(*values)
 
 
@@ -176,8 +190,8 @@ def dims(values: Sequence[int]) -> Any:
 class Plan:
     """Primitives to execute in order, and the temporaries that they share.
 
-    `operands` describes the buffers that the caller gives; `temporaries` names the others, with their bytes, each to be
-    aligned to 64. A plan serves one execution at a time: see `copy`.
+    `operands` describes the buffers that the caller gives; `temporaries` names the others, with
+    their bytes, each to be aligned to 64. A plan serves one execution at a time: see `copy`.
     """
 
     calls: tuple[Call | Product, ...]
@@ -190,11 +204,11 @@ class Plan:
     _lock: Any = field(default_factory=locks.lock, repr=False)
 
     def copy(self) -> Plan:
-        """A plan of the same primitives that may run at the same time as this one."""
+        """Return a plan of the same primitives that may run at the same time as this one."""
         return bind(self._steps, self.temporaries, self.flops, self.operands, self.threads, self._keep[0])
 
     def renamed(self, names: dict[str, str], operands: dict[str, Operand]) -> Plan:
-        """A plan of the same primitives for buffers of other names, described by `operands`."""
+        """Return a plan of the same primitives for buffers of other names, described by `operands`."""
         steps = [
             replace(step, buffers=cast(tuple[str, str, str], tuple(names.get(b, b) for b in step.buffers)))
             if isinstance(step, Product)
@@ -206,7 +220,8 @@ class Plan:
     def __call__(self, **arrays: np.ndarray) -> None:
         """Execute on NumPy arrays, one for each of `operands`; slow, for tests and trials.
 
-        Raises TypeError if the names differ, ValueError if an array's shape, strides or element size do.
+        Raises TypeError if the names differ, ValueError if an array's shape, strides or element
+        size do.
         """
         if arrays.keys() != self.operands.keys():
             raise TypeError(f"Plan: expected the arrays {sorted(self.operands)}, got {sorted(arrays)}")
@@ -279,7 +294,7 @@ class Assembly:
         self._temporaries: dict[str, int] = {}
 
     def describe(self, operand: Operand) -> int:
-        """A memory descriptor of exactly this layout."""
+        """Return a memory descriptor of exactly this layout."""
         handle, status = construct(
             "dnnl_memory_desc_create_with_strides",
             len(operand.shape),
@@ -292,7 +307,7 @@ class Assembly:
         return self.handles.hold("dnnl_memory_desc_destroy", handle)
 
     def describe_any(self, operand: Operand) -> int:
-        """A memory descriptor whose layout the primitive is to choose."""
+        """Return a memory descriptor whose layout the primitive is to choose."""
         return self.handles.create(
             "dnnl_memory_desc_destroy",
             "dnnl_memory_desc_create_with_tag",
@@ -303,7 +318,10 @@ class Assembly:
         )
 
     def attributes(self, post: Sequence[PostOperation], binary: dict[int, int]) -> int:
-        """Attributes with the caller's scratchpad and post-operations; `binary` has the second operands' descriptors."""
+        """Return attributes with the caller's scratchpad and post-operations.
+
+        `binary` has the second operands' descriptors.
+        """
         c = dnnl.library().c
         attributes = self.handles.create("dnnl_primitive_attr_destroy", "dnnl_primitive_attr_create")
         c.dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl.SCRATCHPAD_USER)
@@ -325,7 +343,9 @@ class Assembly:
         return attributes
 
     def add(self, operation: str, primitive_descriptor: int, arguments: Sequence[tuple[int, int, str]]) -> None:
-        """Append the primitive; its scratchpad, if any, joins the arguments as the buffer `scratch`."""
+        """Append the primitive; its scratchpad, if any, joins the arguments as the buffer
+        `scratch`.
+        """
         c = dnnl.library().c
         scratch = c.dnnl_primitive_desc_query_md(primitive_descriptor, dnnl.QUERY_SCRATCHPAD, 0)
         size = c.dnnl_memory_desc_get_size(scratch)
@@ -355,7 +375,9 @@ class Assembly:
         return name
 
     def supply(self, name: str, given: int, wanted: int) -> str:
-        """The name of a buffer with the layout `wanted` that holds what the buffer `name` holds in the layout `given`."""
+        """Return the name of a buffer with the layout `wanted` that holds what the buffer `name`
+        holds in the layout `given`.
+        """
         if dnnl.library().c.dnnl_memory_desc_equal(given, wanted):
             return name
         temporary = self._temporary(wanted)
@@ -391,24 +413,26 @@ class Assembly:
         self._steps.append(product)
 
     def finish(self, flops: int) -> Plan:
-        """The plan of all that was added."""
+        """Return the plan of all that was added."""
         return bind(tuple(self._steps), self._temporaries, flops, self.operands, dnnl.max_threads(), self.handles)
 
 
 def implementation(primitive_descriptor: int) -> str:
-    """The name that oneDNN gives the implementation it chose, such as 'brgconv:avx512_core'."""
+    """Return the name that oneDNN gives the implementation it chose, such as 'brgconv:avx512_core'."""
     name = ctypes.c_char_p()
     dnnl.library().c.dnnl_primitive_desc_query(primitive_descriptor, dnnl.QUERY_IMPLEMENTATION, 0, ctypes.byref(name))
     return (name.value or b"").decode()
 
 
 def is_slow(implementation_name: str) -> bool:
-    """Whether the name is that of one of oneDNN's plain loops, which are there to be right and not to be fast."""
+    """Return whether the name is that of one of oneDNN's plain loops, which are there to be right
+    and not to be fast.
+    """
     return "ref" in implementation_name.replace(":", "_").split("_")
 
 
 def never(implementation_name: str) -> bool:
-    """The predicate of no implementation."""
+    """Return the predicate of no implementation."""
     return False
 
 
@@ -416,8 +440,9 @@ def never(implementation_name: str) -> bool:
 class Attempt:
     """A way to construct a primitive descriptor.
 
-    By buffer name, `given` has the descriptors of the layouts that the caller's buffers have, and `roles` the execution
-    arguments that they become. The primitive may take other layouts; reorders see to that.
+    By buffer name, `given` has the descriptors of the layouts that the caller's buffers have, and
+    `roles` the execution arguments that they become. The primitive may take other layouts; reorders
+    see to that.
     """
 
     given: dict[str, int]
@@ -435,11 +460,12 @@ def choose(
     second_choice: Callable[[str], bool] = never,
     inexact: Callable[[str], bool] = never,
 ) -> tuple[Attempt, int]:
-    """The first attempt with a fast implementation, and its primitive descriptor.
+    """Return the first attempt with a fast implementation, and its primitive descriptor.
 
-    If there is none, the first whose implementation's name is a `second_choice`, and then the first plain loop. An operation
-    `extended` by more work on its result is refused as a plain loop, because that work is faster apart.
-    Implementations whose name is `inexact` are passed over. Raises Unsupported with oneDNN's statuses.
+    If there is none, the first whose implementation's name is a `second_choice`, and then the first
+    plain loop. An operation `extended` by more work on its result is refused as a plain loop,
+    because that work is faster apart. Implementations whose name is `inexact` are passed over.
+    Raises Unsupported with oneDNN's statuses.
     """
     best: tuple[int, Attempt, int] | None = None
     reasons: set[str] = set()
@@ -473,7 +499,10 @@ def choose(
 
 
 def post_operands(operation: str, post: Sequence[PostOperation]) -> dict[str, Operand]:
-    """The second operands of the binary post-operations, by buffer name; raises ValueError for an unknown entry."""
+    """Return the second operands of the binary post-operations, by buffer name.
+
+    Raises ValueError for an unknown entry.
+    """
     found = {}
     for index, entry in enumerate(post):
         kind = entry[0]
@@ -506,7 +535,9 @@ Build = TypeVar("Build", bound=Callable[..., Plan])
 
 
 def cached(build: Build) -> Build:
-    """Keep the plans that `build` makes, by its arguments and the number of threads; one thread builds at a time."""
+    """Keep the plans that `build` makes, by its arguments and the number of threads; one thread
+    builds at a time.
+    """
 
     @functools.wraps(build)
     def wrapper(*arguments: Any) -> Plan:

@@ -1,11 +1,16 @@
-"""Convolutions with kernels of size 1 as products of matrices, where that is faster than oneDNN's convolutions.
+"""Convolutions with kernels of size 1 as products of matrices, where that is faster than oneDNN's
+convolutions.
 
-Per image, the positions are the rows of a matrix and the channels its columns; it lies as it is in channels-last memory and transposed in
-channels-first memory, and so do the weights. So each of the three directions is one product for each image, with every factor as it lies, whatever the
-layouts, and one product for all images where all are channels-last. The gradients by the weights of the images are added.
+Per image, the positions are the rows of a matrix and the channels its columns; it lies as it is in
+channels-last memory and transposed in channels-first memory, and so do the weights. So each of the
+three directions is one product for each image, with every factor as it lies, whatever the layouts,
+and one product for all images where all are channels-last. The gradients by the weights of the
+images are added.
 
-The library's convolutions are better forward from channels-last to channels-last memory, except where there are so many weights that to rearrange
-them takes long; its gradients by weights reach two thirds of what products do, and its gradients by images need their weights rearranged, which products do not.
+The library's convolutions are better forward from channels-last to channels-last memory, except
+where there are so many weights that to rearrange them takes long; its gradients by weights reach
+two thirds of what products do, and its gradients by images need their weights rearranged, which
+products do not.
 """
 
 from __future__ import annotations
@@ -29,7 +34,9 @@ SHORT = 128
 
 @dataclass(frozen=True)
 class Matrix:
-    """Matrices in a buffer: their sizes, elements from row to row of what lies there, whether that is the transpose, and how far apart they are."""
+    """Matrices in a buffer: their sizes, elements from row to row of what lies there, whether that
+    is the transpose, and how far apart they are.
+    """
 
     name: str
     height: int
@@ -40,7 +47,7 @@ class Matrix:
     step: int = 0
 
     def flipped(self) -> Matrix:
-        """The transposed matrices in the same memory."""
+        """Return the transposed matrices in the same memory."""
         return Matrix(self.name, self.width, self.height, self.row, not self.transposed, self.count, self.step)
 
 
@@ -51,9 +58,11 @@ def pointwise(
     assembly: Assembly,
     anyway: bool = False,
 ) -> bool:
-    """Whether a convolution without padding, strides, groups or work on its result was added to the plan as products.
+    """Return whether a convolution without padding, strides, groups or work on its result was added
+    to the plan as products.
 
-    `direction` is forward, data or weights; `images` are the source and the destination, or their gradients; `anyway`: even where it should be slower.
+    `direction` is forward, data or weights; `images` are the source and the destination, or their
+    gradients; `anyway`: even where it should be slower.
     """
     (src_name, src), (dst_name, dst) = images
     if (
@@ -82,7 +91,9 @@ def pointwise(
 
 
 def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[Plan]:
-    """The plan of a channels-last convolution as one of the library's matrix products, if there are many weights; else None."""
+    """Return the plan of a channels-last convolution as one of the library's matrix products, if
+    there are many weights; else None.
+    """
     if src.dtype != "float32" or math.prod(weights.shape) < MANY or math.prod(weights.shape[2:]) > 1:
         return None
     x, y, w = _image("src", src), _image("dst", dst), _weights("weights", weights)
@@ -105,7 +116,7 @@ def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[
 
 
 def _image(name: str, operand: Operand) -> Optional[Matrix]:
-    """The matrices (positions, channels) of the images, if each lies as a matrix."""
+    """Return the matrices (positions, channels) of the images, if each lies as a matrix."""
     (count, channels, *sizes), (step, channel, *strides) = operand.shape, operand.strides
     position, area = _run(sizes, strides), math.prod(sizes)
     if position is None:
@@ -118,7 +129,7 @@ def _image(name: str, operand: Operand) -> Optional[Matrix]:
 
 
 def _run(sizes: list[int], strides: list[int]) -> Optional[int]:
-    """The step through dimensions that are one run of memory."""
+    """Return the step through dimensions that are one run of memory."""
     step: Optional[int] = None
     reach = 0
     for size, stride in zip(reversed(sizes), reversed(strides)):
@@ -133,14 +144,14 @@ def _run(sizes: list[int], strides: list[int]) -> Optional[int]:
 
 
 def _joined(matrix: Matrix, operand: Operand) -> Matrix:
-    """One matrix of all images, if they follow each other."""
+    """Return one matrix of all images, if they follow each other."""
     if matrix.count > 1 and matrix.step != matrix.height * matrix.row:
         return matrix
     return Matrix(matrix.name, matrix.count * matrix.height, matrix.width, matrix.row, matrix.transposed)
 
 
 def _weights(name: str, operand: Operand) -> Optional[Matrix]:
-    """The matrix (outputs, channels)."""
+    """Return the matrix (outputs, channels)."""
     (outputs, channels), (row, column) = operand.shape[:2], operand.strides[:2]
     if column == 1 and (row >= channels or outputs == 1):
         return Matrix(name, outputs, channels, max(row, channels), False)
@@ -150,10 +161,16 @@ def _weights(name: str, operand: Operand) -> Optional[Matrix]:
 
 
 def _product(a: Matrix, b: Matrix, out: Matrix) -> Product:
-    """out = a @ b, as the transpose of the product of the transposes if the result lies transposed."""
+    """Return out = a @ b, as the transpose of the product of the transposes if the result lies
+    transposed.
+    """
     if out.transposed:
         a, b, out = b.flipped(), a.flipped(), out.flipped()
     return Product(
-        (a.name, b.name, out.name), (a.transposed, b.transposed), (out.height, out.width, a.width), (a.row, b.row, out.row),
-        max(a.count, b.count), (a.step, b.step, out.step),
-    )  # fmt: skip
+        (a.name, b.name, out.name),
+        (a.transposed, b.transposed),
+        (out.height, out.width, a.width),
+        (a.row, b.row, out.row),
+        max(a.count, b.count),
+        (a.step, b.step, out.step),
+    )

@@ -1,4 +1,6 @@
-"""Products of matrices by the dense library's BLAS interface, as steps of native programs (LLVM IR)."""
+"""Products of matrices by the dense library's BLAS interface, as steps of native programs (LLVM
+IR).
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """Kernels that do not depend on each other, run as one parallel step.
 
-A step that has little to do is not worth waking threads for, and an optimizer takes one for each parameter. So
-neighbouring kernels are ordered by how many of them each has to wait for, and those that wait for equally many are a
-batch: one range, in which each has a share as long as its work, and which threads split as they do any other
-(`mycel_batch`). The members of a batch run at one time: what one reads must not be written by another, also where an
-output takes the place of an input, and what one of them needs lives as long as the batch (`Liveness`). Nothing that
-is computed changes.
+A step that has little to do is not worth waking threads for, and an optimizer takes one for each
+parameter. So neighbouring kernels are ordered by how many of them each has to wait for, and those
+that wait for equally many are a batch: one range, in which each has a share as long as its work,
+and which threads split as they do any other (`mycel_batch`). The members of a batch run at one
+time: what one reads must not be written by another, also where an output takes the place of an
+input, and what one of them needs lives as long as the batch (`Liveness`). Nothing that is computed
+changes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from mycel.ir.dims import DimLike, product
 
 __all__ = ["UNIT", "batches", "without_shared"]
 
-# The elements of a kernel that needs no company, the bytes of the arena that a batch may keep alive for longer, and
-# the work that is worth a second thread.
+# The elements of a kernel that needs no company, the bytes of the arena that a batch may keep alive
+# for longer, and the work that is worth a second thread.
 LARGE = 1 << 22
 ROOM = 1 << 22
 LEAST = 1 << 17
@@ -31,7 +32,8 @@ UNIT = 64
 def batches(
     steps: Sequence[Step], aliases: Mapping[int, int], number: Callable[[DimLike], int]
 ) -> tuple[list[Step], list[list[Step]]]:
-    """The steps in an order in which the members of each batch are neighbours, and the batches.
+    """Return the steps in an order in which the members of each batch are neighbours, and the
+    batches.
 
     `aliases` are the inputs that outputs replace. The members of a batch are given its number.
     """
@@ -74,15 +76,13 @@ def _work(step: Step, number: Callable[[DimLike], int]) -> Optional[int]:
 
 
 def _levels(run: Sequence[Step], aliases: Mapping[int, int]) -> list[list[Step]]:
-    """The steps by how many of the others each has to wait for."""
+    """Return the steps by how many of the others each has to wait for."""
     written: dict[Hashable, int] = {}
     read: dict[Hashable, int] = {}
     levels: list[list[Step]] = []
     for step in run:
         reads, writes = ([_memory(b, aliases) for b in side] for side in (step.reads, step.writes))
-        level = max(
-            [written.get(m, -1) for m in (*reads, *writes)] + [read.get(m, -1) for m in writes], default=-1
-        ) + 1  # fmt: skip
+        level = max([written.get(m, -1) for m in (*reads, *writes)] + [read.get(m, -1) for m in writes], default=-1) + 1
         for m in reads:
             read[m] = max(read.get(m, -1), level)
         for m in writes:
@@ -104,7 +104,9 @@ def _memory(buffer: Buffer, aliases: Mapping[int, int]) -> Hashable:
 def without_shared(
     takes: Mapping[int, list[tuple[Buffer, Buffer]]], found: Sequence[Sequence[Step]]
 ) -> dict[int, list[tuple[Buffer, Buffer]]]:
-    """Which results may be written over what ends in their step, less what another member of the batch reads."""
+    """Return which results may be written over what ends in their step, less what another member of
+    the batch reads.
+    """
     kept = dict(takes)
     for members in found:
         readers: dict[int, int] = {}

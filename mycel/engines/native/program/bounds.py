@@ -1,19 +1,22 @@
-"""Bounds-checked programs: with ``MYCEL_CHECK=bounds`` in the environment every access is looked at before it is made.
+"""Bounds-checked programs: with ``MYCEL_CHECK=bounds`` in the environment every access is looked at
+before it is made.
 
 *Kernels* are compiled with checks (`checked_code`): each load and store, lane by lane, must lie in
-the buffer that its argument word is of, as large as the lowering says it is; the word's buffer may be
-an input, an output, a constant or a slot of the arena. What would lie outside is not done but noted,
-and raised as a BoundsError when the call ends.
+the buffer that its argument word is of, as large as the lowering says it is; the word's buffer may
+be an input, an output, a constant or a slot of the arena. What would lie outside is not done but
+noted, and raised as a BoundsError when the call ends.
 
-*Other steps* (copies, the dense library, host steps, control flow) are given addresses and sizes that
-are known when a program is made, which is when they are checked. So is that buffers fit into where
-they lie; and at each call, that the memory of the inputs is as large as their types.
+*Other steps* (copies, the dense library, host steps, control flow) are given addresses and sizes
+that are known when a program is made, which is when they are checked. So is that buffers fit into
+where they lie; and at each call, that the memory of the inputs is as large as their types.
 
 *Poison* (`POISON`, a NaN in every float type, large in every integer type) fills what the allocator
-gives and takes back, the arena before a run, and each slot of the arena when what was in it has been
-read for the last time. So a value that is read too early or too late is a wrong number for certain.
+gives and takes back, the arena before a run, and each slot of the arena when what was in it has
+been read for the last time. So a value that is read too early or too late is a wrong number for
+certain.
 
-A process is checked or not from its start (`checking`); one that is not has none of this in its code.
+A process is checked or not from its start (`checking`); one that is not has none of this in its
+code.
 """
 
 from __future__ import annotations
@@ -65,12 +68,14 @@ class Watch:
             room = _room(program, buffer)
             if room is not None and program.nbytes(buffer) > room:
                 raise BoundsError(
-                    f"{_said(step)}: {_described(buffer)} takes {program.nbytes(buffer)} bytes, and there are {room} where it lies{_mend(step)}"
+                    f"{_said(step)}: {_described(buffer)} takes {program.nbytes(buffer)} bytes, and there are {room} "
+                    f"where it lies{_mend(step)}"
                 )
         for buffer, start, stop in _reaches(program, step):
             if not 0 <= start <= stop <= max(program.nbytes(buffer), 1):
                 raise BoundsError(
-                    f"{_said(step)}: bytes {start} to {stop} of {_described(buffer)} are used, which has {program.nbytes(buffer)}{_mend(step)}"
+                    f"{_said(step)}: bytes {start} to {stop} of {_described(buffer)} are used, which has "
+                    f"{program.nbytes(buffer)}{_mend(step)}"
                 )
 
     # While it runs.
@@ -81,7 +86,8 @@ class Watch:
             needed, known = program.nbytes(declared), _extent(buffer)
             if known is not None and needed > known:
                 raise BoundsError(
-                    f"{program.graph.name}: input {k} is {_described(declared)} of {needed} bytes, and its buffer has {known}: whoever made the call is wrong"
+                    f"{program.graph.name}: input {k} is {_described(declared)} of {needed} bytes, and its buffer has "
+                    f"{known}: whoever made the call is wrong"
                 )
 
     def look(self) -> None:
@@ -101,7 +107,8 @@ class Watch:
             whose = f"operand {number}, {_described(buffer)} in the {place} memory of {program.graph.name}"
         verb = "writes" if found["write"] else "reads"
         raise BoundsError(
-            f"{_said(step)}: {verb} {found['bytes']} bytes at offset {found['offset']} of {whose}, which has {found['size']} bytes{_mend(step)}"
+            f"{_said(step)}: {verb} {found['bytes']} bytes at offset {found['offset']} of {whose}, which has "
+            f"{found['size']} bytes{_mend(step)}"
         )
 
 
@@ -111,7 +118,8 @@ def _room(program: Placed, buffer: Buffer) -> Optional[int]:
     if kind == "constant":
         return int(program.lowered.constants[id(buffer)][1].nbytes)
     if kind == "output":
-        # The allocator gives no less than a line of the cache, which is where results without elements lie.
+        # The allocator gives no less than a line of the cache, which is where results without
+        # elements lie.
         return int(program.number(program.outputs[where].nbytes)) or LINE
     if kind == "arena":
         return int(program.arena_bytes - where)
@@ -119,7 +127,9 @@ def _room(program: Placed, buffer: Buffer) -> Optional[int]:
 
 
 def _reaches(program: Placed, step: Step) -> Iterator[tuple[Buffer, int, int]]:
-    """Yield what a step uses that is no kernel: buffers, with the first byte and the one behind the last."""
+    """Yield what a step uses that is no kernel: buffers, with the first byte and the one behind the
+    last.
+    """
     data = step.data
     if isinstance(data, Copy):
         target, source = data.target, data.source

@@ -1,4 +1,6 @@
-"""The text of a kernel as it is compiled: with checks of every access where the process checks accesses."""
+"""The text of a kernel as it is compiled: with checks of every access where the process checks
+accesses.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,10 @@ USUAL = 8
 
 
 def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
-    """The program of a graph; outputs in `aliases` are written into those inputs' memory. One that was compiled before is taken from the cache."""
+    """Return the program of a graph; outputs in `aliases` are written into those inputs' memory.
+
+    One that was compiled before is taken from the cache.
+    """
     aliases = dict(aliases or {})
     with garbage.left_alone():
         key = stored.key_of(graph, aliases)
@@ -45,14 +48,17 @@ def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) ->
 
 
 def host_steps(graph: Graph) -> list[tuple[Node, str]]:
-    """The nodes that a graph's program runs in the reference engine, with the reasons; sizes that are not known are taken to be `USUAL`."""
+    """Return the nodes that a graph's program runs in the reference engine, with the reasons.
+
+    Sizes that are not known are taken to be `USUAL`.
+    """
     sizes = {name: max(USUAL, int(atom.low)) for name, atom in symbols_in(*inner_sizes(graph)).items()}
     with deciding(Decisions(sizes)):
         return lower(prepared(graph)).fallbacks
 
 
 def prepared(graph: Graph) -> Graph:
-    """The graph as it is lowered: opened to what the engine has code for, and optimized."""
+    """Return the graph as it is lowered: opened to what the engine has code for, and optimized."""
     opened = complex_pairs(expand(graph))
     if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
         return optimize(opened)

@@ -1,8 +1,9 @@
-"""Steps as the runtime reads them: words that are arguments, and tables of functions that are given them.
+"""Steps as the runtime reads them: words that are arguments, and tables of functions that are given
+them.
 
-Every step's arguments are words in one block of memory. Words that hold addresses of inputs, outputs
-or the arena are filled in at each run (`relocations`); the rest is fixed. What words point to, as
-kernels' constants, plans and callbacks, is kept alive by whoever owns them.
+Every step's arguments are words in one block of memory. Words that hold addresses of inputs,
+outputs or the arena are filled in at each run (`relocations`); the rest is fixed. What words point
+to, as kernels' constants, plans and callbacks, is kept alive by whoever owns them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class TableEntry(NamedTuple):
-    """A step in a table: where its words start, its function, the range that threads share, and how much of it is worth a thread.
+    """A step in a table: where its words start, its function, the range that threads share, and how
+    much of it is worth a thread.
 
     In the table of a batch `grain` is where the member's share of the range begins.
     """
@@ -59,10 +61,11 @@ Table = list[TableEntry]
 
 
 class Encoded(Placed):
-    """A template for actual sizes as words and tables; of a recursive function, inside those of `owner`.
+    """A template for actual sizes as words and tables; of a recursive function, inside those of
+    `owner`.
 
-    `starts` has the step by the number of its first word, `tables` the inner tables by the number of
-    the word that holds their address, `work` the largest work of a kernel.
+    `starts` has the step by the number of its first word, `tables` the inner tables by the number
+    of the word that holds their address, `work` the largest work of a kernel.
     """
 
     def __init__(
@@ -113,7 +116,9 @@ class Encoded(Placed):
         self.pointer(view.buffer, self.offset(view))
 
     def record(self, site: Site) -> int:
-        """Return the address of a site's record: an index that was out of range, and the address of the status."""
+        """Return the address of a site's record: an index that was out of range, and the address of
+        the status.
+        """
         made = (ctypes.c_int64 * 2)(0, ctypes.addressof(self.status))
         self._alive.append(made)
         self.sites[ctypes.addressof(made)] = site, self.number(site.size)
@@ -135,7 +140,9 @@ class Encoded(Placed):
         return table
 
     def ended(self, steps: Sequence[Step]) -> Table:
-        """Append what is run after some steps have been: the poisoning of what was alive until then."""
+        """Append what is run after some steps have been: the poisoning of what was alive until
+        then.
+        """
         return [] if self.ends is None else [self._poison(place, size) for place, size in self.ends.until(steps)]
 
     def _poison(self, place: int, size: int) -> TableEntry:
@@ -272,8 +279,8 @@ class Encoded(Placed):
         start = len(self.words)
         sizes = [self.nbytes(b) for b in tape.states]
         self.pointer(tape.header)
-        # Memory of no bytes cannot be told from none; where the derivative reads no state, rounds are
-        # counted by a byte each.
+        # Memory of no bytes cannot be told from none; where the derivative reads no state, rounds
+        # are counted by a byte each.
         self.words += [max(sum(sizes), 1), int(tape.root), ctypes.addressof(self.status)]
         if tape.predicate is None:
             self.words.append(0)

@@ -1,8 +1,11 @@
-"""Programs of a graph with symbolic sizes: the graph is lowered once, and made into a program for each tuple of actual sizes.
+"""Programs of a graph with symbolic sizes: the graph is lowered once, and made into a program for
+each tuple of actual sizes.
 
-A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are its guards, and it serves all sizes for which they hold.
-For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are constants of a graph of their own;
-what the dense library refuses for some sizes only is lowered for those. The most recently used programs are remembered; they take their arenas from the allocator at each run.
+A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are
+its guards, and it serves all sizes for which they hold. For other sizes there is another lowering.
+Sizes below 2 broadcast or leave nothing to do, and are constants of a graph of their own; what the
+dense library refuses for some sizes only is lowered for those. The most recently used programs are
+remembered; they take their arenas from the allocator at each run.
 """
 
 from __future__ import annotations
@@ -30,19 +33,24 @@ __all__ = ["Instances"]
 
 
 def check_positions(graph: Graph) -> None:
-    """ShapeError where an operation's positions have a type that is too small now that sizes are known."""
+    """Raise ShapeError where an operation's positions have a type that is too small now that sizes
+    are known.
+    """
     for node in graph.nodes:
         types = [i.type for i in node.inputs]
         if node.prim is not None and any(d > FAR for t in types if isinstance(t, TensorType) for d in t.shape):
             kind = node.prim.type_of(*types, **node.params)
             if kind != node.type:
                 raise ShapeError(
-                    f"{node.op}: of {types} it gives {kind}, and was compiled to give {node.type}; declare these sizes as fixed"
+                    f"{node.op}: of {types} it gives {kind}, and was compiled to give {node.type}; declare these sizes "
+                    "as fixed"
                 )
 
 
 class Instances(BySizes[Program], Sized):
-    """The programs of one graph; `aliases` says which outputs are written into which inputs' memory."""
+    """The programs of one graph; `aliases` says which outputs are written into which inputs'
+    memory.
+    """
 
     def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
         super().__init__()
@@ -89,7 +97,9 @@ class Instances(BySizes[Program], Sized):
 
 
 def _optimized(graph: Graph) -> Graph:
-    """The graph after the passes, which go by the form of sizes alone, unless types fit by what was decided of them."""
+    """Return the graph after the passes, which go by the form of sizes alone, unless types fit by
+    what was decided of them.
+    """
     if len(graph.nodes) <= 1:
         return graph
     try:

@@ -1,7 +1,8 @@
 """When the buffers of a program are alive: from the step that first writes to the last that reads.
 
-Steps are numbered through those inside control flow; those of a batch share a number. What a loop's inside reads from outside lives until the loop ends. Where a kernel may write what it
-makes over a buffer that ends there (`taking`), the two can share a place.
+Steps are numbered through those inside control flow; those of a batch share a number. What a loop's
+inside reads from outside lives until the loop ends. Where a kernel may write what it makes over a
+buffer that ends there (`taking`), the two can share a place.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ __all__ = ["Ends", "Liveness"]
 
 
 class Liveness:
-    """The arena's buffers by id, their first and last times, the steps that make them, and the step of each time.
+    """The arena's buffers by id, their first and last times, the steps that make them, and the step
+    of each time.
 
     `calls` has the plans of the dense steps, whose temporaries are the arena's too.
     """
@@ -78,7 +80,7 @@ class Liveness:
             self.last[key] = max(self.last.get(key, time), time)
 
     def lives(self, number: Callable[[DimLike], int]) -> list[memory.Life]:
-        """Each buffer's key, bytes, first and last time."""
+        """Return each buffer's key, bytes, first and last time."""
         return [
             (key, number(b.size) * b.dtype.itemsize, self.first[key], self.last[key]) for key, b in self.buffers.items()
         ]
@@ -90,15 +92,20 @@ class Liveness:
 
 
 class Ends:
-    """Which slots of a program's arena are free after which of its steps, asked for in the steps' order."""
+    """Which slots of a program's arena are free after which of its steps, asked for in the steps'
+    order.
+    """
 
     def __init__(self, times: dict[int, Step], groups: Sequence[memory.Life], places: dict[int, int]) -> None:
-        # Of a batch the last step has the time, and of a step that holds steps the last time is when they have run.
+        # Of a batch the last step has the time, and of a step that holds steps the last time is
+        # when they have run.
         self.times = {id(step): time for time, step in sorted(times.items())}
         self.slots = sorted(((last, places[key], size) for key, size, _, last in groups), reverse=True)
 
     def until(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
-        """Return places and bytes of what nobody needs after these steps, and was needed by them or since those asked for before."""
+        """Return places and bytes of what nobody needs after these steps, and was needed by them or
+        since those asked for before.
+        """
         end = max(self.times.get(id(step), 0) for step in steps)
         found = []
         while self.slots and self.slots[-1][0] <= end:

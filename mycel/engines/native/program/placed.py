@@ -1,4 +1,6 @@
-"""A template with actual sizes: the numbers that its symbols are, and where buffers lie in the arena."""
+"""A template with actual sizes: the numbers that its symbols are, and where buffers lie in the
+arena.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ class Placed:
         return self.number(view.offset) * view.buffer.dtype.itemsize
 
     def too_large(self) -> SizeError:
-        """Return the error for sizes with which something in the graph passes what can be counted in 63 bits."""
+        """Return the error for sizes with which something in the graph passes what can be counted
+        in 63 bits.
+        """
         for node in self.graph.nodes:
             for kind in node.type if isinstance(node.type, tuple) else (node.type,):
                 try:
@@ -83,7 +87,8 @@ class Placed:
                     return error
         sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
         return SizeError(
-            f"{self.graph.name} counts more than 2**63 - 1 elements or bytes in one step{' for ' if sizes else ''}{sizes}"
+            f"{self.graph.name} counts more than 2**63 - 1 elements or bytes in one "
+            f"step{' for ' if sizes else ''}{sizes}"
         )
 
     def _place_arena(self) -> None:

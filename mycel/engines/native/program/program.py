@@ -54,7 +54,10 @@ def release_arenas() -> None:
 
 @locks.in_child
 def _in_child() -> None:
-    """Open the native locks, too, that threads of the parent held when it forked; the child has none of these threads."""
+    """Open the native locks, too, that threads of the parent held when it forked.
+
+    The child has none of these threads.
+    """
     for program in _programs:
         ctypes.memset(program.mutex, 0, ctypes.sizeof(program.mutex))
 
@@ -143,7 +146,10 @@ class Program(Encoded):
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """Return a function from buffers to a buffer, or a tuple of them; it keeps the program alive."""
+        """Return a function from buffers to a buffer, or a tuple of them.
+
+        It keeps the program alive.
+        """
         run = runtime().entry(self, ctypes.addressof(self.table))
         return self.checked(run) if self.hosted else run
 
@@ -159,7 +165,10 @@ class Program(Encoded):
         return call
 
     def guarded(self, run: Callable[[], Any]) -> Any:
-        """Return what `run` gives, which runs this program; raise what a host step raised, or that a recursion was too deep."""
+        """Return what `run` gives, which runs this program.
+
+        Raise what a host step raised, or that a recursion was too deep.
+        """
         if self.lock is None:
             return run()
         with self.lock:
@@ -175,18 +184,22 @@ class Program(Encoded):
                 raise errors[0]
             if status == OUT_OF_MEMORY:
                 raise MemoryError(
-                    "the gradient of a loop: there is no memory for the states of its rounds; call the loop through ms.recompute, which keeps few"
+                    "the gradient of a loop: there is no memory for the states of its rounds; call the loop through "
+                    "ms.recompute, which keeps few"
                 )
             if status:
                 raise RecursionError(
-                    f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than {RECORD_BYTES >> 30} GiB; "
+                    f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than "
+                    f"{RECORD_BYTES >> 30} GiB; "
                     "end the recursion earlier, or write it as a loop"
                 )
             return result
 
 
 def outside_error(table: int, record: int, index: int) -> BaseException:
-    """Return the exception for an index that a kernel of the program with this table found out of range."""
+    """Return the exception for an index that a kernel of the program with this table found out of
+    range.
+    """
     try:
         site, size = _by_table[table].sites[record]
         return index_out_of_range(site.node, site.axis, size, index, site.wraps)

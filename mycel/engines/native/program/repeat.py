@@ -1,9 +1,11 @@
 """Running a program for many rounds in one call.
 
-`repetition(entry, carried)` prepares what is the same for every call; `run` takes the buffers that stay, those that differ from round to round, and gives the
-buffers of all results. A result is one of three kinds: *aliased* (a parameter, updated in place), *carried* (state that each round computes anew:
-the input's buffer is copied first, so that nobody's memory is written), or a *row*: every round writes its own row of one array, rows 64 bytes aligned.
-Where rows would take more than `KEPT` bytes and only the last is wanted, all rounds write the same memory.
+`repetition(entry, carried)` prepares what is the same for every call; `run` takes the buffers that
+stay, those that differ from round to round, and gives the buffers of all results. A result is one
+of three kinds: *aliased* (a parameter, updated in place), *carried* (state that each round computes
+anew: the input's buffer is copied first, so that nobody's memory is written), or a *row*: every
+round writes its own row of one array, rows 64 bytes aligned. Where rows would take more than `KEPT`
+bytes and only the last is wanted, all rounds write the same memory.
 """
 
 from __future__ import annotations
@@ -45,19 +47,26 @@ class _Rounds(Rounds):
 
 
 def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
-    """The program of an entry, to be run for many rounds; None where it runs no program alone."""
+    """Return the program of an entry, to be run for many rounds.
+
+    None where it runs no program alone.
+    """
     found = program_of(entry)
     return None if found is None else _Repetition(found, carried)
 
 
 class _Repetition(Repetition):
-    """A program to be run for many rounds; `carried` says which results become which inputs of the next round."""
+    """A program to be run for many rounds.
+
+    `carried` says which results become which inputs of the next round.
+    """
 
     def __init__(self, found: Program, carried: Mapping[int, int]) -> None:
         self.program = found
         self.carried = dict(carried)
         table = found.table
-        # A program that runs without Python's lock may not run with it, and without the mutex, at the same time.
+        # A program that runs without Python's lock may not run with it, and without the mutex, at
+        # the same time.
         table[PROGRAM.index("heavy")] = 1
         self.aliases: dict[int, int] = found.template.aliases
         self.inputs, self.outputs = table[PROGRAM.index("inputs")], len(found.outputs)
@@ -65,11 +74,18 @@ class _Repetition(Repetition):
         for n, (j, i) in enumerate(self.carried.items()):
             self.carries[3 * n : 3 * n + 3] = [self.inputs + j, i, int(found.outputs[j].nbytes)]
         self._words = [
-            ctypes.addressof(table), 0, 0, 0, 0, len(self.carried), ctypes.addressof(self.carries), 0,
-        ]  # fmt: skip
+            ctypes.addressof(table),
+            0,
+            0,
+            0,
+            0,
+            len(self.carried),
+            ctypes.addressof(self.carries),
+            0,
+        ]
 
     def row_bytes(self) -> int:
-        """The bytes that the results of one round take that are rows."""
+        """Return the bytes that the results of one round take that are rows."""
         own = [b for j, b in enumerate(self.program.output_bytes) if j not in self.aliases and j not in self.carried]
         return sum(-(-b // _ALIGNED) * _ALIGNED for b in own)
 

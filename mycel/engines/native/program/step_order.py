@@ -1,12 +1,15 @@
 """The order of a program's steps, chosen so that less memory is alive at its peak.
 
-Lowering emits steps about as the user's program computes them, which leaves the gradients of weights to the end: until then all activations and all
-cotangents that they are made of are alive. Here steps are listed anew. The given order is kept, except that a step goes first as soon as it is ready if it
-lets go of more memory than it takes, alone or together with the steps that it makes ready (a weight's gradient with the update that consumes it).
-The new order is used where its peak is lower than the given one's by more than `GAIN`.
+Lowering emits steps about as the user's program computes them, which leaves the gradients of
+weights to the end: until then all activations and all cotangents that they are made of are alive.
+Here steps are listed anew. The given order is kept, except that a step goes first as soon as it is
+ready if it lets go of more memory than it takes, alone or together with the steps that it makes
+ready (a weight's gradient with the update that consumes it). The new order is used where its peak
+is lower than the given one's by more than `GAIN`.
 
-An order is right if every step keeps its place relative to those that write what it reads or writes, or read what it writes. Outputs that are to be written over inputs
-(`over`) are written after the last step that reads the input. What acts on the world keeps its order.
+An order is right if every step keeps its place relative to those that write what it reads or
+writes, or read what it writes. Outputs that are to be written over inputs (`over`) are written
+after the last step that reads the input. What acts on the world keeps its order.
 """
 
 from __future__ import annotations
@@ -32,7 +35,11 @@ def schedule(
     over: Mapping[int, Buffer],
     number: Callable[[DimLike], int],
 ) -> list[Step]:
-    """The steps in the order that they are to run in; `kept` are buffers that are not the arena's, `over` the inputs that outputs (by the id of their buffer) replace."""
+    """Return the steps in the order that they are to run in.
+
+    `kept` are buffers that are not the arena's, `over` the inputs that outputs (by the id of their
+    buffer) replace.
+    """
     plan = _Plan(steps, {id(b) for b in kept}, number)
     if sum(plan.size.values()) < LEAST:
         return list(steps)
@@ -43,12 +50,17 @@ def schedule(
 
 
 def peak_bytes(steps: Sequence[Step], kept: Iterable[Buffer], number: Callable[[DimLike], int]) -> int:
-    """The most bytes that are alive at one time in this order: what no packing of the arena can go below."""
+    """Return the most bytes that are alive at one time in this order: what no packing of the arena
+    can go below.
+    """
     return _Plan(steps, {id(b) for b in kept}, number).peak(range(len(steps)))
 
 
 class _Plan:
-    """What each step touches, and which steps have to come before it; steps are known by their numbers in the given order."""
+    """What each step touches, and which steps have to come before it.
+
+    Steps are known by their numbers in the given order.
+    """
 
     def __init__(self, steps: Sequence[Step], kept: set[int], number: Callable[[DimLike], int]) -> None:
         self.steps = steps
@@ -105,7 +117,7 @@ class _Plan:
                 effect = k
 
     def peak(self, order: Iterable[int]) -> int:
-        """The most bytes alive at one time."""
+        """Return the most bytes alive at one time."""
         left = {key: len(users) for key, users in self.users.items()}
         alive: set[int] = set()
         now = most = 0
@@ -122,7 +134,7 @@ class _Plan:
         return most
 
     def order(self) -> list[int]:
-        """The new order."""
+        """Return the new order."""
         self.left = {key: len(users) for key, users in self.users.items()}
         self.alive: set[int] = set()
         waits = self.waits
@@ -168,7 +180,9 @@ class _Plan:
         return result
 
     def growth(self, k: int) -> int:
-        """By how many bytes more is alive once a step that is ready has run, with what it makes ready if that makes it less."""
+        """By how many bytes more is alive once a step that is ready has run, with what it makes
+        ready if that makes it less.
+        """
         left: dict[int, int] = {}
         born: set[int] = set()
         gone: dict[int, int] = {}

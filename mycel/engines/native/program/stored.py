@@ -1,12 +1,17 @@
-"""Compiled programs kept from one process to the next: templates in files (`mycel.cache`), found by what they were made from.
+"""Compiled programs kept from one process to the next: templates in files (`mycel.cache`), found by
+what they were made from.
 
-The key is a digest of the graph as it was staged (structure, types, parameters, constants), of the outputs that are written into inputs, and of all that a lowering depends
-on (`_surroundings`): Mycel's own source, the machine that code is made for, the versions of Python, NumPy and oneDNN, and the number of threads. So what is found
-is what would be made. Sizes are numbers: graphs with symbols are lowered in each process, as are those that hold Python functions, and small ones.
+The key is a digest of the graph as it was staged (structure, types, parameters, constants), of the
+outputs that are written into inputs, and of all that a lowering depends on (`_surroundings`):
+Mycel's own source, the machine that code is made for, the versions of Python, NumPy and oneDNN, and
+the number of threads. So what is found is what would be made. Sizes are numbers: graphs with
+symbols are lowered in each process, as are those that hold Python functions, and small ones.
 
-A file has two parts. Names and places in the user's source are not in the key, as programs that differ in them alone are the same: the graph's inputs are
-those of the graph at hand, and a node's place is written as the number of a staged node that has it. The template itself is written by `pickle`, of a
-closed list of kinds: what is not on it is neither written nor read, so that a file cannot call anything.
+A file has two parts. Names and places in the user's source are not in the key, as programs that
+differ in them alone are the same: the graph's inputs are those of the graph at hand, and a node's
+place is written as the number of a staged node that has it. The template itself is written by
+`pickle`, of a closed list of kinds: what is not on it is neither written nor read, so that a file
+cannot call anything.
 """
 
 from __future__ import annotations
@@ -66,7 +71,9 @@ class _NotStorable(Exception):
 
 @functools.cache
 def _source() -> Optional[str]:
-    """The digest of the source of everything that makes programs; None where it cannot be read."""
+    """Return the digest of the source of everything that makes programs; None where it cannot be
+    read.
+    """
     digest = hashlib.sha256()
     try:
         files = [ROOT / "__init__.py", ROOT / "base/config.py", ROOT / "base/dtype.py"]
@@ -89,14 +96,20 @@ def _surroundings() -> Optional[str]:
     library = f"{dense.version()}" if dense.available() else "none"
     limits = [os.environ.get(name, "") for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")]
     parts = [
-        source, jit.machine().identity, platform.python_version(), np.__version__, library, *limits,
-        str(runtime().threads), *[setting() for setting in settings],
-    ]  # fmt: skip
+        source,
+        jit.machine().identity,
+        platform.python_version(),
+        np.__version__,
+        library,
+        *limits,
+        str(runtime().threads),
+        *[setting() for setting in settings],
+    ]
     return "\n".join(parts)
 
 
 def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
-    """The digest under which a graph's program is kept; None for one that is not kept."""
+    """Return the digest under which a graph's program is kept; None for one that is not kept."""
     if not cache.is_on() or len(graph.nodes) < LEAST:
         return None
     surroundings = _surroundings()
@@ -113,7 +126,7 @@ def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
 
 
 def _is_own(prim: Primitive) -> bool:
-    """Whether a primitive is Mycel's; what another does is not in the key."""
+    """Return whether a primitive is Mycel's; what another does is not in the key."""
     rules = [getattr(rule, "func", rule) for rule in (prim.infer, prim.expand) if rule is not None]
     return all(str(getattr(rule, "__module__", "")).startswith("mycel.") for rule in rules)
 
@@ -126,7 +139,9 @@ def _kind() -> str:
 
 
 def _staged(graph: Graph) -> list[Node]:
-    """The nodes of a graph and of those inside it, in an order that depends on their structure alone."""
+    """Return the nodes of a graph and of those inside it, in an order that depends on their
+    structure alone.
+    """
     found: list[Node] = []
     seen: set[Graph] = set()
 
@@ -172,7 +187,8 @@ def _written(graph: Graph, template: Template) -> bytes:
         raise _NotStorable("it calls itself")
     file = io.BytesIO()
     writer = _Writer(file, graph)
-    # Nodes come first, each after what it needs, so that writing does not descend through the graph.
+    # Nodes come first, each after what it needs, so that writing does not descend through the
+    # graph.
     writer.dump((writer.ordered(template.graph), _state(template)))
     return file.getvalue()
 
@@ -215,7 +231,7 @@ class _Writer(pickle.Pickler):
                 self.places.setdefault(node.where, k)
 
     def ordered(self, graph: Graph) -> list[Node]:
-        """All nodes of a graph, those of a graph inside it before the node that has it."""
+        """Return all nodes of a graph, those of a graph inside it before the node that has it."""
         found: dict[Node, None] = {}
 
         def enter(inner: Graph) -> None:
@@ -291,7 +307,7 @@ def _check(module: str, name: str) -> None:
 
 @timed("cache", lambda _, graph, *__: graph.name)
 def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Template]:
-    """The template that was kept for a staged graph; None where there is none."""
+    """Return the template that was kept for a staged graph; None where there is none."""
     content = cache.read(_kind(), key)
     if content is None:
         counts["made"] += 1

@@ -31,7 +31,7 @@ _lock = locks.lock()
 
 
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
-    """The entry points of kernels, compiled together where they are new."""
+    """Return the entry points of kernels, compiled together where they are new."""
     with _lock:
         missing = {k.text: k for k in kernels if k.text not in _kernels}
         if missing:
@@ -48,7 +48,9 @@ def _kernel_of(step: Step) -> Optional[Kernel]:
 
 
 class _Uses:
-    """The steps that read and write each buffer, with their numbers, and the buffers that are results."""
+    """The steps that read and write each buffer, with their numbers, and the buffers that are
+    results.
+    """
 
     def __init__(self, steps: Sequence[Step], outputs: Sequence[View]) -> None:
         self.readers: dict[int, list[tuple[int, Step]]] = {}
@@ -62,7 +64,10 @@ class _Uses:
 
 
 class Template:
-    """The steps and kernels of a graph, with sizes that may be symbolic; `lowerings` counts all that were ever made."""
+    """The steps and kernels of a graph, with sizes that may be symbolic.
+
+    `lowerings` counts all that were ever made.
+    """
 
     lowerings = 0
 
@@ -84,7 +89,10 @@ class Template:
         self.code = dict(zip(map(id, steps), zip(self.kernels, kernel_addresses(self.kernels))))
 
     def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Optional[Lowered] = None) -> None:
-        """Lower the graph, and find the order of the steps and where values lie; no code is made."""
+        """Lower the graph, and find the order of the steps and where values lie.
+
+        No code is made.
+        """
         self.graph, self.aliases = graph, aliases
         self.lowered: Lowered = lowered or lower(graph)
         self.steps = self.ordered(aliases)
@@ -94,7 +102,7 @@ class Template:
         self.takes = without_shared(takes(self.all_steps), found)
 
     def numbers(self, sizes: Mapping[str, int]) -> dict[DimLike, int]:
-        """The values of the dimensions that programs have needed so far."""
+        """Return the values of the dimensions that programs have needed so far."""
         if not sizes or not self._dims:
             return {}
         if self._values is None:
@@ -108,7 +116,7 @@ class Template:
             self._values = None
 
     def ordered(self, aliases: Mapping[int, int]) -> list[Step]:
-        """The steps in the order in which they are run."""
+        """Return the steps in the order in which they are run."""
         inputs, outputs = self.lowered.inputs, [v.buffer for v in self.lowered.outputs]
         over = {id(outputs[j]): inputs[i] for j, i in aliases.items() if outputs[j] not in inputs}
         kept = [*inputs, *outputs, *[b for b, _ in self.lowered.constants.values()]]
@@ -117,7 +125,9 @@ class Template:
     # Places.
 
     def final_places(self, steps: list[Step], aliases: dict[int, int]) -> None:
-        """Give outputs their memory: the buffer that they are computed in where that is theirs alone, else a copy at the end."""
+        """Give outputs their memory: the buffer that they are computed in where that is theirs
+        alone, else a copy at the end.
+        """
         inputs = self.lowered.inputs
         for i, buffer in enumerate(inputs):
             buffer.place = ("input", i)
@@ -151,7 +161,9 @@ class Template:
         steps.extend(plain + last)
 
     def may_write(self, uses: _Uses, output: Buffer, source: Buffer) -> bool:
-        """Whether an output may be written over an input: no step reads the input after, and none but element by element at once."""
+        """Return whether an output may be written over an input: no step reads the input after, and
+        none but element by element at once.
+        """
         writers = uses.writers.get(id(output))
         if not writers:
             return False

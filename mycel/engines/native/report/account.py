@@ -1,9 +1,12 @@
-"""Step by step, what a graph's program does: what was fused, the bytes it moves and the operations it does, and why its values lie in memory.
+"""Step by step, what a graph's program does: what was fused, the bytes it moves and the operations
+it does, and why its values lie in memory.
 
-Nothing is compiled or run: the graph is lowered as for a program, and what the lowering decided is written down. For each value that a step writes the reason is one of
-these: it is a result; the dense library, control flow or a host step reads it, which can only read memory; another kernel reads it, which could not join this one; it is small, a row's
-statistic, from which others compute larger values again. Values that are computed again in several kernels, which moves fewer bytes than writing them (`recompute.py`), are
-listed with those kernels.
+Nothing is compiled or run: the graph is lowered as for a program, and what the lowering decided is
+written down. For each value that a step writes the reason is one of these: it is a result; the
+dense library, control flow or a host step reads it, which can only read memory; another kernel
+reads it, which could not join this one; it is small, a row's statistic, from which others compute
+larger values again. Values that are computed again in several kernels, which moves fewer bytes than
+writing them (`recompute.py`), are listed with those kernels.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ __all__ = ["account"]
 
 
 def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
-    """What the program of a graph of static types does."""
+    """Return what the program of a graph of static types does."""
     opened = prepared(graph)
     steps, fusion = lower_explained(opened)
     template = Template.__new__(Template)
@@ -67,7 +70,7 @@ class _Reasons:
                 self.over.add(id(output))
 
     def of(self, number: int, step: Step) -> StepAccount:
-        """The account of one step."""
+        """Return the account of one step."""
         node = step.node
         operations = tuple(m.op for m in step.members if m.prim is not None)
         if not operations:
@@ -78,7 +81,7 @@ class _Reasons:
         return StepAccount(number, step.kind, operations, cost(step), _loops(step), stores, self.again(step), where)
 
     def store(self, step: Step, buffer: Buffer) -> tuple[str, str, str, bool]:
-        """A buffer that a step writes, its type and layout, and why it is written."""
+        """Return a buffer that a step writes, its type and layout, and why it is written."""
         node, view = self.values.get(id(buffer), (None, None))
         name = buffer.name if node is None or node.prim is None else node.op
         kind = str(buffer.dtype.name)
@@ -90,7 +93,7 @@ class _Reasons:
         return name, kind, self.why(step, buffer), over
 
     def why(self, step: Step, buffer: Buffer) -> str:
-        """Why a value lies in memory."""
+        """Return why a value lies in memory."""
         readers = [r for r in self.readers.get(id(buffer), ()) if r is not step]
         kinds = {r.kind for r in readers}
         if id(buffer) in self.results:
@@ -111,10 +114,13 @@ class _Reasons:
             return "nothing reads it"
         if step.kind != "kernel":
             return f"{_count(len(readers), 'kernel')} {'reads' if len(readers) == 1 else 'read'} it"
-        return f"{_count(len(readers), 'kernel')} with other loops or behind other reductions {'reads' if len(readers) == 1 else 'read'} it"
+        return (
+            f"{_count(len(readers), 'kernel')} with other loops or behind other reductions "
+            f"{'reads' if len(readers) == 1 else 'read'} it"
+        )
 
     def again(self, step: Step) -> tuple[str, ...]:
-        """The values that a kernel computes although they belong to another one's work."""
+        """Return the values that a kernel computes although they belong to another one's work."""
         members = set(step.members)
         found: dict[Node, None] = {}
         pending = list(step.members)
@@ -131,7 +137,7 @@ class _Reasons:
 
 
 def _loops(step: Step) -> str:
-    """The loops of a kernel, outermost first; those that reduce are marked."""
+    """Return the loops of a kernel, outermost first; those that reduce are marked."""
     if not isinstance(step.data, Nest):
         return ""
     return "loops " + " x ".join(f"{loop.extent}{' reducing' if loop.kind == 'r' else ''}" for loop in step.data.loops)

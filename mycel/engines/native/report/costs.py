@@ -1,13 +1,20 @@
-"""What a step moves and computes: bytes of distinct memory read and written, and floating-point operations.
+"""What a step moves and computes: bytes of distinct memory read and written, and floating-point
+operations.
 
-The one place for these numbers, from which explanations and profiles take them. They are those of the code that runs, not of the graph it came from.
+The one place for these numbers, from which explanations and profiles take them. They are those of
+the code that runs, not of the graph it came from.
 
-* Memory is counted once for each step, however often its loops come back to it: of each buffer, the elements that its accesses can reach. Accesses that differ in
-  their constant offset only (the taps of a window) are taken together. What data choose (a gather) counts as if no two indices were equal.
-* An addition, subtraction, multiplication, division, remainder, root, rounding, maximum or minimum of floats is one operation, a fused multiply-add two;
-  comparisons, choices, conversions, negations and whole numbers are none. Elementary functions count what their polynomials do. A value that does not depend
-  on a loop is computed outside of it, and counted so. A reduction is one operation for each value that it takes in.
-* A product of (m, k) by (k, n) is 2mnk; a convolution meets each weight at each position of its output's image. oneDNN's own algorithms may do other work.
+* Memory is counted once for each step, however often its loops come back to it: of each buffer, the
+  elements that its accesses can reach. Accesses that differ in their constant offset only (the taps
+  of a window) are taken together. What data choose (a gather) counts as if no two indices were
+  equal.
+* An addition, subtraction, multiplication, division, remainder, root, rounding, maximum or minimum
+  of floats is one operation, a fused multiply-add two; comparisons, choices, conversions, negations
+  and whole numbers are none. Elementary functions count what their polynomials do. A value that
+  does not depend on a loop is computed outside of it, and counted so. A reduction is one operation
+  for each value that it takes in.
+* A product of (m, k) by (k, n) is 2mnk; a convolution meets each weight at each position of its
+  output's image. oneDNN's own algorithms may do other work.
 
 Sizes may be symbolic: `number` gives each dimension's value (by default, its hint).
 """
@@ -36,7 +43,9 @@ Number = Callable[[DimLike], int]
 
 
 def cost(step: Step, number: Number = hint) -> Cost:
-    """What one run of a step moves and computes; of a branch the side that moves more, of a loop one round."""
+    """Return what one run of a step moves and computes; of a branch the side that moves more, of a
+    loop one round.
+    """
     data = step.data
     if isinstance(data, Nest):
         return nest_cost(data, number)
@@ -60,12 +69,15 @@ def cost(step: Step, number: Number = hint) -> Cost:
 
 
 def total(steps: Iterable[Step], number: Number = hint) -> Cost:
-    """What steps do together."""
+    """Return what steps do together."""
     return sum((cost(s, number) for s in steps), ZERO_COST)
 
 
 def plan_costs(call: DenseCall, plan: dense.Plan, number: Number = hint) -> list[Cost]:
-    """What each primitive of a dense step's plan does; the reorders that the library needs move bytes as well."""
+    """Return what each primitive of a dense step's plan does.
+
+    The reorders that the library needs move bytes as well.
+    """
     own = [k for k, c in enumerate(plan.calls) if not c.description.startswith("reorder")]
     found = []
     for k, made in enumerate(plan.calls):
@@ -96,7 +108,7 @@ def _buffer_bytes(buffer: Buffer, number: Number) -> int:
 
 
 def _view_bytes(view: View, number: Number) -> int:
-    """The distinct bytes of a view: what a stride of zero repeats is there once."""
+    """Return the distinct bytes of a view: what a stride of zero repeats is there once."""
     count = 1
     for d, s in zip(view.shape, view.strides):
         count *= number(d) if number(s) else 1
@@ -107,7 +119,7 @@ def _view_bytes(view: View, number: Number) -> int:
 
 
 def nest_cost(nest: Nest, number: Number = hint) -> Cost:
-    """What a kernel moves and computes."""
+    """Return what a kernel moves and computes."""
     return _NestCost(nest, number).run()
 
 
@@ -133,8 +145,11 @@ class _NestCost:
             self.note(self.writes, s.target)
             if s.mode == "add":
                 self.note(self.reads, s.target)
-        flops = sum(operations(x.data, x.dtype, [a.dtype for a in x.args]) * self.times(self.loops[id(x)])
-                    for x in self.order if x.kind == "op")  # fmt: skip
+        flops = sum(
+            operations(x.data, x.dtype, [a.dtype for a in x.args]) * self.times(self.loops[id(x)])
+            for x in self.order
+            if x.kind == "op"
+        )
         flops += sum(self.times(self.loops[id(r.value)] | self.reducing) for r in self.nest.reduces if _is_float(r))
         flops += sum(self.reached([s.target]) for s in self.nest.stores if s.mode == "add" and _kind(s.value) == "f")
         return Cost(self.bytes(self.reads), self.bytes(self.writes), flops)
@@ -182,7 +197,7 @@ class _NestCost:
         )
 
     def reached(self, accesses: Sequence[Access]) -> int:
-        """How many elements of one buffer accesses reach at most."""
+        """Return how many elements of one buffer accesses reach at most."""
         groups: dict[Any, list[tuple[int, int, int]]] = {}
         for access in accesses:
             extents = self.guarded(access)
@@ -210,7 +225,7 @@ class _NestCost:
         return result
 
     def guarded(self, access: Access) -> list[int]:
-        """The loops' extents where an access's guards along single loops hold."""
+        """Return the loops' extents where an access's guards along single loops hold."""
         extents = self.extents
         for position, size in access.guards:
             if len(position.terms) != 1:
@@ -254,7 +269,8 @@ _CALLS = {
 
 
 def operations(name: str, dtype: DType, types: Sequence[DType]) -> int:
-    """The floating-point operations of one element-wise operation on operands of these types.
+    """Return the floating-point operations of one element-wise operation on operands of these
+    types.
 
     >>> from mycel.base.dtype import float32, int32
     >>> operations("add", float32, [float32, float32]), operations("add", int32, [int32, int32])

@@ -1,7 +1,9 @@
-"""What memory a program needs, found without making it: its graph is lowered and its arena laid out, but no code is generated and nothing is run.
+"""What memory a program needs, found without making it: its graph is lowered and its arena laid
+out, but no code is generated and nothing is run.
 
-At the peak there are its inputs (arguments, and the parameters that it reads), the results that are not written over inputs, its constants, and the arena. Of the arena it is known
-which values are alive at its fullest moment, and which line of the user's program each comes from.
+At the peak there are its inputs (arguments, and the parameters that it reads), the results that are
+not written over inputs, its constants, and the arena. Of the arena it is known which values are
+alive at its fullest moment, and which line of the user's program each comes from.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ __all__ = ["footprint"]
 
 
 def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
-    """What the program of a graph of static types will need; `aliases` says which outputs are written into which inputs' memory."""
+    """Return what the program of a graph of static types will need.
+
+    `aliases` says which outputs are written into which inputs' memory.
+    """
     template = Template.__new__(Template)
     template.arrange(prepared(graph), dict(aliases or {}))
     calls = {id(s): s.data.plan(hint) for s in template.all_steps if isinstance(s.data, DenseCall)}

@@ -1,8 +1,11 @@
-"""What the native engine did and when: every step of every program that runs while a trace is being taken, and the memory that was taken and given back.
+"""What the native engine did and when: every step of every program that runs while a trace is being
+taken, and the memory that was taken and given back.
 
-The runtime writes records (see `signals_ir`) into a log. When the log is half full a thread puts an empty one in its place; afterwards addresses are looked up in the
-programs that were alive. Steps inside control flow appear as well as the `cond` or `while` that ran them (`Event.inner`). Logs are used again and never freed, as
-a program that began during a trace may write its last record after it.
+The runtime writes records (see `signals_ir`) into a log. When the log is half full a thread puts an
+empty one in its place; afterwards addresses are looked up in the programs that were alive. Steps
+inside control flow appear as well as the `cond` or `while` that ran them (`Event.inner`). Logs are
+used again and never freed, as a program that began during a trace may write its last record after
+it.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ _LOOK = 0.01
 
 
 class NativeTrace(Trace):
-    """A trace from the records of the runtime: `records` has a row (what, key, begin, end, thread) for each; `lost` counts those for which there was no room."""
+    """A trace from the records of the runtime: `records` has a row (what, key, begin, end, thread)
+    for each; `lost` counts those for which there was no room.
+    """
 
     def __init__(self) -> None:
         self.records = np.zeros((0, RECORD), np.int64)
@@ -46,7 +51,7 @@ class NativeTrace(Trace):
         self._programs: dict[Program, NativeProgram] = {}
 
     def program_of(self, program: Program) -> NativeProgram:
-        """A program as the trace shows it."""
+        """Return a program as the trace shows it."""
         found = self._programs.get(program)
         if found is None:
             found = self._programs[program] = NativeProgram(program)
@@ -90,12 +95,12 @@ class NativeTrace(Trace):
         return list(dict.fromkeys(self.records[:, 4].tolist()))
 
     def of(self, what: int) -> np.ndarray[Any, Any]:
-        """The records of one kind."""
+        """Return the records of one kind."""
         found: np.ndarray[Any, Any] = self.records[self.records[:, 0] == what]
         return found
 
     def step_at(self, address: int) -> Optional[NativeStep]:
-        """The step, or the one of its calls, that has its arguments at an address."""
+        """Return the step, or the one of its calls, that has its arguments at an address."""
         if address not in self._steps:
             bases, owners = self._sorted
             k = bisect_right(bases, address) - 1
@@ -190,7 +195,9 @@ def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]]
 
 
 def _mark_inner(events: list[Event]) -> None:
-    """Mark what began and ended inside a `cond` or `while` of its thread, which is noted after what it ran."""
+    """Mark what began and ended inside a `cond` or `while` of its thread, which is noted after what
+    it ran.
+    """
     around: dict[int, list[Event]] = {}
     for i in reversed(range(len(events))):
         event = events[i]

@@ -1,4 +1,6 @@
-"""Steps and programs of the native engine as traces show them: what they are, what they cost, and what lies in an arena."""
+"""Steps and programs of the native engine as traces show them: what they are, what they cost, and
+what lies in an arena.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,7 @@ def _nodes(step: Step) -> tuple[Node, ...]:
 
 
 def _all_steps(sequence: Sequence[Step]) -> list[Step]:
-    """Every step, those inside control flow before what runs them."""
+    """Return every step, those inside control flow before what runs them."""
     found: list[Step] = []
     for step in sequence:
         if isinstance(step.data, Nested):

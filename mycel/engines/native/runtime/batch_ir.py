@@ -6,10 +6,10 @@ __all__ = ["BATCH", "BATCH_SYMBOLS"]
 
 BATCH_SYMBOLS = ("mycel_batch",)
 
-# Words: quadruples of the members (function, arguments, extent, where its share begins), how many, the length of the
-# range. A boundary inside of a member with a
-# long extent is moved to a multiple of 64, which vectors like; both threads that share it move it alike. Short
-# extents are rows, each of which may be much work.
+# Words: quadruples of the members (function, arguments, extent, where its share begins), how many,
+# the length of the range. A boundary inside of a member with a long extent is moved to a multiple
+# of 64, which vectors like; both threads that share it move it alike. Short extents are rows, each
+# of which may be much work.
 BATCH = r"""
 define void @mycel_batch(ptr %args, i64 %begin, i64 %end) {
 entry:

@@ -1,4 +1,6 @@
-"""Whether accesses are checked (``MYCEL_CHECK=bounds``; see `bounds`), and the runtime that fills memory which holds nothing."""
+"""Whether accesses are checked (``MYCEL_CHECK=bounds``; see `bounds`), and the runtime that fills
+memory which holds nothing.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ _MARKS = {"; GIVEN": "call void @poison(ptr %data, i64 %n)", "; TAKEN": "call vo
 
 
 def poisoned(runtime: str) -> str:
-    """The runtime's text, with an allocator that fills what it gives and takes back."""
+    """Return the runtime's text, with an allocator that fills what it gives and takes back."""
     for mark, call in _MARKS.items():
         if mark not in runtime:
             raise NotImplementedError(f"the allocator has no mark {mark!r}")
@@ -62,10 +64,10 @@ _on = _asked()
 
 
 def is_on() -> bool:
-    """Whether programs are checked."""
+    """Return whether programs are checked."""
     return _on
 
 
 def setting() -> str:
-    """What is entered in the keys of kept programs."""
+    """Return what is entered in the keys of kept programs."""
     return "checked bounds" if _on else ""

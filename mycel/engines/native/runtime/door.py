@@ -1,9 +1,11 @@
 """The runtime's Python side: built-in functions made of native code, program tables, and threads.
 
-`builtin(address)` makes a CPython function of a native fast-call entry, so that a call costs no more than one of Python's own.
+`builtin(address)` makes a CPython function of a native fast-call entry, so that a call costs no
+more than one of Python's own.
 
-A forked child has one thread, while the memory that it inherits still counts those of libgomp's pool, and the first parallel step would wait
-for them for ever. So the thread that forks gives its pool back before, and parent and child each make a new one when they need it.
+A forked child has one thread, while the memory that it inherits still counts those of libgomp's
+pool, and the first parallel step would wait for them for ever. So the thread that forks gives its
+pool back before, and parent and child each make a new one when they need it.
 """
 
 from __future__ import annotations
@@ -30,10 +32,32 @@ from mycel.engines.native.runtime.tape_ir import TAPE, TAPE_SYMBOLS
 __all__ = ["Runtime", "default_threads", "openmp", "runtime"]
 
 _PYTHON = (
-    "PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_GetContext", "PyCapsule_SetContext", "PyLong_FromVoidPtr", "PyLong_FromLongLong", "PyFloat_FromDouble", "PyBool_FromLong",
-    "PyLong_AsVoidPtr", "PyLong_AsSsize_t", "PyErr_Occurred", "PyErr_NoMemory", "PyErr_SetString", "PyErr_SetObject", "PyErr_CheckSignals", "PyGILState_Ensure", "PyGILState_Release", "PyObject_Type", "Py_IncRef", "Py_DecRef",
-    "PyTuple_New", "PyTuple_SetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "PyExc_TypeError",
-)  # fmt: skip
+    "PyCapsule_New",
+    "PyCapsule_GetPointer",
+    "PyCapsule_GetContext",
+    "PyCapsule_SetContext",
+    "PyLong_FromVoidPtr",
+    "PyLong_FromLongLong",
+    "PyFloat_FromDouble",
+    "PyBool_FromLong",
+    "PyLong_AsVoidPtr",
+    "PyLong_AsSsize_t",
+    "PyErr_Occurred",
+    "PyErr_NoMemory",
+    "PyErr_SetString",
+    "PyErr_SetObject",
+    "PyErr_CheckSignals",
+    "PyGILState_Ensure",
+    "PyGILState_Release",
+    "PyObject_Type",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyExc_TypeError",
+)
 _FASTCALL = 0x80
 # The addresses that a thread takes: its stack, and what the C library sets aside for its memory.
 THREAD_BYTES = 32 << 20
@@ -49,7 +73,7 @@ class _MethodDef(ctypes.Structure):
 
 
 def openmp() -> Optional[Any]:
-    """libgomp, whose thread pool oneDNN runs on too; None where it is not installed."""
+    """Return libgomp, whose thread pool oneDNN runs on too; None where it is not installed."""
     from ctypes.util import find_library
 
     for name in ("libgomp.so.1", find_library("gomp")):
@@ -123,7 +147,9 @@ class Runtime:
         config.listeners.append(self._on_change)
 
     def raise_outside(self, make: Callable[[int, int, int], BaseException]) -> None:
-        """Raise what `make` gives for a program's table, a record and an index, where a kernel meets that index outside of what it names."""
+        """Raise what `make` gives for a program's table, a record and an index, where a kernel
+        meets that index outside of what it names.
+        """
         # Kept, as native code calls it.
         self._outside = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(make)
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_outside_hook"])(
@@ -140,15 +166,19 @@ class Runtime:
         return method
 
     def builtin(self, name: bytes, address: int, owner: Any) -> Any:
-        """A Python built-in of a native fast-call function."""
+        """Return a Python built-in of a native fast-call function."""
         return self._new_function(ctypes.addressof(self._method(name, address)), owner, None)
 
     def entry(self, owner: Any, table: int) -> Any:
-        """The function that runs the program table of `owner`: buffers in, a buffer or a tuple of them out."""
+        """Return the function that runs the program table of `owner`: buffers in, a buffer or a
+        tuple of them out.
+        """
         return self._new_function(ctypes.addressof(self._invoke), self.wrap(owner, table), None)
 
     def set_threads(self, count: int) -> None:
-        """Run on `count` threads (0: as many as `default_threads` says), here and in the dense library."""
+        """Run on `count` threads (0: as many as `default_threads` says), here and in the dense
+        library.
+        """
         if self.openmp is None:
             count = 1
         else:
@@ -166,7 +196,9 @@ class Runtime:
                 dense_library.set_num_threads(count)
 
     def begin_team(self) -> None:
-        """Start the threads of parallel steps where the process's addresses are limited, or do without: libgomp ends a process in which it cannot."""
+        """Start the threads of parallel steps where the process's addresses are limited, or do
+        without: libgomp ends a process in which it cannot.
+        """
         self.begun = True
         left = addresses_left()
         if left is None or self.threads == 1 or self.openmp is None:
@@ -184,7 +216,10 @@ class Runtime:
         self.openmp.GOMP_parallel(free, None, ctypes.c_uint(self.threads), ctypes.c_uint(0))
 
     def sharing(self, count: int) -> Optional[Callable[[], Any]]:
-        """A function that shares out nothing among `count` threads and waits for them; None where there is no pool."""
+        """Return a function that shares out nothing among `count` threads and waits for them.
+
+        None where there is no pool.
+        """
         if self.openmp is None:
             return None
         parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(
@@ -195,10 +230,13 @@ class Runtime:
         return lambda: parallel(nothing, None, count, 0)
 
     def serial_from_now_on(self) -> None:
-        """Run generated code on one thread: this child process has lost the others, and its libgomp cannot make new ones."""
+        """Run generated code on one thread: this child process has lost the others, and its libgomp
+        cannot make new ones.
+        """
         ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(1)
         logger.warning(
-            "libgomp before GCC 9 does not work in a process that was forked after it was used: products and convolutions of oneDNN may "
+            "libgomp before GCC 9 does not work in a process that was forked after it was used: products and "
+            "convolutions of oneDNN may "
             "never end; start processes with multiprocessing's 'spawn' method"
         )
 
@@ -209,12 +247,15 @@ class Runtime:
             self.set_limit(options["max_device_memory"])
 
     def set_limit(self, limit: Optional[str]) -> None:
-        """Let buffers and arenas take no more than this from the system ("2GB"; None: whatever it gives)."""
+        """Let buffers and arenas take no more than this from the system ("2GB"; None: whatever it
+        gives).
+        """
         self.account[MEMORY.index("limit")] = (1 << 63) - 1 if limit is None else config.memory_size(limit)
 
 
 def default_threads() -> int:
-    """The number of threads where none is chosen: the first of OMP_NUM_THREADS, or as many as there are usable cores.
+    """Return the number of threads where none is chosen: the first of OMP_NUM_THREADS, or as many
+    as there are usable cores.
 
     >>> default_threads() >= 1
     True
@@ -251,7 +292,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def runtime() -> Runtime:
-    """The process's runtime, linked on first use."""
+    """Return the process's runtime, linked on first use."""
     if not _runtime:
         with _lock:
             if not _runtime:

@@ -1,4 +1,5 @@
-"""The door from Python as LLVM IR: a call of a program with buffers, which gives a buffer or a tuple of them.
+"""The door from Python as LLVM IR: a call of a program with buffers, which gives a buffer or a
+tuple of them.
 
 What a program's status says when a run ends, `mycel_invoke` and `mycel_repeat` raise: what
 `outside_hook` makes of the record of an index, or what a signal's handler raised.

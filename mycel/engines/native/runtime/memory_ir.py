@@ -1,12 +1,16 @@
-"""Memory of the native runtime, as LLVM IR: a caching allocator, whose calls run under Python's lock.
+"""Memory of the native runtime, as LLVM IR: a caching allocator, whose calls run under Python's
+lock.
 
-Freed blocks of a size class (four to a power of two) wait in a list for the next allocation. Memory that was touched before costs a thirtieth of new memory to
-write, so half as much again as was in use at some time may be reserved; that mark falls slowly while large blocks come and go. What is beyond is given back, the
-largest blocks first; where the limit of the program's own would be passed, or the system has no more, all that waits is. What all memory of the machine would not hold is
-refused before it is asked for, as systems promise what they do not have. Blocks from 4 MiB on are huge pages where the
-system has them.
+Freed blocks of a size class (four to a power of two) wait in a list for the next allocation. Memory
+that was touched before costs a thirtieth of new memory to write, so half as much again as was in
+use at some time may be reserved; that mark falls slowly while large blocks come and go. What is
+beyond is given back, the largest blocks first; where the limit of the program's own would be
+passed, or the system has no more, all that waits is. What all memory of the machine would not hold
+is refused before it is asked for, as systems promise what they do not have. Blocks from 4 MiB on
+are huge pages where the system has them.
 
-`MEMORY` names the words in which account is kept. A block begins with its class, a link, its size, the bytes that were asked for and those taken from the system.
+`MEMORY` names the words in which account is kept. A block begins with its class, a link, its size,
+the bytes that were asked for and those taken from the system.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ __all__ = ["ALLOCATOR", "MEMORY"]
 
 MEMORY = ("allocated", "most_allocated", "reserved", "most_reserved", "limit", "blocks", "machine")
 
-# Linux is asked for huge pages: the first touch of memory costs a fraction, and fewer addresses have to be looked up.
+# Linux is asked for huge pages: the first touch of memory costs a fraction, and fewer addresses
+# have to be looked up.
 _ADVICE = "call i32 @madvise(ptr %pages, i64 %bytes, i32 14)" if sys.platform == "linux" else ""
 
 ALLOCATOR = r"""

@@ -1,8 +1,11 @@
-"""A profile hook in native code: Python is called for the code that is not known yet, and for nothing else.
+"""A profile hook in native code: Python is called for the code that is not known yet, and for
+nothing else.
 
-A hook that is a Python function is called for every call and return of its thread, at some 100 ns each; while something is staged that was more than half of the
-time. CPython calls this one directly (``PyEval_SetProfile``). It looks a frame's code up, by address, in a table with open addressing, which Python fills. What
-CPython hands to hooks as their object is a Python function that does the same, for whoever saves the hook and sets it again with `sys.setprofile`.
+A hook that is a Python function is called for every call and return of its thread, at some 100 ns
+each; while something is staged that was more than half of the time. CPython calls this one directly
+(``PyEval_SetProfile``). It looks a frame's code up, by address, in a table with open addressing,
+which Python fills. What CPython hands to hooks as their object is a Python function that does the
+same, for whoever saves the hook and sets it again with `sys.setprofile`.
 """
 
 from __future__ import annotations

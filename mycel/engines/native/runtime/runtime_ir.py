@@ -1,10 +1,11 @@
 """The fixed part of every native program, as LLVM IR: what its parts share, and their order.
 
-A program is a table of 64-bit words (`PROGRAM` names them), built by Python. `relocations` are triples
-(address of a word, base number, offset): before a run the word becomes base + offset, where bases are
-the inputs, then the outputs, then the arena. So kernels find addresses and sizes in their argument
-words. The word `arena` keeps the arena of the last run for the next, where `keeps` says so; a run that
-finds none takes its own. For the word `status` see `signals_ir`, for steps `steps_ir`.
+A program is a table of 64-bit words (`PROGRAM` names them), built by Python. `relocations` are
+triples (address of a word, base number, offset): before a run the word becomes base + offset, where
+bases are the inputs, then the outputs, then the arena. So kernels find addresses and sizes in their
+argument words. The word `arena` keeps the arena of the last run for the next, where `keeps` says
+so; a run that finds none takes its own. For the word `status` see `signals_ir`, for steps
+`steps_ir`.
 """
 
 from __future__ import annotations
@@ -20,15 +21,46 @@ __all__ = ["PROGRAM", "RECORD", "RUNTIME", "RUNTIME_SYMBOLS"]
 RECORD = 5
 
 PROGRAM = (
-    "inputs", "outputs", "output_bytes", "output_alias", "relocations", "relocation_table",
-    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena", "keeps", "status", "polls",
-)  # fmt: skip
+    "inputs",
+    "outputs",
+    "output_bytes",
+    "output_alias",
+    "relocations",
+    "relocation_table",
+    "arena_bytes",
+    "steps",
+    "step_table",
+    "heavy",
+    "mutex",
+    "arena",
+    "keeps",
+    "status",
+    "polls",
+)
 
 RUNTIME_SYMBOLS = (
-    "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_number", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
-    "mycel_dense", "mycel_cond", "mycel_while", "mycel_listen", "mycel_release", "mycel_log", "mycel_hook", "mycel_outside_hook",
-    "mycel_recursion", "mycel_memory", "mycel_main_thread", "mycel_empty_cache", "mycel_drop_arena",
-)  # fmt: skip
+    "mycel_new_buffer",
+    "mycel_wrap",
+    "mycel_address",
+    "mycel_number",
+    "mycel_invoke",
+    "mycel_run",
+    "mycel_set_threads",
+    "mycel_copy",
+    "mycel_dense",
+    "mycel_cond",
+    "mycel_while",
+    "mycel_listen",
+    "mycel_release",
+    "mycel_log",
+    "mycel_hook",
+    "mycel_outside_hook",
+    "mycel_recursion",
+    "mycel_memory",
+    "mycel_main_thread",
+    "mycel_empty_cache",
+    "mycel_drop_arena",
+)
 
 GLOBALS = r"""
 @threads = internal global i32 1

@@ -1,14 +1,15 @@
-"""What ends a run early, and what is noted of it, as LLVM IR: indices out of range, signals, and the log.
+"""What ends a run early, and what is noted of it, as LLVM IR: indices out of range, signals, and
+the log.
 
-The word `status` of a program is 0 while all is well. A kernel that meets an index outside of what it
-names stores the address of a record there, whose first word is the index (`Site`); what else ends a
-run stores a small number, which Python reads. It belongs to the call: one thread at a time runs a
-program, under Python's lock or the program's mutex.
+The word `status` of a program is 0 while all is well. A kernel that meets an index outside of what
+it names stores the address of a record there, whose first word is the index (`Site`); what else
+ends a run stores a small number, which Python reads. It belongs to the call: one thread at a time
+runs a program, under Python's lock or the program's mutex.
 
 While a log is set (`mycel_log`: its room, its length, then records of `RECORD` words), what happens
 adds (what, key, begin, end, thread): 0 a step and 2 a thread's part of one, by their arguments; 1 a
-run of a program, by its table; 3 memory taken and 4 given back, by its address, with its bytes for an
-end. Times are nanoseconds of the monotonic clock.
+run of a program, by its table; 3 memory taken and 4 given back, by its address, with its bytes for
+an end. Times are nanoseconds of the monotonic clock.
 """
 
 from __future__ import annotations

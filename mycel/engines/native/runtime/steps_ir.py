@@ -1,8 +1,9 @@
-"""The step machine as LLVM IR: tables of steps, shared out among threads, and the steps that are no kernels.
+"""The step machine as LLVM IR: tables of steps, shared out among threads, and the steps that are no
+kernels.
 
-A step is a quadruple (function, arguments, extent, grain): the function runs
-``f(arguments, begin, end)`` over parts of [0, extent), on several threads where there are at least two
-grains of work. Control flow is a step whose arguments name other tables.
+A step is a quadruple (function, arguments, extent, grain): the function runs ``f(arguments, begin,
+end)`` over parts of [0, extent), on several threads where there are at least two grains of work.
+Control flow is a step whose arguments name other tables.
 """
 
 from __future__ import annotations

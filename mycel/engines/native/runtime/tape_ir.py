@@ -1,10 +1,13 @@
 """The tape of a loop's states at run time, as LLVM IR, a part of the runtime (`runtime_ir`).
 
-A tape's header is eight words: memory, entries that fit, entries, stride, rounds, rounds left. `push` is called before each round and keeps the state if the
-number of the round divides by the stride. The memory grows twofold, or, where the tape is to stay near the root of the number of rounds and has
-more entries than its stride, every second entry is dropped and the stride doubles. `pop` gives the last entry back, with the number of rounds from there to the
-next one as rounds left, and frees the memory when nothing is left, or when the status says that the run is over. `count` says whether a round is left. Where no memory can be had, `push` drops everything and
-sets the program's status to 2, at which loops end.
+A tape's header is eight words: memory, entries that fit, entries, stride, rounds, rounds left.
+`push` is called before each round and keeps the state if the number of the round divides by the
+stride. The memory grows twofold, or, where the tape is to stay near the root of the number of
+rounds and has more entries than its stride, every second entry is dropped and the stride doubles.
+`pop` gives the last entry back, with the number of rounds from there to the next one as rounds
+left, and frees the memory when nothing is left, or when the status says that the run is over.
+`count` says whether a round is left. Where no memory can be had, `push` drops everything and sets
+the program's status to 2, at which loops end.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ __all__ = ["TAPE", "TAPE_SYMBOLS"]
 
 TAPE_SYMBOLS = ("mycel_tape_begin", "mycel_tape_push", "mycel_tape_pop", "mycel_tape_count")
 
-# Words of a step: header, bytes of an entry, whether to stay near the root, status, predicate, number of buffers, then (address, bytes) of each.
+# Words of a step: header, bytes of an entry, whether to stay near the root, status, predicate,
+# number of buffers, then (address, bytes) of each.
 TAPE = r"""
 define void @mycel_tape_begin(ptr %args, i64 %begin, i64 %end) {
   %h = load ptr, ptr %args

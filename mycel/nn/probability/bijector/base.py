@@ -1,7 +1,8 @@
 """The base of bijectors.
 
-A subclass defines `_forward` and `_inverse` and the logarithm of the absolute derivative of one of them, `_forward_log_jacobian` or
-`_inverse_log_jacobian`; the other is the same with its sign turned, at the image of the point.
+A subclass defines `_forward` and `_inverse` and the logarithm of the absolute derivative of one of
+them, `_forward_log_jacobian` or `_inverse_log_jacobian`; the other is the same with its sign
+turned, at the image of the point.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ __all__ = ["Bijector"]
 
 
 class Bijector(Cell):
-    """A function with an inverse, for tensors of any shape; `dtype` is what it computes in, that of its operand for None.
+    """A function with an inverse, for tensors of any shape.
 
-    Called with the name of a method and its arguments it is that method; called with a distribution it gives the transformed one.
+    `dtype` is what it computes in, that of its operand for None.
+
+    Called with the name of a method and its arguments it is that method; called with a distribution
+    it gives the transformed one.
 
     >>> import mycel as ms
     >>> exp = ms.nn.probability.bijector.Exp()
@@ -57,22 +61,22 @@ class Bijector(Cell):
         return cast(x, kind)
 
     def forward(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The image of a point."""
+        """Return the image of a point."""
         return self._forward(self._value("forward", value), *args, **kwargs)
 
     def inverse(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The point that has this image."""
+        """Return the point that has this image."""
         return self._inverse(self._value("inverse", value), *args, **kwargs)
 
     def forward_log_jacobian(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of the absolute derivative of `forward` at a point."""
+        """Return the logarithm of the absolute derivative of `forward` at a point."""
         x = self._value("forward_log_jacobian", value)
         if type(self)._forward_log_jacobian is Bijector._forward_log_jacobian:
             return -self._inverse_log_jacobian(self._forward(x, *args, **kwargs), *args, **kwargs)
         return self._forward_log_jacobian(x, *args, **kwargs)
 
     def inverse_log_jacobian(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of the absolute derivative of `inverse` at an image."""
+        """Return the logarithm of the absolute derivative of `inverse` at an image."""
         y = self._value("inverse_log_jacobian", value)
         if type(self)._inverse_log_jacobian is Bijector._inverse_log_jacobian:
             return -self._forward_log_jacobian(self._inverse(y, *args, **kwargs), *args, **kwargs)
@@ -94,7 +98,7 @@ class Bijector(Cell):
         raise self._undefined("inverse_log_jacobian")
 
     def falls(self) -> Tensor:
-        """Where `forward` is decreasing: nowhere, unless a subclass says so."""
+        """Return where `forward` is decreasing: nowhere, unless a subclass says so."""
         return ops.zeros((), D.bool_)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,7 +110,7 @@ class Bijector(Cell):
         return super().__call__(*args, **kwargs)
 
     def construct(self, name: Any, *args: Any, **kwargs: Any) -> Any:
-        """The method of a name."""
+        """Return the method of a name."""
         if name not in ("forward", "inverse", "forward_log_jacobian", "inverse_log_jacobian"):
             raise ValueError(
                 f"{self.name}: there is no method {name!r} to call; give forward, inverse or one's _log_jacobian"

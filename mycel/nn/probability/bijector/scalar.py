@@ -1,4 +1,6 @@
-"""Bijectors of single numbers: powers, the exponential, affine functions, softplus, Gumbel's distribution function, inverses."""
+"""Bijectors of single numbers: powers, the exponential, affine functions, softplus, Gumbel's
+distribution function, inverses.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ __all__ = ["Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAffine", "Soft
 
 
 class PowerTransform(Bijector):
-    """y = (1 + c x)^(1 / c) for a power c >= 0, and exp(x) for c = 0, its limit; x > -1 / c. ValueError for a negative power.
+    """y = (1 + c x)^(1 / c) for a power c >= 0, and exp(x) for c = 0, its limit; x > -1 / c.
+
+    ValueError for a negative power.
 
     >>> import mycel as ms
     >>> ms.nn.probability.bijector.PowerTransform(0.5).forward(ms.Tensor([2.0])).tolist()
@@ -80,7 +84,7 @@ class ScalarAffine(Bijector):
         return -ops.log(ops.abs(self.scale))
 
     def falls(self) -> Tensor:
-        """Where the scale is negative."""
+        """Return where the scale is negative."""
         return ops.less(self.scale, 0)
 
 
@@ -110,7 +114,9 @@ class Softplus(Bijector):
 
 
 class GumbelCDF(Bijector):
-    """y = exp(-exp(-(x - loc) / scale)), the distribution function of Gumbel's distribution; `scale` is positive.
+    """y = exp(-exp(-(x - loc) / scale)), the distribution function of Gumbel's distribution.
+
+    `scale` is positive.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.bijector.GumbelCDF().forward(ms.Tensor(0.0)).item():.4f}"
@@ -147,9 +153,12 @@ class Invert(Bijector):
     def __init__(self, bijector: Bijector, name: str = "") -> None:
         arguments.instance("Invert", "the bijector", bijector, Bijector)
         super().__init__(
-            bijector.is_constant_jacobian, bijector.is_injective, name or f"Invert{bijector.name}", bijector.dtype,
+            bijector.is_constant_jacobian,
+            bijector.is_injective,
+            name or f"Invert{bijector.name}",
+            bijector.dtype,
             {"bijector": bijector},
-        )  # fmt: skip
+        )
         self.bijector = bijector
         self.batch_shape = bijector.batch_shape
 
@@ -166,5 +175,5 @@ class Invert(Bijector):
         return self.bijector.forward_log_jacobian(value, *args, **kwargs)
 
     def falls(self) -> Tensor:
-        """Where the other falls."""
+        """Return where the other falls."""
         return self.bijector.falls()

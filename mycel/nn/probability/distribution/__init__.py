@@ -20,6 +20,22 @@ from mycel.nn.probability.distribution.transformed import LogNormal as LogNormal
 from mycel.nn.probability.distribution.transformed import TransformedDistribution as TransformedDistribution
 
 __all__ = [
-    "Bernoulli", "Beta", "Categorical", "Cauchy", "Distribution", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfNormal", "Laplace", "LogNormal",
-    "Logistic", "Normal", "Poisson", "StudentT", "TransformedDistribution", "Uniform",
-]  # fmt: skip
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "Cauchy",
+    "Distribution",
+    "Exponential",
+    "Gamma",
+    "Geometric",
+    "Gumbel",
+    "HalfNormal",
+    "Laplace",
+    "LogNormal",
+    "Logistic",
+    "Normal",
+    "Poisson",
+    "StudentT",
+    "TransformedDistribution",
+    "Uniform",
+]

@@ -1,11 +1,14 @@
 """The base of distributions.
 
-A subclass names its parameters in `_names` and defines what it knows as functions of a value and of the parameters: `_log_prob(x, *p)`, `_cdf`, `_mean`,
-`_var`, `_mode`, `_entropy`, `_kl_loss(*other, *p)`, `_sample(shape, *p)`. The rest follows: a probability is the exponential of its logarithm, survival is one minus
-`_cdf`, a cross entropy is an entropy and a divergence. A parameter may be left out when the distribution is made; then every call names it. Parameters given
-to a call come in their order after the value (after the other distribution's, for divergences), or by name.
+A subclass names its parameters in `_names` and defines what it knows as functions of a value and of
+the parameters: `_log_prob(x, *p)`, `_cdf`, `_mean`, `_var`, `_mode`, `_entropy`, `_kl_loss(*other,
+*p)`, `_sample(shape, *p)`. The rest follows: a probability is the exponential of its logarithm,
+survival is one minus `_cdf`, a cross entropy is an entropy and a divergence. A parameter may be
+left out when the distribution is made; then every call names it. Parameters given to a call come in
+their order after the value (after the other distribution's, for divergences), or by name.
 
-A distribution with a seed draws from a generator of its own, so that equal ones give equal numbers; without one (None or 0) from the default generator.
+A distribution with a seed draws from a generator of its own, so that equal ones give equal numbers;
+without one (None or 0) from the default generator.
 """
 
 from __future__ import annotations
@@ -25,13 +28,28 @@ from mycel.prims.base import broadcast_shapes
 __all__ = ["Distribution"]
 
 _METHODS = (
-    "prob", "log_prob", "cdf", "log_cdf", "survival_function", "log_survival", "mean", "sd", "var", "mode", "entropy", "kl_loss", "cross_entropy", "sample",
-    "get_dist_args", "get_dist_type",
-)  # fmt: skip
+    "prob",
+    "log_prob",
+    "cdf",
+    "log_cdf",
+    "survival_function",
+    "log_survival",
+    "mean",
+    "sd",
+    "var",
+    "mode",
+    "entropy",
+    "kl_loss",
+    "cross_entropy",
+    "sample",
+    "get_dist_args",
+    "get_dist_type",
+)
 
 
 class Distribution(Cell):
-    """A probability distribution: `seed` of its generator, `dtype` of its samples, `name`, and `param`, a dictionary of what it was made of.
+    """A probability distribution: `seed` of its generator, `dtype` of its samples, `name`, and
+    `param`, a dictionary of what it was made of.
 
     Called with the name of a method and its arguments it is that method.
 
@@ -80,7 +98,10 @@ class Distribution(Cell):
                 setattr(self, name, held)
 
     def _check(self, what: str, value: Any, low: float = 0.0, high: float = np.inf, closed: bool = False) -> None:
-        """Numbers given as Python or NumPy values must lie between bounds; tensors are not looked into."""
+        """Numbers given as Python or NumPy values must lie between bounds.
+
+        Tensors are not looked into.
+        """
         if value is None or isinstance(value, Tensor):
             return
         try:
@@ -94,7 +115,9 @@ class Distribution(Cell):
             )
 
     def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> list[Tensor]:
-        """The parameters: those that a call gives, else those that the distribution was made with."""
+        """Return the parameters: those that a call gives, else those that the distribution was made
+        with.
+        """
         if not self._names:
             return list(args)
         given = list(args) + [None] * (len(self._names) - len(args))
@@ -108,7 +131,8 @@ class Distribution(Cell):
             value = own if value is None else value
             if value is None:
                 raise TypeError(
-                    f"{self.name}: the parameter {name + suffix} is needed, in the call or where the distribution is made"
+                    f"{self.name}: the parameter {name + suffix} is needed, in the call or where the distribution is "
+                    "made"
                 )
             found.append(cast(operand(self.name, value), self.parameter_type))
         if kwargs and not suffix:
@@ -116,7 +140,7 @@ class Distribution(Cell):
         return found
 
     def _both(self, dist: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
-        """The parameters of the other distribution, of the same kind, and of this one."""
+        """Return the parameters of the other distribution, of the same kind, and of this one."""
         if dist != type(self).__name__:
             raise ValueError(f"{self.name}: the other distribution must be {type(self).__name__}, not {dist}")
         count = len(self._names)
@@ -132,75 +156,79 @@ class Distribution(Cell):
         return NotImplementedError(f"{name} is not implemented for the {self.name} distribution; defined are {known}")
 
     def prob(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The density, or the probability, of a value."""
+        """Return the density, or the probability, of a value."""
         return self._prob(self._value("prob", value), *self._given(args, kwargs))
 
     def log_prob(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of `prob`."""
+        """Return the logarithm of `prob`."""
         return self._log_prob(self._value("log_prob", value), *self._given(args, kwargs))
 
     def cdf(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The probability of what is at most a value."""
+        """Return the probability of what is at most a value."""
         return self._cdf(self._value("cdf", value), *self._given(args, kwargs))
 
     def log_cdf(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of `cdf`."""
+        """Return the logarithm of `cdf`."""
         return self._log_cdf(self._value("log_cdf", value), *self._given(args, kwargs))
 
     def survival_function(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The probability of what is greater than a value."""
+        """Return the probability of what is greater than a value."""
         return self._survival_function(self._value("survival_function", value), *self._given(args, kwargs))
 
     def log_survival(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of `survival_function`."""
+        """Return the logarithm of `survival_function`."""
         return self._log_survival(self._value("log_survival", value), *self._given(args, kwargs))
 
     def mean(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The expected value."""
+        """Return the expected value."""
         return self._full(self._mean, args, kwargs)
 
     def sd(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The standard deviation."""
+        """Return the standard deviation."""
         return self._full(self._sd, args, kwargs)
 
     def var(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The variance."""
+        """Return the variance."""
         return self._full(self._var, args, kwargs)
 
     def mode(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The value of the highest density or probability, in the distribution's type."""
+        """Return the value of the highest density or probability, in the distribution's type."""
         return cast(self._full(self._mode, args, kwargs), self.dtype)
 
     def entropy(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The expected value of -log_prob."""
+        """Return the expected value of -log_prob."""
         return self._full(self._entropy, args, kwargs)
 
     def kl_loss(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
-        """The divergence KL(this || other) to another distribution of the kind named, whose parameters come first. Kullback and Leibler, 1951."""
+        """Return the divergence KL(this || other) to another distribution of the kind named, whose
+        parameters come first. Kullback and Leibler, 1951.
+        """
         other, own = self._both(dist, args, kwargs)
         return self._kl_loss(*other, *own)
 
     def cross_entropy(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
-        """The expected value of the other distribution's -log_prob under this one: entropy and divergence."""
+        """Return the expected value of the other distribution's -log_prob under this one: entropy
+        and divergence.
+        """
         other, own = self._both(dist, args, kwargs)
         return self._entropy(*own) + self._kl_loss(*other, *own)
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
-        """Random values, of shape `shape` followed by that of the parameters."""
+        """Return random values, of shape `shape` followed by that of the parameters."""
         own, sizes = self._given(args, kwargs), sizes_of(f"{self.name}.sample", "shape", shape)
         batch = self._batch(own)
         return cast(self._sample((*sizes, *batch), *own), self.dtype)
 
     def get_dist_args(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        """The parameters, those that are given and the others."""
+        """Return the parameters, those that are given and the others."""
         return tuple(self._given(args, kwargs))
 
     def get_dist_type(self) -> str:
-        """The kind of the distribution, as `kl_loss` names it."""
+        """Return the kind of the distribution, as `kl_loss` names it."""
         return type(self).__name__
 
     def construct(self, name: Any, *args: Any, **kwargs: Any) -> Any:
-        """The method of a name."""
+        """Return the method of a name."""
         if name not in _METHODS:
             raise ValueError(f"{self.name}: there is no method {name!r} to call; there are {', '.join(_METHODS)}")
         return getattr(self, name)(*args, **kwargs)

@@ -1,4 +1,6 @@
-"""Distributions of a location and a scale, and the uniform one. z is (x - location) / scale throughout; formulas are those of Johnson, Kotz and Balakrishnan."""
+"""Distributions of a location and a scale, and the uniform one. z is (x - location) / scale
+throughout; formulas are those of Johnson, Kotz and Balakrishnan.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def normal_divergence(mb: Tensor, sb: Tensor, m: Tensor, s: Tensor) -> Tensor:
 
 
 class _Located(Distribution):
-    """What has a `mean` and an `sd`, or a `loc` and a `scale`; ValueError for one that is not positive."""
+    """What has a `mean` and an `sd`, or a `loc` and a `scale`.
+
+    Raises ValueError for one that is not positive.
+    """
 
     def _located(self, location: Any, scale: Any) -> None:
         first, second = self._names[-2:]
@@ -88,7 +93,8 @@ class Normal(_Located):
 
 
 class HalfNormal(_Located):
-    """mean + |x| with x normal of mean 0 and standard deviation `sd`: `mean` is where the distribution begins. 0 below it.
+    """mean + |x| with x normal of mean 0 and standard deviation `sd`: `mean` is where the
+    distribution begins. 0 below it.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.distribution.HalfNormal(0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
@@ -134,7 +140,8 @@ class HalfNormal(_Located):
 
 
 class Laplace(_Located):
-    """The Laplace distribution exp(-|z|) / (2 scale); as in MindSpore the scale is the parameter called `sd`, and the deviation sqrt(2) times it.
+    """The Laplace distribution exp(-|z|) / (2 scale); as in MindSpore the scale is the parameter
+    called `sd`, and the deviation sqrt(2) times it.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Laplace(0.0, 1.0).prob(ms.Tensor(0.0)).item()
@@ -187,7 +194,8 @@ class Laplace(_Located):
 
 
 class Cauchy(_Located):
-    """The Cauchy distribution, which has a median (`loc`) but neither a mean nor a variance: those raise ValueError.
+    """The Cauchy distribution, which has a median (`loc`) but neither a mean nor a variance: those
+    raise ValueError.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Cauchy(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
@@ -294,7 +302,8 @@ class Logistic(_Located):
 
 
 class StudentT(_Located):
-    """Student's distribution of `df` degrees of freedom, moved by `mean` and stretched by `sd` (its scale, not its deviation).
+    """Student's distribution of `df` degrees of freedom, moved by `mean` and stretched by `sd` (its
+    scale, not its deviation).
 
     The mean is NaN for df <= 1; the variance infinite for df <= 2 and NaN for df <= 1.
 
@@ -306,9 +315,14 @@ class StudentT(_Located):
     _names = ("df", "mean", "sd")
 
     def __init__(
-        self, df: Any = None, mean: Any = None, sd: Any = None, seed: Optional[int] = None, dtype: Any = D.float32,
+        self,
+        df: Any = None,
+        mean: Any = None,
+        sd: Any = None,
+        seed: Optional[int] = None,
+        dtype: Any = D.float32,
         name: str = "StudentT",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(seed, dtype, name, {"df": df, "mean": mean, "sd": sd})
         self._check("Degrees of freedom", df)
         self._hold(df=df)

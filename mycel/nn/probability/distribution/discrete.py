@@ -1,4 +1,7 @@
-"""Distributions of whole numbers: Bernoulli, categorical, geometric, Poisson. A value between two numbers has the probability 0."""
+"""Distributions of whole numbers: Bernoulli, categorical, geometric, Poisson.
+
+A value between two numbers has the probability 0.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ __all__ = ["Bernoulli", "Categorical", "Geometric", "Poisson"]
 
 
 def _whole(value: Tensor, good: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether a value is a whole number and good, and the value or 0 where it is not."""
+    """Return whether a value is a whole number and good, and the value or 0 where it is not."""
     held = ops.logical_and(good, ops.equal(value, ops.floor(value)))
     return held, ops.where(held, value, 0.0)
 
@@ -170,7 +173,9 @@ class Poisson(Distribution):
 
 
 class Categorical(Distribution):
-    """The numbers 0 .. C - 1 with the probabilities `probs` (..., C), which sum to 1 (ValueError where they do not).
+    """The numbers 0 ..
+
+    C - 1 with the probabilities `probs` (..., C), which sum to 1 (ValueError where they do not).
 
     The batch is what comes before the last axis; means and deviations have its shape.
 

@@ -14,12 +14,12 @@ __all__ = ["exponential", "open_uniform", "standard_normal", "unit"]
 
 
 def unit(shape: Any, generator: Any, dtype: Any) -> Tensor:
-    """Evenly spread over [0, 1)."""
+    """Return evenly spread over [0, 1)."""
     return draw(P.uniform, shape, generator, dtype=dtype)
 
 
 def open_uniform(shape: Any, generator: Any) -> Tensor:
-    """Evenly spread over (0, 1), float64: the middles of 2**53 equal parts."""
+    """Return evenly spread over (0, 1), float64: the middles of 2**53 equal parts."""
     return draw(P.uniform, shape, generator, dtype=D.float64) * (1 - 2.0**-53) + 2.0**-54
 
 

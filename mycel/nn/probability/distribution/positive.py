@@ -64,7 +64,9 @@ class Exponential(Distribution):
 
 
 class Gamma(Distribution):
-    """The gamma distribution of a shape (`concentration`) and a `rate`. The mode is NaN for a concentration below 1.
+    """The gamma distribution of a shape (`concentration`) and a `rate`.
+
+    The mode is NaN for a concentration below 1.
 
     Samples are differentiable by the rate only.
 
@@ -117,8 +119,12 @@ class Gamma(Distribution):
 
     def _kl_loss(self, cb: Tensor, rate_b: Tensor, c: Tensor, rate: Tensor) -> Tensor:
         return (
-            (c - cb) * ops.digamma(c) - ops.lgamma(c) + ops.lgamma(cb) + cb * ops.log(rate / rate_b) + c * (rate_b / rate - 1.0)
-        )  # fmt: skip
+            (c - cb) * ops.digamma(c)
+            - ops.lgamma(c)
+            + ops.lgamma(cb)
+            + cb * ops.log(rate / rate_b)
+            + c * (rate_b / rate - 1.0)
+        )
 
     def _sample(self, shape: Any, c: Tensor, rate: Tensor) -> Tensor:
         return gamma_numbers(shape, c, self._generator, self.parameter_type) / rate
@@ -129,7 +135,8 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Beta(Distribution):
-    """x^(a - 1) (1 - x)^(b - 1) / B(a, b) on [0, 1], with a = `concentration1` and b = `concentration0`. The mode is NaN unless both are above 1.
+    """x^(a - 1) (1 - x)^(b - 1) / B(a, b) on [0, 1], with a = `concentration1` and b =
+    `concentration0`. The mode is NaN unless both are above 1.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Beta(1.0, 3.0).mean().item()
@@ -139,9 +146,13 @@ class Beta(Distribution):
     _names = ("concentration1", "concentration0")
 
     def __init__(
-        self, concentration1: Any = None, concentration0: Any = None, seed: Optional[int] = None, dtype: Any = D.float32,
+        self,
+        concentration1: Any = None,
+        concentration0: Any = None,
+        seed: Optional[int] = None,
+        dtype: Any = D.float32,
         name: str = "Beta",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(seed, dtype, name, {"concentration1": concentration1, "concentration0": concentration0})
         self._check("Concentration1", concentration1)
         self._check("Concentration0", concentration0)

@@ -27,7 +27,9 @@ _EULER = 0.5772156649015329
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of `bijector.forward(x)` with x of `distribution`. Means and entropies are known where the derivative is constant.
+    """The distribution of `bijector.forward(x)` with x of `distribution`.
+
+    Means and entropies are known where the derivative is constant.
 
     >>> import mycel as ms
     >>> from mycel.nn.probability import bijector, distribution
@@ -80,11 +82,11 @@ class TransformedDistribution(Distribution):
         return inner + self.bijector.forward_log_jacobian(ops.zeros_like(inner))
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
-        """Random values: the images of the other distribution's."""
+        """Return random values: the images of the other distribution's."""
         return self.bijector.forward(self.distribution.sample(shape, *args, **kwargs))
 
     def get_dist_type(self) -> str:
-        """The kind of the distribution."""
+        """Return the kind of the distribution."""
         return type(self).__name__
 
 
