@@ -78,14 +78,17 @@ class Node:
     # What a node answers.
 
     def _columns(self) -> list[str]:
+        """Return the names of the columns as a list of the caller's own."""
         return self.children[0]._columns()
 
     def _count(self) -> int:
+        """Return the number of rows in one epoch; without another way to know it, run and count."""
         if self._counted is None:
             self._counted = sum(block.count for block in self._blocks(self._probe(), 0))
         return self._counted
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        """Yield the rows of one pass in blocks, without the first `skip`."""
         raise NotImplementedError(f"{type(self).__name__} must define _blocks")
 
     def _count_is_fixed(self) -> bool:
@@ -93,9 +96,11 @@ class Node:
         return all(child._count_is_fixed() for child in self.children)
 
     def _probe(self) -> Run:
+        """Return a run for looking at rows outside of any epoch."""
         return Run(config.get_seed(), block=1 if self._height == 0 else 32)
 
     def _first_row(self) -> Row:
+        """Return the first row; raise ValueError if there are none."""
         blocks = self._blocks(self._probe().with_block(1), 0)
         try:
             for block in blocks:

@@ -91,12 +91,15 @@ class MappableDataset(Dataset):
         return self.sampler.is_sharded()
 
     def _total(self) -> int:
+        """Return how many rows the source has, whatever the sampler."""
         raise NotImplementedError(f"{type(self).__name__} must define _total")
 
     def _gather(self, indices: Indices) -> Block:
+        """Return the rows of these numbers."""
         raise NotImplementedError(f"{type(self).__name__} must define _gather")
 
     def _labels(self, column: str) -> np.ndarray[Any, np.dtype[Any]]:
+        """Return the labels of all rows in a column."""
         raise ValueError(f"{type(self).__name__}: PKSampler needs labels that can be read without reading rows")
 
     def _count(self) -> int:
@@ -122,6 +125,7 @@ class ArrayDataset(MappableDataset):
     """A source whose columns are arrays, or lists of arrays of different shapes."""
 
     def _data(self) -> dict[str, Column]:
+        """Return the columns by name."""
         raise NotImplementedError(f"{type(self).__name__} must define _data")
 
     def _columns(self) -> list[str]:

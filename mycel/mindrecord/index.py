@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
+from urllib.parse import quote
 
 from mycel.mindrecord.errors import DbConnectionError
 from mycel.mindrecord.layout import Place
@@ -125,8 +126,6 @@ def _restrict(database: sqlite3.Connection, size: int) -> None:
 
 
 def _quoted(path: str) -> str:
-    from urllib.parse import quote
-
     return quote(os.path.abspath(path))
 
 

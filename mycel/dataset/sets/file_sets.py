@@ -50,6 +50,7 @@ class FileDataset(MappableDataset, VisionBaseDataset):
         return np.frombuffer(bytearray(content), np.uint8)
 
     def _row(self, number: int) -> Row:
+        """Read the row of this number."""
         raise NotImplementedError(f"{type(self).__name__} must define _row")
 
     def _gather(self, indices: Indices) -> Block:
