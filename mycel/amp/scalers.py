@@ -37,11 +37,10 @@ class LossScaler(ABC):
 
 
 def _scale_parameter(owner: str, value: Any) -> Parameter:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{owner}: scale_value must be a number, not {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{owner}: scale_value must be at least 1, not {value}")
-    return Parameter(Tensor(float(value), D.float32), name="scale_value")
+    found = arguments.number(owner, "scale_value", value, numpy=False)
+    if found < 1:
+        raise arguments.wrong_value(owner, "scale_value", "at least 1", value)
+    return Parameter(Tensor(found, D.float32), name="scale_value")
 
 
 def _times(value: Any, scale: Parameter) -> Any:

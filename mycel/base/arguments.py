@@ -45,6 +45,7 @@ __all__ = [
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
+Kinds = Union[type, tuple[type, ...]]
 _LONGEST = 80
 _WORDS = (str, bool, type(None))
 _NAMES: dict[type, str] = {str: "a string", bytes: "bytes", type: "a class", np.ndarray: "a NumPy array"}
@@ -106,10 +107,7 @@ def index(owner: str, parameter: str, value: Any) -> int:
 
 
 def int64(owner: str, parameter: str, value: object) -> int:
-    """Check for an index, as `index` does, that a signed integer of 64 bits can hold.
-
-    Raises OverflowError beyond.
-    """
+    """Check for an index that a signed integer of 64 bits can hold; OverflowError beyond."""
     found = index(owner, parameter, value)
     if abs(found) > 2**63 - 1:
         raise wrong_value(owner, parameter, "within 2**63 - 1", found, OverflowError)
@@ -124,27 +122,29 @@ def number(
     above: Optional[float] = None,
     at_most: Optional[float] = None,
     below: Optional[float] = None,
+    *,
+    numpy: bool = True,
+    error: Optional[type[Exception]] = None,
 ) -> float:
     """Check for a real number within closed (`at_least`, `at_most`) or open bounds.
 
-    It is returned as a float.
-
-    Booleans and tensors are no numbers. NaN lies within no bounds.
+    It is returned as a float. Booleans and tensors are no numbers, NumPy's numbers and others of
+    Python's are unless `numpy` is False. NaN lies within no bounds.
     """
     if isinstance(value, float):
         found = value
-    elif isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise wrong_type(owner, parameter, "a number", value)
+    elif isinstance(value, bool) or not isinstance(value, numbers.Real if numpy else int):
+        raise wrong_type(owner, parameter, "a number", value, error or TypeError)
     else:
         found = float(value)
     if at_least is not None and not found >= at_least:
-        raise wrong_value(owner, parameter, f"at least {at_least}", value)
+        raise wrong_value(owner, parameter, f"at least {at_least}", value, error or ValueError)
     if above is not None and not found > above:
-        raise wrong_value(owner, parameter, f"above {above}", value)
+        raise wrong_value(owner, parameter, f"above {above}", value, error or ValueError)
     if at_most is not None and not found <= at_most:
-        raise wrong_value(owner, parameter, f"at most {at_most}", value)
+        raise wrong_value(owner, parameter, f"at most {at_most}", value, error or ValueError)
     if below is not None and not found < below:
-        raise wrong_value(owner, parameter, f"below {below}", value)
+        raise wrong_value(owner, parameter, f"below {below}", value, error or ValueError)
     return found
 
 
@@ -177,10 +177,7 @@ def text(
 
 
 def choice(owner: str, parameter: str, value: object, allowed: Collection[str]) -> str:
-    """Check for one of the strings `allowed`.
-
-    Raises TypeError for what is no string, ValueError for others.
-    """
+    """Check for one of the strings `allowed`; TypeError for what is no string."""
     found = text(owner, parameter, value)
     if found not in allowed:
         raise wrong_value(owner, parameter, _listed(allowed), value)
@@ -188,10 +185,7 @@ def choice(owner: str, parameter: str, value: object, allowed: Collection[str]) 
 
 
 def one_of(owner: str, parameter: str, value: Any, allowed: Collection[A]) -> A:
-    """Check for one of the strings, booleans and None that `allowed` has.
-
-    Raises ValueError for all else.
-    """
+    """Check for one of the strings, booleans and None in `allowed`; ValueError for all else."""
     listed = isinstance(value, _WORDS) and value in allowed
     if not listed:
         raise wrong_value(owner, parameter, _listed(allowed), value)
@@ -220,7 +214,7 @@ def mapping(owner: str, parameter: str, value: object, what: str = "a dict") -> 
 def sizes(owner: str, parameter: str, value: object, count: int, at_least: int = 1) -> tuple[int, ...]:
     """Check for `count` ints in a tuple or a list.
 
-    One int, alone or in a sequence, stands for all of them.
+    One int, alone or in a sequence, stands for all.
     """
     if isinstance(value, (tuple, list)):
         if len(value) == 1 and count > 1:
@@ -243,10 +237,10 @@ def instance(
 ) -> Union[A, B, C]: ...
 @overload
 def instance(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
-def instance(owner: str, parameter: str, value: object, kind: Union[type, tuple[type, ...]], what: str = "") -> object:
-    """Check for an instance of a class or of one of several.
+def instance(owner: str, parameter: str, value: object, kind: Kinds, what: str = "") -> object:
+    """Check for an instance of a class, or of one of several.
 
-    `what` says it where the classes' names do not.
+    `what` names it in the message where the classes' names do not.
     """
     if not isinstance(value, kind):
         raise wrong_type(owner, parameter, what or _kinds(kind), value)
@@ -261,14 +255,14 @@ def optional(
 ) -> Union[A, B, None]: ...
 @overload
 def optional(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
-def optional(owner: str, parameter: str, value: object, kind: Union[type, tuple[type, ...]], what: str = "") -> object:
+def optional(owner: str, parameter: str, value: object, kind: Kinds, what: str = "") -> object:
     """Check for None or an instance, as `instance` does."""
     if value is not None and not isinstance(value, kind):
         raise wrong_type(owner, parameter, f"{what or _kinds(kind)} or None", value)
     return value
 
 
-def _kinds(kind: Union[type, tuple[type, ...]]) -> str:
+def _kinds(kind: Kinds) -> str:
     """Name classes with their articles: "a Cell or an int"."""
     if isinstance(kind, tuple):
         named = [_kinds(k) for k in kind]

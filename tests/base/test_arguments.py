@@ -1,4 +1,4 @@
-"""The checks of `mycel.base.arguments`: what each takes, what it gives back, and the words for what it refuses."""
+"""Check the checks: what each takes, what it gives back, and the words for what it refuses."""
 
 import enum
 import os
@@ -39,6 +39,8 @@ ACCEPTED = [
     (check("number", np.float32(0.5), 0.5, None, 0.5), 0.5),
     (check("number", Fraction(1, 2), None, 0.0, None, 1.0), 0.5),
     (check("number", NAN), NAN),
+    (check("number", np.float64(0.5), numpy=False), 0.5),
+    (check("number", 2, numpy=False), 2.0),
     (check("flag", False), False),
     (check("flag", 2, integers=True), True),
     (check("flag", np.False_, integers=True), False),
@@ -79,6 +81,9 @@ REFUSED = [
     (check("number", True), TypeError, "a number, not bool"),
     (check("number", "1"), TypeError, "a number, not str"),
     (check("number", 1j), TypeError, "a number, not complex"),
+    (check("number", Fraction(1, 2), numpy=False), TypeError, "a number, not Fraction"),
+    (check("number", "1", error=ValueError), ValueError, "a number, not str"),
+    (check("number", -1, 0.0, error=TypeError), TypeError, "at least 0.0, not -1"),
     (check("number", -1, 0.0), ValueError, "at least 0.0, not -1"),
     (check("number", 0.0, None, 0), ValueError, "above 0, not 0.0"),
     (check("number", np.float32(2), None, None, 1), ValueError, "at most 1, not 2.0"),
@@ -118,7 +123,7 @@ REFUSED = [
 def test_what_is_accepted(call: Callable[[], Any], result: Any) -> None:
     found = call()
     assert found == result or found is result
-    assert type(found) is type(result) or isinstance(found, (str, dict, os.PathLike))
+    assert type(found) is type(result) or isinstance(found, (str, float, dict, os.PathLike))
 
 
 @pytest.mark.parametrize("call, error, text", REFUSED)

@@ -25,10 +25,11 @@ class PowerTransform(Bijector):
     """
 
     def __init__(self, power: float = 0.0, name: str = "PowerTransform") -> None:
-        if isinstance(power, bool) or not isinstance(power, (int, float)) or power < 0:
-            raise ValueError(f"{name}: the power must be a number of at least 0, not {power!r}")
+        found = arguments.number(name, "the power", power, numpy=False, error=ValueError)
+        if found < 0:
+            raise arguments.wrong_value(name, "the power", "at least 0", power)
         super().__init__(False, True, name, None, {"power": power})
-        self._power = float(power)
+        self._power = found
         self.power = self._number(power)
 
     def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
