@@ -1,27 +1,57 @@
 """Layers under the names and arguments of PyTorch, and their functions."""
 
 # isort: skip_file
-# fmt: off
 from __future__ import annotations
 
 from typing import Any
 
 from mycel.nn import (
-    AdaptiveAvgPool1d as AdaptiveAvgPool1d, AdaptiveAvgPool2d as AdaptiveAvgPool2d, AdaptiveAvgPool3d as AdaptiveAvgPool3d,
-    BCELoss as BCELoss, Cell as Cell, ConstantPad1d as ConstantPad1d, ConstantPad2d as ConstantPad2d,
-    ConstantPad3d as ConstantPad3d, CosineEmbeddingLoss as CosineEmbeddingLoss, CrossEntropyLoss as CrossEntropyLoss,
-    Flatten as Flatten, Identity as Identity, L1Loss as L1Loss, Linear as Linear, LogSigmoid as LogSigmoid,
-    MSELoss as MSELoss, Mish as Mish, NLLLoss as NLLLoss, PixelShuffle as PixelShuffle, ReLU as ReLU,
-    ReflectionPad1d as ReflectionPad1d, ReflectionPad2d as ReflectionPad2d, ReflectionPad3d as ReflectionPad3d,
-    ReplicationPad1d as ReplicationPad1d, ReplicationPad2d as ReplicationPad2d, ReplicationPad3d as ReplicationPad3d,
-    Sigmoid as Sigmoid, SoftMarginLoss as SoftMarginLoss, Tanh as Tanh, ZeroPad2d as ZeroPad2d,
+    AdaptiveAvgPool1d as AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d as AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d as AdaptiveAvgPool3d,
+    BCELoss as BCELoss,
+    Cell as Cell,
+    ConstantPad1d as ConstantPad1d,
+    ConstantPad2d as ConstantPad2d,
+    ConstantPad3d as ConstantPad3d,
+    CosineEmbeddingLoss as CosineEmbeddingLoss,
+    CrossEntropyLoss as CrossEntropyLoss,
+    Flatten as Flatten,
+    Identity as Identity,
+    L1Loss as L1Loss,
+    Linear as Linear,
+    LogSigmoid as LogSigmoid,
+    MSELoss as MSELoss,
+    Mish as Mish,
+    NLLLoss as NLLLoss,
+    PixelShuffle as PixelShuffle,
+    ReLU as ReLU,
+    ReflectionPad1d as ReflectionPad1d,
+    ReflectionPad2d as ReflectionPad2d,
+    ReflectionPad3d as ReflectionPad3d,
+    ReplicationPad1d as ReplicationPad1d,
+    ReplicationPad2d as ReplicationPad2d,
+    ReplicationPad3d as ReplicationPad3d,
+    Sigmoid as Sigmoid,
+    SoftMarginLoss as SoftMarginLoss,
+    Tanh as Tanh,
+    ZeroPad2d as ZeroPad2d,
 )
 from mycel.mint.nn import functional as functional
 from mycel.mint.nn._layers import *  # noqa: F403
 from mycel.mint.nn._weighted import (
-    BatchNorm1d as BatchNorm1d, BatchNorm2d as BatchNorm2d, BatchNorm3d as BatchNorm3d, Conv1d as Conv1d, Conv2d as Conv2d,
-    Conv3d as Conv3d, ConvTranspose2d as ConvTranspose2d, Embedding as Embedding, GroupNorm as GroupNorm,
-    LayerNorm as LayerNorm, PReLU as PReLU, SyncBatchNorm as SyncBatchNorm,
+    BatchNorm1d as BatchNorm1d,
+    BatchNorm2d as BatchNorm2d,
+    BatchNorm3d as BatchNorm3d,
+    Conv1d as Conv1d,
+    Conv2d as Conv2d,
+    Conv3d as Conv3d,
+    ConvTranspose2d as ConvTranspose2d,
+    Embedding as Embedding,
+    GroupNorm as GroupNorm,
+    LayerNorm as LayerNorm,
+    PReLU as PReLU,
+    SyncBatchNorm as SyncBatchNorm,
 )
 from mycel.mint.nn.functional import cross_entropy as cross_entropy
 from mycel.core.tensor import Tensor as _Tensor
@@ -30,7 +60,6 @@ from mycel.core.tensor import Tensor as _Tensor
 kl_div_ext, mse_loss_ext, nllloss = functional.kl_div, functional.mse_loss, functional.nll_loss
 
 
-# fmt: on
 def upsample_nearest2d_op(x: Any, output_size: Any = None, scales: Any = None) -> _Tensor:
     """Images (N, C, H, W) at the size `output_size`, or as many times as large as `scales` says, by the nearest element.
 
