@@ -41,18 +41,16 @@ def failure(run: Any, *args: Any) -> NonFiniteError:
 def check(error: NonFiniteError, fn: Any, operation: str, kind: str, at: str, mark: str = "# here") -> None:
     """Assert what an error names, and that it shows the marked line of a function with a caret under a piece of it."""
     lines, first = inspect.getsourcelines(fn)
+    file = inspect.getsourcefile(fn)
     number = next(i for i, text in enumerate(lines) if mark in text)
     assert (error.operation, error.kind) == (operation, kind), str(error)
-    assert (error.where.file, error.where.line) == (__file__, first + number), str(error)
+    assert (error.where.file, error.where.line) == (file, first + number), str(error)
     line, text = lines[number].rstrip("\n"), str(error)
-    assert f"  {__file__}:{first + number}\n    {line.strip()}\n" in text, text
+    assert f"  {file}:{first + number}\n    {line.strip()}\n" in text, text
     if error.where.end_column:
         below = text.split(line.strip() + "\n")[1].split("\n")[0]
         lead = len(line) - len(line.lstrip())
         assert len(below) - len(below.lstrip()) - 4 + lead == line.index(at), text
-
-
-# Operations.
 
 
 def logarithm(x: Any) -> Any:
