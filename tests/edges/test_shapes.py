@@ -23,8 +23,24 @@ def steps(data: Any, shape: tuple[int, ...]) -> tuple[int, int]:
     return axis, shape[axis]
 
 
+WHOLE = "reshape ravel broadcast_to expand_dims squeeze tile transpose meshgrid where nonzero masked_select".split()
+ALONG = "concat stack split tensor_split unbind roll flip repeat_interleave moveaxis swapaxes narrow".split()
+PLACED = "gather index_select take gather_elements rot90 tril triu diagonal diag pad strided_slice".split()
+NAMES = [*WHOLE, *ALONG, *PLACED]
+
+
 def moved(name: str, data: Any, x: Any) -> Any:
     """(function of a tensor, NumPy's result) for one operation with drawn arguments; None where there is none for the shape."""
+    if name in WHOLE:
+        return _whole(name, data, x)
+    if x.ndim == 0:
+        return None
+    axis, size = steps(data, x.shape)
+    return (_along if name in ALONG else _placed)(name, data, x, axis, size)
+
+
+def _whole(name: str, data: Any, x: Any) -> Any:
+    """For operations of tensors of any rank, and on all axes."""
     rank, shape = x.ndim, x.shape
     if name == "reshape":
         new = [d for d in shape if d != 1] + [1]
@@ -56,9 +72,12 @@ def moved(name: str, data: Any, x: Any) -> Any:
         return (ops.nonzero, np.stack(np.nonzero(x), -1)) if rank else None
     if name == "masked_select":
         return lambda t: ops.masked_select(t, t.astype(ms.bool_)), x[x.astype(bool)]
-    if rank == 0:
-        return None
-    axis, size = steps(data, shape)
+    raise AssertionError(name)
+
+
+def _along(name: str, data: Any, x: Any, axis: int, size: int) -> Any:
+    """For operations along one axis."""
+    rank = x.ndim
     if name == "concat":
         return lambda t: ops.concat((t, t, t), axis), np.concatenate((x, x, x), axis)
     if name == "stack":
@@ -89,6 +108,12 @@ def moved(name: str, data: Any, x: Any) -> Any:
         start = data.draw(st.integers(0, size))
         length = data.draw(st.integers(0, size - start))
         return lambda t: ops.narrow(t, axis, start, length), np.take(x, range(start, start + length), axis)
+    raise AssertionError(name)
+
+
+def _placed(name: str, data: Any, x: Any, axis: int, size: int) -> Any:
+    """For operations at positions."""
+    rank, shape = x.ndim, x.shape
     if name in ("gather", "index_select", "take"):
         if not size:
             return None
@@ -129,12 +154,6 @@ def moved(name: str, data: Any, x: Any) -> Any:
             t, (0,) * (rank - 1) + (begin,), (*shape[:-1], end), (1,) * (rank - 1) + (step,)
         ), x[(*cut, slice(None, None, step))]
     raise AssertionError(name)
-
-
-NAMES = (
-    "reshape ravel broadcast_to expand_dims squeeze tile transpose meshgrid where nonzero masked_select concat stack split tensor_split unbind roll flip repeat_interleave moveaxis "
-    "swapaxes narrow gather index_select take gather_elements rot90 tril triu diagonal diag pad strided_slice"
-).split()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,8 +13,10 @@ import mycel as ms
 from mycel import ops
 from mycel.base.tree import flatten
 from mycel.compiled.jit import Jit
+from tests.frontend import programs_of_python, programs_of_tensors
 from tests.frontend.programs import PROGRAMS
 
+assert programs_of_python and programs_of_tensors  # which declare the programs
 CASES = [(fn, args, grad) for fn, calls, grad in PROGRAMS for args in calls]
 IDS = [f"{fn.__name__}-{i}" for fn, calls, _ in PROGRAMS for i in range(len(calls))]
 

@@ -1,15 +1,12 @@
-"""Creation, shapes, joins, splits and arrangements under all of their names against NumPy."""
+"""Shapes, joins, splits and arrangements under all of their names against NumPy."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
 
-import mycel as ms
-from mycel import Tensor, ops
-from tests.meaning import A, Checks, I
+from tests.meaning import A, Checks
 
 from .checks import add_everywhere
 
@@ -24,7 +21,6 @@ def plain(names: str, expected: Any, *cases: Any, **more: Any) -> None:
     checks.add(names, expected, *cases, **{"dtypes": "float32", **more})
 
 
-# fmt: off
 # Shapes.
 add("reshape Reshape", np.reshape, (A(3, 4), (2, -1)), (A(2, 3, 2), (12,)), (A(0, 3), (3, 0)))
 add("ravel", np.ravel, (A(3, 4),), (A(2, 3, 2),), (A(0, 3),), (A(),))
@@ -37,20 +33,71 @@ add("expand_dims unsqueeze ExpandDims", np.expand_dims, (A(3, 4), 0), (A(5), -1)
 add("squeeze", np.squeeze, (A(3, 1, 4),), (A(1, 5, 1), 0), (A(0, 1), -1), (A(1, 3, 1), (0, 2)))
 plain("ops.Squeeze", np.squeeze, (A(3, 1, 4),), (A(1, 5, 1),), (A(0, 1),))
 plain("ops.Squeeze", lambda x: x[:, 0], (A(3, 1, 4),), (A(1, 1),), (A(0, 1),), init={"axis": 1})
-plain("ops.flatten ops.Flatten", lambda x: x.reshape(x.shape[0], -1) if x.size else x.reshape(0, 3), (A(2, 3, 4),), (A(3, 4),), (A(0, 3),))
+plain(
+    "ops.flatten ops.Flatten",
+    lambda x: x.reshape(x.shape[0], -1) if x.size else x.reshape(0, 3),
+    (A(2, 3, 4),),
+    (A(3, 4),),
+    (A(0, 3),),
+)
 plain("Tensor.flatten", np.ravel, (A(2, 3, 4),), (A(5),), (A(0, 3),))
-plain("ops.flatten", lambda x, start_dim, end_dim: x.reshape(2, 12, 2), (A(2, 3, 4, 2),), (A(2, 4, 3, 2),), (A(2, 12, 1, 2),), kwargs={"start_dim": 1, "end_dim": -2})
+plain(
+    "ops.flatten",
+    lambda x, start_dim, end_dim: x.reshape(2, 12, 2),
+    (A(2, 3, 4, 2),),
+    (A(2, 4, 3, 2),),
+    (A(2, 12, 1, 2),),
+    kwargs={"start_dim": 1, "end_dim": -2},
+)
 plain("ops.flatten Tensor.flatten", lambda x, order: x.ravel("F"), (A(5),), kwargs={"order": "F"})
 add("broadcast_to", np.broadcast_to, (A(3, 1), (3, 4)), (A(4), (2, 3, 4)), (A(1, 3), (0, 3)))
 plain("ops.BroadcastTo", lambda x: np.broadcast_to(x, (2, 3)), (A(3),), (A(2, 1),), (A(1, 1),), init={"shape": (2, 3)})
-plain("ops.expand Tensor.expand", lambda x, s: np.broadcast_to(x, [x.shape[k] if n == -1 else n for k, n in enumerate(s)]), (A(3, 1), (3, 4)), (A(1, 4), (2, -1)), (A(1, 3), (0, 3)))
-plain("ops.expand_as Tensor.expand_as", lambda x, y: np.broadcast_to(x, y.shape), (A(3, 1), A(3, 4)), (A(4), A(2, 3, 4)), (A(1, 3), A(0, 3)), grad=(0,))
-plain("ops.view_as Tensor.view_as Tensor.reshape_as", lambda x, y: x.reshape(y.shape), (A(3, 4), A(2, 6)), (A(6), A(2, 3)), (A(0, 3), A(3, 0)), grad=(0,))
+plain(
+    "ops.expand Tensor.expand",
+    lambda x, s: np.broadcast_to(x, [x.shape[k] if n == -1 else n for k, n in enumerate(s)]),
+    (A(3, 1), (3, 4)),
+    (A(1, 4), (2, -1)),
+    (A(1, 3), (0, 3)),
+)
+plain(
+    "ops.expand_as Tensor.expand_as",
+    lambda x, y: np.broadcast_to(x, y.shape),
+    (A(3, 1), A(3, 4)),
+    (A(4), A(2, 3, 4)),
+    (A(1, 3), A(0, 3)),
+    grad=(0,),
+)
+plain(
+    "ops.view_as Tensor.view_as Tensor.reshape_as",
+    lambda x, y: x.reshape(y.shape),
+    (A(3, 4), A(2, 6)),
+    (A(6), A(2, 3)),
+    (A(0, 3), A(3, 0)),
+    grad=(0,),
+)
 plain("Tensor.view", np.reshape, (A(3, 4), (2, -1)), (A(2, 3, 2), (12,)), (A(0, 3), (3, 0)))
-plain("Tensor.resize", lambda x, s: np.resize(np.append(x, np.zeros(9)), s), (A(3, 4), (2, 3)), (A(5), (2, 4)), (A(2, 2), (3, 1)))
+plain(
+    "Tensor.resize",
+    lambda x, s: np.resize(np.append(x, np.zeros(9)), s),
+    (A(3, 4), (2, 3)),
+    (A(5), (2, 4)),
+    (A(2, 2), (3, 1)),
+)
 plain("Tensor.sum_to_size", lambda x, s: x.sum(0).reshape(s), (A(3, 4), (1, 4)), (A(3, 4), (4,)), (A(5, 2, 1), (2, 1)))
-plain("ops.t Tensor.t Tensor.T Tensor.mT Tensor.H Tensor.mH ops.adjoint Tensor.adjoint", np.transpose, (A(3, 4),), (A(1, 5),), (A(0, 3),))
-plain("ops.adjoint Tensor.adjoint Tensor.mT Tensor.mH", lambda x: np.swapaxes(x, -1, -2), (A(2, 3, 4),), (A(1, 2, 1),), (A(0, 2, 3),))
+plain(
+    "ops.t Tensor.t Tensor.T Tensor.mT Tensor.H Tensor.mH ops.adjoint Tensor.adjoint",
+    np.transpose,
+    (A(3, 4),),
+    (A(1, 5),),
+    (A(0, 3),),
+)
+plain(
+    "ops.adjoint Tensor.adjoint Tensor.mT Tensor.mH",
+    lambda x: np.swapaxes(x, -1, -2),
+    (A(2, 3, 4),),
+    (A(1, 2, 1),),
+    (A(0, 2, 3),),
+)
 for k in (1, 2, 3):
     add(f"atleast_{k}d", getattr(np, f"atleast_{k}d"), (A(),), (A(5),), (A(2, 3),), (A(2, 3, 2),))
 
@@ -61,8 +108,21 @@ for axis in (0, 1, -1):
     add("stack", lambda x, axis: np.stack(x, axis), *PAIRS, kwargs={"axis": axis}, grad=())
     plain("ops.Concat", lambda x, axis=axis: np.concatenate(x, axis), *PAIRS, init={"axis": axis}, grad=())
     plain("ops.Stack ops.Pack", lambda x, axis=axis: np.stack(x, axis), *PAIRS, init={"axis": axis}, grad=())
-    plain("ops.unstack ops.unbind Tensor.unbind", lambda x, axis: tuple(np.moveaxis(x, axis, 0)), (A(3, 4), axis), (A(2, 3, 2), axis), (A(1, 5), axis))
-    plain("ops.Unstack ops.Unpack", lambda x, axis=axis: tuple(np.moveaxis(x, axis, 0)), (A(3, 4),), (A(2, 3, 2),), (A(1, 5),), init={"axis": axis})
+    plain(
+        "ops.unstack ops.unbind Tensor.unbind",
+        lambda x, axis: tuple(np.moveaxis(x, axis, 0)),
+        (A(3, 4), axis),
+        (A(2, 3, 2), axis),
+        (A(1, 5), axis),
+    )
+    plain(
+        "ops.Unstack ops.Unpack",
+        lambda x, axis=axis: tuple(np.moveaxis(x, axis, 0)),
+        (A(3, 4),),
+        (A(2, 3, 2),),
+        (A(1, 5),),
+        init={"axis": axis},
+    )
 for name in ("hstack", "vstack", "dstack", "column_stack"):
     add(name, getattr(np, name), ([A(3, 4), A(3, 4)],), ([A(5), A(5)],), ([A(2, 3, 2), A(2, 3, 2)],), grad=())
 plain("ops.row_stack", np.vstack, ([A(3, 4), A(2, 4)],), ([A(5), A(5)],), ([A(2, 3, 2), A(2, 3, 2)],), grad=())
@@ -75,21 +135,84 @@ def pieces(x: Any, size: Any, axis: int = 0) -> Any:
 
 
 plain("ops.split Tensor.split", pieces, (A(5, 4), 2), (A(2, 3, 4), (1, 3), -1), (A(4, 2), 4))
-plain("ops.chunk Tensor.chunk", lambda x, n, axis=0: pieces(x, -(-x.shape[axis] // n), axis), (A(5, 4), 2), (A(2, 3, 7), 3, -1), (A(4, 2), 8))
-plain("ops.Split", lambda x: tuple(np.split(x, 2, 1)), (A(3, 4),), (A(2, 2, 3),), (A(0, 6),), init={"axis": 1, "output_num": 2})
-plain("ops.SplitV", lambda x: tuple(np.split(x, [1, 3], 1)), (A(3, 4),), (A(2, 4, 3),), (A(0, 4),), init={"size_splits": [1, 2, 1], "split_dim": 1, "num_split": 3})
-plain("ops.tensor_split Tensor.tensor_split numpy.array_split", lambda x, n, axis=0: tuple(np.array_split(x, n, axis)), (A(5, 4), 2), (A(2, 3, 7), [1, 4], -1), (A(4, 2), 3))
-plain("numpy.split", lambda x, n, axis=0: tuple(np.split(x, n, axis)), (A(4, 3), 2), (A(2, 3, 7), [1, 4], -1), (A(0, 4), 4, 1))
-add("hsplit", lambda x, n: tuple(np.array_split(x, n, 0 if x.ndim == 1 else 1)), (A(5, 4), 2), (A(6), [1, 4]), (A(2, 3, 2), 3))
+plain(
+    "ops.chunk Tensor.chunk",
+    lambda x, n, axis=0: pieces(x, -(-x.shape[axis] // n), axis),
+    (A(5, 4), 2),
+    (A(2, 3, 7), 3, -1),
+    (A(4, 2), 8),
+)
+plain(
+    "ops.Split",
+    lambda x: tuple(np.split(x, 2, 1)),
+    (A(3, 4),),
+    (A(2, 2, 3),),
+    (A(0, 6),),
+    init={"axis": 1, "output_num": 2},
+)
+plain(
+    "ops.SplitV",
+    lambda x: tuple(np.split(x, [1, 3], 1)),
+    (A(3, 4),),
+    (A(2, 4, 3),),
+    (A(0, 4),),
+    init={"size_splits": [1, 2, 1], "split_dim": 1, "num_split": 3},
+)
+plain(
+    "ops.tensor_split Tensor.tensor_split numpy.array_split",
+    lambda x, n, axis=0: tuple(np.array_split(x, n, axis)),
+    (A(5, 4), 2),
+    (A(2, 3, 7), [1, 4], -1),
+    (A(4, 2), 3),
+)
+plain(
+    "numpy.split",
+    lambda x, n, axis=0: tuple(np.split(x, n, axis)),
+    (A(4, 3), 2),
+    (A(2, 3, 7), [1, 4], -1),
+    (A(0, 4), 4, 1),
+)
+add(
+    "hsplit",
+    lambda x, n: tuple(np.array_split(x, n, 0 if x.ndim == 1 else 1)),
+    (A(5, 4), 2),
+    (A(6), [1, 4]),
+    (A(2, 3, 2), 3),
+)
 add("vsplit", lambda x, n: tuple(np.array_split(x, n, 0)), (A(4, 4), 2), (A(6, 2), [1, 4]), (A(3, 3, 2), 3))
 add("dsplit", lambda x, n: tuple(np.array_split(x, n, 2)), (A(5, 2, 4), 2), (A(1, 2, 6), [1, 4]), (A(2, 3, 2), 1))
 
 # Arrangements.
-plain("ops.tile Tensor.tile numpy.tile ops.Tile", np.tile, (A(3, 4), (2, 1)), (A(5), (2, 3)), (A(0, 2), (1, 2)), (A(2, 1), (2,)))
+plain(
+    "ops.tile Tensor.tile numpy.tile ops.Tile",
+    np.tile,
+    (A(3, 4), (2, 1)),
+    (A(5), (2, 3)),
+    (A(0, 2), (1, 2)),
+    (A(2, 1), (2,)),
+)
 plain("Tensor.repeat", np.tile, (A(3, 4), (2, 1)), (A(5), (2, 3)), (A(2, 1), (1, 3)))
-plain("numpy.repeat ops.repeat_interleave Tensor.repeat_interleave", np.repeat, (A(3, 4), 2), (A(2, 3, 2), 3, 1), (A(3, 2), [1, 0, 2], 0))
-plain("ops.repeat_elements", lambda x, rep, axis=0: np.repeat(x, rep, axis), (A(3, 4), 2), (A(2, 3, 2), 3, 1), (A(1, 5), 1, -1))
-plain("ops.flip Tensor.flip numpy.flip ops.reverse Tensor.reverse", np.flip, (A(3, 4), (0,)), (A(2, 3, 4), (0, 2)), (A(0, 2), (1,)))
+plain(
+    "numpy.repeat ops.repeat_interleave Tensor.repeat_interleave",
+    np.repeat,
+    (A(3, 4), 2),
+    (A(2, 3, 2), 3, 1),
+    (A(3, 2), [1, 0, 2], 0),
+)
+plain(
+    "ops.repeat_elements",
+    lambda x, rep, axis=0: np.repeat(x, rep, axis),
+    (A(3, 4), 2),
+    (A(2, 3, 2), 3, 1),
+    (A(1, 5), 1, -1),
+)
+plain(
+    "ops.flip Tensor.flip numpy.flip ops.reverse Tensor.reverse",
+    np.flip,
+    (A(3, 4), (0,)),
+    (A(2, 3, 4), (0, 2)),
+    (A(0, 2), (1,)),
+)
 plain("numpy.flip", np.flip, (A(3, 4),), (A(2, 3, 4), 1), (A(5), 0))
 plain("ops.ReverseV2", lambda x: np.flip(x, (0, 1)), (A(3, 4),), (A(2, 3, 4),), (A(1, 5),), init={"axis": [0, 1]})
 add("fliplr", np.fliplr, (A(3, 4),), (A(2, 3, 4),), (A(0, 2),))
@@ -104,24 +227,118 @@ for k in (0, 1, -2):
     plain("ops.Triu", lambda x, k=k: np.triu(x, k), (A(3, 4),), (A(2, 3, 3),), (A(1, 2),), init={"diagonal": k})
     plain("numpy.diag", np.diag, (A(4), k), (A(3, 4), k), (A(1), k))
     plain("numpy.diagflat", np.diagflat, (A(4), k), (A(2, 2), k), (A(1), k))
-    plain("ops.diag_embed", lambda x, k: np.stack([np.diag(row, k) for row in x.reshape(-1, x.shape[-1])]).reshape(*x.shape[:-1], *(x.shape[-1] + abs(k),) * 2), (A(4), k), (A(2, 3), k), (A(2, 1, 2), k))
-plain("ops.diag_embed", lambda x, k, a, b: np.moveaxis(np.stack([np.diag(row, k) for row in x]), (0, 1, 2), (1, 0, 2)), (A(2, 3), 1, 0, 2), (A(1, 2), -1, 0, 2), (A(4, 1), 0, 0, 2))
-plain("ops.diagonal Tensor.diagonal numpy.diagonal", np.diagonal, (A(3, 4),), (A(2, 3, 4), 1, 1, 2), (A(3, 2), -1), (A(2, 3, 4), 0, 2, 0))
-plain("ops.diag Tensor.diag ops.Diag", lambda x: np.einsum("ij,ik,jl->ijkl", x, np.eye(len(x)), np.eye(x.shape[1])) if x.ndim == 2 else np.diag(x), (A(4),), (A(2, 3),), (A(1),))
+    plain(
+        "ops.diag_embed",
+        lambda x, k: np.stack([np.diag(row, k) for row in x.reshape(-1, x.shape[-1])]).reshape(
+            *x.shape[:-1], *(x.shape[-1] + abs(k),) * 2
+        ),
+        (A(4), k),
+        (A(2, 3), k),
+        (A(2, 1, 2), k),
+    )
+plain(
+    "ops.diag_embed",
+    lambda x, k, a, b: np.moveaxis(np.stack([np.diag(row, k) for row in x]), (0, 1, 2), (1, 0, 2)),
+    (A(2, 3), 1, 0, 2),
+    (A(1, 2), -1, 0, 2),
+    (A(4, 1), 0, 0, 2),
+)
+plain(
+    "ops.diagonal Tensor.diagonal numpy.diagonal",
+    np.diagonal,
+    (A(3, 4),),
+    (A(2, 3, 4), 1, 1, 2),
+    (A(3, 2), -1),
+    (A(2, 3, 4), 0, 2, 0),
+)
+plain(
+    "ops.diag Tensor.diag ops.Diag",
+    lambda x: np.einsum("ij,ik,jl->ijkl", x, np.eye(len(x)), np.eye(x.shape[1])) if x.ndim == 2 else np.diag(x),
+    (A(4),),
+    (A(2, 3),),
+    (A(1),),
+)
 for indexing in ("xy", "ij"):
-    plain("ops.meshgrid numpy.meshgrid", lambda *x, indexing: tuple(np.meshgrid(*x, indexing=indexing)), (A(3), A(4)), (A(2), A(3), A(1)), (A(5), A(1)), kwargs={"indexing": indexing})
-    plain("ops.Meshgrid", lambda x, i=indexing: tuple(np.meshgrid(*x, indexing=i)), ([A(3), A(4)],), ([A(2), A(3), A(1)],), ([A(5), A(1)],), init={"indexing": indexing}, grad=())
-plain("numpy.broadcast_arrays", lambda *x: tuple(np.broadcast_arrays(*x)), (A(3, 1), A(4)), (A(5), A(1)), (A(0, 2), A(1)))
-add("narrow", lambda x, axis, start, length: np.take(x, range(start, start + length), axis), (A(3, 4), 1, 1, 2), (A(2, 3, 2), -2, 0, 3), (A(5), 0, 2, 0))
-plain("ops.slice ops.tensor_slice ops.Slice", lambda x, b, s: x[tuple(slice(i, i + n) for i, n in zip(b, s))], (A(3, 4), (1, 0), (2, 3)), (A(2, 3, 2), (0, 1, 1), (2, 2, 1)), (A(5), (2,), (3,)))
-plain("ops.strided_slice ops.StridedSlice", lambda x, b, e, s: x[tuple(slice(*v) for v in zip(b, e, s))], (A(3, 4), (0, 1), (3, 4), (2, 1)), (A(2, 3, 5), (0, 2, 4), (2, 0, 1), (1, -1, -2)), (A(5), (1,), (1,), (1,)))
-plain("ops.pixel_shuffle", lambda x, r: np.einsum("nchwij->nchiwj", x.reshape(-1, x.shape[-3] // r**2, r, r, *x.shape[-2:]).transpose(0, 1, 4, 5, 2, 3)).reshape(*x.shape[:-3], -1, r * x.shape[-2], r * x.shape[-1]), (A(2, 8, 3, 2), 2), (A(1, 9, 1, 2), 3), (A(4, 2, 2), 2))
-plain("ops.pixel_unshuffle", lambda x, r: x.reshape(-1, x.shape[-3], x.shape[-2] // r, r, x.shape[-1] // r, r).transpose(0, 1, 3, 5, 2, 4).reshape(*x.shape[:-3], -1, x.shape[-2] // r, x.shape[-1] // r), (A(2, 2, 4, 6), 2), (A(1, 1, 3, 6), 3), (A(3, 2, 2), 2))
-plain("ops.channel_shuffle", lambda x, g: x.reshape(x.shape[0], g, -1, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape), (A(2, 6, 3, 2), 3), (A(1, 4, 1, 1), 2), (A(1, 5, 2, 2), 5))
-PADS = (((A(3, 4), (1, 2, 1, 1)), ((1, 1), (1, 2))), ((A(2, 3, 4), (2, 0)), ((0, 0), (0, 0), (2, 0))), ((A(1, 5), (0, 3)), ((0, 0), (0, 3))))
+    plain(
+        "ops.meshgrid numpy.meshgrid",
+        lambda *x, indexing: tuple(np.meshgrid(*x, indexing=indexing)),
+        (A(3), A(4)),
+        (A(2), A(3), A(1)),
+        (A(5), A(1)),
+        kwargs={"indexing": indexing},
+    )
+    plain(
+        "ops.Meshgrid",
+        lambda x, i=indexing: tuple(np.meshgrid(*x, indexing=i)),
+        ([A(3), A(4)],),
+        ([A(2), A(3), A(1)],),
+        ([A(5), A(1)],),
+        init={"indexing": indexing},
+        grad=(),
+    )
+plain(
+    "numpy.broadcast_arrays", lambda *x: tuple(np.broadcast_arrays(*x)), (A(3, 1), A(4)), (A(5), A(1)), (A(0, 2), A(1))
+)
+add(
+    "narrow",
+    lambda x, axis, start, length: np.take(x, range(start, start + length), axis),
+    (A(3, 4), 1, 1, 2),
+    (A(2, 3, 2), -2, 0, 3),
+    (A(5), 0, 2, 0),
+)
+plain(
+    "ops.slice ops.tensor_slice ops.Slice",
+    lambda x, b, s: x[tuple(slice(i, i + n) for i, n in zip(b, s))],
+    (A(3, 4), (1, 0), (2, 3)),
+    (A(2, 3, 2), (0, 1, 1), (2, 2, 1)),
+    (A(5), (2,), (3,)),
+)
+plain(
+    "ops.strided_slice ops.StridedSlice",
+    lambda x, b, e, s: x[tuple(slice(*v) for v in zip(b, e, s))],
+    (A(3, 4), (0, 1), (3, 4), (2, 1)),
+    (A(2, 3, 5), (0, 2, 4), (2, 0, 1), (1, -1, -2)),
+    (A(5), (1,), (1,), (1,)),
+)
+plain(
+    "ops.pixel_shuffle",
+    lambda x, r: np.einsum(
+        "nchwij->nchiwj", x.reshape(-1, x.shape[-3] // r**2, r, r, *x.shape[-2:]).transpose(0, 1, 4, 5, 2, 3)
+    ).reshape(*x.shape[:-3], -1, r * x.shape[-2], r * x.shape[-1]),
+    (A(2, 8, 3, 2), 2),
+    (A(1, 9, 1, 2), 3),
+    (A(4, 2, 2), 2),
+)
+plain(
+    "ops.pixel_unshuffle",
+    lambda x, r: (
+        x.reshape(-1, x.shape[-3], x.shape[-2] // r, r, x.shape[-1] // r, r)
+        .transpose(0, 1, 3, 5, 2, 4)
+        .reshape(*x.shape[:-3], -1, x.shape[-2] // r, x.shape[-1] // r)
+    ),
+    (A(2, 2, 4, 6), 2),
+    (A(1, 1, 3, 6), 3),
+    (A(3, 2, 2), 2),
+)
+plain(
+    "ops.channel_shuffle",
+    lambda x, g: x.reshape(x.shape[0], g, -1, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape),
+    (A(2, 6, 3, 2), 3),
+    (A(1, 4, 1, 1), 2),
+    (A(1, 5, 2, 2), 5),
+)
+PADS = (
+    ((A(3, 4), (1, 2, 1, 1)), ((1, 1), (1, 2))),
+    ((A(2, 3, 4), (2, 0)), ((0, 0), (0, 0), (2, 0))),
+    ((A(1, 5), (0, 3)), ((0, 0), (0, 3))),
+)
 for case, pairs in PADS:
     plain("ops.pad", lambda x, p, pairs=pairs: np.pad(x, pairs), case)
-    plain("ops.pad", lambda x, p, mode, value, pairs=pairs: np.pad(x, pairs, constant_values=value), (*case, "constant", 1.5))
+    plain(
+        "ops.pad",
+        lambda x, p, mode, value, pairs=pairs: np.pad(x, pairs, constant_values=value),
+        (*case, "constant", 1.5),
+    )
     plain("numpy.pad", np.pad, (case[0], pairs))
     plain("numpy.pad", np.pad, (case[0], pairs, "constant"), kwargs={"constant_values": 1.5})
     plain("ops.Pad", lambda x, pairs=pairs: np.pad(x, pairs), case[:1], init={"paddings": pairs})
@@ -129,10 +346,32 @@ for case, pairs in PADS:
     for mode, theirs in (("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")):
         if case[0].shape != (3, 4):
             plain("ops.pad", lambda x, p, mode, pairs=pairs, theirs=theirs: np.pad(x, pairs, theirs), (*case, mode))
-plain("ops.MirrorPad", lambda x, p: np.pad(x, p, "reflect"), (A(3, 4), ((1, 2), (0, 3))), (A(5), ((4, 0),)), (A(2, 3, 2), ((0, 0), (1, 1), (1, 0))))
-plain("ops.block_diag", lambda *x: np.array([[1.0, 2, 0], [0, 0, 3]]), (A(1, 2, values=np.array([[1.0, 2.0]])), A(1, 1, values=np.array([[3.0]]))))
-plain("ops.cartesian_prod", lambda *x: np.stack([g.ravel() for g in np.meshgrid(*x, indexing="ij")], -1), (A(3), A(2)), (A(1), A(4), A(2)), (A(5), A(1)))
-plain("ops.combinations", lambda x, r=2, w=False: np.array(list(_choices(x, r, w))).reshape(-1, r), (A(4),), (A(5), 3), (A(3), 2, True))
+plain(
+    "ops.MirrorPad",
+    lambda x, p: np.pad(x, p, "reflect"),
+    (A(3, 4), ((1, 2), (0, 3))),
+    (A(5), ((4, 0),)),
+    (A(2, 3, 2), ((0, 0), (1, 1), (1, 0))),
+)
+plain(
+    "ops.block_diag",
+    lambda *x: np.array([[1.0, 2, 0], [0, 0, 3]]),
+    (A(1, 2, values=np.array([[1.0, 2.0]])), A(1, 1, values=np.array([[3.0]]))),
+)
+plain(
+    "ops.cartesian_prod",
+    lambda *x: np.stack([g.ravel() for g in np.meshgrid(*x, indexing="ij")], -1),
+    (A(3), A(2)),
+    (A(1), A(4), A(2)),
+    (A(5), A(1)),
+)
+plain(
+    "ops.combinations",
+    lambda x, r=2, w=False: np.array(list(_choices(x, r, w))).reshape(-1, r),
+    (A(4),),
+    (A(5), 3),
+    (A(3), 2, True),
+)
 plain("ops.vander", lambda x, n=None: np.vander(x, n), (A(3),), (A(4), 2), (A(1), 5))
 plain("numpy.vander", np.vander, (A(3),), (A(4), 2), (A(1), 5, True))
 add("trace", np.trace, (A(3, 4),), (A(5, 2),), (A(1, 1),))
@@ -150,7 +389,11 @@ def _windows(x: Any, k: Any, d: Any, p: Any, s: Any) -> Any:
     """(N, C, kh kw, L): what each window holds."""
     x = np.pad(x, ((0, 0), (0, 0), (p[0], p[0]), (p[1], p[1])))
     sizes = [(n - (a - 1) * b - 1) // c + 1 for n, a, b, c in zip(x.shape[2:], k, d, s)]
-    rows = [[x[:, :, i * s[0] + a * d[0], j * s[1] + b * d[1]] for i in range(sizes[0]) for j in range(sizes[1])] for a in range(k[0]) for b in range(k[1])]
+    rows = [
+        [x[:, :, i * s[0] + a * d[0], j * s[1] + b * d[1]] for i in range(sizes[0]) for j in range(sizes[1])]
+        for a in range(k[0])
+        for b in range(k[1])
+    ]
     return np.moveaxis(np.array(rows), (0, 1, 2, 3), (2, 3, 0, 1))
 
 
@@ -164,7 +407,13 @@ def unfolded(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stri
 
 
 plain("ops.unfold", unfolded, (A(2, 3, 4, 5), 2), (A(1, 2, 5, 4), (3, 2), (1, 2), (1, 0), (2, 1)), (A(2, 1, 3, 3), 3))
-plain("ops.fold", lambda x, size, k: folded(x, size, k), (A(2, 8, 6), (3, 4), 2), (A(1, 6, 4), (4, 3), (3, 2)), (A(2, 4, 1), (2, 2), 2))
+plain(
+    "ops.fold",
+    lambda x, size, k: folded(x, size, k),
+    (A(2, 8, 6), (3, 4), 2),
+    (A(1, 6, 4), (4, 3), (3, 2)),
+    (A(2, 4, 1), (2, 2), 2),
+)
 
 
 def folded(x: Any, size: Any, k: Any) -> Any:
@@ -179,130 +428,4 @@ def folded(x: Any, size: Any, k: Any) -> Any:
     return out
 
 
-# Creation.
-NONE: tuple[Any, ...] = ()
-plain("ops.zeros numpy.zeros ops.Zeros", lambda s, *t: np.zeros(s, np.float32), ((2, 3), ms.float32), ((0, 2), ms.float32), (4, ms.float32))
-plain("ops.ones numpy.ones ops.Ones", lambda s, *t: np.ones(s, np.float32), ((2, 3), ms.float32), ((0, 2), ms.float32), (4, ms.float32))
-plain("ops.zeros_like ops.ZerosLike numpy.zeros_like", np.zeros_like, (A(3, 4),), (I(5),), (A(0, 2),), grad=())
-plain("ops.ones_like ops.OnesLike numpy.ones_like", np.ones_like, (A(3, 4),), (I(5),), (A(0, 2),), grad=())
-plain("ops.full numpy.full", np.full, ((2, 3), 1.5), ((0, 2), 2.5), ((4,), 3))
-plain("ops.full_like numpy.full_like", np.full_like, (A(3, 4), 1.5), (I(5), 3), (A(0, 2), -1.0), grad=())
-plain("ops.fill ops.Fill", lambda t, s, v: np.full(s, v, t.numpy), (ms.float32, (2, 3), 1), (ms.int32, (4,), 3), (ms.float32, (0, 2), 2.5))
-plain("ops.fills ops.Fills Tensor.fill Tensor.fills", np.full_like, (A(3, 4), 1.5), (I(5), 3), (A(0, 2), -1.0), grad=())
-plain("ops.FillV2", lambda s, v: np.full(s, v), ((2, 3), A(values=np.float64(1.5))), ((0, 2), A(values=np.float64(2.5))), ((4,), A(values=np.float64(-1.5))), grad=())
-plain("ops.arange numpy.arange", np.arange, (5,), (2, 9, 3), (5, 1, -2), (3, 3), (0.0, 2.0, 0.5))
-plain("ops.range", np.arange, (1, 7, 2), (0, 5, 1), (5, 1, -2))
-plain("ops.Range", np.arange, (1, 7, 2), (0, 5, 1), (5, 1, -2))
-plain("ops.linspace numpy.linspace ops.LinSpace", np.linspace, (-1.0, 2.0, 7), (0.0, 1.0, 1), (3.0, -3.0, 4))
-plain("numpy.linspace", lambda a, b, n, e: np.linspace(a, b, n, endpoint=e), (-1.0, 2.0, 7, False), (0.0, 1.0, 1, False), (3.0, -3.0, 4, True))
-plain("ops.logspace numpy.logspace", np.logspace, (0.0, 2.0, 5), (-1.0, 1.0, 1), (1.0, 0.0, 3))
-plain("ops.logspace", np.logspace, (0.0, 2.0, 5), (-1.0, 1.0, 1), (1.0, 0.0, 3), kwargs={"base": 2})
-plain("ops.eye ops.Eye", lambda n, m, t: np.eye(n, m, dtype=np.float32), (3, 4, ms.float32), (2, 2, ms.float32), (1, 5, ms.float32))
-plain("ops.eye numpy.identity", np.eye, (3,), (1,), (5,))
-plain("numpy.eye", np.eye, (3, 4, 1), (2,), (3, 3, -1))
-plain("numpy.tri", np.tri, (3, 4, 1), (2,), (3, 3, -1))
-plain("ops.tril_indices", lambda n, m, k=0: np.stack(np.tril_indices(n, k, m)), (3, 4), (2, 5, 1), (4, 3, -1))
-plain("ops.triu_indices", lambda n, m, k=0: np.stack(np.triu_indices(n, k, m)), (3, 4), (2, 5, 1), (4, 3, -1))
-for row, col, offset in ((3, 4, 0), (2, 5, 1), (4, 3, -1)):
-    plain("ops.TrilIndices", lambda r=row, c=col, k=offset: np.stack(np.tril_indices(r, k, c)), NONE, init={"row": row, "col": col, "offset": offset})
-    plain("ops.TriuIndices", lambda r=row, c=col, k=offset: np.stack(np.triu_indices(r, k, c)), NONE, init={"row": row, "col": col, "offset": offset})
-
-
-def hot(index: Any, depth: int, on: Any = 1, off: Any = 0, axis: int = -1) -> Any:
-    return np.moveaxis(np.where(np.arange(depth) == np.asarray(index)[..., None], on, off), -1, axis)
-
-
-plain("ops.one_hot ops.OneHot", hot, (I(3, 4, high=5), 4, 1.5, 0.5), (I(5), 3, 1.0, 0.0), (I(0, 2), 2, 2.0, -1.0))
-plain("ops.one_hot", hot, (I(3, 4, high=5), 4), (I(5), 3, 2, 1, 0), (I(2, 2), 2, 7, 3, 1))
-plain("ops.OneHot", lambda *a: hot(*a, 0), (I(3, 4, high=5), 4, 1.5, 0.5), (I(5), 3, 1.0, 0.0), (I(2, 2), 2, 2.0, -1.0), init={"axis": 0})
-plain("ops.sequence_mask", lambda n, m: np.arange(m) < n[..., None], (I(4), 5), (I(2, 3), 4), (I(0), 3))
-plain("numpy.array numpy.asarray numpy.asfarray", np.asarray, (A(3, 4),), (A(0, 2),), ([1.0, 2.5],), ([[1.0], [2.0]],), grad=())
-plain("ops.stop_gradient ops.stop_gradient_ ops.StopGradient ops.identity", lambda x: x, (A(3, 4),), (A(5),), (A(0, 2),), grad=())
-for method, kind in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "float32"), ("int", "int32"), ("long", "int64"), ("short", "int16"), ("byte", "uint8"), ("bool", "bool")):
-    plain(f"Tensor.{method}", lambda x, k=kind: x.astype(k), (I(3, 4),), (I(5, high=2),), (I(0, 2),))
-plain("ops.cast Tensor.astype Tensor.type Tensor.to ops.Cast", lambda x, t: x.astype(t.numpy), (A(3, 4), ms.int32), (I(5), ms.float32), (A(0, 2), ms.bool_), grad=())
-plain("ops.type_as Tensor.type_as", lambda x, y: x.astype(y.dtype), (A(3, 4), I(2)), (I(5), A(1)), (A(0, 2), I(3)), grad=())
-# fmt: on
 test_values, test_gradients = checks.tests()
-
-FACTS = {
-    "ops.shape": ((2, 3), (0,)), "ops.Shape": ((2, 3), (0,)), "Tensor.shape": ((2, 3), (0,)), "numpy.shape": ((2, 3), (0,)),
-    "ops.rank": (2, 1), "ops.Rank": (2, 1), "Tensor.ndim": (2, 1), "Tensor.dim": (2, 1), "Tensor.ndimension": (2, 1),
-    "ops.size": (6, 0), "ops.Size": (6, 0), "ops.numel": (6, 0), "Tensor.size": (6, 0), "Tensor.numel": (6, 0), "Tensor.nelement": (6, 0),
-    "numpy.size": (6, 0), "Tensor.nbytes": (24, 0), "Tensor.itemsize": (4, 4), "Tensor.strides": ((12, 4), (4,)), "Tensor.stride": ([3, 1], [1]),
-    "ops.dtype": (ms.float32, ms.float32), "ops.DType": (ms.float32, ms.float32), "Tensor.dtype": (ms.float32, ms.float32),
-    "ops.is_tensor": (True, True), "is_tensor": (True, True), "ops.is_complex": (False, False), "Tensor.is_complex": (False, False),
-    "ops.is_floating_point": (True, True), "Tensor.is_floating_point": (True, True), "Tensor.is_signed": (True, True),
-    "Tensor.is_contiguous": (True, True), "Tensor.tolist": ([[0.0] * 3] * 2, []),
-}  # fmt: skip
-CHECKED = {
-    **{n: "definition" for n in FACTS},
-    **{
-        n: "NumPy"
-        for n in "ops.dyn_shape ops.TensorShape Tensor.asnumpy Tensor.numpy Tensor.item ops.is_nonzero".split()
-    },
-    **{
-        n: "NumPy"
-        for n in "Tensor.new_zeros Tensor.new_ones Tensor.new_full Tensor.new_empty ops.empty ops.empty_like".split()
-    },
-    **{
-        n: "NumPy"
-        for n in "numpy.empty numpy.empty_like Tensor.equal numpy.array_equal numpy.promote_types numpy.result_type".split()
-    },
-    **{
-        n: "NumPy"
-        for n in "Tensor.from_numpy from_numpy tensor Tensor.data Tensor.has_init Tensor.init_data Tensor.value Tensor.copy_ Tensor.fill_ Tensor.clamp_".split()
-    },
-}
-
-
-@pytest.mark.parametrize("name", FACTS)
-def test_facts_about_tensors(name: str) -> None:
-    from tests.meaning import resolve
-
-    for shape, want in zip(((2, 3), (0,)), FACTS[name]):
-        got = resolve(name)(Tensor(np.zeros(shape, np.float32)))
-        assert got == want and type(got) is type(want)
-
-
-@pytest.mark.parametrize("shape", [(3, 4), (5,), (0, 2)])
-def test_making_tensors_like_others(shape: tuple[int, ...]) -> None:
-    x = Tensor(np.zeros(shape, np.float32))
-    assert ops.dyn_shape(x).tolist() == ops.TensorShape()(x).tolist() == list(shape)
-    for made, want in ((x.new_zeros((2, 3)), np.zeros((2, 3))), (x.new_ones((2, 3)), np.ones((2, 3))), (x.new_full((2, 3), 2.5), np.full((2, 3), 2.5))):  # fmt: skip
-        assert made.dtype is ms.float32
-        np.testing.assert_array_equal(made.asnumpy(), want)
-    for made in (
-        ops.empty(shape),
-        ops.empty_like(x),
-        x.new_empty(shape),
-        ms.numpy.empty(shape),
-        ms.numpy.empty_like(x),
-    ):
-        assert made.shape == shape and made.dtype is ms.float32
-    y = np.random.default_rng(0).normal(size=shape)
-    for made in (Tensor.from_numpy(y), ms.from_numpy(y), ms.tensor(y), Tensor(y).value()):
-        np.testing.assert_array_equal(made.asnumpy(), y)
-    np.testing.assert_array_equal(Tensor(y).numpy(), y)
-    np.testing.assert_array_equal(Tensor(y).data.asnumpy(), y)
-    later = ms.common.initializer.initializer("ones", (2, 3), ms.float32)
-    np.testing.assert_array_equal(later.init_data().asnumpy(), np.ones((2, 3), np.float32))
-    assert not Tensor(y).has_init
-    t = Tensor(y)
-    assert t.fill_(2.5) is t and (t.asnumpy() == 2.5).all()
-    assert t.copy_(Tensor(y)) is t
-    assert t.clamp_(-0.5, 0.5) is t
-    np.testing.assert_array_equal(t.asnumpy(), np.clip(y, -0.5, 0.5))
-
-
-def test_single_elements_and_equality() -> None:
-    assert Tensor([[2.5]]).item() == 2.5 and Tensor([1, 7]).item(1) == 7
-    assert ops.is_nonzero(Tensor([2.0])) and not ops.is_nonzero(Tensor([0.0]))
-    for a, b in (([1.0, 2.0], [1.0, 2.0]), ([1.0, 2.0], [1.0, 3.0]), ([np.nan], [np.nan])):
-        assert bool(ms.numpy.array_equal(Tensor(a), Tensor(b))) == np.array_equal(a, b)
-        np.testing.assert_array_equal(Tensor(a).equal(Tensor(b)).asnumpy(), np.equal(a, b))
-    for first, second in (("int8", "int16"), ("bool", "int32"), ("float16", "float64")):
-        mine = [getattr(ms, "bool_" if k == "bool" else k) for k in (first, second)]
-        assert ms.numpy.promote_types(*mine).numpy == np.promote_types(first, second)
-    assert ms.numpy.promote_types(ms.int32, ms.float32) is ms.float32
-    assert ms.numpy.result_type(ms.int8, ms.int16) is ms.int16
