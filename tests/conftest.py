@@ -13,7 +13,9 @@ from mycel.engines.native.program import stored
 
 @pytest.fixture(scope="session", autouse=True)
 def answered_interrupts() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt, also where the tests were started in the background, which ignores it."""
+    """Let SIGINT raise KeyboardInterrupt, also where the tests were started in the background,
+    which ignores it.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -21,7 +23,9 @@ def answered_interrupts() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_anew() -> Iterator[None]:
-    """Compile every program that a test runs, whatever an earlier run has kept: a test may have changed how it is compiled."""
+    """Compile every program that a test runs, whatever an earlier run has kept: a test may have
+    changed how it is compiled.
+    """
     before, stored.LEAST = stored.LEAST, 1 << 62
     yield
     stored.LEAST = before

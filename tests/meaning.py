@@ -2,14 +2,15 @@
 
 A test file declares its checks and takes its tests from them:
 
-    checks = Checks("NumPy")
-    checks.add("ops.add mint.add Tensor.add", np.add, (A(3, 4), A(4)), (A(1), A(2, 1)), (A(0, 3), A(3)))
-    checks.add("ops.Softmax", lambda x: scipy.special.softmax(x, 0), (A(3, 4),), init={"axis": 0}, oracle="SciPy")
-    test_values, test_gradients = checks.tests()
+    checks = Checks("NumPy") checks.add("ops.add mint.add Tensor.add", np.add, (A(3, 4), A(4)),
+    (A(1), A(2, 1)), (A(0, 3), A(3))) checks.add("ops.Softmax", lambda x: scipy.special.softmax(x,
+    0), (A(3, 4),), init={"axis": 0}, oracle="SciPy") test_values, test_gradients = checks.tests()
 
-Names are public names below `mycel`; a check that has several runs the same cases through all of them. Each case runs eagerly in every element type, and compiled in the
-first, against the oracle's result from float64 arrays; derivatives of float64 operands are compared with central differences along
-random directions. A file whose tests are written by hand says what it checks by a module-level `CHECKED`, from names to oracles.
+Names are public names below `mycel`; a check that has several runs the same cases through all of
+them. Each case runs eagerly in every element type, and compiled in the first, against the oracle's
+result from float64 arrays; derivatives of float64 operands are compared with central differences
+along random directions. A file whose tests are written by hand says what it checks by a
+module-level `CHECKED`, from names to oracles.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ TOLERANCE = {"float64": 1e-9, "float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2
 
 @dataclass(frozen=True)
 class Array:
-    """An operand: uniform numbers in [low, high) of the case's element type, or of `dtype` whatever the case's is; `values` instead of random numbers."""
+    """An operand: uniform numbers in [low, high) of the case's element type, or of `dtype` whatever
+    the case's is; `values` instead of random numbers.
+    """
 
     shape: tuple[int, ...]
     low: float = -2.0
@@ -121,7 +124,10 @@ def _pair(spec: Any, value: Any, of_array: Callable[[Array, Any], Any]) -> Any:
 
 
 def resolve(name: str, init: Optional[dict[str, Any]] = None) -> Callable[..., Any]:
-    """The function of a public name: a method takes its tensor first; a class is made with `init` and called."""
+    """The function of a public name: a method takes its tensor first.
+
+    A class is made with `init` and called.
+    """
     if name.startswith("Tensor."):
         method = name.removeprefix("Tensor.")
 
@@ -144,7 +150,10 @@ def _is_class(name: str) -> bool:
 
 
 class Checks:
-    """The checks of one test file; `oracle` says against what, where a check does not say so itself."""
+    """The checks of one test file.
+
+    `oracle` says against what, where a check does not say so itself.
+    """
 
     def __init__(self, oracle: str) -> None:
         self.oracle = oracle
@@ -166,8 +175,9 @@ class Checks:
     ) -> None:
         """Declare checks of every name with every case.
 
-        `expected(*arrays, **kwargs)` gives the result in NumPy, a tuple where there are several. `grad` are the operands to differentiate by: by default all of
-        floating type, () for none. `tolerance` multiplies that of the element type.
+        `expected(*arrays, **kwargs)` gives the result in NumPy, a tuple where there are several.
+        `grad` are the operands to differentiate by: by default all of floating type, () for none.
+        `tolerance` multiplies that of the element type.
         """
         dtypes = tuple(dtypes.split()) if isinstance(dtypes, str) else tuple(dtypes)
         for name in names.split():
@@ -243,7 +253,9 @@ def _same(check: Check, got: Any, expected: Any, dtype: str) -> None:
 
 
 def check_gradients(check: Check, step: float = 1e-5, near: float = 2e-5) -> None:
-    """The derivative of a weighted sum of the results agrees with central differences along two directions."""
+    """The derivative of a weighted sum of the results agrees with central differences along two
+    directions.
+    """
     drawn = check.drawn("float64")
     random = np.random.default_rng(7)
 

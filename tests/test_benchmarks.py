@@ -1,4 +1,6 @@
-"""The comparison with other frameworks: that cases are the same everywhere, that wrong numbers are seen, and what the tables say. Nothing is timed."""
+"""The comparison with other frameworks: that cases are the same everywhere, that wrong numbers are
+seen, and what the tables say. Nothing is timed.
+"""
 
 import importlib
 import sys

@@ -1,4 +1,6 @@
-"""Training gives the same bits each time: in one process twice, and in another process, eagerly and compiled."""
+"""Training gives the same bits each time: in one process twice, and in another process, eagerly and
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,8 @@ def elsewhere() -> dict[str, list[str]]:
     code = (
         "import json, runpy\n"
         f"t = runpy.run_path({__file__!r})\n"
-        "print('found', json.dumps({f'{task} {mode}': t['train'](task, mode) for task in t['TASKS'] for mode in (0, 1)}))"
+        "print('found', json.dumps({f'{task} {mode}': t['train'](task, mode) for task in t['TASKS'] for mode in (0, "
+        "1)}))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -1,4 +1,6 @@
-"""The programs of the pages under docs/ run, each page from top to bottom, and print what the page says they print."""
+"""The programs of the pages under docs/ run, each page from top to bottom, and print what the page
+says they print.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ WITHOUT_PROGRAMS = {"design.md", "index.md"}
 
 
 def agree(expected: str, printed: str) -> bool:
-    """Whether a block of output is what was printed; "..." stands for anything, and runs of blanks are one."""
+    """Whether a block of output is what was printed; "..." stands for anything, and runs of blanks
+    are one.
+    """
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return doctest.OutputChecker().check_output(expected, printed, flags)
 

@@ -1,4 +1,5 @@
-"""The programs under examples/ in a very small setting: both modes learn, and what they print and promise is in order.
+"""The programs under examples/ in a very small setting: both modes learn, and what they print and
+promise is in order.
 
 Their full scores are checked by `make examples`, which takes minutes.
 """

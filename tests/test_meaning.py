@@ -1,4 +1,5 @@
-"""Every public function and class is checked against an oracle; build/coverage_of_meaning.json says which against what.
+"""Every public function and class is checked against an oracle; build/coverage_of_meaning.json says
+which against what.
 
 An object that has several names is checked when one of them is.
 """
@@ -15,13 +16,32 @@ import mycel as ms
 
 HERE = Path(__file__).parent
 MODULES = (
-    "", "amp", "common.initializer", "experimental.optim", "experimental.optim.lr_scheduler", "mint", "mint.linalg", "mint.nn", "mint.nn.functional",
-    "mint.optim", "mint.special", "nn", "nn.probability.bijector", "nn.probability.distribution", "numpy", "ops", "scipy.linalg", "scipy.optimize", "train",
-)  # fmt: skip
+    "",
+    "amp",
+    "common.initializer",
+    "experimental.optim",
+    "experimental.optim.lr_scheduler",
+    "mint",
+    "mint.linalg",
+    "mint.nn",
+    "mint.nn.functional",
+    "mint.optim",
+    "mint.special",
+    "nn",
+    "nn.probability.bijector",
+    "nn.probability.distribution",
+    "numpy",
+    "ops",
+    "scipy.linalg",
+    "scipy.optimize",
+    "train",
+)
 
 
 def public_objects() -> dict[str, Any]:
-    """Every public function and class, and every public method and property of Tensor, by its name below `mycel`."""
+    """Every public function and class, and every public method and property of Tensor, by its name
+    below `mycel`.
+    """
     found: dict[str, Any] = {}
     for module in MODULES:
         try:

@@ -1,4 +1,6 @@
-"""What stands at the top of the package, each against NumPy: compiled functions and their marks, parameters, mutable numbers, sizes, settings and comparisons."""
+"""What stands at the top of the package, each against NumPy: compiled functions and their marks,
+parameters, mutable numbers, sizes, settings and comparisons.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from mycel import Tensor, nn, ops
 
 CHECKED = dict.fromkeys(
     (
-        "Comparison JitConfig Parameter ParameterTuple Symbol compare_modes explain get_context jit jit_class lazy_inline mutable no_inline recompute "
+        "Comparison JitConfig Parameter ParameterTuple Symbol compare_modes explain get_context jit jit_class "
+        "lazy_inline mutable no_inline recompute "
         "seed set_context set_recursion_limit"
     ).split(),
     "NumPy",

@@ -1,4 +1,6 @@
-"""Machines and processes of other kinds: libraries that are missing, caches that are not sound, threads, forks, and the end of a process."""
+"""Machines and processes of other kinds: libraries that are missing, caches that are not sound,
+threads, forks, and the end of a process.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ from mycel.engines.native.llvm import jit
 
 
 def run(program: str, *arguments: object, cache: Optional[Path] = None, **environment: Optional[str]) -> str:
-    """What a program prints in a process of its own, where `environment` is set (None: is not); it must end well and silently."""
+    """What a program prints in a process of its own, where `environment` is set (None: is not).
+
+    It must end well and silently.
+    """
     variables: dict[str, Optional[str]] = {**os.environ, **environment}
     if cache is not None:
         variables["MYCEL_CACHE"] = str(cache)
@@ -410,7 +415,8 @@ def test_a_child_of_a_busy_parent_computes() -> None:
         "shared(large)\nthreading.Thread(target=work, daemon=True).start()\n"
     )
     children = (
-        "for _ in range(5):\n    process = multiprocessing.get_context('fork').Process(target=shared, args=(large,), daemon=True)\n"
+        "for _ in range(5):\n    process = multiprocessing.get_context('fork').Process(target=shared, args=(large,), "
+        "daemon=True)\n"
         "    process.start()\n    process.join(30)\n    assert process.exitcode == 0, process.exitcode\n"
     )
     run(NETWORK + busy + children)
@@ -454,7 +460,8 @@ ENDS = {
         "import time; time.sleep(0.2)\n"
     ),
     "a daemon thread that compiles": (
-        "def work():\n    k = 0\n    while True:\n        k += 1\n        ms.jit(lambda a: ops.exp(a * float(k)) + float(k))(images)\n"
+        "def work():\n    k = 0\n    while True:\n        k += 1\n        ms.jit(lambda a: ops.exp(a * float(k)) + "
+        "float(k))(images)\n"
         "threading.Thread(target=work, daemon=True).start()\n"
         "import time; time.sleep(0.2)\n"
     ),

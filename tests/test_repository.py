@@ -1,4 +1,6 @@
-"""The repository as a whole: no machine's paths or registries in it, one version, documented packages, known dependencies."""
+"""The repository as a whole: no machine's paths or registries in it, one version, documented
+packages, known dependencies.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,30 @@ EXTRAS = {
     "image": {"pillow"},
     "docs": {"sphinx", "myst-parser", "furo"},
     "dev": {
-        "pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter", "tomli", "protobuf", "cryptography", "onnx",
+        "pytest",
+        "pytest-xdist",
+        "hypothesis",
+        "ruff",
+        "mypy",
+        "import-linter",
+        "tomli",
+        "protobuf",
+        "cryptography",
+        "onnx",
     },
-}  # fmt: skip
+}
 
 # A path into somebody's own folders, as in the tracebacks and logs that get pasted by mistake.
 OWN_PATH = re.compile(r"(?<![\w.~/-])/(?:home|Users|root|work|workspace|mnt|opt|tmp|private)/\w")
-# A package index by its address; installation commands name packages and leave the index to the user's settings.
+# A package index by its address; installation commands name packages and leave the index to the
+# user's settings.
 INDEX = re.compile(r"https?://[^\s\"'/]*(?:/[^\s\"']*)?/simple\b|--(?:extra-)?index-url|--find-links|--trusted-host")
 
 
 def repository_files() -> list[Path]:
-    """The files that git tracks, or would if they were added; all of the folder in an unpacked archive."""
+    """The files that git tracks, or would if they were added; all of the folder in an unpacked
+    archive.
+    """
     if (ROOT / ".git").exists():
         command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout

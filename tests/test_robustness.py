@@ -1,4 +1,7 @@
-"""What goes wrong around the program: interrupts, full disks, damaged and hostile files. Each is one clear line and a whole checkpoint."""
+"""What goes wrong around the program: interrupts, full disks, damaged and hostile files.
+
+Each is one clear line and a whole checkpoint.
+"""
 
 from __future__ import annotations
 

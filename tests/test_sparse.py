@@ -1,4 +1,6 @@
-"""Sparse tensors as values: what they hold, what they refuse, and how they pass through compiled functions, gradients and vmap."""
+"""Sparse tensors as values: what they hold, what they refuse, and how they pass through compiled
+functions, gradients and vmap.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,11 @@ P, C = Tensor([0, 1, 2]), Tensor([1, 2])
         (lambda: COOTensor(I, [1.0, 2.0], (3, 4)), TypeError, "values must be a Tensor, not list"),
         (lambda: COOTensor(I, V, [3, 4]), TypeError, "shape must be a tuple of ints, not list"),
         (lambda: COOTensor(I, V, (3, 4.0)), TypeError, "holds a float"),
-        (lambda: COOTensor(I.astype(ms.float32), V, (3, 4)), TypeError, "indices must be int16, int32 or int64, not float32"),
+        (
+            lambda: COOTensor(I.astype(ms.float32), V, (3, 4)),
+            TypeError,
+            "indices must be int16, int32 or int64, not float32",
+        ),
         (lambda: COOTensor(I, V, (3,)), ValueError, "shape must have 2 dimensions"),
         (lambda: COOTensor(Tensor([[0, 1, 1]]), Tensor([1.0]), (3, 4, 2)), ValueError, "shape must have 2 dimensions"),
         (lambda: COOTensor(I, V, (0, 4)), ValueError, "must be positive"),
@@ -95,7 +101,7 @@ P, C = Tensor([0, 1, 2]), Tensor([1, 2])
         (lambda: CSRTensor(P, C, V, (2,)), ValueError, "at least 2 dimensions"),
         (lambda: CSRTensor(csr_tensor=1), TypeError, "csr_tensor must be a CSRTensor, not int"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused(make: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         make()

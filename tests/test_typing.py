@@ -1,4 +1,6 @@
-"""What type checkers see of the package: a user's program has types where they matter, and mistakes in it are found."""
+"""What type checkers see of the package: a user's program has types where they matter, and mistakes
+in it are found.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +81,12 @@ data.bach(2)  # error: attr-defined
 
 def test_the_stubs_are_fresh():
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "stubs.py"), "--check"], capture_output=True, text=True, cwd=ROOT,
+        [sys.executable, str(ROOT / "tools" / "stubs.py"), "--check"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -91,8 +96,11 @@ def test_a_program_has_types_and_its_mistakes_are_found(tmp_path):
     program.write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--no-error-summary", "--config-file=", "--follow-imports=silent", str(program)],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+    )
     said: dict[int, str] = {}
     for line in done.stdout.splitlines():
         found = re.match(r"\S*program\.py:(\d+): (?:note: Revealed type is \"(.*)\"|error: .*\[([\w-]+)\])$", line)

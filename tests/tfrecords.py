@@ -1,4 +1,6 @@
-"""A writer of TFRecord files, independent of the reader: bit by bit, from the definitions of CRC-32C and of Protocol Buffers."""
+"""A writer of TFRecord files, independent of the reader: bit by bit, from the definitions of
+CRC-32C and of Protocol Buffers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Mixed precision by level and by list: types, values beside MindSpore's own, and that training converges in both modes."""
+"""Mixed precision by level and by list: types, values beside MindSpore's own, and that training
+converges in both modes.
+"""
 
 import numpy as np
 import pytest
@@ -9,8 +11,9 @@ from mycel.compiled.explain import explain
 
 MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
 CHECKED = dict.fromkeys(
-    """amp.auto_mixed_precision amp.build_train_network amp.custom_mixed_precision amp.get_black_list amp.get_white_list""".split(), "MindSpore 2.10"
-)  # fmt: skip
+    """amp.auto_mixed_precision amp.build_train_network amp.custom_mixed_precision amp.get_black_list amp.get_white_list""".split(),
+    "MindSpore 2.10",
+)
 X = (np.cos(np.arange(6).reshape(2, 3)) * 1.3).astype(np.float32)
 
 # What MindSpore 2.10 gives for `Net` on X, by level, in float16.

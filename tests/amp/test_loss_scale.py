@@ -1,4 +1,6 @@
-"""Loss scales: how they move (beside MindSpore's own sequences), and that steps that overflow leave no trace."""
+"""Loss scales: how they move (beside MindSpore's own sequences), and that steps that overflow leave
+no trace.
+"""
 
 import numpy as np
 import pytest
@@ -13,8 +15,12 @@ CHECKED = dict.fromkeys(
     """amp.DynamicLossScaleManager amp.DynamicLossScaler amp.FixedLossScaleManager nn.DynamicLossScaleUpdateCell nn.FixedLossScaleUpdateCell""".split(),
     "MindSpore 2.10",
 ) | dict.fromkeys(
-    "amp.LossScaleManager amp.LossScaler amp.StaticLossScaler amp.all_finite amp.AllFinite nn.TrainOneStepWithLossScaleCell".split(), "definition"
-)  # fmt: skip
+    (
+        "amp.LossScaleManager amp.LossScaler amp.StaticLossScaler amp.all_finite amp.AllFinite "
+        "nn.TrainOneStepWithLossScaleCell"
+    ).split(),
+    "definition",
+)
 
 
 @pytest.fixture(params=MODES, ids=["pynative", "graph"], autouse=True)
@@ -26,7 +32,8 @@ def mode(request):
     ms.set_context(mode=before)
 
 
-# (scale, factor, window): the scales after each step, as MindSpore 2.10 moves them; a step is 1 where its gradients are finite.
+# (scale, factor, window): the scales after each step, as MindSpore 2.10 moves them; a step is 1
+# where its gradients are finite.
 STEPS = (1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1)
 SCALERS = {
     (65536, 2, 3): [65536, 65536, 131072, 65536, 65536, 32768, 16384, 16384, 16384, 32768, 32768],
@@ -124,7 +131,9 @@ class Line(nn.Cell):
 
 
 def steps(scale, inputs):
-    """The results of steps of Momentum(0.125, 0.5) on the mean square of the outputs for inputs of equal elements."""
+    """The results of steps of Momentum(0.125, 0.5) on the mean square of the outputs for inputs of
+    equal elements.
+    """
     net = Line()
     optimizer = nn.Momentum(net.trainable_params(), 0.125, 0.5)
     step = nn.TrainOneStepWithLossScaleCell(
@@ -139,7 +148,10 @@ def steps(scale, inputs):
 
 
 def reference(inputs):
-    """The same by hand in float64, without scale; a step whose gradient float32 cannot hold is left out."""
+    """The same by hand in float64, without scale.
+
+    A step whose gradient float32 cannot hold is left out.
+    """
     w, v, count, found = 1.0, 0.0, 0, []
     for x in inputs:
         loss, gradient = (2 * x * w) ** 2, 2 * (2 * x * w) * x

@@ -111,12 +111,16 @@ REFUSED = [
     (check("sizes", "a", 2), TypeError, "an int, not str"),
     (check("instance", 1, str), TypeError, "a string, not int"),
     (check("instance", 1, ms.nn.Cell), TypeError, "a Cell, not int"),
-    (check("instance", 1, (np.ndarray, OrderedDict, bytes)), TypeError, "a NumPy array, an OrderedDict or bytes, not int"),
+    (
+        check("instance", 1, (np.ndarray, OrderedDict, bytes)),
+        TypeError,
+        "a NumPy array, an OrderedDict or bytes, not int",
+    ),
     (check("instance", 1, str, "a name"), TypeError, "a name, not int"),
     (check("optional", 1, str), TypeError, "a string or None, not int"),
     (check("function", 1), TypeError, "a function, not int"),
     (check("path", 1), TypeError, "a path, not int"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("call, result", ACCEPTED)

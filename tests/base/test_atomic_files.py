@@ -1,4 +1,7 @@
-"""Files appear whole or not at all, and what killed processes left goes; what a live one writes stays."""
+"""Files appear whole or not at all, and what killed processes left goes.
+
+What a live one writes stays.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +58,22 @@ def test_what_killed_writers_leave_goes_with_the_next_write(tmp_path: Path) -> N
 
 SAVES = {
     "checkpoint": "ms.save_checkpoint([{'name': 'w', 'data': ms.Tensor(np.zeros(1 << 20, np.float32))}], 'a.ckpt')",
-    "encrypted": "ms.save_checkpoint([{'name': 'w', 'data': ms.Tensor(np.zeros(1 << 18, np.float32))}], 'b.ckpt', enc_key=b'0' * 16)",
-    "safetensors": "ms.save_checkpoint([{'name': 'w', 'data': ms.Tensor(np.zeros(1 << 20, np.float32))}], 'a.safetensors', format='safetensors')",
-    "graph": "ms.export(ms.nn.Dense(300, 300), ms.Tensor(np.zeros((1, 300), np.float32)), file_name='a', file_format='MINDIR')",
-    "records": "(w := FileWriter('a.mindrecord', overwrite=True)), w.add_schema({'x': {'type': 'bytes'}}), w.write_raw_data([{'x': bytes(1 << 20)}] * 3), w.commit()",
+    "encrypted": (
+        "ms.save_checkpoint([{'name': 'w', 'data': ms.Tensor(np.zeros(1 << 18, np.float32))}], 'b.ckpt', "
+        "enc_key=b'0' * 16)"
+    ),
+    "safetensors": (
+        "ms.save_checkpoint([{'name': 'w', 'data': ms.Tensor(np.zeros(1 << 20, np.float32))}], "
+        "'a.safetensors', format='safetensors')"
+    ),
+    "graph": (
+        "ms.export(ms.nn.Dense(300, 300), ms.Tensor(np.zeros((1, 300), np.float32)), file_name='a', "
+        "file_format='MINDIR')"
+    ),
+    "records": (
+        "(w := FileWriter('a.mindrecord', overwrite=True)), w.add_schema({'x': {'type': 'bytes'}}), "
+        "w.write_raw_data([{'x': bytes(1 << 20)}] * 3), w.commit()"
+    ),
 }
 
 
@@ -85,8 +100,13 @@ def test_saves_killed_at_random_moments(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(ms.__file__).parent.parent)}
     draw = random.Random(0)
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
         assert child.stdin is not None and child.stdout is not None
         left = 0
         for k in range(40):
@@ -121,8 +141,13 @@ def test_what_a_live_process_writes_stays(tmp_path: Path) -> None:
     """
     environment = {**os.environ, "PYTHONPATH": str(Path(ms.__file__).parent.parent)}
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
         assert child.stdin is not None and child.stdout is not None
         child.stdout.readline()
         (left,) = hidden(tmp_path)
@@ -168,9 +193,14 @@ def test_writers_at_once(tmp_path: Path) -> None:
     """
     environment = {**os.environ, "PYTHONPATH": str(Path(ms.__file__).parent.parent)}
     running = [
-        subprocess.Popen([sys.executable, "-c", textwrap.dedent(program), str(n)], cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program), str(n)],
+            cwd=tmp_path,
+            env=environment,
+            stderr=subprocess.PIPE,
+        )
         for n in range(2)
-    ]  # fmt: skip
+    ]
     assert [p.communicate(timeout=60)[1] for p in running] == [b"", b""]
     assert sorted(os.listdir(tmp_path)) == ["0.txt", "1.txt"]
 
@@ -213,9 +243,13 @@ def test_descriptors_are_closed(tmp_path: Path) -> None:
 def test_safetensors_are_what_the_library_writes(tmp_path: Path) -> None:
     save_file = pytest.importorskip("safetensors.numpy").save_file
     arrays = {
-        "b": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.array(True), "é\n": np.zeros((0, 3), np.int64),
-        "h": np.arange(3, dtype=np.float16), "u": np.arange(5, dtype=np.uint8), "q": np.arange(4, dtype=np.uint64),
-    }  # fmt: skip
+        "b": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "a": np.array(True),
+        "é\n": np.zeros((0, 3), np.int64),
+        "h": np.arange(3, dtype=np.float16),
+        "u": np.arange(5, dtype=np.uint8),
+        "q": np.arange(4, dtype=np.uint64),
+    }
     write_safetensors(tmp_path / "ours.safetensors", arrays)
     save_file(arrays, tmp_path / "theirs.safetensors", {"format": "ms"})
     from safetensors.numpy import load_file

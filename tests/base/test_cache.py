@@ -216,7 +216,12 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     disk = tmp_path / "disk"
     disk.mkdir()
     made = shutil.which("mount") and hasattr(os, "geteuid") and os.geteuid() == 0
-    if not made or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", str(disk)], capture_output=True).returncode:  # fmt: skip
+    if (
+        not made
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", str(disk)], capture_output=True
+        ).returncode
+    ):
         pytest.skip("no small file system can be made here")
     try:
         monkeypatch.setenv("MYCEL_CACHE", str(disk / "cache"))

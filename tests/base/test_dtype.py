@@ -1,4 +1,6 @@
-"""Element types: spellings, and the type in which two meet, against the table that MindSpore 2.10 follows."""
+"""Element types: spellings, and the type in which two meet, against the table that MindSpore 2.10
+follows.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +58,24 @@ def test_promotion_does_not_depend_on_the_order() -> None:
 @pytest.mark.parametrize(
     "spelling, name",
     [
-        (ms.float16, "float16"), ("float16", "float16"), ("Half", "float16"), (np.float16, "float16"), (np.dtype("<f2"), "float16"),
-        (ml_dtypes.bfloat16, "bfloat16"), ("bfloat16", "bfloat16"), (float, "float32"), (int, "int64"), (bool, "bool"),
-        (complex, "complex128"), (np.bool_, "bool"), ("bool_", "bool"), ("double", "float64"), (np.uint16, "uint16"), (np.intp, "int64"),
+        (ms.float16, "float16"),
+        ("float16", "float16"),
+        ("Half", "float16"),
+        (np.float16, "float16"),
+        (np.dtype("<f2"), "float16"),
+        (ml_dtypes.bfloat16, "bfloat16"),
+        ("bfloat16", "bfloat16"),
+        (float, "float32"),
+        (int, "int64"),
+        (bool, "bool"),
+        (complex, "complex128"),
+        (np.bool_, "bool"),
+        ("bool_", "bool"),
+        ("double", "float64"),
+        (np.uint16, "uint16"),
+        (np.intp, "int64"),
     ],
-)  # fmt: skip
+)
 def test_spellings(spelling: object, name: str) -> None:
     assert D.from_any(spelling).name == name
 
@@ -81,9 +96,22 @@ def test_types_are_unique() -> None:
 
 def test_how_types_print() -> None:
     assert [str(d) for d in D.ALL] == [
-        "Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "BFloat16", "Float32", "Float64",
-        "Complex64", "Complex128",
-    ]  # fmt: skip
+        "Bool",
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "Float16",
+        "BFloat16",
+        "Float32",
+        "Float64",
+        "Complex64",
+        "Complex128",
+    ]
     assert repr(ms.float32) == "mindspore.float32"
 
 

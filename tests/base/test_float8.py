@@ -1,4 +1,7 @@
-"""Eight-bit floats: made, moved, saved and cast, every code against what its bits say; nothing is computed in them."""
+"""Eight-bit floats: made, moved, saved and cast, every code against what its bits say.
+
+Nothing is computed in them.
+"""
 
 import copy
 import pickle
@@ -13,7 +16,9 @@ TYPES = ("float8_e4m3fn", "float8_e5m2")
 
 
 def meant(code: int, name: str) -> float:
-    """The number that eight bits stand for: sign, exponent, fraction (Micikevicius and others, 2022)."""
+    """The number that eight bits stand for: sign, exponent, fraction (Micikevicius and others,
+    2022).
+    """
     fraction_bits, bias = (3, 7) if name == "float8_e4m3fn" else (2, 15)
     sign = -1.0 if code & 128 else 1.0
     exponent, fraction = (code & 127) >> fraction_bits, code & ((1 << fraction_bits) - 1)
@@ -49,8 +54,10 @@ def test_casts_round_to_the_nearest_and_ties_to_even(name):
     steps = np.abs(values[:, None] - finite[None])
     nearest = steps.min(axis=1)
     # Of two that are as near, the one with the even code.
-    wanted = [finite[[i for i in np.flatnonzero(row == least) if (row == least).sum() == 1 or i % 2 == 0][0]]
-              for row, least in zip(steps, nearest)]  # fmt: skip
+    wanted = [
+        finite[[i for i in np.flatnonzero(row == least) if (row == least).sum() == 1 or i % 2 == 0][0]]
+        for row, least in zip(steps, nearest)
+    ]
     for sign in (1.0, -1.0):
         x = ms.Tensor(sign * values)
         for cast in (lambda v: v.astype(dtype), ms.jit(lambda v: v.astype(dtype))):

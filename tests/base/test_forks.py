@@ -1,4 +1,6 @@
-"""Forks while other threads compile, allocate, run, read data and save: no child waits for a lock of a thread that it does not have."""
+"""Forks while other threads compile, allocate, run, read data and save: no child waits for a lock
+of a thread that it does not have.
+"""
 
 from __future__ import annotations
 
@@ -165,9 +167,11 @@ def test_a_lock_that_another_holds_is_open_in_a_child():
 
 
 def test_a_child_imports_anew_what_another_thread_had_half_imported(tmp_path, monkeypatch):
-    # The thread stands still in its import, as one that waits for a lock which was taken for the fork.
+    # The thread stands still in its import, as one that waits for a lock which was taken for the
+    # fork.
     (tmp_path / "half_imported.py").write_text(
-        "import os, half_way\nif os.getpid() == half_way.pid:\n    half_way.begun.set()\n    half_way.over.wait()\nwhole = True\n"
+        "import os, half_way\nif os.getpid() == half_way.pid:\n    half_way.begun.set()\n    "
+        "half_way.over.wait()\nwhole = True\n"
     )
     half_way = types.ModuleType("half_way")
     half_way.pid, half_way.begun, half_way.over = os.getpid(), threading.Event(), threading.Event()

@@ -1,4 +1,6 @@
-"""The types of Python's objects, as MindSpore 2.10 names and finds them, and the questions about what a compiled function may call."""
+"""The types of Python's objects, as MindSpore 2.10 names and finds them, and the questions about
+what a compiled function may call.
+"""
 
 import pickle
 
@@ -25,10 +27,16 @@ class Plain:
 
 
 def test_names_and_classes():
-    shown = {ms.list_: ("List", "mindspore.list_"), ms.tuple_: ("Tuple", "mindspore.tuple_"), ms.string: ("String", "mindspore.string_"),
-             ms.number: ("Number", "mindspore.number"), ms.type_none: ("None", "mindspore.type_none"),
-             ms.TensorType(): ("Tensor", "mindspore.tensor"), ms.TensorType(ms.float32): ("Tensor[Float32]", "mindspore.tensor[float32]"),
-             ms.Int(): ("Int", "mindspore.int")}  # fmt: skip
+    shown = {
+        ms.list_: ("List", "mindspore.list_"),
+        ms.tuple_: ("Tuple", "mindspore.tuple_"),
+        ms.string: ("String", "mindspore.string_"),
+        ms.number: ("Number", "mindspore.number"),
+        ms.type_none: ("None", "mindspore.type_none"),
+        ms.TensorType(): ("Tensor", "mindspore.tensor"),
+        ms.TensorType(ms.float32): ("Tensor[Float32]", "mindspore.tensor[float32]"),
+        ms.Int(): ("Int", "mindspore.int"),
+    }
     for kind, (title, name) in shown.items():
         assert (str(kind), repr(kind)) == (title, name) and isinstance(kind, ms.Type)
         assert pickle.loads(pickle.dumps(kind)) == kind
@@ -49,9 +57,22 @@ def test_names_and_classes():
 
 
 def test_types_of_objects():
-    wanted = [(1, ms.int64), (1.0, ms.float64), (True, ms.bool_), ("a", ms.string), (None, ms.type_none), ([1], ms.list_), ((1, 2.0), ms.tuple_),
-              (ms.Tensor([1.0]), ms.TensorType(ms.float32)), (ms.Parameter(ms.Tensor([1])), ms.TensorType(ms.int64)), (np.float32(1), ms.float32),
-              (1j, ms.complex128), (int, ms.int64), (list, ms.list_), (str, ms.string)]  # fmt: skip
+    wanted = [
+        (1, ms.int64),
+        (1.0, ms.float64),
+        (True, ms.bool_),
+        ("a", ms.string),
+        (None, ms.type_none),
+        ([1], ms.list_),
+        ((1, 2.0), ms.tuple_),
+        (ms.Tensor([1.0]), ms.TensorType(ms.float32)),
+        (ms.Parameter(ms.Tensor([1])), ms.TensorType(ms.int64)),
+        (np.float32(1), ms.float32),
+        (1j, ms.complex128),
+        (int, ms.int64),
+        (list, ms.list_),
+        (str, ms.string),
+    ]
     for value, kind in wanted:
         assert ms.get_py_obj_dtype(value) == kind
     for value in (test_types_of_objects, ms.nn.ReLU(), len):

@@ -1,4 +1,6 @@
-"""Code is taken from nobody but the user: folders, files, links and libraries of others are refused, and work goes on without them."""
+"""Code is taken from nobody but the user: folders, files, links and libraries of others are
+refused, and work goes on without them.
+"""
 
 from __future__ import annotations
 
@@ -227,7 +229,9 @@ def other_user(cache: Path, program: str) -> subprocess.CompletedProcess[str]:
 
 @as_root
 def test_machine_code_of_another_user_does_not_run(public: Path) -> None:
-    """The attack: a folder with objects whose names and seals are right, and whose code is another's."""
+    """The attack: a folder with objects whose names and seals are right, and whose code is
+    another's.
+    """
     program = """
         import sys
         import mycel as ms, numpy as np
@@ -293,7 +297,9 @@ def test_a_folder_that_can_only_be_read(public: Path) -> None:
 
 
 def test_a_race_is_not_won(folder: Path, tmp_path: Path) -> None:
-    """While one thread swaps a sound folder for a link to one that is not, no read gives what lies in that."""
+    """While one thread swaps a sound folder for a link to one that is not, no read gives what lies
+    in that.
+    """
     cache.write(KIND, DIGEST, b"code")
     evil = tmp_path / "evil"
     shutil.copytree(folder / KIND, evil)
@@ -303,7 +309,8 @@ def test_a_race_is_not_won(folder: Path, tmp_path: Path) -> None:
     stop = threading.Event()
 
     def swap() -> None:
-        # As somebody could in a folder that others may write, which is refused first; here the folder above is sound.
+        # As somebody could in a folder that others may write, which is refused first; here the
+        # folder above is sound.
         while not stop.is_set():
             (folder / KIND).rename(folder / "aside")
             (folder / KIND).symlink_to(evil)

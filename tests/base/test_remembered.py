@@ -1,4 +1,6 @@
-"""What is remembered: bounded, by what was used last, under threads and forks, and emptied at once; and no other table that forgets."""
+"""What is remembered: bounded, by what was used last, under threads and forks, and emptied at once;
+and no other table that forgets.
+"""
 
 from __future__ import annotations
 
@@ -242,7 +244,8 @@ def test_each_table_is_there_once() -> None:
 
 
 def test_no_other_table_forgets() -> None:
-    # What belongs to one object: the versions for sizes of a compiled function, the loops of a sink.
+    # What belongs to one object: the versions for sizes of a compiled function, the loops of a
+    # sink.
     own = {"frontend/dimensions.py", "compiled/repeat.py"}
     for path, text in SOURCES.items():
         found = re.findall(r"\blru_cache\b|popitem\(last=False\)|WeakKeyDictionary\(\)", text)

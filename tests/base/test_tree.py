@@ -29,12 +29,23 @@ class Frozen:
 @pytest.mark.parametrize(
     "value, leaves",
     [
-        (3, [3]), (None, [None]), ("ab", ["ab"]), ((), []), ([], []), ({}, []), ((1,), [1]), ([1, (2, [3])], [1, 2, 3]),
-        ({"b": 1, "a": (2, 3)}, [1, 2, 3]), (Point(1, [2]), [1, 2]), (Pair(1, Pair((2,), {"k": 3})), [1, 2, 3]), (Frozen([1]), [1]),
-        ({1, 2}, [{1, 2}]), (range(3), [range(3)]),
+        (3, [3]),
+        (None, [None]),
+        ("ab", ["ab"]),
+        ((), []),
+        ([], []),
+        ({}, []),
+        ((1,), [1]),
+        ([1, (2, [3])], [1, 2, 3]),
+        ({"b": 1, "a": (2, 3)}, [1, 2, 3]),
+        (Point(1, [2]), [1, 2]),
+        (Pair(1, Pair((2,), {"k": 3})), [1, 2, 3]),
+        (Frozen([1]), [1]),
+        ({1, 2}, [{1, 2}]),
+        (range(3), [range(3)]),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_leaves_come_from_left_to_right(value: Any, leaves: list[Any]) -> None:
     found, structure = flatten(value)
     assert found == leaves

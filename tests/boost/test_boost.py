@@ -1,4 +1,7 @@
-"""Boost: groups of parameters, frozen and accumulated gradients; values without a formula beside them are what MindSpore 2.10 gives."""
+"""Boost: groups of parameters, frozen and accumulated gradients.
+
+Values without a formula beside them are what MindSpore 2.10 gives.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,14 @@ from mycel import boost, nn, ops
 
 def network() -> nn.Cell:
     return nn.SequentialCell(
-        nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Dense(8, 4), nn.LayerNorm((4,)), nn.Dense(4, 2)
-    )  # fmt: skip
+        nn.Conv2d(1, 2, 3),
+        nn.BatchNorm2d(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Dense(8, 4),
+        nn.LayerNorm((4,)),
+        nn.Dense(4, 2),
+    )
 
 
 def shown(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -24,7 +33,13 @@ def shown(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_groups_whose_gradients_are_centralized() -> None:
     net = network()
     classes = boost.OptimizerProcess.build_params_dict(net)
-    assert [classes[id(p)] for p in net.trainable_params()] == ["Conv2d", *["BatchNorm2d"] * 2, *["Dense"] * 2, *["LayerNorm"] * 2, *["Dense"] * 2]  # fmt: skip
+    assert [classes[id(p)] for p in net.trainable_params()] == [
+        "Conv2d",
+        *["BatchNorm2d"] * 2,
+        *["Dense"] * 2,
+        *["LayerNorm"] * 2,
+        *["Dense"] * 2,
+    ]
     groups = boost.OptimizerProcess.build_gc_params_group(classes, [{"params": net.trainable_params(), "lr": 0.2}])
     assert shown(groups) == [
         {"params": ["0.weight", "4.weight", "6.weight"], "lr": 0.2, "grad_centralization": True},
@@ -37,7 +52,11 @@ def test_a_new_optimizer_centralizes() -> None:
     process = boost.OptimizerProcess(nn.Momentum([{"params": net.trainable_params()}], 0.1, 0.9, weight_decay=0.01))
     process.add_grad_centralization(net)
     made = process.generate_new_optimizer()
-    assert isinstance(made, nn.Momentum) and [p.name for p in made.parameters][:3] == ["0.weight", "4.weight", "6.weight"]  # fmt: skip
+    assert isinstance(made, nn.Momentum) and [p.name for p in made.parameters][:3] == [
+        "0.weight",
+        "4.weight",
+        "6.weight",
+    ]
     g = np.arange(18, dtype=np.float32).reshape(2, 1, 3, 3)
     centred = made.gradients_centralization([ms.Tensor(g)] + [ops.zeros_like(p) for p in made.parameters[1:]])[0]
     np.testing.assert_allclose(centred.asnumpy(), g - g.mean((1, 2, 3), keepdims=True))
@@ -71,13 +90,25 @@ def test_where_communication_splits(points: Any, parts: list[int]) -> None:
 def test_parameters_of_each_optimizer() -> None:
     freeze = boost.GradientFreeze(2, 1, 0.5, 10)
     whole, later = freeze.split_parameters_groups(network(), 2)
-    assert len(whole) == 9 and [p.name for p in later] == ["4.weight", "4.bias", "5.gamma", "5.beta", "6.weight", "6.bias"]  # fmt: skip
+    assert len(whole) == 9 and [p.name for p in later] == [
+        "4.weight",
+        "4.bias",
+        "5.gamma",
+        "5.beta",
+        "6.weight",
+        "6.bias",
+    ]
 
 
-@pytest.mark.parametrize("groups, part, steps, found", [
-    (5, 0.5, 20, [0, 0, 0, 0, 1, 2, 3, 4] * 3), (4, 0.7, 30, [0, 0, 0, 0, 0, 0, 1, 2, 3] * 4), (1, 0.5, 10, [0] * 10),
-    (10, 0.3, 40, [0, 0, 0, *range(1, 10)] * 4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "groups, part, steps, found",
+    [
+        (5, 0.5, 20, [0, 0, 0, 0, 1, 2, 3, 4] * 3),
+        (4, 0.7, 30, [0, 0, 0, 0, 0, 0, 1, 2, 3] * 4),
+        (1, 0.5, 10, [0] * 10),
+        (10, 0.3, 40, [0, 0, 0, *range(1, 10)] * 4),
+    ],
+)
 def test_runs_of_frozen_steps(groups: int, part: float, steps: int, found: list[int]) -> None:
     assert boost.GradientFreeze(groups, 0, part, steps).generate_freeze_index_sequence(groups, 0, part, steps) == found
 

@@ -199,7 +199,7 @@ class Inner(nn.Cell):
         (lambda c: within("l", nn.CellList([c, nn.ReLU()])), ["l.0.w", "l.0.v"]),
         (lambda c: within("d", nn.CellDict({"k": c})), ["d.k.w", "d.k.v"]),
     ],
-)  # fmt: skip
+)
 def test_the_path_of_attributes_names_parameters(build: Any, want: list[str]) -> None:
     assert names(build(Inner())) == want
 
@@ -253,7 +253,9 @@ def adam(network: nn.Cell) -> nn.Optimizer:
 
 
 def test_names_in_a_training_step_whose_optimizer_was_made_before() -> None:
-    """The optimizer's parameters keep the names under which it took them, so the network's lose the attribute `network`."""
+    """The optimizer's parameters keep the names under which it took them, so the network's lose the
+    attribute `network`.
+    """
     net = nn.SequentialCell(dense(), nn.ReLU(), dense())
     step = Step(net, sgd(net), nn.MSELoss())
     weights = ["0.weight", "0.bias", "2.weight", "2.bias"]

@@ -1,4 +1,6 @@
-"""Conversions of all parameters of a Cell, checks of names, and marks, against what the definitions say."""
+"""Conversions of all parameters of a Cell, checks of names, and marks, against what the definitions
+say.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,11 @@ def test_to_refuses() -> None:
     net = network()
     assert net.to("CPU") is net and net.to(device="cpu", dtype=ms.float64)[0].weight.dtype is ms.float64
     for error, given, named in (
-        (ValueError, ("Ascend",), {}), (TypeError, (ms.int32,), {}), (TypeError, (), {"other": 1}), (TypeError, ("nothing",), {}),
-    ):  # fmt: skip
+        (ValueError, ("Ascend",), {}),
+        (TypeError, (ms.int32,), {}),
+        (TypeError, (), {"other": 1}),
+        (TypeError, ("nothing",), {}),
+    ):
         with pytest.raises(error):
             net.to(*given, **named)
 

@@ -1,4 +1,7 @@
-"""What Cells say of themselves, and marks that MindSpore's programs set on them; the values are MindSpore 2.10's on a CPU."""
+"""What Cells say of themselves, and marks that MindSpore's programs set on them.
+
+The values are MindSpore 2.10's on a CPU.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The command line: `info`, `run`, and `train lenet5` with its checkpoints, interruptions and refusals."""
+"""The command line: `info`, `run`, and `train lenet5` with its checkpoints, interruptions and
+refusals.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ FAN_IN, FAN_OUT = 800, 1600
 CHECKED = {
     f"common.initializer.{name}": "moments, bounds and definitions"
     for name in (
-        "Constant Dirac HeNormal HeUniform Identity Initializer Normal One Orthogonal Sparse TruncatedNormal Uniform VarianceScaling XavierNormal "
+        "Constant Dirac HeNormal HeUniform Identity Initializer Normal One Orthogonal Sparse TruncatedNormal Uniform "
+        "VarianceScaling XavierNormal "
         "XavierUniform Zero initializer"
     ).split()
 }
@@ -143,9 +144,23 @@ def test_values_are_drawn_when_needed() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["zeros", "Zero", "one", "normal", "uniform", "xavier_uniform", "XavierUniform", "xavier_normal", "he_uniform", "henormal",
-     "truncatedNormal", "orthogonal", "identity", "varianceScaling"],
-)  # fmt: skip
+    [
+        "zeros",
+        "Zero",
+        "one",
+        "normal",
+        "uniform",
+        "xavier_uniform",
+        "XavierUniform",
+        "xavier_normal",
+        "he_uniform",
+        "henormal",
+        "truncatedNormal",
+        "orthogonal",
+        "identity",
+        "varianceScaling",
+    ],
+)
 def test_names(name: str) -> None:
     assert draw(name, [4, 3]).shape == (4, 3)
 

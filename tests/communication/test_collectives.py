@@ -1,4 +1,6 @@
-"""Collective operations in a group of one process against their definition there: functions, objects, handles, gradients, and every check of an argument."""
+"""Collective operations in a group of one process against their definition there: functions,
+objects, handles, gradients, and every check of an argument.
+"""
 
 from __future__ import annotations
 
@@ -67,13 +69,18 @@ def _in_place() -> Iterator[None]:
 
 
 WRITERS: dict[str, Callable[..., Any]] = {
-    "all_gather": lambda f, out, x, **k: f([out], x, **k), "all_gather_into_tensor": lambda f, out, x, **k: f(out, x, **k),
-    "all_gather_into_tensor_uneven": lambda f, out, x, **k: f(out, x, [x.shape[0]], **k), "all_to_all": lambda f, out, x, **k: f([out], [x], **k),
-    "all_to_all_single": lambda f, out, x, **k: f(out, x, [x.shape[0]], (x.shape[0],), **k), "all_to_all_v_c": lambda f, out, x, **k: f(out, x, [x.shape[0]], **k),
-    "gather_into_tensor": lambda f, out, x, **k: f(out, x, 0, **k), "scatter_tensor": lambda f, out, x, **k: f(out, x, 0, **k),
-    "reduce_scatter": lambda f, out, x, **k: f(out, [x], "max", **k), "reduce_scatter_tensor": lambda f, out, x, **k: f(out, x, "prod", **k),
+    "all_gather": lambda f, out, x, **k: f([out], x, **k),
+    "all_gather_into_tensor": lambda f, out, x, **k: f(out, x, **k),
+    "all_gather_into_tensor_uneven": lambda f, out, x, **k: f(out, x, [x.shape[0]], **k),
+    "all_to_all": lambda f, out, x, **k: f([out], [x], **k),
+    "all_to_all_single": lambda f, out, x, **k: f(out, x, [x.shape[0]], (x.shape[0],), **k),
+    "all_to_all_v_c": lambda f, out, x, **k: f(out, x, [x.shape[0]], **k),
+    "gather_into_tensor": lambda f, out, x, **k: f(out, x, 0, **k),
+    "scatter_tensor": lambda f, out, x, **k: f(out, x, 0, **k),
+    "reduce_scatter": lambda f, out, x, **k: f(out, [x], "max", **k),
+    "reduce_scatter_tensor": lambda f, out, x, **k: f(out, x, "prod", **k),
     "reduce_scatter_tensor_uneven": lambda f, out, x, **k: f(out, x, [x.shape[0]], "avg", **k),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -110,9 +117,12 @@ def test_new_tensors_instead_of_writing() -> None:
     ops.set_comm_ops_inplace(False)
     x, out = Tensor([[1.0, 2.0]]), Tensor([[0.0, 0.0]])
     for found in (
-        ops.all_reduce(x), ops.all_gather_into_tensor(None, x), ops.reduce_scatter_tensor(None, x), ops.all_to_all_single((1, 2), x),
+        ops.all_reduce(x),
+        ops.all_gather_into_tensor(None, x),
+        ops.reduce_scatter_tensor(None, x),
+        ops.all_to_all_single((1, 2), x),
         ops.all_to_all_single(out, x, async_op=True),
-    ):  # fmt: skip
+    ):
         assert found[0].tolist() == x.tolist() and found[0] is not x
     assert [t.tolist() for t in ops.all_to_all([(1, 2)], [x])[0]] == [x.tolist()]
     assert out.tolist() == [[0.0, 0.0]] and found[1].wait() is None
@@ -191,9 +201,11 @@ def test_borders_of_an_image(shape: tuple[int, ...]) -> None:
         return [0 if j == i else -1 for j in range(8)]
 
     cases = [
-        (4, 0, [0, 2, 0, 0], [2, 0, 0, 0], x[:, :, -2:], slice(0, 2), slice(None)), (0, 4, [1, 0, 0, 0], [0, 1, 0, 0], x[:, :, :1], slice(-1, None), slice(None)),
-        (2, 6, [0, 0, 0, 1], [0, 0, 1, 0], x[..., -1:], slice(None), slice(0, 1)), (3, 7, [0, 1, 0, 2], [1, 0, 2, 0], x[:, :, -1:, -2:], slice(0, 1), slice(0, 2)),
-    ]  # fmt: skip
+        (4, 0, [0, 2, 0, 0], [2, 0, 0, 0], x[:, :, -2:], slice(0, 2), slice(None)),
+        (0, 4, [1, 0, 0, 0], [0, 1, 0, 0], x[:, :, :1], slice(-1, None), slice(None)),
+        (2, 6, [0, 0, 0, 1], [0, 0, 1, 0], x[..., -1:], slice(None), slice(0, 1)),
+        (3, 7, [0, 1, 0, 2], [1, 0, 2, 0], x[:, :, -1:, -2:], slice(0, 1), slice(0, 2)),
+    ]
     for way, place, send, receive, part, rows, columns in cases:
         op = ops.NeighborExchangeV2(direction(way), send, direction(place), receive, "NCHW")
         want = bordered(x, part, *receive, rows, columns)
@@ -209,42 +221,72 @@ P2P = ops.P2POp
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ops.all_reduce(1.0), TypeError, "must be a Tensor"), (lambda: ops.all_reduce(X, "mean"), TypeError, "op must be one of"),
-        (lambda: ops.all_reduce(X, group=1), TypeError, "group must be a string"), (lambda: ops.all_reduce(X, group="x"), ValueError, "no group 'x'"),
-        (lambda: ops.all_reduce(X, async_op=1), TypeError, "async_op must be a bool"), (lambda: ops.broadcast(X, 1), ValueError, "no rank 1"),
-        (lambda: ops.broadcast(X, "0"), TypeError, "src must be an int"), (lambda: ops.reduce(X, -1), ValueError, "no rank -1"),
-        (lambda: ops.all_gather([X, X], X), TypeError, "a list of 1"), (lambda: ops.all_gather([Y], X), ValueError, "must be of the type of the result"),
-        (lambda: ops.all_gather(X, X), TypeError, "list of tensors"), (lambda: ops.all_gather_into_tensor(Y, X), ValueError, "must be of the type"),
+        (lambda: ops.all_reduce(1.0), TypeError, "must be a Tensor"),
+        (lambda: ops.all_reduce(X, "mean"), TypeError, "op must be one of"),
+        (lambda: ops.all_reduce(X, group=1), TypeError, "group must be a string"),
+        (lambda: ops.all_reduce(X, group="x"), ValueError, "no group 'x'"),
+        (lambda: ops.all_reduce(X, async_op=1), TypeError, "async_op must be a bool"),
+        (lambda: ops.broadcast(X, 1), ValueError, "no rank 1"),
+        (lambda: ops.broadcast(X, "0"), TypeError, "src must be an int"),
+        (lambda: ops.reduce(X, -1), ValueError, "no rank -1"),
+        (lambda: ops.all_gather([X, X], X), TypeError, "a list of 1"),
+        (lambda: ops.all_gather([Y], X), ValueError, "must be of the type of the result"),
+        (lambda: ops.all_gather(X, X), TypeError, "list of tensors"),
+        (lambda: ops.all_gather_into_tensor(Y, X), ValueError, "must be of the type"),
         (lambda: ops.all_gather_into_tensor_uneven(X, X, [2]), ValueError, "add up to the 1 rows"),
         (lambda: ops.reduce_scatter_tensor(Tensor(1.0), Tensor(1.0)), ValueError, "no rows to divide"),
-        (lambda: ops.all_to_all_single(X, X, [0]), ValueError, "output_split_sizes"), (lambda: ops.all_to_all_v_c(X, X, [1, 1]), ValueError, "whole numbers"),
-        (lambda: ops.send(X, 0), ValueError, "is this process itself"), (lambda: ops.send(X, 1), ValueError, "no rank 1"), (lambda: ops.send(1.0), TypeError, "tensor"),
-        (lambda: ops.isend(X, 3), ValueError, "no rank 3"), (lambda: ops.recv(X, 0), ValueError, "this process itself"), (lambda: ops.irecv(X, 2), ValueError, "no rank 2"),
-        (lambda: ops.send_object_list([1], 0), ValueError, "this process itself"), (lambda: ops.recv_object_list((1,)), TypeError, "must be a list"),
-        (lambda: ops.recv_object_list([1], 1), ValueError, "no rank 1"), (lambda: ops.all_gather_object([], 1), TypeError, "a list of 1"),
-        (lambda: ops.gather_object(1), TypeError, "a list of 1"), (lambda: ops.scatter_object_list([], [1]), TypeError, "not empty"),
-        (lambda: ops.broadcast_object_list((1,)), TypeError, "must be a list"), (lambda: P2P("send", X, 0), TypeError, "isend or irecv"),
-        (lambda: P2P("isend", 1, 0), TypeError, "must be a Tensor"), (lambda: P2P("isend", X, 0, tag=1), NotImplementedError, "tag must be 0"),
-        (lambda: ops.batch_isend_irecv([]), TypeError, "not empty"), (lambda: ops.batch_isend_irecv([1]), TypeError, "must be P2POp"),
-        (lambda: ops.batch_isend_irecv([P2P("isend", X, 0)]), ValueError, "1 tensors are sent"), (lambda: ops.batch_isend_irecv([P2P("isend", X, 1)]), ValueError, "no rank 1"),
+        (lambda: ops.all_to_all_single(X, X, [0]), ValueError, "output_split_sizes"),
+        (lambda: ops.all_to_all_v_c(X, X, [1, 1]), ValueError, "whole numbers"),
+        (lambda: ops.send(X, 0), ValueError, "is this process itself"),
+        (lambda: ops.send(X, 1), ValueError, "no rank 1"),
+        (lambda: ops.send(1.0), TypeError, "tensor"),
+        (lambda: ops.isend(X, 3), ValueError, "no rank 3"),
+        (lambda: ops.recv(X, 0), ValueError, "this process itself"),
+        (lambda: ops.irecv(X, 2), ValueError, "no rank 2"),
+        (lambda: ops.send_object_list([1], 0), ValueError, "this process itself"),
+        (lambda: ops.recv_object_list((1,)), TypeError, "must be a list"),
+        (lambda: ops.recv_object_list([1], 1), ValueError, "no rank 1"),
+        (lambda: ops.all_gather_object([], 1), TypeError, "a list of 1"),
+        (lambda: ops.gather_object(1), TypeError, "a list of 1"),
+        (lambda: ops.scatter_object_list([], [1]), TypeError, "not empty"),
+        (lambda: ops.broadcast_object_list((1,)), TypeError, "must be a list"),
+        (lambda: P2P("send", X, 0), TypeError, "isend or irecv"),
+        (lambda: P2P("isend", 1, 0), TypeError, "must be a Tensor"),
+        (lambda: P2P("isend", X, 0, tag=1), NotImplementedError, "tag must be 0"),
+        (lambda: ops.batch_isend_irecv([]), TypeError, "not empty"),
+        (lambda: ops.batch_isend_irecv([1]), TypeError, "must be P2POp"),
+        (lambda: ops.batch_isend_irecv([P2P("isend", X, 0)]), ValueError, "1 tensors are sent"),
+        (lambda: ops.batch_isend_irecv([P2P("isend", X, 1)]), ValueError, "no rank 1"),
         (lambda: ops.batch_isend_irecv([P2P("isend", X, 0), P2P("irecv", X, 0, G)]), TypeError, "of one group"),
-        (lambda: ops.set_comm_ops_inplace(1), TypeError, "must be a bool"), (lambda: ops.set_comm_ops_inplace(True, ["x"]), ValueError, "no function 'x'"),
-        (lambda: ops.all_gather_matmul(X, X, G, 2), ValueError, "world_size is 2"), (lambda: ops.all_gather_matmul(X, X, G, 1), ValueError, "inner dimensions"),
+        (lambda: ops.set_comm_ops_inplace(1), TypeError, "must be a bool"),
+        (lambda: ops.set_comm_ops_inplace(True, ["x"]), ValueError, "no function 'x'"),
+        (lambda: ops.all_gather_matmul(X, X, G, 2), ValueError, "world_size is 2"),
+        (lambda: ops.all_gather_matmul(X, X, G, 1), ValueError, "inner dimensions"),
         (lambda: ops.matmul_reduce_scatter(X, X, G, 1, bias=1), ValueError, "bias must be None"),
-        (lambda: ops.AllReduce("mean"), TypeError, "op must be"), (lambda: ops.AllReduce(group=3), TypeError, "group must be a string"),
-        (lambda: ops.AllReduce()(Tensor([True])), TypeError, "truth values have no sum"), (lambda: ops.Broadcast(1), ValueError, "no rank 1"),
-        (lambda: ops.AlltoAll(2, 0, 0), ValueError, "the group has 1 members"), (lambda: ops.AlltoAll(1, 3, 0)(X), ValueError, "out of range"),
-        (lambda: ops.AlltoAllV(block_size=0), ValueError, "must be positive"), (lambda: ops.AlltoAllV()(X, [2], [2]), ValueError, "flatten it"),
-        (lambda: ops.AllGatherV()(Y, [2]), ValueError, "this process's being 1"), (lambda: ops.Send(0, 0)(X), ValueError, "this process itself"),
-        (lambda: ops.Receive(0, 0, [1], ms.float32)(), ValueError, "this process itself"), (lambda: ops.Send(0, 1), ValueError, "no rank 1"),
+        (lambda: ops.AllReduce("mean"), TypeError, "op must be"),
+        (lambda: ops.AllReduce(group=3), TypeError, "group must be a string"),
+        (lambda: ops.AllReduce()(Tensor([True])), TypeError, "truth values have no sum"),
+        (lambda: ops.Broadcast(1), ValueError, "no rank 1"),
+        (lambda: ops.AlltoAll(2, 0, 0), ValueError, "the group has 1 members"),
+        (lambda: ops.AlltoAll(1, 3, 0)(X), ValueError, "out of range"),
+        (lambda: ops.AlltoAllV(block_size=0), ValueError, "must be positive"),
+        (lambda: ops.AlltoAllV()(X, [2], [2]), ValueError, "flatten it"),
+        (lambda: ops.AllGatherV()(Y, [2]), ValueError, "this process's being 1"),
+        (lambda: ops.Send(0, 0)(X), ValueError, "this process itself"),
+        (lambda: ops.Receive(0, 0, [1], ms.float32)(), ValueError, "this process itself"),
+        (lambda: ops.Send(0, 1), ValueError, "no rank 1"),
         (lambda: ops.BatchISendIRecv(("isend",), [0], [(1,)], (ms.float32,)), ValueError, "each of the 0"),
-        (lambda: ops.BatchISendIRecv(("isend", "irecv"), [0, 0], [(3,)], (ms.float32,))((Y,)), ValueError, "is awaited"),
+        (
+            lambda: ops.BatchISendIRecv(("isend", "irecv"), [0, 0], [(3,)], (ms.float32,))((Y,)),
+            ValueError,
+            "is awaited",
+        ),
         (lambda: ops.NeighborExchange([1], [0], ([1],), ([1],), ms.float32), ValueError, "no rank 1"),
         (lambda: ops.NeighborExchange([0], [0], ([1],), ([2],), ms.float32)((Y,)), ValueError, "of the shapes"),
         (lambda: ops.NeighborExchangeV2([0] * 8, [0] * 4, [-1] * 8, [0] * 4, "NCHW"), ValueError, "a rank twice"),
         (lambda: ops.NeighborExchangeV2([-1] * 8, [0] * 4, [-1] * 8, [0] * 4, "NHWC"), ValueError, "must be 'NCHW'"),
     ],
-)  # fmt: skip
+)
 def test_arguments_that_do_not_fit(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

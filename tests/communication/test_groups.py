@@ -1,4 +1,6 @@
-"""A process that is alone: ranks, sizes and groups under both sets of names, and what it says where the environment speaks of more."""
+"""A process that is alone: ranks, sizes and groups under both sets of names, and what it says where
+the environment speaks of more.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,19 @@ from mycel.communication import groups
 CHECKED = {
     f"ops.{name}": "definition"
     for name in (
-        "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size",
-        "init_process_group", "is_available", "is_initialized", "new_group",
+        "destroy_process_group",
+        "get_backend",
+        "get_global_rank",
+        "get_group_rank",
+        "get_process_group_ranks",
+        "get_rank",
+        "get_world_size",
+        "init_process_group",
+        "is_available",
+        "is_initialized",
+        "new_group",
     )
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)
@@ -95,20 +106,28 @@ def test_one_of_several_processes_is_told(monkeypatch: pytest.MonkeyPatch, varia
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ops.init_process_group("gloo"), ValueError, "must be 'hccl'"), (lambda: ops.init_process_group(world_size=4), ValueError, "world_size is 4"),
-        (lambda: ops.init_process_group(rank=1), ValueError, "rank 1 is not"), (lambda: ops.init_process_group(world_size="1"), TypeError, "must be an int"),
+        (lambda: ops.init_process_group("gloo"), ValueError, "must be 'hccl'"),
+        (lambda: ops.init_process_group(world_size=4), ValueError, "world_size is 4"),
+        (lambda: ops.init_process_group(rank=1), ValueError, "rank 1 is not"),
+        (lambda: ops.init_process_group(world_size="1"), TypeError, "must be an int"),
         (lambda: ops.init_process_group(init_method="tcp://x", store=1), ValueError, "exclude each other"),
         (lambda: ops.init_process_group(store=1), TypeError, "must be a TCPStore"),
         (lambda: ops.init_process_group(init_method="tcp://127.0.0.1:1"), ValueError, "need world_size and rank"),
-        (lambda: ops.new_group([0, 0]), TypeError, "a rank twice"), (lambda: ops.new_group([0, 1]), ValueError, r"\[0, 1\] is not possible"),
-        (lambda: ops.new_group(0), TypeError, "must be a list"), (lambda: ops.new_group([True]), TypeError, "must be an int"),
-        (lambda: ops.new_group(backend="gloo"), ValueError, "must be 'hccl'"), (lambda: ops.get_global_rank(None, 1), ValueError, "no rank 1"),
-        (lambda: ops.get_group_rank("nobody", 0), ValueError, "no group 'nobody'"), (lambda: ops.get_group_rank(None, 3), ValueError, "no rank 3"),
-        (lambda: ops.get_rank(0), TypeError, "group must be a string"), (lambda: ops.destroy_process_group("nobody"), ValueError, "no group 'nobody'"),
-        (lambda: c.create_group(1, [0]), TypeError, "must be a string"), (lambda: c.create_group("hccl_world_group", [0]), ValueError, "already"),
+        (lambda: ops.new_group([0, 0]), TypeError, "a rank twice"),
+        (lambda: ops.new_group([0, 1]), ValueError, r"\[0, 1\] is not possible"),
+        (lambda: ops.new_group(0), TypeError, "must be a list"),
+        (lambda: ops.new_group([True]), TypeError, "must be an int"),
+        (lambda: ops.new_group(backend="gloo"), ValueError, "must be 'hccl'"),
+        (lambda: ops.get_global_rank(None, 1), ValueError, "no rank 1"),
+        (lambda: ops.get_group_rank("nobody", 0), ValueError, "no group 'nobody'"),
+        (lambda: ops.get_group_rank(None, 3), ValueError, "no rank 3"),
+        (lambda: ops.get_rank(0), TypeError, "group must be a string"),
+        (lambda: ops.destroy_process_group("nobody"), ValueError, "no group 'nobody'"),
+        (lambda: c.create_group(1, [0]), TypeError, "must be a string"),
+        (lambda: c.create_group("hccl_world_group", [0]), ValueError, "already"),
         (lambda: c.get_world_rank_from_group_rank("hccl_world_group", 1), ValueError, "no rank 1"),
     ],
-)  # fmt: skip
+)
 def test_arguments_that_cannot_be(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

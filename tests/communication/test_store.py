@@ -1,4 +1,6 @@
-"""The store with real sockets: several clients, in threads and in another process, that set, add, wait and fail."""
+"""The store with real sockets: several clients, in threads and in another process, that set, add,
+wait and fail.
+"""
 
 from __future__ import annotations
 
@@ -138,10 +140,14 @@ def test_ends_and_absences(store: TCPStore) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"host_name": 1}, TypeError, "host_name must be a string"), ({"port": "1"}, TypeError, "port must be an int"), ({"port": 70000}, ValueError, "1 to 65535"),
-        ({"port": 0}, ValueError, "1 to 65535"), ({"world_size": 0}, ValueError, "must be positive"), ({"timeout": 3}, TypeError, "must be a timedelta"),
+        ({"host_name": 1}, TypeError, "host_name must be a string"),
+        ({"port": "1"}, TypeError, "port must be an int"),
+        ({"port": 70000}, ValueError, "1 to 65535"),
+        ({"port": 0}, ValueError, "1 to 65535"),
+        ({"world_size": 0}, ValueError, "must be positive"),
+        ({"timeout": 3}, TypeError, "must be a timedelta"),
     ],
-)  # fmt: skip
+)
 def test_options_that_cannot_be(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         TCPStore(**{"host_name": HOST, "port": 1, **options})

@@ -14,22 +14,52 @@ from mycel.compat import retired
 
 # What MindSpore 2.10 says to the same calls.
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
-    (C.check_positive_int, (-1, "n", "Dense"), ValueError, "For 'Dense', the 'n' must be int and must > 0, but got '-1' with type 'int'."),
+    (
+        C.check_positive_int,
+        (-1, "n", "Dense"),
+        ValueError,
+        "For 'Dense', the 'n' must be int and must > 0, but got '-1' with type 'int'.",
+    ),
     (C.check_positive_int, (1.5, "n", "Dense"), TypeError, "For 'Dense', the 'n' must be int, but got 'float'"),
     (C.check_positive_int, (True, "n", "Dense"), TypeError, "must be int"),
-    (C.check_value_type, ("x", 1, [str], "Dense"), TypeError, "For 'Dense', the type of 'x' should be 'str', but got type 'int'."),
-    (C.check_string, ("a", ["b", "c"], "mode", "Conv"), ValueError, "For 'Conv', the 'mode' must be str and must be in '['b', 'c']', but got 'a'."),
-    (C.check_float_range, (2.0, 0, 1, C.INC_LEFT, "p", "Dropout"), ValueError, "For 'Dropout', the 'p' must be in range of [0, 1), but got 2.0 with type 'float'."),
+    (
+        C.check_value_type,
+        ("x", 1, [str], "Dense"),
+        TypeError,
+        "For 'Dense', the type of 'x' should be 'str', but got type 'int'.",
+    ),
+    (
+        C.check_string,
+        ("a", ["b", "c"], "mode", "Conv"),
+        ValueError,
+        "For 'Conv', the 'mode' must be str and must be in '['b', 'c']', but got 'a'.",
+    ),
+    (
+        C.check_float_range,
+        (2.0, 0, 1, C.INC_LEFT, "p", "Dropout"),
+        ValueError,
+        "For 'Dropout', the 'p' must be in range of [0, 1), but got 2.0 with type 'float'.",
+    ),
     (C.check_bool, (1, "b", "C"), TypeError, "For 'C', the 'b' must be a bool, but got int."),
-    (C.check_int, (3, 4, C.GE, "v", "P"), ValueError, "For 'P', the 'v' must be int and must >= 4, but got '3' with type 'int'."),
+    (
+        C.check_int,
+        (3, 4, C.GE, "v", "P"),
+        ValueError,
+        "For 'P', the 'v' must be int and must >= 4, but got '3' with type 'int'.",
+    ),
     (C.check, ("n", 3, "size", 4, C.EQ, "P"), ValueError, "'n' must be = 'size' 4"),
     (C.check, ("n", 3, "", [4, 5], C.INC_BOTH, "P"), ValueError, "in range of [4, 5]"),
     (C.check_type_name, ("x", ms.int32, [ms.float32], "P"), TypeError, "should be one of (Float32), but got Int32"),
-    (C.check_types_same_and_valid, ({"x": ms.int32, "y": ms.float32}, [ms.float32, ms.int32], "P"), TypeError, "must be the same"),
+    (
+        C.check_types_same_and_valid,
+        ({"x": ms.int32, "y": ms.float32}, [ms.float32, ms.int32], "P"),
+        TypeError,
+        "must be the same",
+    ),
     (C.check_subclass, ("x", int, (str,), "P"), TypeError, "subclass"),
     (C.check_positive_int_sequence, ([1, 0], "sizes"), ValueError, "sizes[1]"),
     (C.check_is_int, (1.0, "n"), TypeError, "must be int"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("check, args, error, text", REFUSED)

@@ -1,4 +1,6 @@
-"""`import mindspore` answered by mycel: paths, identity, what is missing, old spellings, and the answers of one process."""
+"""`import mindspore` answered by mycel: paths, identity, what is missing, old spellings, and the
+answers of one process.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def installed() -> Iterator[None]:
 
 
 PATHS = {
-    "mindspore": "Tensor Parameter nn ops grad value_and_grad float32 set_context Model load_checkpoint ParallelMode context dtype",
+    "mindspore": (
+        "Tensor Parameter nn ops grad value_and_grad float32 set_context Model load_checkpoint ParallelMode "
+        "context dtype"
+    ),
     "mindspore.context": "set_context get_context GRAPH_MODE PYNATIVE_MODE ParallelMode set_auto_parallel_context",
     "mindspore.common": "Tensor Parameter ParameterTuple dtype set_seed initializer",
     "mindspore.common.api": "grad",
@@ -375,7 +380,8 @@ def mycel_run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_run_a_program(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
-        "import sys\nimport mindspore as ms\nfrom mindspore import nn, ops, Tensor, context\nfrom mindspore.common import dtype as mstype\n"
+        "import sys\nimport mindspore as ms\nfrom mindspore import nn, ops, Tensor, context\nfrom mindspore.common "
+        "import dtype as mstype\n"
         "context.set_context(mode=context.PYNATIVE_MODE)\n"
         "print(sys.argv[1:], __name__, ops.matmul(Tensor([[1, 2]], mstype.float32), Tensor([[3.0], [4.0]])).tolist())\n"
     )

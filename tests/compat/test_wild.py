@@ -1,4 +1,6 @@
-"""What third-party programs for MindSpore import from inside it and subclass, and what they find there."""
+"""What third-party programs for MindSpore import from inside it and subclass, and what they find
+there.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,15 @@ def test_questions_about_parallel_training() -> None:
 def test_levels_of_mixed_precision() -> None:
     from mindspore.train.amp import _add_loss_network, _config_level, _do_keep_batchnorm_fp32
 
-    assert list(_config_level) == ["O0", "O1", "O2", "O3", "auto"] and _config_level["O2"]["cast_model_type"] is ms.float16  # fmt: skip
+    assert (
+        list(_config_level) == ["O0", "O1", "O2", "O3", "auto"] and _config_level["O2"]["cast_model_type"] is ms.float16
+    )
     net = nn.SequentialCell(nn.Dense(2, 2), nn.BatchNorm1d(2)).to_float(ms.float16)
     _do_keep_batchnorm_fp32(net)
     # Its variance has no place in float16.
-    np.testing.assert_allclose(net[1].set_train()(ms.Tensor([[300.0, 1.0], [-300.0, -1.0]]))[:, 0].asnumpy(), [1, -1], rtol=1e-2)  # fmt: skip
+    np.testing.assert_allclose(
+        net[1].set_train()(ms.Tensor([[300.0, 1.0], [-300.0, -1.0]]))[:, 0].asnumpy(), [1, -1], rtol=1e-2
+    )
     net[1].set_train(False)
     loss = _add_loss_network(net, nn.MSELoss(), ms.float16)(ops.ones((3, 2)), ops.ones((3, 2)))
     assert loss.dtype is ms.float32 and np.isfinite(loss.asnumpy())
@@ -69,7 +75,7 @@ def test_values_of_summary_operations() -> None:
 
     for k in (1.0, 2.0):
         ops.TensorSummary()("conv", ms.Tensor([k, 0.0]))
-    (name, value), = _get_summary_tensor_data().items()  # fmt: skip
+    ((name, value),) = _get_summary_tensor_data().items()
     assert name == "conv[:Tensor]" and value.asnumpy().tolist() == [2, 0] and _get_summary_tensor_data() == {}
 
 
@@ -142,7 +148,9 @@ def test_a_cell_made_inside_construct(mode: int) -> None:
 
 
 class Mine(nn.Optimizer):
-    """An optimizer of a program, in the form of MindSpore's own: a MultitypeFuncGraph over parameters, and a rate that it counts itself."""
+    """An optimizer of a program, in the form of MindSpore's own: a MultitypeFuncGraph over
+    parameters, and a rate that it counts itself.
+    """
 
     update = ops.MultitypeFuncGraph("update")
 
@@ -155,7 +163,13 @@ class Mine(nn.Optimizer):
         lr = self.get_lr()
         if self._is_dynamic_lr_or_weight_decay():
             self.assignadd(self.global_step, self.global_step_increase_tensor)
-        return self.map_(ops.partial(self.update, lr, self.weight_decay), self._parameters, self.moments, gradients, self.optim_filter)  # fmt: skip
+        return self.map_(
+            ops.partial(self.update, lr, self.weight_decay),
+            self._parameters,
+            self.moments,
+            gradients,
+            self.optim_filter,
+        )
 
     @nn.Optimizer.target.setter
     def target(self, value: str) -> None:
@@ -229,7 +243,10 @@ def test_gradients_of_a_group_of_one() -> None:
 
 def test_the_extreme_by_keepdims_is_one_tensor() -> None:
     x = ms.Tensor([[1.0, 5.0], [3.0, 2.0]])
-    assert x.max(1, keepdims=True).asnumpy().tolist() == [[5], [3]] and x.min(0, keepdims=False).asnumpy().tolist() == [1, 2]  # fmt: skip
+    assert x.max(1, keepdims=True).asnumpy().tolist() == [[5], [3]] and x.min(0, keepdims=False).asnumpy().tolist() == [
+        1,
+        2,
+    ]
     assert [t.asnumpy().tolist() for t in x.max(1)] == [[5, 3], [1, 0]]
 
 

@@ -1,4 +1,6 @@
-"""Ctrl-C while compiled code runs: loops, recursions, rounds of a sink, programs of many steps and long kernels end soon, and everything goes on afterwards."""
+"""Ctrl-C while compiled code runs: loops, recursions, rounds of a sink, programs of many steps and
+long kernels end soon, and everything goes on afterwards.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""State of compiled functions: writes to parameters and arguments, effects on Python's objects, and identity of results."""
+"""State of compiled functions: writes to parameters and arguments, effects on Python's objects, and
+identity of results.
+"""
 
 from __future__ import annotations
 

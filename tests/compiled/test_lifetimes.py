@@ -1,6 +1,8 @@
-"""Nothing of the library keeps an object of the program's alive: Cells, functions, classes and data go with their last use by the program.
+"""Nothing of the library keeps an object of the program's alive: Cells, functions, classes and data
+go with their last use by the program.
 
-Each case makes objects, has the library compile, record, train, save or read with them, and gives back what must be gone afterwards.
+Each case makes objects, has the library compile, record, train, save or read with them, and gives
+back what must be gone afterwards.
 """
 
 from __future__ import annotations
@@ -524,7 +526,8 @@ def test_types_of_symbolic_sizes_go_with_their_function():
 
 
 def test_the_limit_of_recursion_is_what_it_was_after_threads_compile_at_once():
-    # Each took the other's limit for the one before, and a million was left: then deep recursion ends the process.
+    # Each took the other's limit for the one before, and a million was left: then deep recursion
+    # ends the process.
     before = sys.getrecursionlimit()
     entered, left = threading.Barrier(2), threading.Event()
 

@@ -1,4 +1,6 @@
-"""Programs in which data decide several sizes: combinations of whatever asks for one, compiled against eager, in any order, with symbols and gradients."""
+"""Programs in which data decide several sizes: combinations of whatever asks for one, compiled
+against eager, in any order, with symbols and gradients.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Compiled functions on many batches at once: the same bits as call by call, and what is called one by one."""
+"""Compiled functions on many batches at once: the same bits as call by call, and what is called one
+by one.
+"""
 
 from __future__ import annotations
 

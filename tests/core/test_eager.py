@@ -1,4 +1,6 @@
-"""Operations at once: contexts, memory over long loops, what is remembered of kernels, errors, threads."""
+"""Operations at once: contexts, memory over long loops, what is remembered of kernels, errors,
+threads.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,20 @@ def test_apply_runs_a_primitive() -> None:
     "call, error, text",
     [
         (lambda: eager.apply(E.add, Tensor([1.0]), Tensor([1])), TypeError, "add"),
-        (lambda: eager.apply(E.add, Tensor([1.0, 2.0]), Tensor([1.0, 2.0, 3.0])), ValueError, "add: shapes .* do not broadcast"),
+        (
+            lambda: eager.apply(E.add, Tensor([1.0, 2.0]), Tensor([1.0, 2.0, 3.0])),
+            ValueError,
+            "add: shapes .* do not broadcast",
+        ),
         (lambda: eager.apply(E.exp, Tensor([1])), TypeError, "exp takes floating"),
-        (lambda: eager.apply(E.neg, Tensor(shape=(None,), dtype=ms.float32)), (TypeError, ValueError), "not known|declares a shape"),
+        (
+            lambda: eager.apply(E.neg, Tensor(shape=(None,), dtype=ms.float32)),
+            (TypeError, ValueError),
+            "not known|declares a shape",
+        ),
         (lambda: eager.apply(R.reduce_sum, Tensor([1.0]), axes=(4,), keepdims=False), ValueError, "4"),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_operation_and_leave_nothing(call: Any, error: Any, text: str) -> None:
     before = eager._entries.items()
     with pytest.raises(error, match=text):

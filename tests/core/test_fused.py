@@ -1,4 +1,6 @@
-"""Composed functions as one program, views by their routes, and writes of blocks: the same values, views, gradients and errors as step by step."""
+"""Composed functions as one program, views by their routes, and writes of blocks: the same values,
+views, gradients and errors as step by step.
+"""
 
 import numpy as np
 import pytest

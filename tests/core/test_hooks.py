@@ -1,4 +1,6 @@
-"""Hooks of tensors, parameters and Cells, and derivatives that Cells give themselves: when they are called, with what, and what goes wrong; in both modes."""
+"""Hooks of tensors, parameters and Cells, and derivatives that Cells give themselves: when they are
+called, with what, and what goes wrong; in both modes.
+"""
 
 from __future__ import annotations
 
@@ -229,10 +231,12 @@ def test_the_arguments_of_bprop() -> None:
 @pytest.mark.parametrize(
     "given, want",
     [
-        (lambda d: (d, None), ([1, 1], [0, 0])), (lambda d: [d, d * 2], ([1, 1], [2, 2])), (lambda d: (None, None), ([0, 0], [0, 0])),
+        (lambda d: (d, None), ([1, 1], [0, 0])),
+        (lambda d: [d, d * 2], ([1, 1], [2, 2])),
+        (lambda d: (None, None), ([0, 0], [0, 0])),
         (lambda d: ((d, d * 3), {}), ([1, 1], [3, 3])),
     ],
-)  # fmt: skip
+)
 def test_what_bprop_may_return(given: Any, want: Any) -> None:
     assert plain(ms.grad(Own(given), (0, 1))(X, X)) == want
 
@@ -242,9 +246,13 @@ def test_what_bprop_may_return(given: Any, want: Any) -> None:
     [
         (lambda d: d, ValueError, "Own.bprop returned 1 gradients for 2 inputs"),
         (lambda d: (d, 3), TypeError, "Own.bprop, for input 1, must return a tensor or None, not int"),
-        (lambda d: (d, d[0]), ValueError, "Own.bprop, for input 1, returned a gradient of shape \\(\\) in place of \\(2,\\)"),
+        (
+            lambda d: (d, d[0]),
+            ValueError,
+            "Own.bprop, for input 1, returned a gradient of shape \\(\\) in place of \\(2,\\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_bprop_must_not_return(given: Any, error: Any, text: str) -> None:
     net = Own(given)
     assert plain(net(X, X)) == [2, 8]

@@ -1,8 +1,11 @@
-"""Indices out of range are errors: every operation that takes indices, in every way of running it, with every kind of wrong index.
+"""Indices out of range are errors: every operation that takes indices, in every way of running it,
+with every kind of wrong index.
 
-An operation is a function of x, float32 (4, 3), and indices i (2,), of which each names one of 4 places. The ways of running it are a call at once, a compiled
-function, one for all sizes, its gradient alone (where the operation itself need not be computed), a batch of one or of both arguments, and a loop in whose third round
-the index gets out of range. Masked examples and branches that are not taken are no errors.
+An operation is a function of x, float32 (4, 3), and indices i (2,), of which each names one of 4
+places. The ways of running it are a call at once, a compiled function, one for all sizes, its
+gradient alone (where the operation itself need not be computed), a batch of one or of both
+arguments, and a loop in whose third round the index gets out of range. Masked examples and branches
+that are not taken are no errors.
 """
 
 from __future__ import annotations

@@ -22,11 +22,17 @@ def parameter(name: Any = None, value: Any = (1.0, 2.0), **options: Any) -> Para
 @pytest.mark.parametrize(
     "data, dtype, values",
     [
-        (1, "int32", 1), (1.5, "float32", 1.5), ([1, 2], "int64", [1, 2]), ([1.0, 2.0], "float32", [1, 2]), (np.ones(2), "float64", [1, 1]),
-        (Tensor([1], ms.int8), "int8", [1]), (initializer("ones", (2,), ms.float16), "float16", [1, 1]), (np.float32(2), "float32", 2),
+        (1, "int32", 1),
+        (1.5, "float32", 1.5),
+        ([1, 2], "int64", [1, 2]),
+        ([1.0, 2.0], "float32", [1, 2]),
+        (np.ones(2), "float64", [1, 1]),
+        (Tensor([1], ms.int8), "int8", [1]),
+        (initializer("ones", (2,), ms.float16), "float16", [1, 1]),
+        (np.float32(2), "float32", 2),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_types_and_values(data: Any, dtype: str, values: Any) -> None:
     p = Parameter(data, name="p")
     assert (
@@ -105,13 +111,19 @@ def test_copies_and_pickles_keep_the_attributes(p: Parameter) -> None:
 @pytest.mark.parametrize(
     "dtype, value, want",
     [
-        (ms.float32, Tensor([5.0, 6.0]), [5, 6]), (ms.float32, Tensor(np.array([5.0, 6.0])), [5, 6]), (ms.float32, Tensor([5, 6]), [5, 6]),
-        (ms.float16, Tensor([5.0, 6.0]), [5, 6]), (ms.float32, [5, 6], [5, 6]), (ms.float32, np.array([5.0, 6.0]), [5, 6]),
-        (ms.float32, parameter("z", (5.0, 6.0)), [5, 6]), (ms.int32, Tensor([5, 6]), [5, 6]), (ms.int8, Tensor([True, False]), [1, 0]),
+        (ms.float32, Tensor([5.0, 6.0]), [5, 6]),
+        (ms.float32, Tensor(np.array([5.0, 6.0])), [5, 6]),
+        (ms.float32, Tensor([5, 6]), [5, 6]),
+        (ms.float16, Tensor([5.0, 6.0]), [5, 6]),
+        (ms.float32, [5, 6], [5, 6]),
+        (ms.float32, np.array([5.0, 6.0]), [5, 6]),
+        (ms.float32, parameter("z", (5.0, 6.0)), [5, 6]),
+        (ms.int32, Tensor([5, 6]), [5, 6]),
+        (ms.int8, Tensor([True, False]), [1, 0]),
         (ms.float32, initializer("ones", (2,), ms.float32), [1, 1]),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_set_data_converts(dtype: Any, value: Any, want: Any) -> None:
     p = Parameter(Tensor([1, 2], dtype), name="p")
     assert p.set_data(value) is p and p.tolist() == want and p.dtype is dtype
@@ -133,15 +145,25 @@ def test_set_data_copies() -> None:
 @pytest.mark.parametrize(
     "dtype, value, error, text",
     [
-        (ms.float32, Tensor([1.0, 2.0, 3.0]), ValueError, "parameter 'p' has shape (2,), the new value (3,); reshape it"),
+        (
+            ms.float32,
+            Tensor([1.0, 2.0, 3.0]),
+            ValueError,
+            "parameter 'p' has shape (2,), the new value (3,); reshape it",
+        ),
         (ms.float32, 3.0, ValueError, "has shape (2,), the new value ()"),
-        (ms.int32, Tensor([1.0, 2.0]), TypeError, "has type int32, which does not hold values of type float32; cast them with .astype(mindspore.int32)"),
+        (
+            ms.int32,
+            Tensor([1.0, 2.0]),
+            TypeError,
+            "has type int32, which does not hold values of type float32; cast them with .astype(mindspore.int32)",
+        ),
         (ms.bool_, Tensor([1, 2]), TypeError, "has type bool"),
         (ms.float32, Tensor([1j, 1]), TypeError, "does not hold values of type complex128"),
         (ms.float32, None, TypeError, "parameter 'p' takes a tensor, an array or a number, not NoneType (None)"),
         (ms.float32, "a", TypeError, "not str ('a')"),
     ],
-)  # fmt: skip
+)
 def test_set_data_refuses(dtype: Any, value: Any, error: type[Exception], text: str) -> None:
     p = Parameter(Tensor([1, 2], dtype), name="p")
     with pytest.raises(error, match=re.escape(text)):
@@ -204,7 +226,12 @@ def test_clones_of_a_tuple() -> None:
 
 def test_operations_that_update_give_tensors_that_share_the_values() -> None:
     w = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
-    for made in (ms.ops.assign_add(w, 1.0), ms.ops.AssignSub()(w, 0.5), ms.ops.scatter_update(w, ms.Tensor([0]), ms.Tensor([7.0])), w.value()):  # fmt: skip
+    for made in (
+        ms.ops.assign_add(w, 1.0),
+        ms.ops.AssignSub()(w, 0.5),
+        ms.ops.scatter_update(w, ms.Tensor([0]), ms.Tensor([7.0])),
+        w.value(),
+    ):
         assert type(made) is ms.Tensor and made.tolist() == w.tolist()
     held = w.value()
     w.set_data(ms.Tensor([5.0, 6.0]))

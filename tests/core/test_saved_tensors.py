@@ -1,4 +1,6 @@
-"""Hooks on what is kept for the backward pass: the order of calls is PyTorch's and MindSpore's, the gradients are those without hooks."""
+"""Hooks on what is kept for the backward pass: the order of calls is PyTorch's and MindSpore's, the
+gradients are those without hooks.
+"""
 
 from __future__ import annotations
 
@@ -89,9 +91,12 @@ def derivatives(fn: Callable[..., Any]) -> list[np.ndarray[Any, Any]]:
     x = Tensor(X.astype(np.float64))
     total = lambda a: fn(a).sum()
     return [
-        ms.grad(total)(x).asnumpy(), ms.grad(lambda a: ms.grad(total)(a).sum())(x).asnumpy(), ms.jacrev(fn)(x).asnumpy(),
-        ms.jacfwd(fn)(x).asnumpy(), ms.jvp(fn, x, Tensor(np.cos(X.astype(np.float64))))[1].asnumpy(),
-    ]  # fmt: skip
+        ms.grad(total)(x).asnumpy(),
+        ms.grad(lambda a: ms.grad(total)(a).sum())(x).asnumpy(),
+        ms.jacrev(fn)(x).asnumpy(),
+        ms.jacfwd(fn)(x).asnumpy(),
+        ms.jvp(fn, x, Tensor(np.cos(X.astype(np.float64))))[1].asnumpy(),
+    ]
 
 
 def test_derivatives_of_all_kinds_are_those_without_hooks() -> None:

@@ -9,9 +9,12 @@ import mycel as ms
 
 CHECKED = dict.fromkeys(
     (
-        "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack Tensor.const_arg Tensor.convert_bytes_to_tensor Tensor.data_ptr "
-        "Tensor.data_sync Tensor.flush_from_cache Tensor.from_dlpack Tensor.get_bytes Tensor.init_finished Tensor.is_init Tensor.is_meta "
-        "Tensor.is_pinned Tensor.is_shared Tensor.move_to Tensor.offload_file_path Tensor.pin_memory Tensor.requires_grad_ "
+        "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack Tensor.const_arg Tensor.convert_bytes_to_tensor "
+        "Tensor.data_ptr "
+        "Tensor.data_sync Tensor.flush_from_cache Tensor.from_dlpack Tensor.get_bytes Tensor.init_finished "
+        "Tensor.is_init Tensor.is_meta "
+        "Tensor.is_pinned Tensor.is_shared Tensor.move_to Tensor.offload_file_path Tensor.pin_memory "
+        "Tensor.requires_grad_ "
         "Tensor.set_const_arg Tensor.storage Tensor.storage_offset Tensor.to_dlpack Tensor.untyped_storage"
     ).split(),
     "NumPy",

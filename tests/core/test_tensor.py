@@ -1,4 +1,7 @@
-"""Tensors: how they are made, what they convert to, which types operators give, and how they print; expectations were taken from MindSpore 2.10."""
+"""Tensors: how they are made, what they convert to, which types operators give, and how they print.
+
+Expectations were taken from MindSpore 2.10.
+"""
 
 from __future__ import annotations
 
@@ -33,19 +36,41 @@ def described(t: Tensor) -> tuple[str, tuple[int, ...], Any]:
 @pytest.mark.parametrize(
     "data, dtype, shape",
     [
-        (1, "int64", ()), (1.5, "float32", ()), (True, "bool", ()), (1 + 2j, "complex128", ()), (2**63, "uint64", ()),
-        ([1, 2], "int64", (2,)), ([1.0, 2], "float32", (2,)), ([True, False], "bool", (2,)), ([True, 1], "int64", (2,)),
-        ([True, 1.5], "float32", (2,)), ([1 + 2j, 1], "complex128", (2,)), ([[1, 2], (3, 4)], "int64", (2, 2)), ((1, 2), "int64", (2,)),
-        ([], "float32", (0,)), ((), "float32", (0,)), ([[]], "float32", (1, 0)), (np.float64(2), "float64", ()),
-        (np.int16(2), "int16", ()), (np.bool_(True), "bool", ()), ([np.float64(2), 1.0], "float32", (2,)),
-        ([np.float16(1)], "float16", (1,)), ([np.int32(2), 1], "int64", (2,)), ([np.array([1.0, 2.0]), [3.0, 4.0]], "float32", (2, 2)),
-        (np.array([]), "float64", (0,)), (np.zeros((0, 3), np.int8), "int8", (0, 3)), (np.array(3.0), "float64", ()),
-        (np.arange(6).reshape(2, 3).T, "int64", (3, 2)), (np.arange(6)[::-2], "int64", (3,)), (np.array([1, 2], ">i4"), "int32", (2,)),
-        (np.array([1.5, 2], ">f8"), "float64", (2,)), (np.broadcast_to(np.float32(2), (2, 3)), "float32", (2, 3)),
+        (1, "int64", ()),
+        (1.5, "float32", ()),
+        (True, "bool", ()),
+        (1 + 2j, "complex128", ()),
+        (2**63, "uint64", ()),
+        ([1, 2], "int64", (2,)),
+        ([1.0, 2], "float32", (2,)),
+        ([True, False], "bool", (2,)),
+        ([True, 1], "int64", (2,)),
+        ([True, 1.5], "float32", (2,)),
+        ([1 + 2j, 1], "complex128", (2,)),
+        ([[1, 2], (3, 4)], "int64", (2, 2)),
+        ((1, 2), "int64", (2,)),
+        ([], "float32", (0,)),
+        ((), "float32", (0,)),
+        ([[]], "float32", (1, 0)),
+        (np.float64(2), "float64", ()),
+        (np.int16(2), "int16", ()),
+        (np.bool_(True), "bool", ()),
+        ([np.float64(2), 1.0], "float32", (2,)),
+        ([np.float16(1)], "float16", (1,)),
+        ([np.int32(2), 1], "int64", (2,)),
+        ([np.array([1.0, 2.0]), [3.0, 4.0]], "float32", (2, 2)),
+        (np.array([]), "float64", (0,)),
+        (np.zeros((0, 3), np.int8), "int8", (0, 3)),
+        (np.array(3.0), "float64", ()),
+        (np.arange(6).reshape(2, 3).T, "int64", (3, 2)),
+        (np.arange(6)[::-2], "int64", (3,)),
+        (np.array([1, 2], ">i4"), "int32", (2,)),
+        (np.array([1.5, 2], ">f8"), "float64", (2,)),
+        (np.broadcast_to(np.float32(2), (2, 3)), "float32", (2, 3)),
         (np.ma.array([1, 2]), "int64", (2,)),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_types_and_values_of_what_is_given(data: Any, dtype: str, shape: tuple[int, ...]) -> None:
     t = Tensor(data)
     assert (t.dtype.name, t.shape, t.ndim, t.size) == (dtype, shape, len(shape), int(np.prod(shape)))
@@ -71,12 +96,24 @@ def test_bfloat16_arrays() -> None:
 @pytest.mark.parametrize(
     "data, dtype, want",
     [
-        ([1.7, -1.7], ms.int32, [1, -1]), (1.7, ms.int32, 1), ([300, -1], ms.uint8, [44, 255]), (300, ms.uint8, 44), (-1, ms.uint8, 255),
-        ([1, 0], ms.bool_, [True, False]), ([0.5, 0], ms.bool_, [True, False]), ([1, 2], ms.float16, [1.0, 2.0]), (True, ms.float32, 1.0),
-        ([1 + 1j], ms.complex64, [1 + 1j]), ([], ms.int32, []), (1, "float64", 1.0), (1, np.float32, 1.0), (2.0, float, 2.0), (1, complex, 1 + 0j),
+        ([1.7, -1.7], ms.int32, [1, -1]),
+        (1.7, ms.int32, 1),
+        ([300, -1], ms.uint8, [44, 255]),
+        (300, ms.uint8, 44),
+        (-1, ms.uint8, 255),
+        ([1, 0], ms.bool_, [True, False]),
+        ([0.5, 0], ms.bool_, [True, False]),
+        ([1, 2], ms.float16, [1.0, 2.0]),
+        (True, ms.float32, 1.0),
+        ([1 + 1j], ms.complex64, [1 + 1j]),
+        ([], ms.int32, []),
+        (1, "float64", 1.0),
+        (1, np.float32, 1.0),
+        (2.0, float, 2.0),
+        (1, complex, 1 + 0j),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_conversion_on_making(data: Any, dtype: Any, want: Any) -> None:
     t = Tensor(data, dtype)
     assert t.tolist() == want and t.dtype is ms.dtype.from_any(dtype)
@@ -267,7 +304,11 @@ PAIR, NUMBER = Tensor([1.0, 2.0]), Tensor(2.0)
         (lambda: PAIR.item(5), IndexError, "5"),
         (lambda: len(NUMBER), TypeError, "a tensor of no dimensions has no length"),
         (lambda: list(NUMBER), TypeError, "a tensor of no dimensions has no elements to go over"),
-        (lambda: [1][Tensor(1.0)], TypeError, "only integer tensors can be used as an index, not float32; convert with .int()"),
+        (
+            lambda: [1][Tensor(1.0)],
+            TypeError,
+            "only integer tensors can be used as an index, not float32; convert with .int()",
+        ),
         (lambda: [1][Tensor([0, 1])], ValueError, "use as an index takes a tensor of one element"),
         (lambda: f"{PAIR:.2f}", ValueError, "formatting takes a tensor of one element"),
         (lambda: PAIR + None, TypeError, "unsupported operand"),
@@ -275,10 +316,14 @@ PAIR, NUMBER = Tensor([1.0, 2.0]), Tensor(2.0)
         (lambda: PAIR < None, TypeError, "not supported between"),
         (lambda: PAIR + Tensor([1.0, 2.0, 3.0]), ValueError, "add: shapes (2,) and (3,) do not broadcast"),
         (lambda: PAIR.nothing, AttributeError, "nothing"),
-        (lambda: Tensor([1], ms.int8) + 300, OverflowError, "300 does not fit int8, the type of the tensor that it meets; cast the tensor"),
+        (
+            lambda: Tensor([1], ms.int8) + 300,
+            OverflowError,
+            "300 does not fit int8, the type of the tensor that it meets; cast the tensor",
+        ),
         (lambda: -1 * Tensor([1], ms.uint8), OverflowError, "-1 does not fit uint8"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_says_so(use: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
         use()
@@ -317,7 +362,8 @@ def test_equality_with_other_things() -> None:
         (Tensor([1e300], ms.float64), "Tensor(shape=[1], dtype=Float64, value= [ 1.00000000e+300])"),
         (
             Tensor([1.0, float("nan"), float("inf"), -float("inf")]),
-            "Tensor(shape=[4], dtype=Float32, value= [ 1.00000000e+00,             nan,             inf,            -inf])",
+            "Tensor(shape=[4], dtype=Float32, value= [ 1.00000000e+00,             nan,             inf,            "
+            "-inf])",
         ),
         (Tensor(0.1), "Tensor(shape=[], dtype=Float32, value= 0.1)"),
         (Tensor(123456.789), "Tensor(shape=[], dtype=Float32, value= 123457)"),
@@ -355,10 +401,16 @@ WORDS = {"bool": True, "int": 2, "float": 2.5}
     [
         (op, dtype, *found.split())
         for op, rows in {
-            operator.add: "bool bool int64 float32|int8 int8 int8 float32|int32 int32 int32 float32|uint8 uint8 uint8 float32|"
-            "int64 int64 int64 float32|float16 float16 float16 float16|bfloat16 bfloat16 bfloat16 bfloat16|float64 float64 float64 float64",
-            operator.mul: "bool bool int64 float32|int8 int8 int8 float32|float16 float16 float16 float16|float32 float32 float32 float32",
-            operator.truediv: "bool float32 float32 float32|int8 float32 float32 float32|float16 float16 float16 float16|"
+            operator.add: "bool bool int64 float32|int8 int8 int8 float32|int32 int32 int32 float32|uint8 uint8 uint8 "
+            "float32|"
+            "int64 int64 int64 float32|float16 float16 float16 float16|bfloat16 bfloat16 bfloat16 bfloat16|float64 "
+            "float64 float64 float64",
+            operator.mul: (
+                "bool bool int64 float32|int8 int8 int8 float32|float16 float16 float16 float16|float32 "
+                "float32 float32 float32"
+            ),
+            operator.truediv: "bool float32 float32 float32|int8 float32 float32 float32|float16 float16 float16 "
+            "float16|"
             "float64 float64 float64 float64",
             operator.pow: "int8 int8 int8 float32|int64 int64 int64 float32|float16 float16 float16 float16",
             operator.floordiv: "int32 int32 int32 float32|float16 float16 float16 float16",

@@ -1,4 +1,7 @@
-"""What tensors and parameters say of themselves and are asked to do besides computing; the values are MindSpore 2.10's on a CPU."""
+"""What tensors and parameters say of themselves and are asked to do besides computing.
+
+The values are MindSpore 2.10's on a CPU.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ CHECKED = dict.fromkeys(
     [
         f"Tensor.{name}"
         for name in (
-            "set_ assign_value_cpp to_ offload delete_ set_init_flag wait_pipeline set_dtype remove_hook init init_flag virtual_flag parent_tensor_ symbolic_shape "
+            "set_ assign_value_cpp to_ offload delete_ set_init_flag wait_pipeline set_dtype remove_hook init "
+            "init_flag virtual_flag parent_tensor_ symbolic_shape "
             "delta_seed param_info"
         ).split()
     ],
@@ -35,7 +39,14 @@ for _k, _dim, _keep in ((2, -1, False), (1, 0, True), (3, 1, False)):
         values = np.take_along_axis(x, order, dim)
         return (values, order) if keepdim else (values.squeeze(dim), order.squeeze(dim))
 
-    checks.add("Tensor.kthvalue", _kth, (A(4, 3),), (A(5, 4),), (A(3, 3, 2),) if _k < 3 else (A(3, 7),), kwargs={"k": _k, "dim": _dim, "keepdim": _keep})  # fmt: skip
+    checks.add(
+        "Tensor.kthvalue",
+        _kth,
+        (A(4, 3),),
+        (A(5, 4),),
+        (A(3, 3, 2),) if _k < 3 else (A(3, 7),),
+        kwargs={"k": _k, "dim": _dim, "keepdim": _keep},
+    )
 test_values, test_gradients = checks.tests()
 
 F = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -73,9 +84,13 @@ def test_set_with_sizes_and_strides_shows_what_as_strided_shows() -> None:
         (5, (), None),
         (3, (0, 4), None),
     ):
-        want = np.lib.stride_tricks.as_strided(
-            np.arange(12, dtype=np.float32)[offset:], size, [4 * s for s in stride] if stride else None
-        ) if np.prod(size) else np.zeros(size)  # fmt: skip
+        want = (
+            np.lib.stride_tricks.as_strided(
+                np.arange(12, dtype=np.float32)[offset:], size, [4 * s for s in stride] if stride else None
+            )
+            if np.prod(size)
+            else np.zeros(size)
+        )
         if stride is None and np.prod(size):
             want = np.arange(12, dtype=np.float32)[offset : offset + int(np.prod(size))].reshape(size)
         x = Tensor([0.0]).set_(base, offset, size, stride)

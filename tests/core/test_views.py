@@ -45,7 +45,10 @@ VIEWS = {
     "view": (lambda x: x.view(24), lambda a: a.reshape(24)),
     "view_as": (lambda x: x.view_as(ms.ops.ones((4, 6))), lambda a: a.reshape(4, 6)),
     "reshape of rows": (lambda x: x[1:].reshape(12), lambda a: a[1:].reshape(12)),
-    "reshape of a transpose that fits": (lambda x: x.permute(2, 0, 1).reshape(4, 6), lambda a: a.transpose(2, 0, 1).reshape(4, 6)),
+    "reshape of a transpose that fits": (
+        lambda x: x.permute(2, 0, 1).reshape(4, 6),
+        lambda a: a.transpose(2, 0, 1).reshape(4, 6),
+    ),
     "ravel": (lambda x: x.ravel(), lambda a: a.ravel()),
     "flatten": (lambda x: x.flatten(), lambda a: a.reshape(-1)),
     "ops.flatten": (lambda x: ops.flatten(x), lambda a: a.reshape(2, 12)),
@@ -71,8 +74,11 @@ VIEWS = {
     "expand_dims": (lambda x: x.expand_dims(1), lambda a: a[:, None]),
     "unsqueeze": (lambda x: x.unsqueeze(-1), lambda a: a[..., None]),
     "squeeze": (lambda x: x[:1].squeeze(0), lambda a: a[:1].squeeze(0)),
-    "diagonal": (lambda x: x.diagonal(1, 1, 2), lambda a: np.lib.stride_tricks.as_strided(a[:, :, 1:], (2, 3), (48, 20))),
-}  # fmt: skip
+    "diagonal": (
+        lambda x: x.diagonal(1, 1, 2),
+        lambda a: np.lib.stride_tricks.as_strided(a[:, :, 1:], (2, 3), (48, 20)),
+    ),
+}
 
 COPIES = {
     "advanced": lambda x: x[[0, 1]],

@@ -1,4 +1,6 @@
-"""Writes in place take the memory that they write, wherever nobody else sees the old value; and where somebody does, he goes on seeing it."""
+"""Writes in place take the memory that they write, wherever nobody else sees the old value; and
+where somebody does, he goes on seeing it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The main job: LeNet-5 on real digits gives the same losses eagerly, compiled, and resumed from a checkpoint."""
+"""The main job: LeNet-5 on real digits gives the same losses eagerly, compiled, and resumed from a
+checkpoint.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""jvp, vjp, Jacobians, linearize, jet and derivative: the forms of results and errors, what is kept alive, and nesting; in both modes."""
+"""jvp, vjp, Jacobians, linearize, jet and derivative: the forms of results and errors, what is kept
+alive, and nesting; in both modes.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +146,11 @@ ERRORS = [
     (lambda: jvp(cube, X, "v"), TypeError, "tangent 0 must be a Tensor, not str"),
     (lambda: jvp(3, X, X), TypeError, "fn must be a function"),
     (lambda: jvp(lambda x: 3, X, X), TypeError, "must return tensors, not int"),
-    (lambda: jvp(cube, X, X, has_aux=True), ValueError, "must return a tuple of the value and at least one more output"),
+    (
+        lambda: jvp(cube, X, X, has_aux=True),
+        ValueError,
+        "must return a tuple of the value and at least one more output",
+    ),
     (lambda: vjp(cube, X)[1](), ValueError, "0 cotangents are given for 1 outputs"),
     (lambda: vjp(cube, X)[1](Tensor([1.0])), ValueError, "cotangent 0 has shape \\(1,\\), its output \\(2,\\)"),
     (lambda: vjp(cube, X)[1]("c"), TypeError, "cotangent 0 must be a Tensor"),
@@ -160,7 +166,7 @@ ERRORS = [
     (lambda: ms.grad(cube, sens_param=True)(), ValueError, "the last positional argument is the cotangent"),
     (lambda: ms.recompute(3), TypeError, "block must be a Cell or a function"),
     (lambda: ms.recompute(cube, X, context_fn=cube), ValueError, "context_fn is not supported"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("call, error, text", ERRORS)

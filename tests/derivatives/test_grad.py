@@ -1,4 +1,6 @@
-"""Gradients of functions and cells: what is returned, values against finite differences in float64, nesting, state and failures; in both modes."""
+"""Gradients of functions and cells: what is returned, values against finite differences in float64,
+nesting, state and failures; in both modes.
+"""
 
 from __future__ import annotations
 
@@ -47,16 +49,31 @@ BY_A, BY_B, BY_W, BY_V = [16, 25, 72], [8, 20, 72], [16, 50, 108], 0
 @pytest.mark.parametrize(
     "position, weights, ids, want",
     [
-        (0, None, False, BY_A), (1, None, False, BY_B), ((0,), None, False, BY_A), ((0, 1), None, False, (BY_A, BY_B)),
-        ((1, 0), None, False, (BY_B, BY_A)), ([0, 1], None, False, (BY_A, BY_B)), (0, W, False, (BY_A, BY_W)),
-        (None, W, False, BY_W), (None, [W], False, (BY_W,)), (None, (W, V), False, (BY_W, BY_V)), (None, ParameterTuple([V, W]), False, (BY_V, BY_W)),
-        ((0, 1), [W, V], False, ((BY_A, BY_B), (BY_W, BY_V))), ((0,), [W], False, (BY_A, (BY_W,))), (None, [], False, ()), ((), [W], False, (BY_W,)),
-        (None, [W, W], False, (BY_W, BY_W)), (1, None, True, (1, BY_B)), ((0, 1), None, True, ((0, BY_A), (1, BY_B))),
-        (None, W, True, ("w", BY_W)), (None, [W, V], True, (("w", BY_W), ("v", BY_V))), (0, W, True, ((0, BY_A), ("w", BY_W))),
+        (0, None, False, BY_A),
+        (1, None, False, BY_B),
+        ((0,), None, False, BY_A),
+        ((0, 1), None, False, (BY_A, BY_B)),
+        ((1, 0), None, False, (BY_B, BY_A)),
+        ([0, 1], None, False, (BY_A, BY_B)),
+        (0, W, False, (BY_A, BY_W)),
+        (None, W, False, BY_W),
+        (None, [W], False, (BY_W,)),
+        (None, (W, V), False, (BY_W, BY_V)),
+        (None, ParameterTuple([V, W]), False, (BY_V, BY_W)),
+        ((0, 1), [W, V], False, ((BY_A, BY_B), (BY_W, BY_V))),
+        ((0,), [W], False, (BY_A, (BY_W,))),
+        (None, [], False, ()),
+        ((), [W], False, (BY_W,)),
+        (None, [W, W], False, (BY_W, BY_W)),
+        (1, None, True, (1, BY_B)),
+        ((0, 1), None, True, ((0, BY_A), (1, BY_B))),
+        (None, W, True, ("w", BY_W)),
+        (None, [W, V], True, (("w", BY_W), ("v", BY_V))),
+        (0, W, True, ((0, BY_A), ("w", BY_W))),
         ((1, 0), [V], True, (((1, BY_B), (0, BY_A)), (("v", BY_V),))),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_is_returned(position: Any, weights: Any, ids: bool, want: Any) -> None:
     assert plain(grad(product, position, weights, return_ids=ids)(X, Y)) == want
     value, gradients = value_and_grad(product, position, weights, return_ids=ids)(X, Y)
@@ -87,13 +104,23 @@ def test_extra_outputs() -> None:
 @pytest.mark.parametrize(
     "fn, want",
     [
-        (lambda a: a * 2, [2, 2, 2]), (lambda a: (a * 2, a * 3), [5, 5, 5]), (lambda a: [a * 2, (a * 3, {"k": a})], [6, 6, 6]),
-        (lambda a: (a * 2, 3, None, "s"), [2, 2, 2]), (lambda a: (a * 2, a > 1, a.astype(ms.int32)), [2, 2, 2]), (lambda a: a, [1, 1, 1]),
-        (lambda a: a > 1, [0, 0, 0]), (lambda a: Y.sum(), [0, 0, 0]), (lambda a: None, [0, 0, 0]), (lambda a: a.argmax(), [0, 0, 0]),
-        (lambda a: a[1], [0, 1, 0]), (lambda a: a[1:].sum() * a[0], [5, 1, 1]), (lambda a: a[[0, 0, 2]], [2, 0, 1]),
-        (lambda a: ops.stop_gradient(a) * a, [1, 2, 3]), (lambda a: sum(v * v for v in a), [2, 4, 6]),
+        (lambda a: a * 2, [2, 2, 2]),
+        (lambda a: (a * 2, a * 3), [5, 5, 5]),
+        (lambda a: [a * 2, (a * 3, {"k": a})], [6, 6, 6]),
+        (lambda a: (a * 2, 3, None, "s"), [2, 2, 2]),
+        (lambda a: (a * 2, a > 1, a.astype(ms.int32)), [2, 2, 2]),
+        (lambda a: a, [1, 1, 1]),
+        (lambda a: a > 1, [0, 0, 0]),
+        (lambda a: Y.sum(), [0, 0, 0]),
+        (lambda a: None, [0, 0, 0]),
+        (lambda a: a.argmax(), [0, 0, 0]),
+        (lambda a: a[1], [0, 1, 0]),
+        (lambda a: a[1:].sum() * a[0], [5, 1, 1]),
+        (lambda a: a[[0, 0, 2]], [2, 0, 1]),
+        (lambda a: ops.stop_gradient(a) * a, [1, 2, 3]),
+        (lambda a: sum(v * v for v in a), [2, 4, 6]),
     ],
-)  # fmt: skip
+)
 def test_outputs_of_every_kind(fn: Callable[..., Any], want: list[float]) -> None:
     assert plain(grad(fn)(X)) == want
 
@@ -142,15 +169,35 @@ def test_types_of_gradients_are_those_of_the_arguments() -> None:
         (lambda: grad(product, -1), ValueError, "must not be negative: -1"),
         (lambda: grad(product, "a"), TypeError, "a tuple of them, or None, not 'a'"),
         (lambda: grad(product, 1.0), TypeError, "not 1.0"),
-        (lambda: grad(product, 2)(X, Y), ValueError, "grad_position 2 is out of range for a call with 2 positional arguments"),
-        (lambda: grad(product, 0, X)(X, Y), TypeError, "weights must be a Parameter or a list of them, such as net.trainable_params(), not Tensor"),
+        (
+            lambda: grad(product, 2)(X, Y),
+            ValueError,
+            "grad_position 2 is out of range for a call with 2 positional arguments",
+        ),
+        (
+            lambda: grad(product, 0, X)(X, Y),
+            TypeError,
+            "weights must be a Parameter or a list of them, such as net.trainable_params(), not Tensor",
+        ),
         (lambda: grad(product, 0, "w")(X, Y), TypeError, "not str"),
-        (lambda: grad(product, 0, [X])(X, Y), TypeError, "weights must be Parameters, not Tensor; pass other tensors as arguments"),
-        (lambda: grad(product)(Tensor([1, 2, 3]), Y), TypeError, "argument 0 has type int64; gradients need a floating or complex type: convert it"),
+        (
+            lambda: grad(product, 0, [X])(X, Y),
+            TypeError,
+            "weights must be Parameters, not Tensor; pass other tensors as arguments",
+        ),
+        (
+            lambda: grad(product)(Tensor([1, 2, 3]), Y),
+            TypeError,
+            "argument 0 has type int64; gradients need a floating or complex type: convert it",
+        ),
         (lambda: grad(lambda p: p[0] * 2)((X, "s")), TypeError, "argument 0 holds a str ('s')"),
-        (lambda: grad(product, 1)(X, None), TypeError, "argument 1 holds a NoneType (None); gradients are taken by tensors and numbers"),
+        (
+            lambda: grad(product, 1)(X, None),
+            TypeError,
+            "argument 1 holds a NoneType (None); gradients are taken by tensors and numbers",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_differentiated_is_named(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
         call()

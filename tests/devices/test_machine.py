@@ -1,4 +1,6 @@
-"""What a program asks of the machine, the logger and the types, against the system's own answers and MindSpore's."""
+"""What a program asks of the machine, the logger and the types, against the system's own answers
+and MindSpore's.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,12 @@ import mycel as ms
 
 CHECKED = dict.fromkeys(
     (
-        "dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic set_device "
-        "synchronize dtype_to_nptype dtype_to_pytype pytype_to_dtype get_level get_log_config ParallelMode get_algo_parameters "
-        "get_auto_parallel_context reset_algo_parameters reset_auto_parallel_context set_algo_parameters set_auto_parallel_context"
+        "dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity "
+        "set_deterministic set_device "
+        "synchronize dtype_to_nptype dtype_to_pytype pytype_to_dtype get_level get_log_config ParallelMode "
+        "get_algo_parameters "
+        "get_auto_parallel_context reset_algo_parameters reset_auto_parallel_context set_algo_parameters "
+        "set_auto_parallel_context"
     ).split(),
     "the system, MindSpore",
 )
@@ -92,9 +97,16 @@ def test_log() -> None:
 
 def test_parallel_settings() -> None:
     for put, get, reset, name, first, value in (
-        (ms.set_auto_parallel_context, ms.get_auto_parallel_context, ms.reset_auto_parallel_context, "gradients_mean", False, True),
+        (
+            ms.set_auto_parallel_context,
+            ms.get_auto_parallel_context,
+            ms.reset_auto_parallel_context,
+            "gradients_mean",
+            False,
+            True,
+        ),
         (ms.set_algo_parameters, ms.get_algo_parameters, ms.reset_algo_parameters, "algo_approxi_epsilon", 0.1, 0.5),
-    ):  # fmt: skip
+    ):
         reset()
         assert get(name) == first
         put(**{name: value})

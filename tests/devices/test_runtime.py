@@ -15,10 +15,19 @@ MEGABYTE = 1 << 20
 CHECKED = {
     n: "definition"
     for n in (
-        "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
-        "reset_max_memory_allocated", "reset_max_memory_reserved", "reset_peak_memory_stats", "set_memory",
+        "empty_cache",
+        "max_memory_allocated",
+        "max_memory_reserved",
+        "memory_allocated",
+        "memory_reserved",
+        "memory_stats",
+        "memory_summary",
+        "reset_max_memory_allocated",
+        "reset_max_memory_reserved",
+        "reset_peak_memory_stats",
+        "set_memory",
     )
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,6 @@
-"""Streams, events, layouts, and settings of what one process has not: the checks are MindSpore 2.10's, the rest is what they mean on one device."""
+"""Streams, events, layouts, and settings of what one process has not: the checks are MindSpore
+2.10's, the rest is what they mean on one device.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ from mycel.devices.stream import Event, Stream, StreamCtx
 
 CHECKED = dict.fromkeys(
     (
-        "DeviceCtx Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream set_kernel_launch_capture set_kernel_launch_group Layout "
-        "parameter_broadcast reshard shard sync_pipeline_shared_parameters get_ps_context reset_ps_context set_ps_context enable_dynamic UntypedStorage"
+        "DeviceCtx Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream "
+        "set_kernel_launch_capture set_kernel_launch_group Layout "
+        "parameter_broadcast reshard shard sync_pipeline_shared_parameters get_ps_context reset_ps_context "
+        "set_ps_context enable_dynamic UntypedStorage"
     ).split(),
     "MindSpore",
 )
@@ -79,9 +83,19 @@ def test_events_keep_the_time() -> None:
 def test_streams_and_events_check_what_they_take() -> None:
     stream, event = Stream(), Event()
     for call in (
-        lambda: Stream(priority="a"), lambda: Stream(device=1), lambda: Event(1), lambda: Event(blocking=0), lambda: stream.wait_event(3), lambda: stream.wait_stream(event),
-        lambda: stream.record_event(3), lambda: event.record(3), lambda: event.wait(3), lambda: event.elapsed_time(3), lambda: StreamCtx(3), lambda: ms.set_cur_stream(3),
-    ):  # fmt: skip
+        lambda: Stream(priority="a"),
+        lambda: Stream(device=1),
+        lambda: Event(1),
+        lambda: Event(blocking=0),
+        lambda: stream.wait_event(3),
+        lambda: stream.wait_stream(event),
+        lambda: stream.record_event(3),
+        lambda: event.record(3),
+        lambda: event.wait(3),
+        lambda: event.elapsed_time(3),
+        lambda: StreamCtx(3),
+        lambda: ms.set_cur_stream(3),
+    ):
         with pytest.raises(TypeError):
             call()
     with ms.DeviceCtx("CPU", 0):
@@ -99,9 +113,12 @@ def test_options_of_launching_say_once_that_they_have_no_effect(monkeypatch: Any
         ms.set_kernel_launch_capture(True, ["matmul"])
     assert told == ["set_kernel_launch_group", "set_kernel_launch_capture"]
     for call, error in (
-        (lambda: ms.set_kernel_launch_group("a"), TypeError), (lambda: ms.set_kernel_launch_group(0), ValueError), (lambda: ms.set_kernel_launch_group(2, 7), ValueError),
-        (lambda: ms.set_kernel_launch_capture(1), TypeError), (lambda: ms.set_kernel_launch_capture(True, "a"), TypeError),
-    ):  # fmt: skip
+        (lambda: ms.set_kernel_launch_group("a"), TypeError),
+        (lambda: ms.set_kernel_launch_group(0), ValueError),
+        (lambda: ms.set_kernel_launch_group(2, 7), ValueError),
+        (lambda: ms.set_kernel_launch_capture(1), TypeError),
+        (lambda: ms.set_kernel_launch_capture(True, "a"), TypeError),
+    ):
         with pytest.raises(error):
             call()
 
@@ -111,9 +128,12 @@ def test_settings_of_parameter_servers_are_kept() -> None:
         ms.set_ps_context(enable_ps=False, config_file_path="a", enable_ssl=True, client_password="b")
         assert [ms.get_ps_context(n) for n in ("enable_ps", "config_file_path", "enable_ssl")] == [False, "a", True]
         for call, error in (
-            (lambda: ms.set_ps_context(enable_ps=True), RuntimeError), (lambda: ms.set_ps_context(enable_ps=3), TypeError), (lambda: ms.set_ps_context(zz=1), ValueError),
-            (lambda: ms.get_ps_context("zz"), ValueError), (lambda: ms.get_ps_context("client_password"), ValueError),
-        ):  # fmt: skip
+            (lambda: ms.set_ps_context(enable_ps=True), RuntimeError),
+            (lambda: ms.set_ps_context(enable_ps=3), TypeError),
+            (lambda: ms.set_ps_context(zz=1), ValueError),
+            (lambda: ms.get_ps_context("zz"), ValueError),
+            (lambda: ms.get_ps_context("client_password"), ValueError),
+        ):
             with pytest.raises(error):
                 call()
     finally:
@@ -150,10 +170,21 @@ def test_layouts_describe_tensors(grid: Any, names: Any, call: Any, places: Any,
 
 def test_layouts_check_what_they_take() -> None:
     wrong: list[Any] = [
-        (([2], ("a",)), TypeError), (((2,), ["a"]), TypeError), (((2, 2), ("a",)), ValueError), (((2.0,), ("a",)), TypeError), (((2,), (3,)), TypeError), (((2,), ("",)), ValueError),
-        (((2,), ("None",)), ValueError), (((2, 2), ("a", "a")), ValueError), (((2,), ("a",), (0, 1)), TypeError), (((2,), ("a",), [0.0, 1]), TypeError), (((2,), ("a",), [0]), ValueError),
-        (((2, 2), ("interleaved_parallel", "a")), ValueError), (((2,), ("a",), [0, 0]), ValueError), (((0,), ("a",)), ValueError),
-    ]  # fmt: skip
+        (([2], ("a",)), TypeError),
+        (((2,), ["a"]), TypeError),
+        (((2, 2), ("a",)), ValueError),
+        (((2.0,), ("a",)), TypeError),
+        (((2,), (3,)), TypeError),
+        (((2,), ("",)), ValueError),
+        (((2,), ("None",)), ValueError),
+        (((2, 2), ("a", "a")), ValueError),
+        (((2,), ("a",), (0, 1)), TypeError),
+        (((2,), ("a",), [0.0, 1]), TypeError),
+        (((2,), ("a",), [0]), ValueError),
+        (((2, 2), ("interleaved_parallel", "a")), ValueError),
+        (((2,), ("a",), [0, 0]), ValueError),
+        (((0,), ("a",)), ValueError),
+    ]
     for args, error in wrong:
         with pytest.raises(error):
             Layout(*args)
@@ -172,11 +203,20 @@ def test_divided_work_is_the_whole_on_one_device() -> None:
     assert ms.parameter_broadcast(net, {"weight": None}) is None and ms.sync_pipeline_shared_parameters(net) is None
     np.testing.assert_array_equal(net.weight.asnumpy(), before)
     wrong: list[Any] = [
-        (lambda: ms.shard(3, ((1,),)), TypeError), (lambda: ms.shard(net, [1]), TypeError), (lambda: ms.shard(net, (("a",),)), TypeError), (lambda: ms.shard(net, ((1,),), 3), TypeError),
-        (lambda: ms.shard(net, ((1,),), None, 3), TypeError), (lambda: ms.shard(net, ((1,),), None, {"w": 3}), TypeError), (lambda: ms.reshard(3, layout), TypeError),
-        (lambda: ms.reshard(x, 3), TypeError), (lambda: ms.parameter_broadcast(3, {}), TypeError), (lambda: ms.parameter_broadcast(net, {"zz": None}), ValueError),
-        (lambda: ms.parameter_broadcast(net, {}, 1), ValueError), (lambda: ms.parameter_broadcast(net, 3), TypeError), (lambda: ms.sync_pipeline_shared_parameters(3), TypeError),
-    ]  # fmt: skip
+        (lambda: ms.shard(3, ((1,),)), TypeError),
+        (lambda: ms.shard(net, [1]), TypeError),
+        (lambda: ms.shard(net, (("a",),)), TypeError),
+        (lambda: ms.shard(net, ((1,),), 3), TypeError),
+        (lambda: ms.shard(net, ((1,),), None, 3), TypeError),
+        (lambda: ms.shard(net, ((1,),), None, {"w": 3}), TypeError),
+        (lambda: ms.reshard(3, layout), TypeError),
+        (lambda: ms.reshard(x, 3), TypeError),
+        (lambda: ms.parameter_broadcast(3, {}), TypeError),
+        (lambda: ms.parameter_broadcast(net, {"zz": None}), ValueError),
+        (lambda: ms.parameter_broadcast(net, {}, 1), ValueError),
+        (lambda: ms.parameter_broadcast(net, 3), TypeError),
+        (lambda: ms.sync_pipeline_shared_parameters(3), TypeError),
+    ]
     for call, error in wrong:
         with pytest.raises(error):
             call()
@@ -209,9 +249,12 @@ def test_declared_arguments_have_any_size_without_compiling_again() -> None:
     counts = (Tensor(np.array([1, 2], np.int32)),)
     assert rows(ones(2, 3), counts).tolist() == np.full((2, 3), 3.0).tolist()
     for call, error, text in (
-        (lambda: rows(ones(5, 4)), ValueError, "shape"), (lambda: rows(ones(5)), ValueError, "shape"), (lambda: rows(Tensor(np.ones((5, 3), np.int32))), TypeError, "int32"),
-        (lambda: rows(3), TypeError, "declared as a tensor"), (lambda: rows(ones(2, 3), 3), TypeError, "1 tensors"),
-    ):  # fmt: skip
+        (lambda: rows(ones(5, 4)), ValueError, "shape"),
+        (lambda: rows(ones(5)), ValueError, "shape"),
+        (lambda: rows(Tensor(np.ones((5, 3), np.int32))), TypeError, "int32"),
+        (lambda: rows(3), TypeError, "declared as a tensor"),
+        (lambda: rows(ones(2, 3), 3), TypeError, "1 tensors"),
+    ):
         with pytest.raises(error, match=text):
             call()
 
@@ -220,9 +263,12 @@ def test_declarations_are_checked() -> None:
     plain = lambda x: x
     declared = Tensor(shape=[None], dtype=ms.float32)
     for call, error in (
-        (lambda: ms.enable_dynamic(), ValueError), (lambda: ms.enable_dynamic(x=3), TypeError), (lambda: ms.enable_dynamic(z=declared)(ms.jit(plain)), ValueError),
-        (lambda: ms.enable_dynamic(x=Tensor(shape=[2], dtype=ms.float32)), TypeError), (lambda: ms.enable_dynamic(x=[declared, ones(2)]), TypeError),
-    ):  # fmt: skip
+        (lambda: ms.enable_dynamic(), ValueError),
+        (lambda: ms.enable_dynamic(x=3), TypeError),
+        (lambda: ms.enable_dynamic(z=declared)(ms.jit(plain)), ValueError),
+        (lambda: ms.enable_dynamic(x=Tensor(shape=[2], dtype=ms.float32)), TypeError),
+        (lambda: ms.enable_dynamic(x=[declared, ones(2)]), TypeError),
+    ):
         with pytest.raises(error):
             call()
     assert ms.enable_dynamic(x=declared)(plain) is plain

@@ -1,7 +1,9 @@
-"""What the property tests share: how many examples are drawn, arrays with every special value, and the comparison of results.
+"""What the property tests share: how many examples are drawn, arrays with every special value, and
+the comparison of results.
 
-Tests draw shapes and element types from small tables, so that few kernels are compiled, and numbers from a seed. They are the same in every run unless
-MYCEL_EDGES is set: MYCEL_EDGES=20 draws twenty times as many examples, anew at random.
+Tests draw shapes and element types from small tables, so that few kernels are compiled, and numbers
+from a seed. They are the same in every run unless MYCEL_EDGES is set: MYCEL_EDGES=20 draws twenty
+times as many examples, anew at random.
 """
 
 from __future__ import annotations
@@ -21,9 +23,23 @@ from mycel import Tensor
 from mycel.base.tree import flatten
 
 __all__ = [
-    "BROADCASTING", "COMPLEX", "FLOATS", "INTEGERS", "SEEDS", "SHAPES", "as_array", "close", "examples", "in_both_modes",
-    "numbers", "numpy_type", "quiet", "same_bits", "tensor", "tensors_of",
-]  # fmt: skip
+    "BROADCASTING",
+    "COMPLEX",
+    "FLOATS",
+    "INTEGERS",
+    "SEEDS",
+    "SHAPES",
+    "as_array",
+    "close",
+    "examples",
+    "in_both_modes",
+    "numbers",
+    "numpy_type",
+    "quiet",
+    "same_bits",
+    "tensor",
+    "tensors_of",
+]
 
 TIMES = int(os.environ.get("MYCEL_EDGES", "1"))
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -31,17 +47,34 @@ INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uin
 COMPLEX = ("complex64", "complex128")
 SHAPES = ((5,), (3, 4), (), (0,), (1,), (2, 1, 3), (0, 3), (3, 0, 2), (17,))
 BROADCASTING = (
-    ((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (5, 1)), ((), (4,)), ((), ()), ((0, 3), (1, 3)), ((0,), ()), ((1,), (0,)),
-    ((2, 0, 1), (1, 5)), ((1,), (3, 1)), ((7,), (7,)),
-)  # fmt: skip
+    ((3, 4), (3, 4)),
+    ((3, 4), (4,)),
+    ((2, 1, 3), (5, 1)),
+    ((), (4,)),
+    ((), ()),
+    ((0, 3), (1, 3)),
+    ((0,), ()),
+    ((1,), (0,)),
+    ((2, 0, 1), (1, 5)),
+    ((1,), (3, 1)),
+    ((7,), (7,)),
+)
 SEEDS = st.integers(0, 999)
 DIGITS = {
-    "float64": 1e-12, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2, "complex64": 1e-5, "complex128": 1e-11,
-}  # fmt: skip
+    "float64": 1e-12,
+    "float32": 4e-6,
+    "float16": 2e-3,
+    "bfloat16": 1.6e-2,
+    "complex64": 1e-5,
+    "complex128": 1e-11,
+}
 
 
 def examples(count: int) -> settings:
-    """`count` examples, always the same ones; MYCEL_EDGES times as many, at random, where that is set."""
+    """`count` examples, always the same ones.
+
+    MYCEL_EDGES times as many, at random, where that is set.
+    """
     return settings(
         max_examples=count * TIMES,
         derandomize=TIMES == 1,
@@ -63,13 +96,30 @@ def _specials(kind: np.dtype[Any]) -> list[Any]:
         return [ends.min, ends.max, 0, 1, ends.max - 1, 2]
     limits = ml_dtypes.finfo(kind)
     return [
-        np.nan, np.inf, -np.inf, 0.0, -0.0, float(limits.max), float(-limits.max), float(limits.tiny), float(limits.smallest_subnormal),
-        1.0, -1.0, 0.5, 2.0, 88.0, -1e-3,
-    ]  # fmt: skip
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        -0.0,
+        float(limits.max),
+        float(-limits.max),
+        float(limits.tiny),
+        float(limits.smallest_subnormal),
+        1.0,
+        -1.0,
+        0.5,
+        2.0,
+        88.0,
+        -1e-3,
+    ]
 
 
 def numbers(shape: Sequence[int], dtype: str, seed: int, special: float = 0.4, low: float = -3, high: float = 3) -> Any:
-    """An array of the element type; each element is with probability `special` one of the type's special values, else from [low, high)."""
+    """An array of the element type.
+
+    Each element is with probability `special` one of the type's special values, else from [low,
+    high).
+    """
     random = np.random.default_rng([seed, len(shape), *shape])
     kind = numpy_type(dtype)
     if kind.kind == "b":
@@ -109,7 +159,9 @@ def tensors_of(result: Any) -> list[Any]:
 
 
 def same_bits(first: Any, second: Any, what: str) -> None:
-    """Two results have the same types, shapes and values; of 16-bit floats nearly, as compiled programs round once where eager ones round at each step."""
+    """Two results have the same types, shapes and values; of 16-bit floats nearly, as compiled
+    programs round once where eager ones round at each step.
+    """
     a, b = tensors_of(first), tensors_of(second)
     assert len(a) == len(b), what
     for x, y in zip(a, b):
@@ -125,7 +177,10 @@ def same_bits(first: Any, second: Any, what: str) -> None:
 
 
 def close(got: Any, want: Any, what: str, times: float = 1.0, dtype: str = "") -> None:
-    """A result has the oracle's shape and its values, rounded to the result's type; NaN where that has NaN."""
+    """A result has the oracle's shape and its values, rounded to the result's type.
+
+    NaN where that has NaN.
+    """
     result, want = as_array(got), np.asarray(want)
     assert result.shape == want.shape, f"{what}: shape {result.shape}, not {want.shape}"
     if dtype:

@@ -1,4 +1,6 @@
-"""Functions of two elements: every type and pairs of types, broadcasting with sizes of zero and no dimensions, NaN, infinities, signed zeros, the ends of integers."""
+"""Functions of two elements: every type and pairs of types, broadcasting with sizes of zero and no
+dimensions, NaN, infinities, signed zeros, the ends of integers.
+"""
 
 from __future__ import annotations
 
@@ -43,20 +45,57 @@ def truncated(a: Any, b: Any) -> Any:
 
 # Name: (oracle in float64, how many times the usual tolerance).
 REAL: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
-    "add": (np.add, 1), "sub": (np.subtract, 1), "mul": (np.multiply, 1), "div": (np.divide, 1), "maximum": (np.maximum, 0), "minimum": (np.minimum, 0),
-    "atan2": (np.arctan2, 1), "hypot": (np.hypot, 1), "fmod": (np.fmod, 0), "squared_difference": (lambda a, b: np.square(a - b), 4),
-    "pow": (np.power, 2), "logaddexp": (np.logaddexp, 2), "logaddexp2": (np.logaddexp2, 2), "xlogy": (scipy.special.xlogy, 1),
-    "floor_div": (np.floor_divide, 0), "floor_mod": (floor_mod, 0), "copysign": (np.copysign, 0), "fmax": (np.fmax, 0), "fmin": (np.fmin, 0), "heaviside": (np.heaviside, 0),
-    "nextafter": (np.nextafter, 0), "divide": (np.divide, 1), "multiply": (np.multiply, 1), "subtract": (np.subtract, 1), "true_divide": (np.divide, 1),
-}  # fmt: skip
+    "add": (np.add, 1),
+    "sub": (np.subtract, 1),
+    "mul": (np.multiply, 1),
+    "div": (np.divide, 1),
+    "maximum": (np.maximum, 0),
+    "minimum": (np.minimum, 0),
+    "atan2": (np.arctan2, 1),
+    "hypot": (np.hypot, 1),
+    "fmod": (np.fmod, 0),
+    "squared_difference": (lambda a, b: np.square(a - b), 4),
+    "pow": (np.power, 2),
+    "logaddexp": (np.logaddexp, 2),
+    "logaddexp2": (np.logaddexp2, 2),
+    "xlogy": (scipy.special.xlogy, 1),
+    "floor_div": (np.floor_divide, 0),
+    "floor_mod": (floor_mod, 0),
+    "copysign": (np.copysign, 0),
+    "fmax": (np.fmax, 0),
+    "fmin": (np.fmin, 0),
+    "heaviside": (np.heaviside, 0),
+    "nextafter": (np.nextafter, 0),
+    "divide": (np.divide, 1),
+    "multiply": (np.multiply, 1),
+    "subtract": (np.subtract, 1),
+    "true_divide": (np.divide, 1),
+}
 WHOLE: dict[str, Callable[[Any, Any], Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum, "floor_div": np.floor_divide, "floor_mod": np.mod,
-    "fmod": np.fmod, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "gcd": np.gcd,
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "floor_div": np.floor_divide,
+    "floor_mod": np.mod,
+    "fmod": np.fmod,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "gcd": np.gcd,
+}
 ASKING: dict[str, Callable[[Any, Any], Any]] = {
-    "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal,
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
-}  # fmt: skip
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+}
 
 
 def function_of(name: str) -> Any:
@@ -129,7 +168,8 @@ MIXED = ("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float
 def test_two_types_meet_in_their_common_one(name: str, first: str, second: str, shapes: Any, seed: int) -> None:
     """The value is that of both operands cast first; compiled it is the same."""
     if name == "mul" and () in shapes:
-        shapes = ((3,), (3,))  # in products a tensor of no dimensions yields to the type of the other one
+        # in products a tensor of no dimensions yields to the type of the other one
+        shapes = ((3,), (3,))
     x, y = numbers(shapes[0], first, seed, 0.2), numbers(shapes[1], second, seed + 1, 0.2)
     common = dtype.promote(tensor(x).dtype, tensor(y).dtype)
     function = function_of(name)
@@ -144,18 +184,33 @@ def test_two_types_meet_in_their_common_one(name: str, first: str, second: str, 
 
 
 SPELLINGS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b, "floor_div": lambda a, b: a // b,
-    "floor_mod": lambda a, b: a % b, "pow": lambda a, b: a**b, "less": lambda a, b: a < b, "equal": lambda a, b: a == b, "greater_equal": lambda a, b: a >= b,
-}  # fmt: skip
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "floor_div": lambda a, b: a // b,
+    "floor_mod": lambda a, b: a % b,
+    "pow": lambda a, b: a**b,
+    "less": lambda a, b: a < b,
+    "equal": lambda a, b: a == b,
+    "greater_equal": lambda a, b: a >= b,
+}
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
 @examples(14)
-@given(dtype=st.sampled_from(("float32", "int32", "float16", "uint8", "float64")), shape=st.sampled_from(((3,), (), (0,), (2, 3))), seed=SEEDS, left=st.booleans(),
-       number=st.sampled_from((2, -1, 0, 0.5, -1.5, float("inf"), float("nan"), True, 7)))  # fmt: skip
+@given(
+    dtype=st.sampled_from(("float32", "int32", "float16", "uint8", "float64")),
+    shape=st.sampled_from(((3,), (), (0,), (2, 3))),
+    seed=SEEDS,
+    left=st.booleans(),
+    number=st.sampled_from((2, -1, 0, 0.5, -1.5, float("inf"), float("nan"), True, 7)),
+)
 @example(dtype="uint8", shape=(3,), seed=0, left=False, number=-1)  # ops.less refused what the operator compared
 def test_python_numbers(name: str, dtype: str, shape: Any, seed: int, left: bool, number: Any) -> None:
-    """A Python number takes the tensor's type, or float32 beside integers where it is a float; operators and functions agree, eager and compiled."""
+    """A Python number takes the tensor's type, or float32 beside integers where it is a float;
+    operators and functions agree, eager and compiled.
+    """
     x = numbers(shape, dtype, seed, 0.2)
     if x.dtype.kind in "iu" and name == "pow":
         x = np.abs(x) % 5
@@ -165,7 +220,8 @@ def test_python_numbers(name: str, dtype: str, shape: Any, seed: int, left: bool
         with pytest.raises(OverflowError, match="-1 does not fit uint8"):
             operator(*pair)
         return
-    # Compiled, a power with a constant exponent is products and quotients, whose last bit may differ.
+    # Compiled, a power with a constant exponent is products and quotients, whose last bit may
+    # differ.
     result = in_both_modes(
         lambda t: operator(number, t) if left else operator(t, number),
         tensor(x),
@@ -216,9 +272,12 @@ def test_functions_of_three(name: str, dtype: str, shapes: Any, seed: int) -> No
         "lerp": (lambda: ops.lerp(a, b, 0.25), lambda: p + (q - p) * 0.25),
         "addcmul": (lambda: ops.addcmul(a, b, a, 0.5), lambda: p + 0.5 * q * p),
         "addcdiv": (lambda: ops.addcdiv(a, b, b, 0.5), lambda: p + 0.5 * (q / q)),
-        "masked_fill": (lambda: ops.masked_fill(ops.broadcast_to(a, full), m, 7.0), lambda: np.where(mask, np.asarray(7, x.dtype), np.broadcast_to(x, full))),
+        "masked_fill": (
+            lambda: ops.masked_fill(ops.broadcast_to(a, full), m, 7.0),
+            lambda: np.where(mask, np.asarray(7, x.dtype), np.broadcast_to(x, full)),
+        ),
         "isclose": (lambda: ops.isclose(a, b, equal_nan=True), lambda: np.isclose(x, y, equal_nan=True)),
-    }  # fmt: skip
+    }
     if name in ("lerp", "addcmul", "addcdiv"):
         x, y = (numbers(shape, dtype, seed + k, 0.0) for k, shape in enumerate(shapes))
         a, b, p, q = tensor(x), tensor(y), x.astype(np.float64), y.astype(np.float64)

@@ -1,6 +1,7 @@
 """Tensors of more than 2**31 elements: positions, indices and guards that 32 bits cannot hold.
 
-Each takes 2 to 5 GB and some seconds, so they run only with MYCEL_FAR=1; what needs no such tensor is tested always.
+Each takes 2 to 5 GB and some seconds, so they run only with MYCEL_FAR=1; what needs no such tensor
+is tested always.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ def test_types_of_positions() -> None:
     assert O.search_sorted(near, value, side="left").dtype is ms.int32
     assert O.search_sorted(far, value, side="left").dtype is ms.int64
     for call in (
-        lambda: O.sort(far, axis=0, descending=False), lambda: O.top_k(far, k=3, axis=0, largest=True), lambda: S.iota(shape=(2**31,), axis=0, dtype=ms.int32),
-    ):  # fmt: skip
+        lambda: O.sort(far, axis=0, descending=False),
+        lambda: O.top_k(far, k=3, axis=0, largest=True),
+        lambda: S.iota(shape=(2**31,), axis=0, dtype=ms.int32),
+    ):
         with pytest.raises(ValueError, match="2147483647|2147483648"):
             call()
 
@@ -49,10 +52,18 @@ def test_types_of_positions() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: ops.Argmax(0)(x), lambda x: ops.Argmin(0)(x), lambda x: ops.count_nonzero(x), lambda x: ops.sort(x), lambda x: ops.argsort(x), lambda x: ops.topk(x, 2),
-        lambda x: ops.searchsorted(x, Tensor([1], ms.int8), out_int32=True), lambda x: ops.unique(x), lambda x: ops.median(x), lambda x: mint.sort(x),
+        lambda x: ops.Argmax(0)(x),
+        lambda x: ops.Argmin(0)(x),
+        lambda x: ops.count_nonzero(x),
+        lambda x: ops.sort(x),
+        lambda x: ops.argsort(x),
+        lambda x: ops.topk(x, 2),
+        lambda x: ops.searchsorted(x, Tensor([1], ms.int8), out_int32=True),
+        lambda x: ops.unique(x),
+        lambda x: ops.median(x),
+        lambda x: mint.sort(x),
     ],
-)  # fmt: skip
+)
 def test_what_is_int32_is_refused_with_a_clear_error(call: Any) -> None:
     """Staged, where a broadcast takes no memory."""
     with pytest.raises((ValueError, MemoryError, RuntimeError), match="int32|2147483647|more memory"):

@@ -1,4 +1,6 @@
-"""Layers and functions of nn: batches of 0, lengths of 1, odd sizes, windows larger than their input; eager and compiled; gradients and vmap of random functions."""
+"""Layers and functions of nn: batches of 0, lengths of 1, odd sizes, windows larger than their
+input; eager and compiled; gradients and vmap of random functions.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +23,61 @@ def image(*rank: int) -> Any:
     return lambda n, c, s, seed: numbers((n, c, *(s + k for k in range(rank[0]))), "float32", seed, 0)
 
 
-# Name: (layer of a number of channels, its input from batch, channels, size and seed, size of the window).
+# Name: (layer of a number of channels, its input from batch, channels, size and seed, size of the
+# window).
 WINDOWS: dict[str, tuple[Any, Any, int]] = {
-    "Conv1d": (lambda c: nn.Conv1d(c, 2, 3, pad_mode="valid"), image(1), 3), "Conv2d": (lambda c: nn.Conv2d(c, 2, 3, pad_mode="valid", has_bias=True), image(2), 3),
-    "Conv2d same": (lambda c: nn.Conv2d(c, 2, 3, stride=2), image(2), 1), "Conv2d dilated": (lambda c: nn.Conv2d(c, 2, 2, dilation=2, pad_mode="valid"), image(2), 3),
-    "Conv3d": (lambda c: nn.Conv3d(c, 2, 2, pad_mode="valid"), image(3), 2), "Conv2d grouped": (lambda c: nn.Conv2d(c, c, 3, group=c, pad_mode="pad", padding=1), image(2), 1),
-    "Conv2dTranspose": (lambda c: nn.Conv2dTranspose(c, 2, 3, stride=2, pad_mode="same"), image(2), 1), "MaxPool1d": (lambda c: nn.MaxPool1d(2, 1), image(1), 2), "MaxPool2d": (lambda c: nn.MaxPool2d(2, 2), image(2), 2),
-    "AvgPool2d": (lambda c: nn.AvgPool2d(3, 1), image(2), 3), "AvgPool1d": (lambda c: nn.AvgPool1d(2, 1), image(1), 2), "MaxPool3d": (lambda c: nn.MaxPool3d(2, 1), image(3), 2),
-    "AdaptiveAvgPool2d": (lambda c: nn.AdaptiveAvgPool2d((2, 3)), image(2), 1), "AdaptiveMaxPool2d": (lambda c: nn.AdaptiveMaxPool2d((1, 2)), image(2), 1), "Unfold": (lambda c: nn.Unfold([1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1]), image(2), 2),
-}  # fmt: skip
+    "Conv1d": (lambda c: nn.Conv1d(c, 2, 3, pad_mode="valid"), image(1), 3),
+    "Conv2d": (lambda c: nn.Conv2d(c, 2, 3, pad_mode="valid", has_bias=True), image(2), 3),
+    "Conv2d same": (lambda c: nn.Conv2d(c, 2, 3, stride=2), image(2), 1),
+    "Conv2d dilated": (lambda c: nn.Conv2d(c, 2, 2, dilation=2, pad_mode="valid"), image(2), 3),
+    "Conv3d": (lambda c: nn.Conv3d(c, 2, 2, pad_mode="valid"), image(3), 2),
+    "Conv2d grouped": (lambda c: nn.Conv2d(c, c, 3, group=c, pad_mode="pad", padding=1), image(2), 1),
+    "Conv2dTranspose": (lambda c: nn.Conv2dTranspose(c, 2, 3, stride=2, pad_mode="same"), image(2), 1),
+    "MaxPool1d": (lambda c: nn.MaxPool1d(2, 1), image(1), 2),
+    "MaxPool2d": (lambda c: nn.MaxPool2d(2, 2), image(2), 2),
+    "AvgPool2d": (lambda c: nn.AvgPool2d(3, 1), image(2), 3),
+    "AvgPool1d": (lambda c: nn.AvgPool1d(2, 1), image(1), 2),
+    "MaxPool3d": (lambda c: nn.MaxPool3d(2, 1), image(3), 2),
+    "AdaptiveAvgPool2d": (lambda c: nn.AdaptiveAvgPool2d((2, 3)), image(2), 1),
+    "AdaptiveMaxPool2d": (lambda c: nn.AdaptiveMaxPool2d((1, 2)), image(2), 1),
+    "Unfold": (lambda c: nn.Unfold([1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1]), image(2), 2),
+}
 OTHERS: dict[str, tuple[Any, Any]] = {
-    "Dense": (lambda: nn.Dense(3, 2), lambda n, t: (n, 3)), "Dense of many": (lambda: nn.Dense(3, 2, activation="relu"), lambda n, t: (n, t, 3)), "LayerNorm": (lambda: nn.LayerNorm((3,)), lambda n, t: (n, t, 3)),
-    "GroupNorm": (lambda: nn.GroupNorm(2, 4), lambda n, t: (n, 4, t, 2)), "BatchNorm1d": (lambda: nn.BatchNorm1d(3).set_train(False), lambda n, t: (n, 3)), "BatchNorm2d": (lambda: nn.BatchNorm2d(3).set_train(False), lambda n, t: (n, 3, t, 2)),
-    "LSTM": (lambda: nn.LSTM(3, 4, batch_first=True), lambda n, t: (n, t, 3)), "GRU": (lambda: nn.GRU(3, 4, bidirectional=True), lambda n, t: (t, n, 3)), "RNN": (lambda: nn.RNN(3, 4), lambda n, t: (t, n, 3)),
-    "PReLU": (lambda: nn.PReLU(), lambda n, t: (n, 1, t)), "Softmax": (lambda: nn.Softmax(-1), lambda n, t: (n, t)), "Flatten": (lambda: nn.Flatten(), lambda n, t: (n, t, 2)), "GELU": (lambda: nn.GELU(), lambda n, t: (n, t)),
-    "Dropout": (lambda: nn.Dropout(p=0.5).set_train(False), lambda n, t: (n, t)), "PixelShuffle": (lambda: nn.PixelShuffle(2), lambda n, t: (n, 4, t, t)), "Upsample": (lambda: nn.Upsample(scale_factor=2.0, mode="nearest", recompute_scale_factor=True), lambda n, t: (n, 2, t, t)),
-    "ReLU": (lambda: nn.ReLU(), lambda n, t: (n, t)), "LogSoftmax": (lambda: nn.LogSoftmax(-1), lambda n, t: (n, t)), "ZeroPad2d": (lambda: nn.ZeroPad2d((1, 0, 2, 1)), lambda n, t: (n, 2, t, t)),
-    "TransformerEncoderLayer": (lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True).set_train(False), lambda n, t: (n, t, 4)), "InstanceNorm2d": (lambda: nn.InstanceNorm2d(3), lambda n, t: (n, 3, t + 1, 2)),
-}  # fmt: skip
+    "Dense": (lambda: nn.Dense(3, 2), lambda n, t: (n, 3)),
+    "Dense of many": (lambda: nn.Dense(3, 2, activation="relu"), lambda n, t: (n, t, 3)),
+    "LayerNorm": (lambda: nn.LayerNorm((3,)), lambda n, t: (n, t, 3)),
+    "GroupNorm": (lambda: nn.GroupNorm(2, 4), lambda n, t: (n, 4, t, 2)),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(3).set_train(False), lambda n, t: (n, 3)),
+    "BatchNorm2d": (lambda: nn.BatchNorm2d(3).set_train(False), lambda n, t: (n, 3, t, 2)),
+    "LSTM": (lambda: nn.LSTM(3, 4, batch_first=True), lambda n, t: (n, t, 3)),
+    "GRU": (lambda: nn.GRU(3, 4, bidirectional=True), lambda n, t: (t, n, 3)),
+    "RNN": (lambda: nn.RNN(3, 4), lambda n, t: (t, n, 3)),
+    "PReLU": (lambda: nn.PReLU(), lambda n, t: (n, 1, t)),
+    "Softmax": (lambda: nn.Softmax(-1), lambda n, t: (n, t)),
+    "Flatten": (lambda: nn.Flatten(), lambda n, t: (n, t, 2)),
+    "GELU": (lambda: nn.GELU(), lambda n, t: (n, t)),
+    "Dropout": (lambda: nn.Dropout(p=0.5).set_train(False), lambda n, t: (n, t)),
+    "PixelShuffle": (lambda: nn.PixelShuffle(2), lambda n, t: (n, 4, t, t)),
+    "Upsample": (
+        lambda: nn.Upsample(scale_factor=2.0, mode="nearest", recompute_scale_factor=True),
+        lambda n, t: (n, 2, t, t),
+    ),
+    "ReLU": (lambda: nn.ReLU(), lambda n, t: (n, t)),
+    "LogSoftmax": (lambda: nn.LogSoftmax(-1), lambda n, t: (n, t)),
+    "ZeroPad2d": (lambda: nn.ZeroPad2d((1, 0, 2, 1)), lambda n, t: (n, 2, t, t)),
+    "TransformerEncoderLayer": (
+        lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True).set_train(False),
+        lambda n, t: (n, t, 4),
+    ),
+    "InstanceNorm2d": (lambda: nn.InstanceNorm2d(3), lambda n, t: (n, 3, t + 1, 2)),
+}
 
 
 def compared(name: str, layer: Any, x: Any) -> Any:
-    """The eager result, which the compiled one is near; the gradient by the input is finite, of its shape, and near the compiled one."""
+    """The eager result, which the compiled one is near.
+
+    The gradient by the input is finite, of its shape, and near the compiled one.
+    """
     result = layer(tensor(x))
     for eager, compiled in zip(tensors_of(result), tensors_of(ms.jit(lambda t: layer(t))(tensor(x)))):
         assert eager.shape == compiled.shape and eager.dtype is compiled.dtype
@@ -83,18 +118,26 @@ def test_layers(name: str, batch: int, length: int, seed: int) -> None:
 
 
 LOSSES = {
-    "MSELoss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))), "L1Loss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))),
-    "SmoothL1Loss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))), "BCELoss": lambda n, r: (r.uniform(0.1, 0.9, size=(n, 3)), r.uniform(0, 1, size=(n, 3))),
-    "BCEWithLogitsLoss": lambda n, r: (r.normal(size=(n, 3)), r.uniform(0, 1, size=(n, 3))), "KLDivLoss": lambda n, r: (r.normal(size=(n, 3)), r.uniform(0.1, 1, size=(n, 3))),
-    "CrossEntropyLoss": lambda n, r: (r.normal(size=(n, 3)), r.integers(0, 3, n)), "NLLLoss": lambda n, r: (r.normal(size=(n, 3)), r.integers(0, 3, n)), "HuberLoss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))),
-}  # fmt: skip
+    "MSELoss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))),
+    "L1Loss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))),
+    "SmoothL1Loss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))),
+    "BCELoss": lambda n, r: (r.uniform(0.1, 0.9, size=(n, 3)), r.uniform(0, 1, size=(n, 3))),
+    "BCEWithLogitsLoss": lambda n, r: (r.normal(size=(n, 3)), r.uniform(0, 1, size=(n, 3))),
+    "KLDivLoss": lambda n, r: (r.normal(size=(n, 3)), r.uniform(0.1, 1, size=(n, 3))),
+    "CrossEntropyLoss": lambda n, r: (r.normal(size=(n, 3)), r.integers(0, 3, n)),
+    "NLLLoss": lambda n, r: (r.normal(size=(n, 3)), r.integers(0, 3, n)),
+    "HuberLoss": lambda n, r: (r.normal(size=(n, 3)), r.normal(size=(n, 3))),
+}
 
 
 @pytest.mark.parametrize("name", LOSSES)
 @examples(5)
 @given(batch=BATCHES, reduction=st.sampled_from(("mean", "sum", "none")), seed=SEEDS)
 def test_losses_reduce(name: str, batch: int, reduction: str, seed: int) -> None:
-    """The sum and the mean are those of the single losses; a sum over nothing is 0 and a mean NaN."""
+    """The sum and the mean are those of the single losses.
+
+    A sum over nothing is 0 and a mean NaN.
+    """
     arrays = LOSSES[name](batch, np.random.default_rng(seed))
     given_tensors = [Tensor(a.astype(np.int32 if a.dtype.kind == "i" else np.float32)) for a in arrays]
     single = as_array(getattr(nn, name)(reduction="none")(*given_tensors)).astype(np.float64)
@@ -111,12 +154,30 @@ def test_losses_reduce(name: str, batch: int, reduction: str, seed: int) -> None
 
 # Smooth functions of one matrix, to compose at random.
 STEPS: dict[str, Any] = {
-    "sin": ops.sin, "tanh": ops.tanh, "softmax": lambda x: ops.softmax(x, -1), "normalised": lambda x: x / (1 + ops.sum(x * x, -1, True)), "transposed": lambda x: ops.transpose(x, (1, 0)),
-    "cumulated": lambda x: ops.cumsum(x, 0), "rolled": lambda x: ops.roll(x, 1, 1), "squared": lambda x: x * x, "sigmoid": ops.sigmoid, "centred": lambda x: x - ops.mean(x, 0, True),
-    "padded": lambda x: ops.pad(x, (1, 0))[:, 1:], "multiplied": lambda x: ops.matmul(x, ops.transpose(x, (1, 0))), "logsumexp": lambda x: x - ops.logsumexp(x, -1, True), "flipped": lambda x: ops.flip(x, (0,)),
-    "taken": lambda x: x[::-1, :], "gelu": ops.gelu, "erf": ops.erf, "joined": lambda x: ops.concat((x, x), 0)[: x.shape[0]], "clamped": lambda x: ops.clamp(x, -5.0, 5.0), "scaled": lambda x: x * 0.5,
-    "std": lambda x: x / (1 + ops.std(x, -1, keepdims=True)), "where": lambda x: ops.where(x > 100, x, x * 2), "gathered": lambda x: ops.gather(x, Tensor(np.array([0, 0, 1], np.int32)), 0),
-}  # fmt: skip
+    "sin": ops.sin,
+    "tanh": ops.tanh,
+    "softmax": lambda x: ops.softmax(x, -1),
+    "normalised": lambda x: x / (1 + ops.sum(x * x, -1, True)),
+    "transposed": lambda x: ops.transpose(x, (1, 0)),
+    "cumulated": lambda x: ops.cumsum(x, 0),
+    "rolled": lambda x: ops.roll(x, 1, 1),
+    "squared": lambda x: x * x,
+    "sigmoid": ops.sigmoid,
+    "centred": lambda x: x - ops.mean(x, 0, True),
+    "padded": lambda x: ops.pad(x, (1, 0))[:, 1:],
+    "multiplied": lambda x: ops.matmul(x, ops.transpose(x, (1, 0))),
+    "logsumexp": lambda x: x - ops.logsumexp(x, -1, True),
+    "flipped": lambda x: ops.flip(x, (0,)),
+    "taken": lambda x: x[::-1, :],
+    "gelu": ops.gelu,
+    "erf": ops.erf,
+    "joined": lambda x: ops.concat((x, x), 0)[: x.shape[0]],
+    "clamped": lambda x: ops.clamp(x, -5.0, 5.0),
+    "scaled": lambda x: x * 0.5,
+    "std": lambda x: x / (1 + ops.std(x, -1, keepdims=True)),
+    "where": lambda x: ops.where(x > 100, x, x * 2),
+    "gathered": lambda x: ops.gather(x, Tensor(np.array([0, 0, 1], np.int32)), 0),
+}
 
 
 def composed(names: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Reductions, running sums, sorting and searching: axes of every sign and form, sizes of zero, NaN, and element types."""
+"""Reductions, running sums, sorting and searching: axes of every sign and form, sizes of zero, NaN,
+and element types.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from tests.edges.support import SEEDS, as_array, close, examples, in_both_modes,
 
 SHAPES = ((3, 4), (5,), (2, 1, 3), (0,), (0, 3), (3, 0, 2), (1,), (2, 3, 4))
 TOTALS: dict[str, tuple[Callable[..., Any], str, float]] = {
-    # Name: (oracle(x, axis, keepdims), the name of its last argument, how many times the usual tolerance).
+    # Name: (oracle(x, axis, keepdims), the name of its last argument, how many times the usual
+    # tolerance).
     "sum": (lambda x, a, k: np.sum(x, a, keepdims=k), "keepdim", 9),
     "mean": (lambda x, a, k: np.mean(x, a, keepdims=k), "keep_dims", 9),
     "prod": (lambda x, a, k: np.prod(x, a, keepdims=k), "keep_dims", 9),
@@ -160,8 +163,12 @@ def test_positions(name: str, data: Any, dtype: str, shape: Any, keep: bool, see
 
 
 RUNNING: dict[str, Callable[..., Any]] = {
-    "cumsum": np.cumsum, "cumprod": np.cumprod, "cummax": np.maximum.accumulate, "cummin": np.minimum.accumulate, "logcumsumexp": np.logaddexp.accumulate,
-}  # fmt: skip
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "cummax": np.maximum.accumulate,
+    "cummin": np.minimum.accumulate,
+    "logcumsumexp": np.logaddexp.accumulate,
+}
 
 
 @pytest.mark.parametrize("name", RUNNING)

@@ -1,4 +1,6 @@
-"""Operations that move elements, read and write at positions, against NumPy: sizes of zero, tensors of no dimensions, negative axes and steps, eager and compiled."""
+"""Operations that move elements, read and write at positions, against NumPy: sizes of zero, tensors
+of no dimensions, negative axes and steps, eager and compiled.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ NAMES = [*WHOLE, *ALONG, *PLACED]
 
 
 def moved(name: str, data: Any, x: Any) -> Any:
-    """(function of a tensor, NumPy's result) for one operation with drawn arguments; None where there is none for the shape."""
+    """(function of a tensor, NumPy's result) for one operation with drawn arguments.
+
+    None where there is none for the shape.
+    """
     if name in WHOLE:
         return _whole(name, data, x)
     if x.ndim == 0:
@@ -207,7 +212,9 @@ def test_pad_modes(mode: str, case: Any, seed: int) -> None:
 
 @st.composite
 def indices(draw: Any, shape: tuple[int, ...]) -> Any:
-    """An index expression: integers, slices with steps, None, an ellipsis, masks, lists and tensors of positions."""
+    """An index expression: integers, slices with steps, None, an ellipsis, masks, lists and tensors
+    of positions.
+    """
     entries: list[Any] = []
     width, dots = draw(st.integers(1, 3)), False
     for size in shape:
@@ -359,8 +366,25 @@ def test_scattered_updates(name: str, shape: Any, count: int, dtype: str, seed: 
 
 @pytest.mark.parametrize("name", ["matmul", "bmm", "dot", "outer", "inner", "kron", "einsum", "tensordot", "mint"])
 @examples(14)
-@given(case=st.sampled_from((((3, 4), (4, 2)), ((4,), (4,)), ((2, 3, 4), (4, 2)), ((2, 3, 4), (2, 4, 5)), ((0, 4), (4, 2)), ((3, 0), (0, 2)), ((2, 1, 3, 4), (5, 4, 2)),
-                             ((4,), (4, 3)), ((2, 4), (4,)), ((0, 3, 4), (0, 4, 2)), ((1, 1), (1, 1)))), dtype=st.sampled_from(("float32", "float64", "float16", "int32", "complex64")), seed=SEEDS)  # fmt: skip
+@given(
+    case=st.sampled_from(
+        (
+            ((3, 4), (4, 2)),
+            ((4,), (4,)),
+            ((2, 3, 4), (4, 2)),
+            ((2, 3, 4), (2, 4, 5)),
+            ((0, 4), (4, 2)),
+            ((3, 0), (0, 2)),
+            ((2, 1, 3, 4), (5, 4, 2)),
+            ((4,), (4, 3)),
+            ((2, 4), (4,)),
+            ((0, 3, 4), (0, 4, 2)),
+            ((1, 1), (1, 1)),
+        )
+    ),
+    dtype=st.sampled_from(("float32", "float64", "float16", "int32", "complex64")),
+    seed=SEEDS,
+)
 def test_products(name: str, case: Any, dtype: str, seed: int) -> None:
     x, y = (numbers(s, dtype, seed + k, 0) for k, s in enumerate(case))
     wide = np.complex128 if dtype == "complex64" else np.float64
@@ -375,11 +399,16 @@ def test_products(name: str, case: Any, dtype: str, seed: int) -> None:
     if name in ("outer", "kron", "inner") and not (x.ndim == y.ndim == 1):
         x, p, y, q = x.ravel(), p.ravel(), x.ravel()[::-1].copy(), p.ravel()[::-1].copy()
     cases: dict[str, Any] = {
-        "matmul": (ops.matmul, lambda: p @ q), "bmm": (ops.bmm, lambda: p @ q), "dot": (ops.dot, lambda: p @ q), "outer": (ops.outer, lambda: np.outer(p, q)),
-        "inner": (ops.inner, lambda: np.inner(p, q)), "kron": (ops.kron, lambda: np.kron(p, q)), "mint": (ms.mint.matmul, lambda: p @ q),
+        "matmul": (ops.matmul, lambda: p @ q),
+        "bmm": (ops.bmm, lambda: p @ q),
+        "dot": (ops.dot, lambda: p @ q),
+        "outer": (ops.outer, lambda: np.outer(p, q)),
+        "inner": (ops.inner, lambda: np.inner(p, q)),
+        "kron": (ops.kron, lambda: np.kron(p, q)),
+        "mint": (ms.mint.matmul, lambda: p @ q),
         "einsum": (lambda a, b: ops.einsum("...i,...i->...", a, a), lambda: np.einsum("...i,...i->...", p, p)),
         "tensordot": (lambda a, b: ops.tensor_dot(a, a, axes=([0], [0])), lambda: np.tensordot(p, p, ([0], [0]))),
-    }  # fmt: skip
+    }
     if name == "dot" and dtype in ("int32", "complex64") or name == "tensordot" and x.ndim == 1:
         return
     function, oracle = cases[name]

@@ -1,7 +1,9 @@
-"""The element types of results, against tables that were read off MindSpore 2.10 on a CPU (types.json).
+"""The element types of results, against tables that were read off MindSpore 2.10 on a CPU
+(types.json).
 
-A row of the tables is a left operand, a letter a right one (see `letters`), `.` a combination that MindSpore refuses; behind the bars stand Python numbers on the
-right and on the left. What we compute and MindSpore does not, no table speaks of. Where we differ on purpose it is said here.
+A row of the tables is a left operand, a letter a right one (see `letters`), `.` a combination that
+MindSpore refuses; behind the bars stand Python numbers on the right and on the left. What we
+compute and MindSpore does not, no table speaks of. Where we differ on purpose it is said here.
 """
 
 from __future__ import annotations
@@ -24,13 +26,25 @@ TYPES = list(LETTERS.values())
 NUMBERS = [True, 2, 1.5, 1j]
 YES = Tensor([True, False])[:0]
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "where": lambda a, b: ops.where(YES, a, b), "mint_where": lambda a, b: mint.where(YES, a, b), "squared_difference": ops.SquaredDifference(),
-    "concat": lambda a, b: ops.concat((a, b)), "stack": lambda a, b: ops.stack((a, b)),
-    "op_add": lambda a, b: a + b, "op_sub": lambda a, b: a - b, "op_mul": lambda a, b: a * b, "op_div": lambda a, b: a / b, "op_floordiv": lambda a, b: a // b,
-    "op_mod": lambda a, b: a % b, "op_pow": lambda a, b: a**b, "op_lt": lambda a, b: a < b, "op_eq": lambda a, b: a == b, "op_and": lambda a, b: a & b,
-}  # fmt: skip
-# Differences of booleans are numbers here, and complex numbers have no quotient rounded down, nor a remainder. MindSpore gives xlogy of a number and a
-# 16-bit float in float32, which no other function of two operands does.
+    "where": lambda a, b: ops.where(YES, a, b),
+    "mint_where": lambda a, b: mint.where(YES, a, b),
+    "squared_difference": ops.SquaredDifference(),
+    "concat": lambda a, b: ops.concat((a, b)),
+    "stack": lambda a, b: ops.stack((a, b)),
+    "op_add": lambda a, b: a + b,
+    "op_sub": lambda a, b: a - b,
+    "op_mul": lambda a, b: a * b,
+    "op_div": lambda a, b: a / b,
+    "op_floordiv": lambda a, b: a // b,
+    "op_mod": lambda a, b: a % b,
+    "op_pow": lambda a, b: a**b,
+    "op_lt": lambda a, b: a < b,
+    "op_eq": lambda a, b: a == b,
+    "op_and": lambda a, b: a & b,
+}
+# Differences of booleans are numbers here, and complex numbers have no quotient rounded down, nor a
+# remainder. MindSpore gives xlogy of a number and a 16-bit float in float32, which no other
+# function of two operands does.
 BOOLEANS_COUNT = {"floor_divide", "op_floordiv", "remainder", "op_sub", "mint_sub"}
 REFUSING = {"fmod": "bool_", "floor_divide": "complex", "op_floordiv": "complex", "remainder": "complex"}
 ROWS = [(name, table["rows"]) for table in RECORDED["binary"] for name in table["functions"].split()]
@@ -81,12 +95,17 @@ def test_types_of_two_operands(name: str, rows: list[str]) -> None:
     assert not wrong
 
 
-# Ours, where MindSpore's are accidents of its kernels: totals of unsigned integers and nansum, which wrap there; functions of real numbers, which are rounded to integers
-# there; absolute values, which keep complex types; `numpy`'s roundings, which are always float32, and float16 for small integers; `any` of uint8.
+# Ours, where MindSpore's are accidents of its kernels: totals of unsigned integers and nansum,
+# which wrap there; functions of real numbers, which are rounded to integers there; absolute values,
+# which keep complex types; `numpy`'s roundings, which are always float32, and float16 for small
+# integers; `any` of uint8.
 OURS = set(
-    "ops.sum ops.prod ops.nansum mint.sum mint.prod mint.nansum Tensor.sum Tensor.prod Tensor.nansum numpy.sum numpy.nansum numpy.nanmean numpy.norm "
-    "ops.any mint.any Tensor.any ops.frac Tensor.frac ops.hardswish ops.hardsigmoid ops.selu ops.leaky_relu ops.logsigmoid ops.exp2 numpy.exp2 "
-    "numpy.reciprocal numpy.sin numpy.cos numpy.tan numpy.sinh numpy.cosh numpy.tanh numpy.ceil numpy.trunc numpy.sign numpy.argmin "
+    "ops.sum ops.prod ops.nansum mint.sum mint.prod mint.nansum Tensor.sum Tensor.prod Tensor.nansum numpy.sum "
+    "numpy.nansum numpy.nanmean numpy.norm "
+    "ops.any mint.any Tensor.any ops.frac Tensor.frac ops.hardswish ops.hardsigmoid ops.selu ops.leaky_relu "
+    "ops.logsigmoid ops.exp2 numpy.exp2 "
+    "numpy.reciprocal numpy.sin numpy.cos numpy.tan numpy.sinh numpy.cosh numpy.tanh numpy.ceil numpy.trunc numpy.sign "
+    "numpy.argmin "
     "ops.det Tensor.det ops.cholesky Tensor.cholesky".split()
 )
 UNARY = [(name, entry["results"].split()) for entry in RECORDED["unary"] for name in entry["functions"].split()]

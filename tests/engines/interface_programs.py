@@ -1,6 +1,10 @@
-"""Small programs of every kind that asks an engine for something; `python -m tests.engines.interface_programs` runs them in the engine in force and prints what they give.
+"""Small programs of every kind that asks an engine for something.
 
-A program gives a tree of numbers, texts and lists that no engine may change: values to the precision of float32, what was refused, and of reports what all engines must agree on.
+`python -m tests.engines.interface_programs` runs them in the engine in force and prints what they
+give.
+
+A program gives a tree of numbers, texts and lists that no engine may change: values to the
+precision of float32, what was refused, and of reports what all engines must agree on.
 """
 
 from __future__ import annotations
@@ -64,10 +68,26 @@ class Net(nn.Cell):
 def eager_operations() -> Any:
     x, y = draw(3, 4), draw(4, 2, seed=1)
     whole = ms.Tensor(np.arange(6).reshape(2, 3))
-    return values([
-        x + 1, x * x - x, ops.matmul(x, y), ops.softmax(x, -1), x[1:, ::2], x[[2, 0]], whole // 2, whole % 4, whole > 2, ops.sort(x)[1],
-        ops.cumsum(x, 0), x.astype(ms.float16) * 3, ops.concat((x, x), 1), x.max(axis=1), ops.argmax(x, 0), ops.inverse(x[:3, :3]),
-    ])  # fmt: skip
+    return values(
+        [
+            x + 1,
+            x * x - x,
+            ops.matmul(x, y),
+            ops.softmax(x, -1),
+            x[1:, ::2],
+            x[[2, 0]],
+            whole // 2,
+            whole % 4,
+            whole > 2,
+            ops.sort(x)[1],
+            ops.cumsum(x, 0),
+            x.astype(ms.float16) * 3,
+            ops.concat((x, x), 1),
+            x.max(axis=1),
+            ops.argmax(x, 0),
+            ops.inverse(x[:3, :3]),
+        ]
+    )
 
 
 @program
@@ -244,10 +264,16 @@ def gradients() -> Any:
 
     x, y = draw(3, 2), draw(3, 2, seed=8)
     batched = ms.vmap(ms.grad(lambda row: (row**3).sum()))(x)
-    return values([
-        ms.value_and_grad(f, (0, 1))(x, y), ms.jit(ms.grad(f))(x, y), ms.grad(ms.grad(lambda t: (t**3).sum()))(y), ms.grad(loop)(ops.abs(x)), batched,
-        ms.jvp(f, (x, y), (y, x)),
-    ])  # fmt: skip
+    return values(
+        [
+            ms.value_and_grad(f, (0, 1))(x, y),
+            ms.jit(ms.grad(f))(x, y),
+            ms.grad(ms.grad(lambda t: (t**3).sum()))(y),
+            ms.grad(loop)(ops.abs(x)),
+            batched,
+            ms.jvp(f, (x, y), (y, x)),
+        ]
+    )
 
 
 @program
@@ -265,10 +291,19 @@ def explanations() -> Any:
     (memory,), (steps,) = found.memory, found.steps
     names = {name for step in steps.steps for name in step.operations}
     return [
-        len(found.graphs), len(found.breaks), sum(memory.inputs), memory.results, {"conv", "matmul"} <= names, steps.total.flops > 0, steps.total.bytes > 0,
-        memory.total == sum(memory.inputs) + memory.results + memory.constants + memory.arena, memory.own > 0, f"{memory.name} at its peak" in found.costs,
-        "memory of Net at its peak" in found.text, len(found.host_steps),
-    ]  # fmt: skip
+        len(found.graphs),
+        len(found.breaks),
+        sum(memory.inputs),
+        memory.results,
+        {"conv", "matmul"} <= names,
+        steps.total.flops > 0,
+        steps.total.bytes > 0,
+        memory.total == sum(memory.inputs) + memory.results + memory.constants + memory.arena,
+        memory.own > 0,
+        f"{memory.name} at its peak" in found.costs,
+        "memory of Net at its peak" in found.text,
+        len(found.host_steps),
+    ]
 
 
 @program
@@ -304,10 +339,18 @@ def profiles() -> Any:
     cells = {c.name for c in p.cells}
     products = [k for k in p.kernels if "matmul" in k.primitives]
     return [
-        {"conv", "matmul", "add"} <= names, {"Net.conv", "Net.dense"} <= cells, sum(k.flops for k in products), sum(k.count for k in products),
-        all(k.seconds >= 0 and k.bytes > 0 for k in products), {"run", "Python between"} <= {phase.name for phase in p.phases}, p.report.missed,
-        p.report.memory.peak > 0, len(p.report.recording.trace.runs), "matmul" in str(p), any("interface_programs.py" in line for k in products for line in k.lines),
-    ]  # fmt: skip
+        {"conv", "matmul", "add"} <= names,
+        {"Net.conv", "Net.dense"} <= cells,
+        sum(k.flops for k in products),
+        sum(k.count for k in products),
+        all(k.seconds >= 0 and k.bytes > 0 for k in products),
+        {"run", "Python between"} <= {phase.name for phase in p.phases},
+        p.report.missed,
+        p.report.memory.peak > 0,
+        len(p.report.recording.trace.runs),
+        "matmul" in str(p),
+        any("interface_programs.py" in line for k in products for line in k.lines),
+    ]
 
 
 @program

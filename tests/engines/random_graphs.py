@@ -1,17 +1,23 @@
-"""Random graphs of every kind of work, element type and size, which the native engine must compute as the reference does.
+"""Random graphs of every kind of work, element type and size, which the native engine must compute
+as the reference does.
 
-`RandomGraph(seed)` has a graph and arrays for its inputs. Sizes are odd, powers of two and their neighbours, and often above 1,000; masks are read several times; steps
-are element-wise work, casts, reductions of every kind, running ones, sorting, gathers and scatters, padding, slices, reversals, windows, products, soft-maxes, branches and
-loops; some graphs have gradients of what they compute, some write over their inputs.
+`RandomGraph(seed)` has a graph and arrays for its inputs. Sizes are odd, powers of two and their
+neighbours, and often above 1,000; masks are read several times; steps are element-wise work, casts,
+reductions of every kind, running ones, sorting, gathers and scatters, padding, slices, reversals,
+windows, products, soft-maxes, branches and loops; some graphs have gradients of what they compute,
+some write over their inputs.
 
-*What is exact is compared exactly.* Integers and booleans are. So are floats as long as a value is a small whole number times a power of two that its type, and every sum on the way
-to it, can hold: each value has a bound and a number of fractional bits, which decide what may be done with it. Only such values are compared, sorted, rounded and
-chosen by. Everything else has an estimate of its error, which operations pass on, and what has become too uncertain is used no more.
+*What is exact is compared exactly.* Integers and booleans are. So are floats as long as a value is
+a small whole number times a power of two that its type, and every sum on the way to it, can hold:
+each value has a bound and a number of fractional bits, which decide what may be done with it. Only
+such values are compared, sorted, rounded and chosen by. Everything else has an estimate of its
+error, which operations pass on, and what has become too uncertain is used no more.
 
     python -m tests.engines.random_graphs FIRST COUNT [LEVEL ...]
 
-checks many seeds, each level of `MYCEL_CPU` in a process of its own (`all`: every one that this processor has), and prints the graphs that fail, cut down. With
-MYCEL_CHECK=bounds in the environment every access is checked as well.
+checks many seeds, each level of `MYCEL_CPU` in a process of its own (`all`: every one that this
+processor has), and prints the graphs that fail, cut down. With MYCEL_CHECK=bounds in the
+environment every access is checked as well.
 """
 
 from __future__ import annotations
@@ -45,13 +51,34 @@ from tests.engines.random_values import Skip, Value
 __all__ = ["RandomGraph", "check_seed", "levels"]
 
 STEPS = (
-    ("arithmetic", 8), ("whole_arithmetic", 3), ("single", 3), ("curve", 3), ("compare", 5), ("logic", 3), ("select", 4), ("convert", 4), ("masked", 4), ("counts", 3),
-    ("reduce", 7), ("running", 4), ("order", 2), ("search", 1), ("move", 8), ("gather", 4), ("scatter", 3), ("window", 2), ("product", 2), ("convolve", 1),
-    ("normalize", 2), ("branch", 1), ("loop", 1),
-)  # fmt: skip
+    ("arithmetic", 8),
+    ("whole_arithmetic", 3),
+    ("single", 3),
+    ("curve", 3),
+    ("compare", 5),
+    ("logic", 3),
+    ("select", 4),
+    ("convert", 4),
+    ("masked", 4),
+    ("counts", 3),
+    ("reduce", 7),
+    ("running", 4),
+    ("order", 2),
+    ("search", 1),
+    ("move", 8),
+    ("gather", 4),
+    ("scatter", 3),
+    ("window", 2),
+    ("product", 2),
+    ("convolve", 1),
+    ("normalize", 2),
+    ("branch", 1),
+    ("loop", 1),
+)
 
 
-# Steps that have derivatives, what makes values that are known to some digits only, and what asks which of its operands is larger.
+# Steps that have derivatives, what makes values that are known to some digits only, and what asks
+# which of its operands is larger.
 SMOOTH = {
     "arithmetic",
     "curve",
@@ -69,8 +96,20 @@ SMOOTH = {
     "convert",
 }
 INEXACT = {
-    "tanh", "sin", "cos", "sigmoid", "exp", "atan", "erf", "sqrt", "log", "div", "softmax", "log_softmax", "moments",
-}  # fmt: skip
+    "tanh",
+    "sin",
+    "cos",
+    "sigmoid",
+    "exp",
+    "atan",
+    "erf",
+    "sqrt",
+    "log",
+    "div",
+    "softmax",
+    "log_softmax",
+    "moments",
+}
 CHOOSING = {
     "maximum",
     "minimum",
@@ -87,7 +126,9 @@ CHOOSING = {
 
 
 def is_smooth(node: Node) -> bool:
-    """Whether no rounding decides which way a derivative goes, as it would where inexact values are compared."""
+    """Whether no rounding decides which way a derivative goes, as it would where inexact values are
+    compared.
+    """
     inexact: set[Node] = set()
     for n in toposort([node]):
         if n.prim is not None and (n.prim.name in INEXACT or any(i in inexact for i in n.inputs)):
@@ -98,7 +139,9 @@ def is_smooth(node: Node) -> bool:
 
 
 class RandomGraph(Steps):
-    """A graph that a seed decides, the arrays of its inputs, which outputs may replace inputs, and what is known of each output."""
+    """A graph that a seed decides, the arrays of its inputs, which outputs may replace inputs, and
+    what is known of each output.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -126,7 +169,9 @@ class RandomGraph(Steps):
     # Control flow.
 
     def inner(self, given: Sequence[Value], result: Value, name: str) -> Graph:
-        """A graph of a few steps over values like those given, whose last is like `result`, within -4 and 4."""
+        """A graph of a few steps over values like those given, whose last is like `result`, within
+        -4 and 4.
+        """
         outside = self.inputs, self.arrays, self.pool
         inputs = [input_node(v.node.type, f"i{k}") for k, v in enumerate(given)]
         self.with_nan.update(node for node, v in zip(inputs, given) if self.may_be_nan(v.node))
@@ -195,7 +240,10 @@ class RandomGraph(Steps):
         return [*last, *[v for v in others if self.chance(0.25)]]
 
     def gradients(self) -> list[Value]:
-        """What the sum of a float value is worth to each float input; a value's own size is all that is known of its error."""
+        """What the sum of a float value is worth to each float input.
+
+        A value's own size is all that is known of its error.
+        """
         wanted = [i for i in self.inputs if i.dtype in (D.float32, D.float64)]
         found = [
             v
@@ -255,7 +303,10 @@ def difference(value: Value, got: Any, want: Any) -> str:
         return ""
     where = tuple(int(k[0]) for k in np.nonzero(np.atleast_1d(wrong)))
     first = where if wrong.ndim else ()
-    return f"{int(wrong.sum())} of {wrong.size} differ, the first at {list(first)}: {got[first]} instead of {want[first]} (allowed {allowed:.2g})"
+    return (
+        f"{int(wrong.sum())} of {wrong.size} differ, the first at {list(first)}: {got[first]} instead of "
+        f"{want[first]} (allowed {allowed:.2g})"
+    )
 
 
 def check_graph(made: RandomGraph) -> str:

@@ -1,4 +1,6 @@
-"""Steps of random graphs: each adds what one kind of work makes of values that are there; see `random_graphs`."""
+"""Steps of random graphs: each adds what one kind of work makes of values that are there; see
+`random_graphs`.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +165,9 @@ class Steps(Values):
             self.add(O.sort(E.select(m.node, place, E.neg(place)), axis=axis, descending=self.chance(0.5))[0], float(n))
 
     def counts(self) -> None:
-        """Several reductions of one kind over one domain, of masks that are made of one value and of each other."""
+        """Several reductions of one kind over one domain, of masks that are made of one value and
+        of each other.
+        """
         x = self.pick(lambda v: v.exact and v.dtype.kind in "iuf" and v.shape != ())
         masks = [E.gt(x.node, 0), E.eq(x.node, 1), E.le(x.node, 2)][: self.whole(1, 4)]
         masks += [E.logical_not(masks[0]), E.logical_and(masks[0], masks[-1])][: self.whole(1, 3)]
@@ -396,9 +400,11 @@ class Steps(Values):
         kernel = (self.whole(1, 4), self.whole(1, 4))
         weights = self.fit(self.settled(self.same(x)), (outputs, channels // groups, *kernel))
         p = {
-            "strides": (self.whole(1, 3), self.whole(1, 3)), "dilation": (1, self.whole(1, 3)), "groups": groups,
+            "strides": (self.whole(1, 3), self.whole(1, 3)),
+            "dilation": (1, self.whole(1, 3)),
+            "groups": groups,
             "padding": tuple((self.whole(0, k), self.whole(0, k)) for k in kernel),
-        }  # fmt: skip
+        }
         n = math.prod(kernel) * channels // groups
         bound = n * image.bound * weights.bound
         error = n * (image.error * weights.bound + weights.error * image.bound)

@@ -34,7 +34,9 @@ class Skip(Exception):
 
 @dataclass(eq=False)
 class Value:
-    """A node and what is known of its elements: their largest size, the fractional bits of exact ones, and the error of others."""
+    """A node and what is known of its elements: their largest size, the fractional bits of exact
+    ones, and the error of others.
+    """
 
     node: Node
     bound: float

@@ -1,4 +1,6 @@
-"""Engines answer what is asked of them, and alike: small programs in processes of each engine, and every question put to every engine in this one."""
+"""Engines answer what is asked of them, and alike: small programs in processes of each engine, and
+every question put to every engine in this one.
+"""
 
 from __future__ import annotations
 
@@ -278,7 +280,11 @@ def example() -> tuple[Graph, dict[int, int]]:
     x = input_node(tensor_type((8, 16), float32), "x")
     y = input_node(tensor_type((16, 4), float32), "y")
     product = matmul(E.exp(x), y)
-    return Graph([x, y], [R.reduce_sum(product, axes=(1,), keepdims=False), y * constant(np.full((16, 4), 2, np.float32), float32)], "example"), {1: 1}  # fmt: skip
+    return Graph(
+        [x, y],
+        [R.reduce_sum(product, axes=(1,), keepdims=False), y * constant(np.full((16, 4), 2, np.float32), float32)],
+        "example",
+    ), {1: 1}
 
 
 def test_reports_agree_with_the_graph(engine: Engine) -> None:

@@ -1,4 +1,6 @@
-"""Kernels in pages that they share: right results, few mappings, children of a fork, and what goes to LLVM's linker instead."""
+"""Kernels in pages that they share: right results, few mappings, children of a fork, and what goes
+to LLVM's linker instead.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,13 @@ def test_what_is_not_such_an_object_is_refused() -> None:
     assert store.load(host.compile(WRITTEN), ["f"]) is None
     good = host.compile(ADD.format(last="8.0", factor="2.0"))
     assert store.load(good, ["g"]) is None and store.load(good, ["f"]) is not None
-    for bad in (b"", good[:30], b"\x7fELG" + good[4:], good[:18] + struct.pack("<H", 183) + good[20:], good[:40] + struct.pack("<Q", 1 << 40) + good[48:]):  # fmt: skip
+    for bad in (
+        b"",
+        good[:30],
+        b"\x7fELG" + good[4:],
+        good[:18] + struct.pack("<H", 183) + good[20:],
+        good[:40] + struct.pack("<Q", 1 << 40) + good[48:],
+    ):
         assert store.load(bad, ["f"]) is None
 
 

@@ -1,4 +1,6 @@
-"""Random graphs of every kind of work, at every level of the processor, and with every access checked; see `random_graphs`."""
+"""Random graphs of every kind of work, at every level of the processor, and with every access
+checked; see `random_graphs`.
+"""
 
 from __future__ import annotations
 

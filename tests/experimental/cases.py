@@ -1,6 +1,8 @@
-"""The optimizers and schedulers whose values PyTorch 2.13 gave: names, options, and functions of the step that both sides read alike.
+"""The optimizers and schedulers whose values PyTorch 2.13 gave: names, options, and functions of
+the step that both sides read alike.
 
-`expected.json` has for each optimizer, by name and options, the parameters after 3 and after 10 steps, and for each scheduler the rates of both groups at 14 steps.
+`expected.json` has for each optimizer, by name and options, the parameters after 3 and after 10
+steps, and for each scheduler the rates of both groups at 14 steps.
 """
 
 from __future__ import annotations
@@ -55,13 +57,19 @@ SCHEDULERS: list[tuple[str, dict[str, Any]]] = [
     ("LambdaLR", {"lr_lambda": ["power", "shrink"]}),
     ("MultiplicativeLR", {"lr_lambda": "shrink"}),
     ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 3}),
-    ("CyclicLR", {"base_lr": [0.01, 0.02], "max_lr": [0.1, 0.3], "step_size_up": 2, "step_size_down": 3, "mode": "triangular2"}),
+    (
+        "CyclicLR",
+        {"base_lr": [0.01, 0.02], "max_lr": [0.1, 0.3], "step_size_up": 2, "step_size_down": 3, "mode": "triangular2"},
+    ),
     ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 2, "mode": "exp_range", "gamma": 0.9}),
     ("SequentialLR", {"schedulers": [0, 2], "milestones": [5]}),
     ("SequentialLR", {"schedulers": [3, 7, 5], "milestones": [3, 8]}),
     ("ReduceLROnPlateau", {"patience": 1, "factor": 0.5, "min_lr": [0.02, 0.01]}),
-    ("ReduceLROnPlateau", {"patience": 0, "factor": 0.5, "mode": "max", "threshold_mode": "abs", "threshold": 0.1, "cooldown": 2}),
-]  # fmt: skip
+    (
+        "ReduceLROnPlateau",
+        {"patience": 0, "factor": 0.5, "mode": "max", "threshold_mode": "abs", "threshold": 0.1, "cooldown": 2},
+    ),
+]
 
 FUNCTIONS = {"power": lambda epoch: 0.95**epoch, "shrink": lambda epoch: 1 / (1 + 0.1 * epoch)}
 METRICS = [3.0, 2.5, 2.6, 2.55, 2.5, 2.4, 2.45, 2.45, 2.45, 2.45, 2.0, 2.0, 2.1, 2.2]

@@ -8,4 +8,7 @@ import time
 from tests.faults import harness
 
 count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-print(f"{harness.interrupts(count, seed)} interrupts and {harness.kills(count, seed)} kills (seed {seed}): nothing lost", flush=True)  # fmt: skip
+print(
+    f"{harness.interrupts(count, seed)} interrupts and {harness.kills(count, seed)} kills (seed {seed}): nothing lost",
+    flush=True,
+)

@@ -1,7 +1,9 @@
 """Interrupts and kills at random moments of `tests.faults.victim`.
 
-`interrupts` sends Ctrl-C to one process after the other: each has to end by itself, with the digest of a run that nobody disturbed, and with nothing on its error stream.
-`kills` ends processes with SIGKILL and starts others in their place, until one is done; after each kill whatever lies under a final name has to be whole.
+`interrupts` sends Ctrl-C to one process after the other: each has to end by itself, with the digest
+of a run that nobody disturbed, and with nothing on its error stream. `kills` ends processes with
+SIGKILL and starts others in their place, until one is done; after each kill whatever lies under a
+final name has to be whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What is interrupted and killed: a run that trains, compiles, reads data, and saves after every step, and goes on from its last save.
+"""What is interrupted and killed: a run that trains, compiles, reads data, and saves after every
+step, and goes on from its last save.
 
-`python -m tests.faults.victim FOLDER STEPS` prints "ready" once everything is imported and "done DIGEST" at its end: a digest of the parameters and the optimizer's state, which
-no interrupt and no kill may change. After a KeyboardInterrupt it begins anew from the file, in the same process.
+`python -m tests.faults.victim FOLDER STEPS` prints "ready" once everything is imported and "done
+DIGEST" at its end: a digest of the parameters and the optimizer's state, which no interrupt and no
+kill may change. After a KeyboardInterrupt it begins anew from the file, in the same process.
 """
 
 from __future__ import annotations

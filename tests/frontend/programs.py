@@ -1,4 +1,6 @@
-"""A program is an ordinary function of tensors, declared with `program` and the arguments to call it with; what the programs of this folder share."""
+"""A program is an ordinary function of tensors, declared with `program` and the arguments to call
+it with; what the programs of this folder share.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Compiled functions on NumPy arrays of the program's: nothing but what the program itself writes changes in them, and they may be read-only."""
+"""Compiled functions on NumPy arrays of the program's: nothing but what the program itself writes
+changes in them, and they may be read-only.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,10 @@ def test_graphs_obey_their_invariants(fn: Any) -> None:
 
 @pytest.mark.parametrize("rounds", [0, 1, 63, 64, 65, 129, 260])
 def test_gradients_of_long_loops(rounds: int) -> None:
-    """Beyond the tape's length states are computed anew; the oracle is the recurrence of the derivative in float64."""
+    """Beyond the tape's length states are computed anew.
+
+    The oracle is the recurrence of the derivative in float64.
+    """
 
     def f(x: Any, n: Any) -> Any:
         y = x

@@ -1,1 +1,3 @@
-"""Cases that nobody would write, run in processes that may die: `harness` runs them, `drivers` make them."""
+"""Cases that nobody would write, run in processes that may die: `harness` runs them, `drivers` make
+them.
+"""

@@ -1,7 +1,8 @@
 """Absurd arguments, as Python expressions, and the mutation of a working program by them.
 
-A program is source. `mutate` parses it, takes one or two arguments of one call, and puts other expressions in their place, so that what comes out is again
-source: short, readable, and all that a replay needs.
+A program is source. `mutate` parses it, takes one or two arguments of one call, and puts other
+expressions in their place, so that what comes out is again source: short, readable, and all that a
+replay needs.
 """
 
 from __future__ import annotations
@@ -14,9 +15,33 @@ from typing import Optional
 __all__ = ["absurd", "compiled", "mutate"]
 
 WHOLE = (
-    "0", "1", "-1", "2", "-2", "3", "5", "7", "100", "2**31-1", "2**31", "2**32", "2**62", "2**62+1", "2**63-1", "2**63", "2**64", "-2**31",
-    "-2**63", "-2**63-1", "10**30", "True", "False", "np.int64(2)", "np.uint8(3)", "np.int64(-1)",
-)  # fmt: skip
+    "0",
+    "1",
+    "-1",
+    "2",
+    "-2",
+    "3",
+    "5",
+    "7",
+    "100",
+    "2**31-1",
+    "2**31",
+    "2**32",
+    "2**62",
+    "2**62+1",
+    "2**63-1",
+    "2**63",
+    "2**64",
+    "-2**31",
+    "-2**63",
+    "-2**63-1",
+    "10**30",
+    "True",
+    "False",
+    "np.int64(2)",
+    "np.uint8(3)",
+    "np.int64(-1)",
+)
 REAL = (
     "0.0",
     "-1.0",
@@ -32,30 +57,151 @@ REAL = (
     "np.float64('nan')",
 )
 OTHER = (
-    "None", "''", "'abc'", "'mean'", "'none'", "'same'", "b'abc'", "object()", "{}", "{'a': 1}", "set()", "{1, 2}", "1j", "len", "int", "float", "np.float32", "ms.float32",
-    "ms.int32", "ms.bool_", "ms.complex64", "ms.float16", "ms.bfloat16", "ms.string", "slice(None)", "slice(1, 0, -1)", "...", "range(3)", "lambda *a: a", "iter([])", "ms",
-    "ms.Tensor", "ops.Add()", "nn.ReLU()", "type('Any', (), {})()", "Exception('x')", "np.array([1, 'a', None], dtype=object)", "np.array(['a', 'b'])",
-    "np.datetime64('2020-01-01')", "np.ones(2, dtype=[('a', 'i4')])", "'\\ud800'", "'a' * 5000",
-)  # fmt: skip
+    "None",
+    "''",
+    "'abc'",
+    "'mean'",
+    "'none'",
+    "'same'",
+    "b'abc'",
+    "object()",
+    "{}",
+    "{'a': 1}",
+    "set()",
+    "{1, 2}",
+    "1j",
+    "len",
+    "int",
+    "float",
+    "np.float32",
+    "ms.float32",
+    "ms.int32",
+    "ms.bool_",
+    "ms.complex64",
+    "ms.float16",
+    "ms.bfloat16",
+    "ms.string",
+    "slice(None)",
+    "slice(1, 0, -1)",
+    "...",
+    "range(3)",
+    "lambda *a: a",
+    "iter([])",
+    "ms",
+    "ms.Tensor",
+    "ops.Add()",
+    "nn.ReLU()",
+    "type('Any', (), {})()",
+    "Exception('x')",
+    "np.array([1, 'a', None], dtype=object)",
+    "np.array(['a', 'b'])",
+    "np.datetime64('2020-01-01')",
+    "np.ones(2, dtype=[('a', 'i4')])",
+    "'\\ud800'",
+    "'a' * 5000",
+)
 SEQUENCES = (
-    "()", "[]", "[[]]", "(0,)", "(1,)", "(-1,)", "(0, 1)", "(1, 0)", "(0, 0)", "(-1, -1)", "(1, 2, 3)", "(2, 2, 2, 2, 2)", "(1,) * 9", "(1,) * 40", "(2**62, 2**62)",
-    "(2**32, 2**32)", "(2**63,)", "(-2**63, 1)", "(2**31, 1)", "(2**62 + 1,)", "(None,)", "(None, None)", "('a', 'b')", "(1.5, 2)", "(nan, inf)", "[(1, 2), (3,)]",
-    "((1, 1), (1, 1))", "[True, False]", "(1j,)", "[None, 1]", "[x.Tensor([1.0])]".replace("x.", ""), "(Tensor([1.0, 2.0]), Tensor([3.0]))", "[object()]", "((0, 1), 2)", "[[1, 2], [3, 4]]",
-    "([1], [2, 3])", "(Tensor(2), Tensor(3))", "[1, [2, [3, [4]]]]",
-)  # fmt: skip
+    "()",
+    "[]",
+    "[[]]",
+    "(0,)",
+    "(1,)",
+    "(-1,)",
+    "(0, 1)",
+    "(1, 0)",
+    "(0, 0)",
+    "(-1, -1)",
+    "(1, 2, 3)",
+    "(2, 2, 2, 2, 2)",
+    "(1,) * 9",
+    "(1,) * 40",
+    "(2**62, 2**62)",
+    "(2**32, 2**32)",
+    "(2**63,)",
+    "(-2**63, 1)",
+    "(2**31, 1)",
+    "(2**62 + 1,)",
+    "(None,)",
+    "(None, None)",
+    "('a', 'b')",
+    "(1.5, 2)",
+    "(nan, inf)",
+    "[(1, 2), (3,)]",
+    "((1, 1), (1, 1))",
+    "[True, False]",
+    "(1j,)",
+    "[None, 1]",
+    "[x.Tensor([1.0])]".replace("x.", ""),
+    "(Tensor([1.0, 2.0]), Tensor([3.0]))",
+    "[object()]",
+    "((0, 1), 2)",
+    "[[1, 2], [3, 4]]",
+    "([1], [2, 3])",
+    "(Tensor(2), Tensor(3))",
+    "[1, [2, [3, [4]]]]",
+)
 TENSORS = (
-    "Tensor(3.0)", "Tensor(2)", "Tensor(-1)", "Tensor(True)", "Tensor([])", "Tensor(np.ones((2, 3), np.float32))", "Tensor(np.ones((3,), np.float32))",
-    "Tensor(np.zeros((0, 3), np.float32))", "Tensor(np.ones((2, 0, 2), np.float32))", "Tensor(np.ones((1, 2, 3, 4, 5), np.float32))", "Tensor(np.ones((1,) * 8, np.float32))",
-    "Tensor(np.full((2, 3), nan, np.float32))", "Tensor([inf, -inf, nan])", "Tensor([2**62])", "Tensor([2**62, 2**62])", "Tensor([-1, 5])", "Tensor([-2**63])",
-    "Tensor([0, 1, 2], ms.int32)", "Tensor([[0, 1], [1, 0]])", "Tensor([0, 255], ms.uint8)", "Tensor([True, False])", "Tensor([2**64 - 1], ms.uint64)", "Tensor([1 + 2j, 3j])",
-    "Tensor([1.0, 2.0], ms.float16)", "Tensor([1.0, 2.0], ms.bfloat16)", "Tensor([1.0, nan], ms.float64)", "Tensor(np.ones((2, 3, 4), np.int8))", "ms.Parameter(Tensor([1.0, 2.0]))",
-    "np.ones((2, 3), np.float32)", "np.array(3)", "np.array([])", "np.ones((2, 2), dtype=object)", "Tensor(np.arange(24.0).reshape(1, 2, 3, 4))",
-    "Tensor(np.ones((2, 3), np.float32)).T", "Tensor([1.0, 2.0])[::-1]", "ms.COOTensor(Tensor([[0, 1]]), Tensor([1.0]), (2, 2))", "ms.CSRTensor(Tensor([0, 1]), Tensor([0]), Tensor([1.0]), (1, 2))",
-)  # fmt: skip
+    "Tensor(3.0)",
+    "Tensor(2)",
+    "Tensor(-1)",
+    "Tensor(True)",
+    "Tensor([])",
+    "Tensor(np.ones((2, 3), np.float32))",
+    "Tensor(np.ones((3,), np.float32))",
+    "Tensor(np.zeros((0, 3), np.float32))",
+    "Tensor(np.ones((2, 0, 2), np.float32))",
+    "Tensor(np.ones((1, 2, 3, 4, 5), np.float32))",
+    "Tensor(np.ones((1,) * 8, np.float32))",
+    "Tensor(np.full((2, 3), nan, np.float32))",
+    "Tensor([inf, -inf, nan])",
+    "Tensor([2**62])",
+    "Tensor([2**62, 2**62])",
+    "Tensor([-1, 5])",
+    "Tensor([-2**63])",
+    "Tensor([0, 1, 2], ms.int32)",
+    "Tensor([[0, 1], [1, 0]])",
+    "Tensor([0, 255], ms.uint8)",
+    "Tensor([True, False])",
+    "Tensor([2**64 - 1], ms.uint64)",
+    "Tensor([1 + 2j, 3j])",
+    "Tensor([1.0, 2.0], ms.float16)",
+    "Tensor([1.0, 2.0], ms.bfloat16)",
+    "Tensor([1.0, nan], ms.float64)",
+    "Tensor(np.ones((2, 3, 4), np.int8))",
+    "ms.Parameter(Tensor([1.0, 2.0]))",
+    "np.ones((2, 3), np.float32)",
+    "np.array(3)",
+    "np.array([])",
+    "np.ones((2, 2), dtype=object)",
+    "Tensor(np.arange(24.0).reshape(1, 2, 3, 4))",
+    "Tensor(np.ones((2, 3), np.float32)).T",
+    "Tensor([1.0, 2.0])[::-1]",
+    "ms.COOTensor(Tensor([[0, 1]]), Tensor([1.0]), (2, 2))",
+    "ms.CSRTensor(Tensor([0, 1]), Tensor([0]), Tensor([1.0]), (1, 2))",
+)
 AROUND = (
-    "({}).astype(ms.int32)", "({}).astype(ms.float16)", "({}).astype(ms.float64)", "({}).astype(ms.bool_)", "({}).astype(ms.uint8)", "({}).astype(ms.complex64)", "({}).astype(ms.bfloat16)",
-    "({})[None]", "({})[..., :0]", "({})[:0]", "({})[0]", "({}).reshape(-1)", "({}).T", "({}) * nan", "-({})", "({}) + 2**40", "[{}]", "({},)", "({}, {})", "({}).asnumpy()", "list({})",
-)  # fmt: skip
+    "({}).astype(ms.int32)",
+    "({}).astype(ms.float16)",
+    "({}).astype(ms.float64)",
+    "({}).astype(ms.bool_)",
+    "({}).astype(ms.uint8)",
+    "({}).astype(ms.complex64)",
+    "({}).astype(ms.bfloat16)",
+    "({})[None]",
+    "({})[..., :0]",
+    "({})[:0]",
+    "({})[0]",
+    "({}).reshape(-1)",
+    "({}).T",
+    "({}) * nan",
+    "-({})",
+    "({}) + 2**40",
+    "[{}]",
+    "({},)",
+    "({}, {})",
+    "({}).asnumpy()",
+    "list({})",
+)
 # What finds most.
 FIRST = (
     "None",
@@ -114,7 +260,9 @@ class _Constants(ast.NodeTransformer):
 
 
 def _other(random: random_module.Random, old: ast.expr) -> ast.expr:
-    """What stands where `old` stood: something else, the same with another number in it, or the same put into something."""
+    """What stands where `old` stood: something else, the same with another number in it, or the
+    same put into something.
+    """
     if isinstance(old, ast.Starred):
         return _parsed(absurd(random))
     way = random.random()
@@ -166,7 +314,9 @@ def _named(call: ast.Call) -> str:
 
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """The calls of a program outside of its formatted texts, in which not every expression can be written."""
+    """The calls of a program outside of its formatted texts, in which not every expression can be
+    written.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.JoinedStr):
             continue
@@ -177,12 +327,17 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 # Calls that only make operands or show results.
 PLAIN = set(
-    "Tensor print range len array ones zeros asnumpy astype arange sorted list tuple dict round float int str repr Array allclose sum tolist set_seed".split()
+    (
+        "Tensor print range len array ones zeros asnumpy astype arange sorted list tuple dict round float int str repr "
+        "Array allclose sum tolist set_seed"
+    ).split()
 )
 
 
 def mutate(random: random_module.Random, source: str, name: str, parameters: Sequence[str]) -> str:
-    """`source` with one or two arguments of one call changed: of a call of `name`, or of another that is not only a detail."""
+    """`source` with one or two arguments of one call changed: of a call of `name`, or of another
+    that is not only a detail.
+    """
     tree = ast.parse(source)
     calls = list(_calls(tree))
     own = [call for call in calls if _named(call) == name]

@@ -1,4 +1,5 @@
-"""Runs the cases of fuzz drivers in child processes with limits of memory and time, and reports what no case may do.
+"""Runs the cases of fuzz drivers in child processes with limits of memory and time, and reports
+what no case may do.
 
 A driver is a module of `tests/fuzz/drivers`. It holds
 
@@ -15,9 +16,11 @@ and may hold
     CORPUS = 100                    how many seeds from 0 `make test` runs: keep all drivers together below 15 seconds
     MEMORY = 2 << 30, SECONDS = 20  limits: bytes of address space beyond what the child has after `setup`; time for one case
 
-A finding is a case that ends the process ("crash"), takes longer than its time ("hang"), or raises what the driver does not allow ("error": a
-MemoryError too, unless it is among ALLOWED). A child runs many cases, since a process costs a second; the one that was running when it died is
-run again in a process of its own, and the report says whether it fails there too. Findings with the same exception, place and message are one.
+A finding is a case that ends the process ("crash"), takes longer than its time ("hang"), or raises
+what the driver does not allow ("error": a MemoryError too, unless it is among ALLOWED). A child
+runs many cases, since a process costs a second; the one that was running when it died is run again
+in a process of its own, and the report says whether it fails there too. Findings with the same
+exception, place and message are one.
 
     python -m tests.fuzz --minutes 10               all drivers in turn, seeds drawn anew
     python -m tests.fuzz NAME --minutes 10          one driver
@@ -127,7 +130,8 @@ def signature(error: BaseException) -> str:
     return f"{type(error).__name__} in {place or 'the driver'}: {words[:120]}"
 
 
-# -- The child ------------------------------------------------------------------------------------------------------------
+# -- The child
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _child(name: str, first: int, count: int, pipe: int) -> None:
@@ -136,7 +140,8 @@ def _child(name: str, first: int, count: int, pipe: int) -> None:
     def tell(*message: Any) -> None:
         os.write(pipe, (json.dumps(message) + "\n").encode())
 
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end with the parent, also in the middle of a case
+    # PR_SET_PDEATHSIG: end with the parent, also in the middle of a case
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -160,7 +165,8 @@ def _child(name: str, first: int, count: int, pipe: int) -> None:
     tell("end", first + count)
 
 
-# -- The parent -----------------------------------------------------------------------------------------------------------
+# -- The parent
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _place(dump: str) -> str:
@@ -173,7 +179,10 @@ def _place(dump: str) -> str:
 
 
 def _batch(name: str, first: int, count: int, seconds: float, cache: str, until: float) -> tuple[int, list[Finding]]:
-    """Run seeds in one child, up to the first that kills it or the time `until`; gives the seed to go on with."""
+    """Run seeds in one child, up to the first that kills it or the time `until`.
+
+    Gives the seed to go on with.
+    """
     findings: list[Finding] = []
     read, write = os.pipe()
     environment = {"MYCEL_CACHE": cache, **os.environ, "PYTHONPATH": str(ROOT)}
@@ -184,9 +193,15 @@ def _batch(name: str, first: int, count: int, seconds: float, cache: str, until:
             f"from tests.fuzz import harness; harness._child({name!r}, {first}, {count}, {write})",
         ]
         child = subprocess.Popen(
-            command, cwd=folder, env=environment, pass_fds=(write,), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
-        )  # fmt: skip
+            command,
+            cwd=folder,
+            env=environment,
+            pass_fds=(write,),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
         os.close(write)
         at, kind, rest, started = None, "", b"", time.monotonic()
         try:
@@ -241,7 +256,10 @@ def _batch(name: str, first: int, count: int, seconds: float, cache: str, until:
 
 
 def run_seeds(name: str, seeds: range, *, cache: str = "", until: float = float("inf")) -> tuple[int, list[Finding]]:
-    """Run `seeds` in children, and those that kill one again alone; gives the number run and the findings."""
+    """Run `seeds` in children, and those that kill one again alone.
+
+    Gives the number run and the findings.
+    """
     seconds = getattr(load(name), "SECONDS", SECONDS)
     findings: list[Finding] = []
     with contextlib.ExitStack() as stack:
@@ -261,7 +279,10 @@ def run_seeds(name: str, seeds: range, *, cache: str = "", until: float = float(
 def campaign(
     wanted: list[str], minutes: float, start: Optional[int] = None, log: Optional[Path] = None
 ) -> tuple[dict[str, int], list[Finding]]:
-    """Run drivers in turn, a batch each, until the time is over; seeds count up from `start`, which is drawn if it is None."""
+    """Run drivers in turn, a batch each, until the time is over.
+
+    Seeds count up from `start`, which is drawn if it is None.
+    """
     until = time.monotonic() + 60 * minutes
     start = random.SystemRandom().randrange(1 << 40) if start is None else start
     ran, findings, at = {name: 0 for name in wanted}, [], {name: start for name in wanted}

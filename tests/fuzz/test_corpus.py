@@ -1,4 +1,6 @@
-"""The fixed corpus of every driver, and the harness itself on cases that crash, hang, take memory, and raise."""
+"""The fixed corpus of every driver, and the harness itself on cases that crash, hang, take memory,
+and raise.
+"""
 
 from __future__ import annotations
 

@@ -43,19 +43,39 @@ def different() -> list[Graph]:
     x = input_node(F23)
     stacked = E.exp(x)
     return [
-        linear(), conditional(), conditional(E.neg, E.exp), conditional(E.exp, E.sin), effects(1)[0], effects(2)[0],
-        build(E.add), build(E.mul), build(lambda a, b: E.add(b, a)), build(lambda a, b: E.add(a, a)),
-        build(E.exp, F23), build(E.exp, tensor_type((3, 2), f)), build(E.exp, tensor_type((2, 3), float64)),
-        build(E.exp, tensor_type((n, 3), f)), build(E.exp, tensor_type((n, n), f)), build(E.exp, tensor_type((n, m), f)),
-        build(E.exp, tensor_type((symbol("even", 2), m), f)), build(E.exp, tensor_type((2 * n, m), f)),
-        build(lambda a: a + 1.0, F23), build(lambda a: a + 2.0, F23), build(lambda a: a + 0.0, F23), build(lambda a: a + -0.0, F23),
+        linear(),
+        conditional(),
+        conditional(E.neg, E.exp),
+        conditional(E.exp, E.sin),
+        effects(1)[0],
+        effects(2)[0],
+        build(E.add),
+        build(E.mul),
+        build(lambda a, b: E.add(b, a)),
+        build(lambda a, b: E.add(a, a)),
+        build(E.exp, F23),
+        build(E.exp, tensor_type((3, 2), f)),
+        build(E.exp, tensor_type((2, 3), float64)),
+        build(E.exp, tensor_type((n, 3), f)),
+        build(E.exp, tensor_type((n, n), f)),
+        build(E.exp, tensor_type((n, m), f)),
+        build(E.exp, tensor_type((symbol("even", 2), m), f)),
+        build(E.exp, tensor_type((2 * n, m), f)),
+        build(lambda a: a + 1.0, F23),
+        build(lambda a: a + 2.0, F23),
+        build(lambda a: a + 0.0, F23),
+        build(lambda a: a + -0.0, F23),
         build(lambda a: a + constant(np.arange(30.0), f), tensor_type((30,), f)),
         build(lambda a: a + constant(np.arange(30.0) + 1, f), tensor_type((30,), f)),
-        build(lambda a: reduce_sum(a, axes=(0,), keepdims=False), F23), build(lambda a: reduce_sum(a, axes=(1,), keepdims=False), F23),
+        build(lambda a: reduce_sum(a, axes=(0,), keepdims=False), F23),
+        build(lambda a: reduce_sum(a, axes=(1,), keepdims=False), F23),
         build(lambda a: reduce_sum(a, axes=(0,), keepdims=True), F23),
-        build(lambda a: mapped(a, body=unary_graph("body", E.exp)), F23), build(lambda a: mapped(a, body=unary_graph("body", E.sin)), F23),
-        Graph([x], [stacked, stacked]), Graph([x], [stacked, x]), Graph([x], []),
-    ]  # fmt: skip
+        build(lambda a: mapped(a, body=unary_graph("body", E.exp)), F23),
+        build(lambda a: mapped(a, body=unary_graph("body", E.sin)), F23),
+        Graph([x], [stacked, stacked]),
+        Graph([x], [stacked, x]),
+        Graph([x], []),
+    ]
 
 
 def test_structure_counts() -> None:
@@ -103,7 +123,10 @@ def test_an_open_graph_is_an_error() -> None:
 
 
 def test_the_digest_is_that_of_another_process() -> None:
-    code = "from tests.ir.graphs import linear; from mycel.ir.hash import structural_hash; print(structural_hash(linear()))"
+    code = (
+        "from tests.ir.graphs import linear; from mycel.ir.hash import structural_hash; "
+        "print(structural_hash(linear()))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == structural_hash(linear())
 

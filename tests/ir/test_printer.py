@@ -81,7 +81,8 @@ def test_names_never_clash() -> None:
         total = total + i
     same(
         to_text(Graph(inputs, [total], "f")).splitlines()[0],
-        "def f(v0: float32[2, 3], v0_1: float32[2, 3], x: float32[2, 3], x_1: float32[2, 3], f_1: float32[2, 3]) -> float32[2, 3]:",
+        "def f(v0: float32[2, 3], v0_1: float32[2, 3], x: float32[2, 3], x_1: float32[2, 3], f_1: float32[2, 3]) -> "
+        "float32[2, 3]:",
     )
     assert "v1: float32[2, 3] = add(v0, v0_1)" in to_text(Graph(inputs, [total], "f"))
 

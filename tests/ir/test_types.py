@@ -17,7 +17,24 @@ from mycel.ir.types import MOST_BYTES, tensor_type
 from mycel.prims import shape as S
 from mycel.transforms.specialize import concrete
 
-SIZES = (0, 1, 3, 1 << 20, 1 << 31, (1 << 31) + 1, 1 << 32, 1 << 53, (1 << 60) - 1, 1 << 61, 1 << 62, (1 << 62) + 1, (1 << 63) - 1, 1 << 63, 1 << 64, (1 << 64) + 1)  # fmt: skip
+SIZES = (
+    0,
+    1,
+    3,
+    1 << 20,
+    1 << 31,
+    (1 << 31) + 1,
+    1 << 32,
+    1 << 53,
+    (1 << 60) - 1,
+    1 << 61,
+    1 << 62,
+    (1 << 62) + 1,
+    (1 << 63) - 1,
+    1 << 63,
+    1 << 64,
+    (1 << 64) + 1,
+)
 
 
 def test_equal_types_are_one_object_whatever_the_sizes_are_made_of() -> None:
@@ -28,7 +45,9 @@ def test_equal_types_are_one_object_whatever_the_sizes_are_made_of() -> None:
 
 @pytest.mark.parametrize("dtype", [D.int8, D.float16, D.float32, D.float64, D.complex128], ids=lambda d: d.name)
 def test_bytes_are_counted_in_63_bits(dtype: D.DType) -> None:
-    """Every pair and triple of sizes: the type exists exactly if the product, with sizes of 0 as 1, fits."""
+    """Every pair and triple of sizes: the type exists exactly if the product, with sizes of 0 as 1,
+    fits.
+    """
     for rank in (1, 2, 3):
         for shape in product(SIZES, repeat=rank):
             fits = prod(d or 1 for d in shape) * dtype.itemsize < 1 << 63

@@ -1,7 +1,8 @@
 """Cases of errors: a program in which ``# here`` marks the line that is to be shown.
 
-`at` is the piece of that line under which the caret has to begin, `says` what else has to be shown. Errors of operations and of the program keep the type that they
-have eagerly; what cannot be compiled is a CompileError.
+`at` is the piece of that line under which the caret has to begin, `says` what else has to be shown.
+Errors of operations and of the program keep the type that they have eagerly; what cannot be
+compiled is a CompileError.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def source_file(fn: Any) -> str:
 
 
 def caret_column(text: str, line: str) -> int:
-    """The column of the source line over the first mark of the line of carets below it, where it is last shown."""
+    """The column of the source line over the first mark of the line of carets below it, where it is
+    last shown.
+    """
     rows = text.split("\n")
     positions = [i for i, row in enumerate(rows) if row.strip() == line.strip()]
     assert positions, text
@@ -117,7 +120,9 @@ class Cases:
         )
         @pytest.mark.parametrize("program", like_python)
         def test_positions_are_those_of_python(program: Any) -> None:
-            """Compiled and eagerly the same functions, lines and columns, to the end of the expression."""
+            """Compiled and eagerly the same functions, lines and columns, to the end of the
+            expression.
+            """
             fn, args, kind = program
             with pytest.raises(kind) as eagerly:
                 fn(*[ms.Tensor(a) if isinstance(a, np.ndarray) else a for a in args])

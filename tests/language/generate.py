@@ -1,9 +1,12 @@
 """Random programs that must mean the same everywhere.
 
-`source(seed)` writes a program: a function of two scalars, a vector and a whole number, made of nested branches, loops, early returns, local functions
-and containers, about half of them decided by tensors. `check_seed` runs it in plain Python over `Watched` arrays of float64, which is the oracle of values and,
-by central differences, of gradients; eagerly; compiled; and under the eager and the compiled gradient. A `Watched` array notes how near its
-comparisons come to their thresholds, so that inputs at which differences would step over a discontinuity are left out. `shrink` cuts a failing program down.
+`source(seed)` writes a program: a function of two scalars, a vector and a whole number, made of
+nested branches, loops, early returns, local functions and containers, about half of them decided by
+tensors. `check_seed` runs it in plain Python over `Watched` arrays of float64, which is the oracle
+of values and, by central differences, of gradients; eagerly; compiled; and under the eager and the
+compiled gradient. A `Watched` array notes how near its comparisons come to their thresholds, so
+that inputs at which differences would step over a discontinuity are left out. `shrink` cuts a
+failing program down.
 
     python -m tests.language.generate FIRST COUNT      checks many seeds and prints the programs that fail, cut down
 """
@@ -47,7 +50,9 @@ seen = Decisions()
 
 
 class Watched(np.ndarray):
-    """An array that stays one at every operation and notes how near comparisons come to deciding otherwise."""
+    """An array that stays one at every operation and notes how near comparisons come to deciding
+    otherwise.
+    """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         plain = [np.asarray(v) if isinstance(v, np.ndarray) else v for v in inputs]
@@ -176,7 +181,10 @@ def _poor(values: Any) -> bool:
 
 
 def check_source(text: str, gradients: bool = True, inputs: Any = INPUTS) -> int:
-    """Assert that a program means the same everywhere; the number of inputs for which it was checked."""
+    """Assert that a program means the same everywhere.
+
+    The number of inputs for which it was checked.
+    """
     fn = define(text)
     cases = [c for c in (Case(fn, given) for given in inputs) if c.usable]
     jitted = ms.jit(fn)
@@ -216,7 +224,9 @@ def check_seed(seed: int) -> int:
 
 
 def shrink(text: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
-    """A shorter program that fails too, by taking away statements and putting parts in place of wholes."""
+    """A shorter program that fails too, by taking away statements and putting parts in place of
+    wholes.
+    """
     end = time.perf_counter() + seconds
     for change in (_without_statement, _with_body, _with_part, _without_statement):
         place = 0

@@ -1,7 +1,9 @@
-"""Cases of guards: a function with changes to make between calls, and how many versions may be made of it.
+"""Cases of guards: a function with changes to make between calls, and how many versions may be made
+of it.
 
-After each change the function is called twice, compiled and plainly, and must agree. `versions` is None where the function must be run in segments, as what it
-reads cannot be watched, and ANY where it does not matter how many there are.
+After each change the function is called twice, compiled and plainly, and must agree. `versions` is
+None where the function must be run in segments, as what it reads cannot be watched, and ANY where
+it does not matter how many there are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Programs that must mean the same everywhere: in plain Python over NumPy arrays, eagerly, compiled, in GRAPH_MODE, and under a gradient.
+"""Programs that must mean the same everywhere: in plain Python over NumPy arrays, eagerly,
+compiled, in GRAPH_MODE, and under a gradient.
 
-A program is an ordinary function. `F` holds the functions that it may call on tensors and on NumPy arrays alike, so that the very same source runs in
-plain Python in float64: that run is the oracle of values, and central differences of it are the oracle of gradients. A test file
-declares its programs with `@programs.add(arguments, ...)` and ends with `test = programs.test()`.
+A program is an ordinary function. `F` holds the functions that it may call on tensors and on NumPy
+arrays alike, so that the very same source runs in plain Python in float64: that run is the oracle
+of values, and central differences of it are the oracle of gradients. A test file declares its
+programs with `@programs.add(arguments, ...)` and ends with `test = programs.test()`.
 """
 
 from __future__ import annotations
@@ -50,10 +52,13 @@ for _name in [*_COMMON, "concat", "select"]:
 
 
 class Program:
-    """A function with its arguments: NumPy arrays and scalars become tensors, everything else is passed as it is.
+    """A function with its arguments: NumPy arrays and scalars become tensors, everything else is
+    passed as it is.
 
-    `grad` is the position (or positions) of the arguments by which it is differentiated, None where it is not. `oracle` computes the expected result from
-    float64 arrays; the function itself by default. `breaks` says whether the compiled function is expected to go back to Python on the way.
+    `grad` is the position (or positions) of the arguments by which it is differentiated, None where
+    it is not. `oracle` computes the expected result from float64 arrays; the function itself by
+    default. `breaks` says whether the compiled function is expected to go back to Python on the
+    way.
     """
 
     def __init__(self, fn: Any, args: Any, grad: Any, oracle: Any, breaks: bool, tolerance: float) -> None:
@@ -103,7 +108,9 @@ class Programs:
 
 
 def check(program: Program) -> None:
-    """Assert that a program gives what its oracle gives, in every mode, with the breaks that it declares."""
+    """Assert that a program gives what its oracle gives, in every mode, with the breaks that it
+    declares.
+    """
     fn = program.fn
     expected = program.oracle(*program.arrays())
     same(fn(*program.tensors()), expected, program.tolerance, "eager")
@@ -186,7 +193,10 @@ def _check_gradients(program: Program) -> None:
 
 
 def same(actual: Any, expected: Any, tolerance: float, what: str, path: str = "result") -> None:
-    """Assert that two results have one form and close values; a tensor may stand for a number or an array."""
+    """Assert that two results have one form and close values.
+
+    A tensor may stand for a number or an array.
+    """
     if isinstance(expected, dict):
         assert isinstance(actual, dict) and list(actual) == list(expected), f"{what}: {path} is {actual!r}"
         for k in expected:

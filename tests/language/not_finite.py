@@ -39,7 +39,9 @@ def failure(run: Any, *args: Any) -> NonFiniteError:
 
 
 def check(error: NonFiniteError, fn: Any, operation: str, kind: str, at: str, mark: str = "# here") -> None:
-    """Assert what an error names, and that it shows the marked line of a function with a caret under a piece of it."""
+    """Assert what an error names, and that it shows the marked line of a function with a caret
+    under a piece of it.
+    """
     lines, first = inspect.getsourcelines(fn)
     file = inspect.getsourcefile(fn)
     number = next(i for i, text in enumerate(lines) if mark in text)

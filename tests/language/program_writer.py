@@ -1,4 +1,6 @@
-"""The writer of random programs: statements and expressions drawn by chance, which mean something wherever they stand."""
+"""The writer of random programs: statements and expressions drawn by chance, which mean something
+wherever they stand.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ from typing import Optional
 
 
 class Writer:
-    """Writes one program. A variable's first letter is its kind: f, v (scalar and vector), n (whole), p (Python float), b (boolean), l, t, d (containers)."""
+    """Writes one program.
+
+    A variable's first letter is its kind: f, v (scalar and vector), n (whole), p (Python float), b
+    (boolean), l, t, d (containers).
+    """
 
     def __init__(self, seed: int, size: int = 26) -> None:
         self.random = random.Random(seed)

@@ -244,7 +244,8 @@ def test_a_variable_of_one_branch_is_an_error_where_it_is_used() -> None:
 
     with pytest.raises(
         CompileError,
-        match=r"'y' is set on only one side of the condition in line .*, which a tensor decides; give it a value before the if",
+        match=r"'y' is set on only one side of the condition in line .*, which a tensor decides; give it a value "
+        r"before the if",
     ):
         ms.jit(f, fullgraph=True)(ms.Tensor(1.0))
 

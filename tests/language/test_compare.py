@@ -27,7 +27,9 @@ def line_of(fn: Any) -> int:
 
 @pytest.fixture
 def broken_tanh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A pass that gets tanh wrong by a hundredth wherever it is compiled together with other operations."""
+    """A pass that gets tanh wrong by a hundredth wherever it is compiled together with other
+    operations.
+    """
     optimize = compiling.optimize
 
     def wrong(graph: Graph) -> Graph:

@@ -1,4 +1,6 @@
-"""Eager programs are plain Python to every tool: debuggers, tracers, profilers, inspection, tracebacks; and one line switches to compiled code."""
+"""Eager programs are plain Python to every tool: debuggers, tracers, profilers, inspection,
+tracebacks; and one line switches to compiled code.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,9 @@ def test_a_debugger_changes_a_variable() -> None:
 
 
 def test_stepping_into_a_cell_reaches_its_construct() -> None:
-    """With the library skipped, as debuggers call it "just my code", one step goes from the caller's line into the inner construct."""
+    """With the library skipped, as debuggers call it "just my code", one step goes from the
+    caller's line into the inner construct.
+    """
     net, session = (
         Net(),
         Session("step", "step", "step", "p type(self).__name__, self.factor", "where", "continue", skip=["mycel.*"]),
@@ -392,7 +396,9 @@ def test_the_trace_function_sees_every_line() -> None:
 
 
 def test_coverage() -> None:
-    """The standard library's coverage tool counts the lines that ran, and not those of the branch that did not."""
+    """The standard library's coverage tool counts the lines that ran, and not those of the branch
+    that did not.
+    """
     counter = trace.Trace(count=1, trace=0)
     counter.runfunc(Net(), ms.Tensor(-X))
     counts = {line: n for (file, line), n in counter.results().counts.items() if file == __file__}

@@ -1,4 +1,6 @@
-"""What an error of an operation or of the program itself shows: the user's file and line, the line with a caret under what failed, and the types involved (`error_cases`)."""
+"""What an error of an operation or of the program itself shows: the user's file and line, the line
+with a caret under what failed, and the types involved (`error_cases`).
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,7 @@ def product_of_wrong_sizes(x: Any) -> Any:
 
 @case(ShapeError, "x.reshape(4)", "reshape", "float32[2, 3]", "6 elements")
 def in_the_second_line_of_an_expression(x: Any) -> Any:
-    y = x + (x * 2 +
-             x.reshape(4))  # here  # fmt: skip
+    y = x + (x * 2 + x.reshape(4))  # here
     return y
 
 

@@ -1,4 +1,6 @@
-"""Functions that go back to Python on the way: effects on outer objects in program order, and what `explain`, `fullgraph` and the levels say of it."""
+"""Functions that go back to Python on the way: effects on outer objects in program order, and what
+`explain`, `fullgraph` and the levels say of it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from tests.language.harness import X, in_graph_mode
 
 
 def both_ways(make: Any, *args: Any) -> list[Any]:
-    """What a function with effects gives, eagerly and compiled: `make()` returns it with what it changes."""
+    """What a function with effects gives, eagerly and compiled: `make()` returns it with what it
+    changes.
+    """
     found = []
     for wrap in (lambda f: f, ms.jit):
         fn, state = make()
@@ -343,9 +347,9 @@ def test_a_long_python_loop_keeps_no_history() -> None:
 
 
 def test_operations_without_native_code_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel.engines.native.lowering.multi_kernel import SPECIAL
+    from mycel.engines.native.lowering.step_rules import STEP_RULES
 
-    monkeypatch.delitem(SPECIAL, "sort")
+    monkeypatch.delitem(STEP_RULES, "sort")
     account = ms.explain(lambda x: ops.sort(x)[0] * 2, ms.Tensor(X))
     (step,) = account.host_steps
     assert step[0] == "sort" and step[2].file == __file__

@@ -1,4 +1,6 @@
-"""Random programs mean the same in plain Python, eagerly, compiled and differentiated; see `generate` for how to check many more of them."""
+"""Random programs mean the same in plain Python, eagerly, compiled and differentiated; see
+`generate` for how to check many more of them.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +68,9 @@ def test_programs_are_the_same_every_time() -> None:
 
 
 def test_a_failing_program_is_cut_down() -> None:
-    text = "def program(f0, f1, v0, n0):\n    if f0 > 0.5:\n        f1 = F.sin(f1) + 1.0\n        f0 = F.cos(f1)\n    return f0 + f1\n"
+    text = (
+        "def program(f0, f1, v0, n0):\n    if f0 > 0.5:\n        f1 = F.sin(f1) + 1.0\n        f0 = F.cos(f1)\n    "
+        "return f0 + f1\n"
+    )
     small = shrink(text, lambda t: "cos" in t)
     assert "cos" in small and len(small) < len(text) and callable(define(small))

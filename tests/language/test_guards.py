@@ -1,4 +1,6 @@
-"""Guards: whatever a compiled function read from outside and that changes is seen, and what it was before is found again (`guard_cases`)."""
+"""Guards: whatever a compiled function read from outside and that changes is seen, and what it was
+before is found again (`guard_cases`).
+"""
 
 from __future__ import annotations
 
@@ -61,32 +63,40 @@ def a_global_that_goes_back() -> Any:
 @case(4)
 def a_list() -> Any:
     return lambda x: x * VALUES[0] * len(VALUES) + sum(VALUES), [
-        lambda: VALUES.append(3.0), lambda: VALUES.__setitem__(0, 5.0), lambda: VALUES.reverse(), lambda: VALUES.reverse(),
+        lambda: VALUES.append(3.0),
+        lambda: VALUES.__setitem__(0, 5.0),
+        lambda: VALUES.reverse(),
+        lambda: VALUES.reverse(),
         lambda: VALUES.__setitem__(slice(None), [1.0, 2.0]),
-    ]  # fmt: skip
+    ]
 
 
 @case(4)
 def a_dict() -> Any:
     return lambda x: [x * len(k) for k in TABLE] + [x * TABLE["b"]["c"], x * TABLE.get("z", 7.0)], [
-        lambda: TABLE["b"].__setitem__("c", 4.0), lambda: TABLE.__setitem__("zz", 1.0), lambda: TABLE.__setitem__("z", 2.0),
+        lambda: TABLE["b"].__setitem__("c", 4.0),
+        lambda: TABLE.__setitem__("zz", 1.0),
+        lambda: TABLE.__setitem__("z", 2.0),
         lambda: (TABLE.pop("z"), TABLE.pop("zz"), TABLE["b"].__setitem__("c", 2.0)),
-    ]  # fmt: skip
+    ]
 
 
 @case(3)
 def a_set() -> Any:
     return lambda x: x * len(NAMES) if "three" in NAMES else -x, [
-        lambda: NAMES.add("three"), lambda: NAMES.add("four"), lambda: NAMES.difference_update({"three", "four"}),
-    ]  # fmt: skip
+        lambda: NAMES.add("three"),
+        lambda: NAMES.add("four"),
+        lambda: NAMES.difference_update({"three", "four"}),
+    ]
 
 
 @case(3)
 def a_list_in_a_tuple() -> Any:
     return lambda x: x * NESTED[1][0] * NESTED[1][1]["k"], [
-        lambda: NESTED[1].__setitem__(0, 9.0), lambda: NESTED[1][1].__setitem__("k", 4.0),
+        lambda: NESTED[1].__setitem__(0, 9.0),
+        lambda: NESTED[1][1].__setitem__("k", 4.0),
         lambda: (NESTED[1].__setitem__(0, 2.0), NESTED[1][1].__setitem__("k", 3.0)),
-    ]  # fmt: skip
+    ]
 
 
 @case(4)
@@ -113,11 +123,17 @@ def closure_cells() -> Any:
 def default_arguments() -> Any:
     first, named = _defaults.__defaults__, _defaults.__kwdefaults__
     return lambda x: _defaults(x), [
-        lambda: first[0].__setitem__(0, 4.0), lambda: named["table"].__setitem__("a", 5.0),
-        lambda: setattr(_defaults, "__defaults__", ([8.0],)), lambda: setattr(_defaults, "__kwdefaults__", {"table": {"a": 3.0}}),
-        lambda: (setattr(_defaults, "__defaults__", first), setattr(_defaults, "__kwdefaults__", named), first[0].__setitem__(0, 1.0),
-                 named["table"].__setitem__("a", 2.0)),
-    ]  # fmt: skip
+        lambda: first[0].__setitem__(0, 4.0),
+        lambda: named["table"].__setitem__("a", 5.0),
+        lambda: setattr(_defaults, "__defaults__", ([8.0],)),
+        lambda: setattr(_defaults, "__kwdefaults__", {"table": {"a": 3.0}}),
+        lambda: (
+            setattr(_defaults, "__defaults__", first),
+            setattr(_defaults, "__kwdefaults__", named),
+            first[0].__setitem__(0, 1.0),
+            named["table"].__setitem__("a", 2.0),
+        ),
+    ]
 
 
 @case(2)
@@ -134,17 +150,21 @@ def a_default_that_is_an_object() -> Any:
 def a_function_that_is_exchanged_or_gets_other_code() -> Any:
     first, code = _one, _one.__code__
     return lambda x: _one(x), [
-        put("_one", lambda x: x * 5), put("_one", first), lambda: setattr(first, "__code__", _two.__code__),
+        put("_one", lambda x: x * 5),
+        put("_one", first),
+        lambda: setattr(first, "__code__", _two.__code__),
         lambda: setattr(first, "__code__", code),
-    ]  # fmt: skip
+    ]
 
 
 @case(3)
 def attributes_of_functions() -> Any:
     _two.k = 1.0
     return lambda x: x * getattr(_two, "k", 9.0), [
-        lambda: setattr(_two, "k", 2.0), lambda: delattr(_two, "k"), lambda: setattr(_two, "k", 1.0),
-    ]  # fmt: skip
+        lambda: setattr(_two, "k", 2.0),
+        lambda: delattr(_two, "k"),
+        lambda: setattr(_two, "k", 1.0),
+    ]
 
 
 @case(3)
@@ -165,8 +185,11 @@ def partial_functions() -> Any:
     values = [2.0]
     table = {"b": 1.0}
     g = functools.partial(lambda a, x, b: x * a[0] + b["b"], values, b=table)
-    return lambda x: g(x), [lambda: values.__setitem__(0, 5.0), lambda: table.__setitem__("b", 2.0),
-                            lambda: (values.__setitem__(0, 2.0), table.__setitem__("b", 1.0))]  # fmt: skip
+    return lambda x: g(x), [
+        lambda: values.__setitem__(0, 5.0),
+        lambda: table.__setitem__("b", 2.0),
+        lambda: (values.__setitem__(0, 2.0), table.__setitem__("b", 1.0)),
+    ]
 
 
 # Containers of other kinds, arrays, tensors, parameters.
@@ -191,24 +214,54 @@ def containers_of_other_kinds() -> Any:
     )
 
     def f(x: Any) -> Any:
-        return (x * listed[0] * len(listed), x * mapped["a"], x * deque[0] * len(deque), x * raw[0], x * counter["a"], x * chained["a"], x * typed[0],
-                x * space.k[0], x * proxy["a"], x * pair.a[0] * pair.b.k)  # fmt: skip
+        return (
+            x * listed[0] * len(listed),
+            x * mapped["a"],
+            x * deque[0] * len(deque),
+            x * raw[0],
+            x * counter["a"],
+            x * chained["a"],
+            x * typed[0],
+            x * space.k[0],
+            x * proxy["a"],
+            x * pair.a[0] * pair.b.k,
+        )
 
     return f, [
-        lambda: listed.append(2.0), lambda: mapped.__setitem__("a", 3.0), lambda: deque.append(4.0), lambda: raw.__setitem__(0, 5),
-        lambda: counter.update("aa"), lambda: chained.__setitem__("a", 6.0), lambda: typed.__setitem__(0, 7.0), lambda: space.k.__setitem__(0, 8.0),
-        lambda: TABLE.__setitem__("a", 9.0), lambda: pair.a.__setitem__(0, 10.0), lambda: setattr(pair.b, "k", 11.0), lambda: TABLE.__setitem__("a", 1.0),
-    ]  # fmt: skip
+        lambda: listed.append(2.0),
+        lambda: mapped.__setitem__("a", 3.0),
+        lambda: deque.append(4.0),
+        lambda: raw.__setitem__(0, 5),
+        lambda: counter.update("aa"),
+        lambda: chained.__setitem__("a", 6.0),
+        lambda: typed.__setitem__(0, 7.0),
+        lambda: space.k.__setitem__(0, 8.0),
+        lambda: TABLE.__setitem__("a", 9.0),
+        lambda: pair.a.__setitem__(0, 10.0),
+        lambda: setattr(pair.b, "k", 11.0),
+        lambda: TABLE.__setitem__("a", 1.0),
+    ]
 
 
 @case(ANY)
 def numpy_arrays() -> Any:
     values, objects, scalar = np.array([1.0, 2.0, 3.0]), np.array([1.0, [2.0]], dtype=object), np.array(1.0)
     view = values[1:]
-    return lambda x: (x * float(values[0]), x * Tensor(values, ms.float32), x * float(view.sum()), x * objects[0], x * objects[1][0], x * float(scalar)), [
-        lambda: values.__setitem__(0, 5.0), lambda: view.__setitem__(0, 6.0), lambda: objects.__setitem__(0, 7.0), lambda: objects[1].__setitem__(0, 8.0),
-        lambda: scalar.__setitem__((), 9.0), lambda: values.__setitem__(slice(None), [1.0, 2.0, 3.0]),
-    ]  # fmt: skip
+    return lambda x: (
+        x * float(values[0]),
+        x * Tensor(values, ms.float32),
+        x * float(view.sum()),
+        x * objects[0],
+        x * objects[1][0],
+        x * float(scalar),
+    ), [
+        lambda: values.__setitem__(0, 5.0),
+        lambda: view.__setitem__(0, 6.0),
+        lambda: objects.__setitem__(0, 7.0),
+        lambda: objects[1].__setitem__(0, 8.0),
+        lambda: scalar.__setitem__((), 9.0),
+        lambda: values.__setitem__(slice(None), [1.0, 2.0, 3.0]),
+    ]
 
 
 SHARED: Any = Tensor([2.0])
@@ -217,18 +270,26 @@ SHARED: Any = Tensor([2.0])
 @case(ANY)
 def tensors_as_globals() -> Any:
     return lambda x: x * SHARED, [
-        put("SHARED", Tensor([3.0])), lambda: SHARED.__setitem__(0, 4.0), put("SHARED", 3.0), put("SHARED", Tensor([3.0], ms.float64)),
-        put("SHARED", Tensor([1.0, 2.0, 3.0])), put("SHARED", Tensor([2.0])),
-    ]  # fmt: skip
+        put("SHARED", Tensor([3.0])),
+        lambda: SHARED.__setitem__(0, 4.0),
+        put("SHARED", 3.0),
+        put("SHARED", Tensor([3.0], ms.float64)),
+        put("SHARED", Tensor([1.0, 2.0, 3.0])),
+        put("SHARED", Tensor([2.0])),
+    ]
 
 
 @case(ANY)
 def tensors_in_containers_and_attributes() -> Any:
     listed, box = [Tensor([2.0])], Held(Tensor([3.0]))
     return lambda x: x * listed[0] + box.k + listed[-1].shape[0], [
-        lambda: listed.__setitem__(0, Tensor([5.0])), lambda: listed[0].__setitem__(0, 6.0), lambda: listed.append(Tensor([7.0, 8.0, 9.0])),
-        lambda: setattr(box, "k", Tensor([1.0, 1.0, 2.0])), lambda: setattr(box, "k", 2.0), lambda: listed.pop(),
-    ]  # fmt: skip
+        lambda: listed.__setitem__(0, Tensor([5.0])),
+        lambda: listed[0].__setitem__(0, 6.0),
+        lambda: listed.append(Tensor([7.0, 8.0, 9.0])),
+        lambda: setattr(box, "k", Tensor([1.0, 1.0, 2.0])),
+        lambda: setattr(box, "k", 2.0),
+        lambda: listed.pop(),
+    ]
 
 
 @case(2)
@@ -252,9 +313,14 @@ def methods_of_tensors() -> Any:
     Tensor._scaled_for_a_test = lambda self: self * 2
     kept = Tensor.abs
     return lambda x: x._scaled_for_a_test() + x.abs(), [
-        lambda: setattr(Tensor, "_scaled_for_a_test", lambda self: self * 3), lambda: setattr(Tensor, "abs", lambda self: self * 9),
-        lambda: (setattr(Tensor, "abs", kept), delattr(Tensor, "_scaled_for_a_test"), setattr(Tensor, "_scaled_for_a_test", lambda self: self)),
-    ]  # fmt: skip
+        lambda: setattr(Tensor, "_scaled_for_a_test", lambda self: self * 3),
+        lambda: setattr(Tensor, "abs", lambda self: self * 9),
+        lambda: (
+            setattr(Tensor, "abs", kept),
+            delattr(Tensor, "_scaled_for_a_test"),
+            setattr(Tensor, "_scaled_for_a_test", lambda self: self),
+        ),
+    ]
 
 
 @case(2)
@@ -270,9 +336,11 @@ def the_value_of_a_tensor() -> Any:
 def parameters() -> Any:
     p = Parameter(Tensor([2.0]), name="p")
     return lambda x: (x * p if p.requires_grad else x - p) * len(p.name), [
-        lambda: p.set_data(Tensor([4.0])), lambda: setattr(p, "requires_grad", False), lambda: setattr(p, "name", "ppp"),
+        lambda: p.set_data(Tensor([4.0])),
+        lambda: setattr(p, "requires_grad", False),
+        lambda: setattr(p, "name", "ppp"),
         lambda: (setattr(p, "requires_grad", True), setattr(p, "name", "p")),
-    ]  # fmt: skip
+    ]
 
 
 # Modules, built-in functions, settings.
@@ -293,18 +361,22 @@ def attributes_of_modules() -> Any:
     other = types.ModuleType("a_module_of_a_test")
     other.k = 9.0
     return f, [
-        lambda: setattr(module, "k", 2.0), lambda: setattr(module, "f", lambda x: x * 5), lambda: sys.modules.__setitem__(module.__name__, other),
+        lambda: setattr(module, "k", 2.0),
+        lambda: setattr(module, "f", lambda x: x * 5),
+        lambda: sys.modules.__setitem__(module.__name__, other),
         lambda: sys.modules.__setitem__(module.__name__, module),
-    ]  # fmt: skip
+    ]
 
 
 @case(ANY)
 def patched_library_functions() -> Any:
     kept = math.sqrt, ops.sin, np.prod
     return lambda x: ops.sin(x) * math.sqrt(4.0) * float(np.prod([2.0, 3.0])), [
-        lambda: setattr(math, "sqrt", lambda v: 9.0), lambda: setattr(ops, "sin", lambda v: v * 7), lambda: setattr(np, "prod", lambda v: 5.0),
+        lambda: setattr(math, "sqrt", lambda v: 9.0),
+        lambda: setattr(ops, "sin", lambda v: v * 7),
+        lambda: setattr(np, "prod", lambda v: 5.0),
         lambda: (setattr(math, "sqrt", kept[0]), setattr(ops, "sin", kept[1]), setattr(np, "prod", kept[2])),
-    ]  # fmt: skip
+    ]
 
 
 @case(2)
@@ -324,8 +396,9 @@ def built_in_functions_that_are_patched() -> Any:
 @case(2)
 def settings() -> Any:
     return lambda x: x if ms.get_context("mode") == ms.GRAPH_MODE else -x, [
-        lambda: ms.set_context(mode=ms.GRAPH_MODE), lambda: ms.set_context(mode=ms.PYNATIVE_MODE),
-    ]  # fmt: skip
+        lambda: ms.set_context(mode=ms.GRAPH_MODE),
+        lambda: ms.set_context(mode=ms.PYNATIVE_MODE),
+    ]
 
 
 @case(None)
@@ -336,9 +409,13 @@ def what_belongs_to_the_process() -> Any:
 
 @case(ANY)
 def environment_variables() -> Any:
-    return lambda x: x * len(os.environ.get("MYCEL_TEST_OF_GUARDS", "a")) * len(os.getenv("MYCEL_TEST_OF_GUARDS", "a")), [
-        lambda: os.environ.__setitem__("MYCEL_TEST_OF_GUARDS", "abc"), lambda: os.environ.pop("MYCEL_TEST_OF_GUARDS"),
-    ]  # fmt: skip
+    return (
+        lambda x: x * len(os.environ.get("MYCEL_TEST_OF_GUARDS", "a")) * len(os.getenv("MYCEL_TEST_OF_GUARDS", "a")),
+        [
+            lambda: os.environ.__setitem__("MYCEL_TEST_OF_GUARDS", "abc"),
+            lambda: os.environ.pop("MYCEL_TEST_OF_GUARDS"),
+        ],
+    )
 
 
 @case(ANY)
@@ -364,41 +441,71 @@ def everything_in_a_cell() -> Any:
     net, w = Net(), Parameter(Tensor([4.0, 4.0, 4.0]), name="other")
     construct, handles = Net.construct, []
     return lambda x: net(x), [
-        lambda: setattr(net, "k", 2.0), lambda: net.values.__setitem__(0, 3.0), lambda: setattr(net.options, "k", 5.0), lambda: net.table.update(f=7.0),
-        lambda: net.set_train(), lambda: net.set_train(False), lambda: net.inner.append(nn.Tanh()), lambda: net.inner.__setitem__(0, nn.Sigmoid()),
-        lambda: setattr(net, "w", w), lambda: w.set_data(Tensor([0.0, 1.0, 0.0])),
-        lambda: handles.append(net.register_forward_hook(lambda cell, args, out: out * 2 * SCALE)), put("SCALE", 3.0),
-        lambda: handles.append(net.inner[0].register_forward_pre_hook(lambda cell, args: (args[0] + 1,))), lambda: handles[0].remove(), put("SCALE", 1.0),
-        lambda: setattr(Net, "construct", lambda self, x: x * 123), lambda: setattr(net, "construct", lambda x: x * 77), lambda: delattr(net, "construct"),
+        lambda: setattr(net, "k", 2.0),
+        lambda: net.values.__setitem__(0, 3.0),
+        lambda: setattr(net.options, "k", 5.0),
+        lambda: net.table.update(f=7.0),
+        lambda: net.set_train(),
+        lambda: net.set_train(False),
+        lambda: net.inner.append(nn.Tanh()),
+        lambda: net.inner.__setitem__(0, nn.Sigmoid()),
+        lambda: setattr(net, "w", w),
+        lambda: w.set_data(Tensor([0.0, 1.0, 0.0])),
+        lambda: handles.append(net.register_forward_hook(lambda cell, args, out: out * 2 * SCALE)),
+        put("SCALE", 3.0),
+        lambda: handles.append(net.inner[0].register_forward_pre_hook(lambda cell, args: (args[0] + 1,))),
+        lambda: handles[0].remove(),
+        put("SCALE", 1.0),
+        lambda: setattr(Net, "construct", lambda self, x: x * 123),
+        lambda: setattr(net, "construct", lambda x: x * 77),
+        lambda: delattr(net, "construct"),
         lambda: setattr(Net, "construct", construct),
-    ]  # fmt: skip
+    ]
 
 
 @case(ANY)
 def cells_of_the_library() -> Any:
     dense, norm, chain = nn.Dense(3, 3), nn.BatchNorm1d(3), nn.SequentialCell(nn.ReLU(), nn.Tanh())
     return lambda x: chain(norm(dense(x.reshape(1, 3)))), [
-        lambda: setattr(dense, "weight", Parameter(ops.ones((3, 3)), name="w")), lambda: dense.weight.set_data(-ops.ones((3, 3))),
-        lambda: setattr(dense, "activation", nn.ReLU()), lambda: setattr(dense, "has_bias", False), lambda: setattr(norm, "eps", 0.5),
-        lambda: norm.moving_variance.set_data(Tensor([4.0, 4.0, 4.0])), lambda: chain.append(nn.Sigmoid()), lambda: chain.__setitem__(0, nn.Tanh()),
-    ]  # fmt: skip
+        lambda: setattr(dense, "weight", Parameter(ops.ones((3, 3)), name="w")),
+        lambda: dense.weight.set_data(-ops.ones((3, 3))),
+        lambda: setattr(dense, "activation", nn.ReLU()),
+        lambda: setattr(dense, "has_bias", False),
+        lambda: setattr(norm, "eps", 0.5),
+        lambda: norm.moving_variance.set_data(Tensor([4.0, 4.0, 4.0])),
+        lambda: chain.append(nn.Sigmoid()),
+        lambda: chain.__setitem__(0, nn.Tanh()),
+    ]
 
 
 @case(ANY)
 def what_walks_over_cells() -> Any:
     dense, net = nn.Dense(3, 3), Net()
-    return lambda x: x * len(dense.trainable_params()) * len(list(net.cells_and_names())) * (2 if net.get_flags().get("z") else 1), [
-        lambda: setattr(dense.weight, "requires_grad", False), lambda: setattr(dense, "extra", Parameter(Tensor(1.0), name="e")),
-        lambda: setattr(net, "more", nn.ReLU()), lambda: net.add_flags(z=True),
-    ]  # fmt: skip
+    return (
+        lambda x: (
+            x
+            * len(dense.trainable_params())
+            * len(list(net.cells_and_names()))
+            * (2 if net.get_flags().get("z") else 1)
+        ),
+        [
+            lambda: setattr(dense.weight, "requires_grad", False),
+            lambda: setattr(dense, "extra", Parameter(Tensor(1.0), name="e")),
+            lambda: setattr(net, "more", nn.ReLU()),
+            lambda: net.add_flags(z=True),
+        ],
+    )
 
 
 @case(ANY)
 def weights_of_a_gradient() -> Any:
     dense = nn.Dense(3, 1)
-    return lambda x: [ops.sum(g) for g in ms.grad(lambda v: dense(v.reshape(1, 3)).sum(), None, dense.trainable_params())(x)], [
-        lambda: setattr(dense.bias, "requires_grad", False), lambda: setattr(dense.bias, "requires_grad", True),
-    ]  # fmt: skip
+    return lambda x: [
+        ops.sum(g) for g in ms.grad(lambda v: dense(v.reshape(1, 3)).sum(), None, dense.trainable_params())(x)
+    ], [
+        lambda: setattr(dense.bias, "requires_grad", False),
+        lambda: setattr(dense.bias, "requires_grad", True),
+    ]
 
 
 test_case = cases.test()
@@ -407,10 +514,26 @@ test_case = cases.test()
 # Static arguments.
 
 
-@pytest.mark.parametrize("values", [
-    (1, 2, 1), (1, 1.0, True), (0.0, -0.0), ("a", "b"), (ms.float32, ms.float16), ((1, 2), (1, 3)), ([1], [1, 2]), ({"a": 1}, {"a": 2}, {"b": 1}),
-    (None, 1), ({1}, {1, 2}), (slice(1), slice(2)), (np.array([1.0]), np.array([2.0])), (Color.RED, Color.BLUE), (bytearray(b"a"), bytearray(b"b")),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1, 2, 1),
+        (1, 1.0, True),
+        (0.0, -0.0),
+        ("a", "b"),
+        (ms.float32, ms.float16),
+        ((1, 2), (1, 3)),
+        ([1], [1, 2]),
+        ({"a": 1}, {"a": 2}, {"b": 1}),
+        (None, 1),
+        ({1}, {1, 2}),
+        (slice(1), slice(2)),
+        (np.array([1.0]), np.array([2.0])),
+        (Color.RED, Color.BLUE),
+        (bytearray(b"a"), bytearray(b"b")),
+    ],
+    ids=str,
+)
 def test_static_arguments_are_constants(values: Any) -> None:
     def f(x: Any, v: Any) -> Any:
         return x, repr(v), type(v).__name__
@@ -424,8 +547,14 @@ def test_changes_in_arguments_are_seen() -> None:
     box, listed, names, raw = Held(1.0), Listed([1.0]), {"a"}, bytearray(b"a")
     f = lambda x, box, listed, names, raw: x * box.k * listed[0] * len(listed) * len(names) * raw[0]
     jitted = ms.jit(f)
-    for change in (lambda: None, lambda: setattr(box, "k", 2.0), lambda: listed.append(1.0), lambda: listed.__setitem__(0, 3.0), lambda: names.add("b"),
-                   lambda: raw.__setitem__(0, 5)):  # fmt: skip
+    for change in (
+        lambda: None,
+        lambda: setattr(box, "k", 2.0),
+        lambda: listed.append(1.0),
+        lambda: listed.__setitem__(0, 3.0),
+        lambda: names.add("b"),
+        lambda: raw.__setitem__(0, 5),
+    ):
         change()
         for _ in range(2):
             np.testing.assert_allclose(

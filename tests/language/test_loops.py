@@ -327,7 +327,9 @@ def loop_in_a_branch_in_a_loop(p, n):
 
 @programs.add((P, I3))
 def changed_bound_and_variable(p, n):
-    """The number of rounds is fixed when the loop begins, and the loop variable is set anew in each."""
+    """The number of rounds is fixed when the loop begins, and the loop variable is set anew in
+    each.
+    """
     for i in range(n):
         n = n + 10
         p = p + i

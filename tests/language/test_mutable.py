@@ -36,8 +36,27 @@ def test_another_mutable_number_does_not_compile_again() -> None:
 def test_mutable_numbers_behave_as_numbers() -> None:
     @ms.jit(fullgraph=True)
     def f(n: Any, k: Any, flag: Any) -> Any:
-        return (n + 1, n // 2, n % 3, n**2, -n, n > 2, k * 2, isinstance(n, int), isinstance(k, float), type(n), int(k), float(n),
-                abs(n), max(n, 2), n if flag else k, flag, not flag, n, divmod(7, 2))  # fmt: skip
+        return (
+            n + 1,
+            n // 2,
+            n % 3,
+            n**2,
+            -n,
+            n > 2,
+            k * 2,
+            isinstance(n, int),
+            isinstance(k, float),
+            type(n),
+            int(k),
+            float(n),
+            abs(n),
+            max(n, 2),
+            n if flag else k,
+            flag,
+            not flag,
+            n,
+            divmod(7, 2),
+        )
 
     for n, k, flag in ((5, 1.75, True), (-4, -2.5, False)):
         got = f(ms.mutable(n), ms.mutable(k), ms.mutable(flag))

@@ -1,4 +1,6 @@
-"""set_context(check_nan=True) names the first operation that gives a NaN or an infinity, and the user's line, in every mode and in derivatives."""
+"""set_context(check_nan=True) names the first operation that gives a NaN or an infinity, and the
+user's line, in every mode and in derivatives.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,10 @@ def test_values_of_the_setting() -> None:
 
 @modes
 def test_infinite_constants_are_no_failure(mode: Any) -> None:
-    """Masks are made of infinities; what is infinite from the start is not found, what becomes NaN of it is."""
+    """Masks are made of infinities.
+
+    What is infinite from the start is not found, what becomes NaN of it is.
+    """
 
     def attention(scores: Any, mask: Any) -> Any:
         hidden = ops.masked_fill(scores, mask, float("-inf"))
@@ -206,7 +211,9 @@ SHOWS = "from mycel import ops\ndef shows(x):\n    y = ops.log(x)\n    z = y + 1
 
 
 def test_an_eager_operation_counts_by_its_result() -> None:
-    """What an operation of several steps hides inside is no failure, and what it shows is one when it returns."""
+    """What an operation of several steps hides inside is no failure, and what it shows is one when
+    it returns.
+    """
     hides, shows = in_the_library(HIDES, "hides"), in_the_library(SHOWS, "shows")
     before = sys.getprofile()
     np.testing.assert_array_equal(hides(t(1, -1)).asnumpy(), [0, -1])

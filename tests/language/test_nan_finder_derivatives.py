@@ -1,4 +1,6 @@
-"""The first operation whose result is not finite, in derivatives, training steps, open sizes and random programs."""
+"""The first operation whose result is not finite, in derivatives, training steps, open sizes and
+random programs.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,9 @@ def step_of(net: Any, rate: float) -> Any:
 
 @modes
 def test_training_steps(mode: Any) -> None:
-    """The first step makes the weights negative, the second takes the logarithm of a negative number and changes nothing."""
+    """The first step makes the weights negative, the second takes the logarithm of a negative
+    number and changes nothing.
+    """
     net = Net()
     run = mode(step_of(net, 0.1))
     x = ms.Tensor(np.ones((1, 2), np.float32))
@@ -283,9 +287,16 @@ def test_several_origins() -> None:
 # Random programs; the oracle is the eager run, in which operations run in the order of the text.
 
 ONE = (
-    "ops.log({a})", "ops.sqrt({a})", "ops.exp({a})", "-{a}", "{a} * 3.0", "ops.sin({a})", "ops.rsqrt({a})", "ops.square({a})",
+    "ops.log({a})",
+    "ops.sqrt({a})",
+    "ops.exp({a})",
+    "-{a}",
+    "{a} * 3.0",
+    "ops.sin({a})",
+    "ops.rsqrt({a})",
+    "ops.square({a})",
     "ops.reciprocal({a})",
-)  # fmt: skip
+)
 TWO = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "ops.maximum({a}, {b})", "ops.pow({a}, {b})")
 
 

@@ -53,15 +53,23 @@ def test_capture_modes_mean_the_same(mode: str) -> None:
     assert [float(f(Tensor(v))) for v in (3.0, -3.0)] == [6.0, -4.0]
 
 
-@pytest.mark.parametrize("options, error, text", [
-    ({"capture_mode": "x"}, ValueError, "capture_mode must be one of 'ast', 'bytecode', 'trace'"),
-    ({"jit_level": "O3"}, ValueError, "jit_level must be one of"), ({"dynamic": 2}, ValueError, "dynamic must be one of 0, 1"),
-    ({"dynamic": "1"}, TypeError, "dynamic must be an int, not str"), ({"fullgraph": 1}, TypeError, "fullgraph must be a bool"),
-    ({"backend": "x"}, ValueError, "backend must be one of"), ({"exec_order": "x"}, ValueError, "exec_order must be one of"),
-    ({"disable_format_transform": 3}, TypeError, "must be a bool, not int"), ({"ge_options": 3}, TypeError, "must be a dict"),
-    ({"jit_syntax_level": "HIGH"}, ValueError, "must be one of '', 'STRICT'"), ({"jit_config": 3}, TypeError, "must be a JitConfig"),
-    ({"infer_boost": "x"}, ValueError, "infer_boost must be one of"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, error, text",
+    [
+        ({"capture_mode": "x"}, ValueError, "capture_mode must be one of 'ast', 'bytecode', 'trace'"),
+        ({"jit_level": "O3"}, ValueError, "jit_level must be one of"),
+        ({"dynamic": 2}, ValueError, "dynamic must be one of 0, 1"),
+        ({"dynamic": "1"}, TypeError, "dynamic must be an int, not str"),
+        ({"fullgraph": 1}, TypeError, "fullgraph must be a bool"),
+        ({"backend": "x"}, ValueError, "backend must be one of"),
+        ({"exec_order": "x"}, ValueError, "exec_order must be one of"),
+        ({"disable_format_transform": 3}, TypeError, "must be a bool, not int"),
+        ({"ge_options": 3}, TypeError, "must be a dict"),
+        ({"jit_syntax_level": "HIGH"}, ValueError, "must be one of '', 'STRICT'"),
+        ({"jit_config": 3}, TypeError, "must be a JitConfig"),
+        ({"infer_boost": "x"}, ValueError, "infer_boost must be one of"),
+    ],
+)
 def test_options_of_jit_are_checked(options: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         ms.jit(lambda x: x, **options)
@@ -205,8 +213,12 @@ def test_options_are_checked_and_set_once(logged: list[str]) -> None:
         with pytest.raises(ValueError, match=f"JitConfig: {next(iter(options))} must be one of"):
             ms.JitConfig(**options)
     assert ms.JitConfig().jit_config_dict == {
-        "jit_level": "", "exc_mode": "auto", "jit_syntax_level": "", "debug_level": "RELEASE", "infer_boost": "off"
-    }  # fmt: skip
+        "jit_level": "",
+        "exc_mode": "auto",
+        "jit_syntax_level": "",
+        "debug_level": "RELEASE",
+        "infer_boost": "off",
+    }
     cell = nn.ReLU()
     cell.set_jit_config(ms.JitConfig(jit_level="O1"))
     cell.set_jit_config(ms.JitConfig(jit_level="O0"))
@@ -392,10 +404,12 @@ def test_parts_by_path() -> None:
     net = nn.SequentialCell(_Stateful(3), nn.ReLU())
     assert net.get_sub_cell("") is net and net.get_sub_cell("0.dense") is net[0].dense
     assert float(net.get_buffer("0.steps")[0]) == 1.0
-    for call, text in ((lambda: net.get_sub_cell("9"), "'9' in a SequentialCell does not exist"),
-                       (lambda: net.get_sub_cell("0.k"), "'k' in a _Stateful is not a Cell"),
-                       (lambda: net.get_buffer("0.k"), "'k' in a _Stateful is not a buffer"),
-                       (lambda: net.get_buffer("0.nope"), "'nope' in a _Stateful does not exist")):  # fmt: skip
+    for call, text in (
+        (lambda: net.get_sub_cell("9"), "'9' in a SequentialCell does not exist"),
+        (lambda: net.get_sub_cell("0.k"), "'k' in a _Stateful is not a Cell"),
+        (lambda: net.get_buffer("0.k"), "'k' in a _Stateful is not a buffer"),
+        (lambda: net.get_buffer("0.nope"), "'nope' in a _Stateful does not exist"),
+    ):
         with pytest.raises(AttributeError, match=text):
             call()
 

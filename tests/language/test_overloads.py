@@ -196,12 +196,25 @@ def test_another_function_in_a_map_is_used() -> None:
     assert [float(v) for v in f(Tensor(1.0))] == [5.0, 5.0]
 
 
-@pytest.mark.parametrize("types, args, expected", [
-    (("Number",), (True,), "wide"), (("Int",), (3,), "wide"), (("Int64",), (3,), "wide"), (("Float",), (3.0,), "wide"),
-    ((ms.float32,), (Tensor(1.0),), "wide"), (("Tensor[Float32]",), (Tensor(1.0),), "wide"), ((str,), ("a",), "wide"),
-    ((Tensor,), (Tensor(1),), "wide"), (("Parameter",), (Parameter(Tensor(1.0)),), "wide"), (("Function",), (len,), "wide"),
-    (("Dictionary",), ({},), "wide"), (("Slice",), (slice(1),), "wide"), (("List",), ([1],), "wide"), (("Type",), (ms.int8,), "wide"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "types, args, expected",
+    [
+        (("Number",), (True,), "wide"),
+        (("Int",), (3,), "wide"),
+        (("Int64",), (3,), "wide"),
+        (("Float",), (3.0,), "wide"),
+        ((ms.float32,), (Tensor(1.0),), "wide"),
+        (("Tensor[Float32]",), (Tensor(1.0),), "wide"),
+        ((str,), ("a",), "wide"),
+        ((Tensor,), (Tensor(1),), "wide"),
+        (("Parameter",), (Parameter(Tensor(1.0)),), "wide"),
+        (("Function",), (len,), "wide"),
+        (("Dictionary",), ({},), "wide"),
+        (("Slice",), (slice(1),), "wide"),
+        (("List",), ([1],), "wide"),
+        (("Type",), (ms.int8,), "wide"),
+    ],
+)
 def test_types_that_fit(types: Any, args: Any, expected: str) -> None:
     found = ops.MultitypeFuncGraph("found")
     found.register(*types)(lambda *a: "wide")

@@ -1,4 +1,6 @@
-"""Python's classes in compiled functions: named tuples, dataclasses, enums, and classes made inside."""
+"""Python's classes in compiled functions: named tuples, dataclasses, enums, and classes made
+inside.
+"""
 
 from __future__ import annotations
 

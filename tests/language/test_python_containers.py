@@ -1,4 +1,6 @@
-"""Python's containers in compiled functions: comprehensions, unpacking, slices, strings, and the built-in functions over them."""
+"""Python's containers in compiled functions: comprehensions, unpacking, slices, strings, and the
+built-in functions over them.
+"""
 
 from __future__ import annotations
 
@@ -331,8 +333,12 @@ def iterators(x: Any) -> Any:
 
 @add((X, Y), grad=(0, 1))
 def iterators_with_functions(x: Any, y: Any) -> Any:
-    return list(itertools.accumulate([x, y, x], lambda a, b: a * b)), list(itertools.starmap(lambda a, k: a * k, [(x, 2), (y, 3)])), \
-        functools.reduce(lambda a, b: a + F.tanh(b), [x, y, x * y]), list(itertools.product([1, 2], "a"))  # fmt: skip
+    return (
+        list(itertools.accumulate([x, y, x], lambda a, b: a * b)),
+        list(itertools.starmap(lambda a, k: a * k, [(x, 2), (y, 3)])),
+        functools.reduce(lambda a, b: a + F.tanh(b), [x, y, x * y]),
+        list(itertools.product([1, 2], "a")),
+    )
 
 
 @add((X,))

@@ -402,8 +402,14 @@ def test_errors_of_a_program_are_its_own() -> None:
         return x.no_such_attribute
 
     f = ms.jit(fails, fullgraph=True)
-    for kind, error, text in ((0, Missing, "no it"), (1, NameError, "undefined_name"), (2, ValueError, "too many values to unpack"), (3, KeyError, "b"),
-                              (4, AssertionError, "four"), (5, AttributeError, "no_such_attribute")):  # fmt: skip
+    for kind, error, text in (
+        (0, Missing, "no it"),
+        (1, NameError, "undefined_name"),
+        (2, ValueError, "too many values to unpack"),
+        (3, KeyError, "b"),
+        (4, AssertionError, "four"),
+        (5, AttributeError, "no_such_attribute"),
+    ):
         for call in (fails, f, f):
             with pytest.raises(error, match=text):
                 call(Tensor(X), kind)

@@ -1,7 +1,9 @@
-"""Random programs of writes, views, rebindings, branches and loops agree with NumPy eagerly, compiled and under gradients.
+"""Random programs of writes, views, rebindings, branches and loops agree with NumPy eagerly,
+compiled and under gradients.
 
-`source(seed)` writes a function of a matrix and a number over a few variables, which come to share elements in ways that tensors decide. More seeds:
-``python -m tests.language.test_random_state FIRST COUNT``.
+`source(seed)` writes a function of a matrix and a number over a few variables, which come to share
+elements in ways that tensors decide. More seeds: ``python -m tests.language.test_random_state FIRST
+COUNT``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Functions that call themselves where a tensor decides: values, gradients, forms of results, and how deep they may go."""
+"""Functions that call themselves where a tensor decides: values, gradients, forms of results, and
+how deep they may go.
+"""
 
 from __future__ import annotations
 

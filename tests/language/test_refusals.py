@@ -1,4 +1,6 @@
-"""What is shown of what cannot be one graph: the user's line with a caret under what failed, and what to write instead (`error_cases`)."""
+"""What is shown of what cannot be one graph: the user's line with a caret under what failed, and
+what to write instead (`error_cases`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""State from outside of a compiled function: arguments and captured tensors that share elements, parameters, random numbers, threads."""
+"""State from outside of a compiled function: arguments and captured tensors that share elements,
+parameters, random numbers, threads.
+"""
 
 from __future__ import annotations
 

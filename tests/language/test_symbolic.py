@@ -1,7 +1,9 @@
-"""Sizes that vary: one compilation serves all lengths, every answer is right, and so is every gradient.
+"""Sizes that vary: one compilation serves all lengths, every answer is right, and so is every
+gradient.
 
-Each program runs over many lengths against its own run in float64 NumPy. The first length is compiled for itself, the second makes the dimension a
-symbol, and from then on nothing is compiled any more: neither a version of the function nor a lowering of the native engine.
+Each program runs over many lengths against its own run in float64 NumPy. The first length is
+compiled for itself, the second makes the dimension a symbol, and from then on nothing is compiled
+any more: neither a version of the function nor a lowering of the native engine.
 """
 
 from __future__ import annotations
@@ -423,8 +425,14 @@ def test_symbols() -> None:
 
 def test_what_a_symbol_may_say() -> None:
     assert repr(ms.Symbol(max=8)) == "Symbol(max=8, min=1, divisor=1, remainder=0, unique=False)"
-    for wrong, error in (({"min": 0}, ValueError), ({"divisor": 0}, ValueError), ({"remainder": 1}, ValueError), ({"max": 1.5}, TypeError),
-                         ({"unique": 1}, TypeError), ({"least": 1}, TypeError)):  # fmt: skip
+    for wrong, error in (
+        ({"min": 0}, ValueError),
+        ({"divisor": 0}, ValueError),
+        ({"remainder": 1}, ValueError),
+        ({"max": 1.5}, TypeError),
+        ({"unique": 1}, TypeError),
+        ({"least": 1}, TypeError),
+    ):
         with pytest.raises(error, match="Symbol"):
             ms.Symbol(**wrong)
 

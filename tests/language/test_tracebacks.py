@@ -1,4 +1,6 @@
-"""Errors on the way: calls that do not fit, tracebacks, derivatives, passes and running, and tensors in messages."""
+"""Errors on the way: calls that do not fit, tracebacks, derivatives, passes and running, and
+tensors in messages.
+"""
 
 from __future__ import annotations
 
@@ -87,11 +89,25 @@ def three(a: Any, b: Any, c: Any) -> Any:
 
 
 CALLS: list[Any] = [
-    (only, (1, 2), {}), (only, (), {}), (none, (1,), {}), (optional, (1, 2, 3, 4), {}), (optional, (), {}), (optional, (1,), {"a": 2}),
-    (optional, (1,), {"z": 2}), (keyword_only, (1,), {}), (keyword_only, (1,), {"k": 1}), (keyword_only, (), {"k": 1, "m": 2}),
-    (keyword_only, (1, 2), {"k": 1, "m": 2}), (keyword_only, (1, 2), {"k": 1}), (positional_only, (1,), {}), (positional_only, (), {"a": 1, "b": 2}),
-    (three, (), {}), (three, (1,), {}), (three, (1, 2, 3, 4), {}), (three, (1, 2), {"d": 2}),
-]  # fmt: skip
+    (only, (1, 2), {}),
+    (only, (), {}),
+    (none, (1,), {}),
+    (optional, (1, 2, 3, 4), {}),
+    (optional, (), {}),
+    (optional, (1,), {"a": 2}),
+    (optional, (1,), {"z": 2}),
+    (keyword_only, (1,), {}),
+    (keyword_only, (1,), {"k": 1}),
+    (keyword_only, (), {"k": 1, "m": 2}),
+    (keyword_only, (1, 2), {"k": 1, "m": 2}),
+    (keyword_only, (1, 2), {"k": 1}),
+    (positional_only, (1,), {}),
+    (positional_only, (), {"a": 1, "b": 2}),
+    (three, (), {}),
+    (three, (1,), {}),
+    (three, (1, 2, 3, 4), {}),
+    (three, (1, 2), {"d": 2}),
+]
 
 
 @pytest.mark.parametrize("inner", [False, True])
@@ -153,7 +169,9 @@ def first(x: Any) -> Any:
 
 
 def test_the_traceback_is_that_of_the_program() -> None:
-    """The user's functions one after another, as eagerly, with nothing of the library between or behind them."""
+    """The user's functions one after another, as eagerly, with nothing of the library between or
+    behind them.
+    """
     error = failure(first, (X,))
     with pytest.raises(ShapeError) as eagerly:
         first(ms.Tensor(X))
@@ -278,7 +296,9 @@ def _fails(x: Any) -> Any:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_host_step_that_fails(compiled: bool) -> None:
-    """What the reference engine raises while a program runs names the operation, its operands and the line."""
+    """What the reference engine raises while a program runs names the operation, its operands and
+    the line.
+    """
     step = Primitive("hosted", lambda x: x, _fails)
 
     def value(x: Any) -> Any:

@@ -1,6 +1,8 @@
-"""Derivatives as parts of programs: forward and reverse mode, Jacobians, rules of the program's own, hooks and recomputation, nested in each other and in control flow.
+"""Derivatives as parts of programs: forward and reverse mode, Jacobians, rules of the program's
+own, hooks and recomputation, nested in each other and in control flow.
 
-Oracles are closed forms, recurrences and finite differences in float64; gradients of these programs are derivatives of one order more.
+Oracles are closed forms, recurrences and finite differences in float64; gradients of these programs
+are derivatives of one order more.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ programs = Programs()
 
 
 def slope(f: Any, x: Any, v: Any = None, step: float = 1e-5) -> Any:
-    """The derivative of a function of float64 arrays along v, by central differences of fourth order."""
+    """The derivative of a function of float64 arrays along v, by central differences of fourth
+    order.
+    """
     v = np.ones_like(x) if v is None else v
     near, far = f(x + step * v) - f(x - step * v), f(x + 2 * step * v) - f(x - 2 * step * v)
     return (8 * near - far) / (12 * step)

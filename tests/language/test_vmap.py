@@ -1,4 +1,6 @@
-"""Vectorised programs: each is an ordinary function of one example, and its oracle applies it to one example after another in plain Python."""
+"""Vectorised programs: each is an ordinary function of one example, and its oracle applies it to
+one example after another in plain Python.
+"""
 
 from __future__ import annotations
 

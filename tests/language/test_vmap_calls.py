@@ -1,4 +1,6 @@
-"""`vmap` called from outside: what it takes and refuses, Cells, random numbers, effects, and other transformations inside and around it."""
+"""`vmap` called from outside: what it takes and refuses, Cells, random numbers, effects, and other
+transformations inside and around it.
+"""
 
 from __future__ import annotations
 
@@ -108,22 +110,50 @@ def test_numbers_become_tensors() -> None:
 # What it refuses.
 
 REFUSED: list[tuple[Any, Any, str]] = [
-    (lambda x, y: ms.vmap(lambda a, b: a + b)(x, y), (A, Y), r"differ: 4 on axis 0 of argument 0 \('a'\) of shape \(4, 3\), but 3 on axis 0 of argument 1 \('b'\)"),
+    (
+        lambda x, y: ms.vmap(lambda a, b: a + b)(x, y),
+        (A, Y),
+        r"differ: 4 on axis 0 of argument 0 \('a'\) of shape \(4, 3\), but 3 on axis 0 of argument 1 \('b'\)",
+    ),
     (lambda x, y: ms.vmap(lambda a, b: a + b, (0,))(x, y), (A, A), "has 1 entry for 2 positional arguments"),
-    (lambda x: ms.vmap(lambda a: a, 2)(x), (A,), r"axis 2 of argument 0 \('a'\), a tensor of shape \(4, 3\), which is out of range; use a value in \[-2, 2\)"),
+    (
+        lambda x: ms.vmap(lambda a: a, 2)(x),
+        (A,),
+        r"axis 2 of argument 0 \('a'\), a tensor of shape \(4, 3\), which is out of range; use a value in \[-2, 2\)",
+    ),
     (lambda x: ms.vmap(lambda a: a, -3)(x), (A,), "axis -3"),
     (lambda x: ms.vmap(lambda a: a)(x), (C[0],), "a scalar has no axes: give it None"),
     (lambda x: ms.vmap(lambda a: a, 0, 2)(x), (A,), "axis 2 of output 0, which has 2 dimensions"),
-    (lambda x: ms.vmap(lambda a: (a, a), 0, (0, None))(x), (A,), "out_axes is None for output 1, which differs between examples"),
-    (lambda x: ms.vmap(lambda a: (a, a), 0, (0,))(x), (A,), r"out_axes has \(0,\), 1 entry, for the output, which is a tuple of 2"),
+    (
+        lambda x: ms.vmap(lambda a: (a, a), 0, (0, None))(x),
+        (A,),
+        "out_axes is None for output 1, which differs between examples",
+    ),
+    (
+        lambda x: ms.vmap(lambda a: (a, a), 0, (0,))(x),
+        (A,),
+        r"out_axes has \(0,\), 1 entry, for the output, which is a tuple of 2",
+    ),
     (lambda x: ms.vmap(lambda a: a, None)(x), (A,), "in_axes is None, which maps nothing"),
     (lambda x: ms.vmap(lambda a: a, (None,))(x), (A,), "maps nothing"),
-    (lambda x: ms.vmap(lambda a: a, "0")(x), (A,), "in_axes must be an int, None, or tuples, lists and dicts of these, not '0'"),
+    (
+        lambda x: ms.vmap(lambda a: a, "0")(x),
+        (A,),
+        "in_axes must be an int, None, or tuples, lists and dicts of these, not '0'",
+    ),
     (lambda x: ms.vmap(lambda a: a, True)(x), (A,), "not True"),
     (lambda x: ms.vmap(lambda a: a, 0, 1.5)(x), (A,), "out_axes must be an int"),
-    (lambda x: ms.vmap(lambda a, b: a * b)(x, 2.0), (A,), r"argument 1 \('b'\) holds a float \(2.0\), which has no axis 0; pass a Tensor, or give it None"),
+    (
+        lambda x: ms.vmap(lambda a, b: a * b)(x, 2.0),
+        (A,),
+        r"argument 1 \('b'\) holds a float \(2.0\), which has no axis 0; pass a Tensor, or give it None",
+    ),
     (lambda x: ms.vmap(lambda a: a)(np.ones((2, 3))), (A,), "holds a ndarray, which has no axis"),
-    (lambda x: ms.vmap(lambda p: p[0], ((0, 0),))((x,)), (A,), r"\(0, 0\), 2 entries, for argument 0 \('p'\), which is a tuple of 1"),
+    (
+        lambda x: ms.vmap(lambda p: p[0], ((0, 0),))((x,)),
+        (A,),
+        r"\(0, 0\), 2 entries, for argument 0 \('p'\), which is a tuple of 1",
+    ),
     (lambda x: ms.vmap(lambda p: p["k"], ({"j": 0},))({"k": x}), (A,), "which is a dict with the keys"),
     (lambda x: ms.vmap(lambda a: "text")(x), (A,), r"returns a str \('text'\); its outputs must be tensors or numbers"),
     (lambda x: ms.vmap(lambda a: None)(x), (A,), "returns None"),
@@ -132,7 +162,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (lambda x: ms.vmap([]), (A,), "of at least one"),
     (lambda x: ms.vmap([nn.ReLU(), 3]), (A,), "must consist of Cells"),
     (lambda x: ms.vmap(nn.CellList())(x), (A,), "is empty"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda c: c[2][:30])

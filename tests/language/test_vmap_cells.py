@@ -276,7 +276,9 @@ def test_a_recursion_that_each_example_ends() -> None:
 
 
 def test_what_has_no_finite_derivative_beside_an_example() -> None:
-    """The derivative of sqrt and log at 0 and below must not reach other examples, nor what they share."""
+    """The derivative of sqrt and log at 0 and below must not reach other examples, nor what they
+    share.
+    """
 
     def one(v: Any, w: Any) -> Any:
         if v > 0:

@@ -1,4 +1,6 @@
-"""Random programs, vectorised: values and gradients for a batch of inputs are those of plain Python for one input after another."""
+"""Random programs, vectorised: values and gradients for a batch of inputs are those of plain Python
+for one input after another.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ SHARED = tuple((*given[:2], INPUTS[0][2], given[3]) for given in INPUTS)
 
 
 def check_vectorised(text: str, gradients: bool = True) -> int:
-    """Compare a program with its oracle, with all arguments mapped and with the vector shared; the number of inputs checked."""
+    """Compare a program with its oracle, with all arguments mapped and with the vector shared; the
+    number of inputs checked.
+    """
     fn = define(text)
 
     def value(*args: Any) -> Any:

@@ -1,6 +1,8 @@
-"""Writes in place and views: the same in plain Python over NumPy arrays, eagerly, compiled and under gradients.
+"""Writes in place and views: the same in plain Python over NumPy arrays, eagerly, compiled and
+under gradients.
 
-NumPy's basic indexing, reshape and transpose give views as the tensors here do, so that it is the oracle of what a write changes.
+NumPy's basic indexing, reshape and transpose give views as the tensors here do, so that it is the
+oracle of what a write changes.
 """
 
 from __future__ import annotations

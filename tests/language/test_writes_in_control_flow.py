@@ -1,4 +1,6 @@
-"""Writes in place and views in branches, loops and attributes: the same in plain Python over NumPy arrays, eagerly, compiled and under gradients."""
+"""Writes in place and views in branches, loops and attributes: the same in plain Python over NumPy
+arrays, eagerly, compiled and under gradients.
+"""
 
 from __future__ import annotations
 

@@ -18,18 +18,35 @@ from tests.mint import cases
 
 EXPECTED = json.loads((pathlib.Path(__file__).parent / "expected.json").read_text())
 ALIASES = {
-    "elu": "elu_ elu_ext inplace_elu", "hardtanh": "hardtanh_ hardtanh_op", "silu": "silu_func inplace_silu", "relu": "relu_", "sigmoid": "sigmoid_",
-    "threshold": "threshold_ threshold_op", "adaptive_avg_pool3d": "adaptive_avg_pool3d_ext",
-}  # fmt: skip
+    "elu": "elu_ elu_ext inplace_elu",
+    "hardtanh": "hardtanh_ hardtanh_op",
+    "silu": "silu_func inplace_silu",
+    "relu": "relu_",
+    "sigmoid": "sigmoid_",
+    "threshold": "threshold_ threshold_op",
+    "adaptive_avg_pool3d": "adaptive_avg_pool3d_ext",
+}
 CHECKED = {f"mint.nn.functional.{name}": "PyTorch" for name, _, _ in cases.CASES}
 CHECKED.update({f"mint.nn.functional.{name}": "PyTorch" for names in ALIASES.values() for name in names.split()})
 CHECKED.update({f"mint.nn.functional.{name}": "NumPy" for name in ("broadcast_to", "clamp", "flatten", "norm_ext")})
 CHECKED["mint.nn.functional.max_unpool2d"] = "PyTorch"
 CHECKED.update({f"mint.nn.{n}": "PyTorch" for n in ("cross_entropy", "kl_div_ext", "mse_loss_ext", "nllloss")})
 CHECKED.update({f"mint.nn.upsample_{n}2d_op": "PyTorch" for n in ("nearest", "bilinear")})
-CHECKED.update({
-    f"mint.{n}": "NumPy" for n in ("cdist_", "equal_ext_op", "flatten_ext", "npu_gelu", "softmax_ext", "squeeze_impl", "jit_forbidden_register", "jit_view_unsupported")
-})  # fmt: skip
+CHECKED.update(
+    {
+        f"mint.{n}": "NumPy"
+        for n in (
+            "cdist_",
+            "equal_ext_op",
+            "flatten_ext",
+            "npu_gelu",
+            "softmax_ext",
+            "squeeze_impl",
+            "jit_forbidden_register",
+            "jit_view_unsupported",
+        )
+    }
+)
 CHECKED["mint.special.round_op"] = CHECKED["mint.Tensor"] = "NumPy"
 
 
@@ -156,7 +173,11 @@ def test_embedding_of_limited_norm() -> None:
 def test_errors() -> None:
     x = ms.ops.ones((1, 1, 4, 4))
     for error, match, call in (
-        (ValueError, "stride 1", lambda: F.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2)), stride=2, padding="same")),
+        (
+            ValueError,
+            "stride 1",
+            lambda: F.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2)), stride=2, padding="same"),
+        ),
         (ValueError, "divisor_override", lambda: F.avg_pool2d(x, 2, divisor_override=0)),
         (ValueError, "output_size", lambda: F.adaptive_max_pool2d(x, (0, 1), True)),
         (ValueError, "num_classes", lambda: F.one_hot(ms.Tensor([1]), 0)),
@@ -165,6 +186,6 @@ def test_errors() -> None:
         (ValueError, "mode", lambda: F.interpolate(x, 3, mode="quintic")),
         (TypeError, "inplace", lambda: F.elu(1.0, inplace=True)),
         (ValueError, "reduction", lambda: F.kl_div(x, x, "total", True)),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=match):
             call()

@@ -23,21 +23,46 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[Any, ...], Any]] = [
     ("AdaptiveAvgPool1d", {"output_size": 4}, (SIGNAL,), lambda x: F.adaptive_avg_pool1d(x, 4)),
     ("AdaptiveAvgPool2d", {"output_size": (2, 4)}, (IMAGE,), lambda x: F.adaptive_avg_pool2d(x, (2, 4))),
     ("AdaptiveAvgPool3d", {"output_size": 2}, (VOLUME,), lambda x: F.adaptive_avg_pool3d(x, 2)),
-    ("AdaptiveMaxPool1d", {"output_size": 4, "return_indices": True}, (SIGNAL,), lambda x: F.adaptive_max_pool1d(x, 4, True)),
+    (
+        "AdaptiveMaxPool1d",
+        {"output_size": 4, "return_indices": True},
+        (SIGNAL,),
+        lambda x: F.adaptive_max_pool1d(x, 4, True),
+    ),
     ("AdaptiveMaxPool2d", {"output_size": (2, 4)}, (IMAGE,), lambda x: F.adaptive_max_pool2d(x, (2, 4))),
     ("AvgPool1d", {"kernel_size": 2, "ceil_mode": True}, (SIGNAL,), lambda x: F.avg_pool1d(x, 2, ceil_mode=True)),
-    ("AvgPool2d", {"kernel_size": 2, "divisor_override": 3}, (IMAGE,), lambda x: F.avg_pool2d(x, 2, divisor_override=3)),
+    (
+        "AvgPool2d",
+        {"kernel_size": 2, "divisor_override": 3},
+        (IMAGE,),
+        lambda x: F.avg_pool2d(x, 2, divisor_override=3),
+    ),
     ("AvgPool3d", {"kernel_size": 2, "stride": 1}, (VOLUME,), lambda x: F.avg_pool3d(x, 2, 1)),
     ("BCELoss", {"reduction": "sum"}, (UNIT, UNIT), lambda x, y: F.binary_cross_entropy(x, y, reduction="sum")),
     ("BCEWithLogitsLoss", {}, (X, UNIT), F.binary_cross_entropy_with_logits),
     ("ConstantPad1d", {"padding": 1, "value": 2.0}, (SIGNAL,), lambda x: F.pad(x, (1, 1), value=2.0)),
     ("ConstantPad2d", {"padding": (1, 0, 2, 1), "value": 2.0}, (IMAGE,), lambda x: F.pad(x, (1, 0, 2, 1), value=2.0)),
     ("ConstantPad3d", {"padding": 1, "value": 2.0}, (VOLUME,), lambda x: F.pad(x, (1,) * 6, value=2.0)),
-    ("CosineEmbeddingLoss", {"margin": 0.2}, (X, UNIT, np.float32([1, -1, 1])), lambda x, y, t: F.cosine_embedding_loss(x, y, t, 0.2)),
-    ("CrossEntropyLoss", {"label_smoothing": 0.1}, (X, LABELS), lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1)),
+    (
+        "CosineEmbeddingLoss",
+        {"margin": 0.2},
+        (X, UNIT, np.float32([1, -1, 1])),
+        lambda x, y, t: F.cosine_embedding_loss(x, y, t, 0.2),
+    ),
+    (
+        "CrossEntropyLoss",
+        {"label_smoothing": 0.1},
+        (X, LABELS),
+        lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1),
+    ),
     ("ELU", {"alpha": 0.5}, (X,), lambda x: F.elu(x, 0.5)),
     ("Flatten", {"start_dim": 2}, (IMAGE,), lambda x: F.flatten(x, 2)),
-    ("Fold", {"output_size": (3, 3), "kernel_size": 2, "stride": 1}, (SIGNAL[:, :, :4],), lambda x: F.fold(x, (3, 3), 2)),
+    (
+        "Fold",
+        {"output_size": (3, 3), "kernel_size": 2, "stride": 1},
+        (SIGNAL[:, :, :4],),
+        lambda x: F.fold(x, (3, 3), 2),
+    ),
     ("GELU", {"approximate": "tanh"}, (X,), lambda x: F.gelu(x, approximate="tanh")),
     ("GLU", {"dim": 1}, (IMAGE,), lambda x: F.glu(x, 1)),
     ("Hardshrink", {"lambd": 1.0}, (X,), lambda x: F.hardshrink(x, 1.0)),
@@ -50,8 +75,18 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[Any, ...], Any]] = [
     ("LogSigmoid", {}, (X,), F.logsigmoid),
     ("LogSoftmax", {"dim": 0}, (X,), lambda x: F.log_softmax(x, 0)),
     ("MSELoss", {"reduction": "sum"}, (X, UNIT), lambda x, y: F.mse_loss(x, y, "sum")),
-    ("MaxPool2d", {"kernel_size": 2, "return_indices": True}, (IMAGE,), lambda x: F.max_pool2d(x, 2, return_indices=True)),
-    ("MaxUnpool2d", {"kernel_size": 2}, (X[None, None, :1, :2], np.int64([[[[1, 2]]]])), lambda x, i: F.max_unpool2d(x, i, 2)),
+    (
+        "MaxPool2d",
+        {"kernel_size": 2, "return_indices": True},
+        (IMAGE,),
+        lambda x: F.max_pool2d(x, 2, return_indices=True),
+    ),
+    (
+        "MaxUnpool2d",
+        {"kernel_size": 2},
+        (X[None, None, :1, :2], np.int64([[[[1, 2]]]])),
+        lambda x, i: F.max_unpool2d(x, i, 2),
+    ),
     ("Mish", {}, (X,), F.mish),
     ("NLLLoss", {"ignore_index": 2}, (X, LABELS), lambda x, y: F.nll_loss(x, y, ignore_index=2)),
     ("PixelShuffle", {"upscale_factor": 2}, (IMAGE,), lambda x: F.pixel_shuffle(x, 2)),
@@ -73,14 +108,22 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[Any, ...], Any]] = [
     ("Tanh", {}, (X,), F.tanh),
     ("Threshold", {"threshold": 0.5, "value": 3.0}, (X,), lambda x: F.threshold(x, 0.5, 3.0)),
     ("Unfold", {"kernel_size": 2, "stride": 2}, (IMAGE,), lambda x: F.unfold(x, 2, stride=2)),
-    ("Upsample", {"scale_factor": 2.0, "mode": "bilinear"}, (IMAGE,), lambda x: F.interpolate(x, None, 2.0, "bilinear")),
+    (
+        "Upsample",
+        {"scale_factor": 2.0, "mode": "bilinear"},
+        (IMAGE,),
+        lambda x: F.interpolate(x, None, 2.0, "bilinear"),
+    ),
     ("UpsamplingBilinear2d", {"size": (7, 9)}, (IMAGE,), lambda x: F.interpolate(x, (7, 9), None, "bilinear", True)),
     ("UpsamplingNearest2d", {"scale_factor": 2}, (IMAGE,), lambda x: F.interpolate(x, None, 2)),
     ("ZeroPad1d", {"padding": (1, 2)}, (SIGNAL,), lambda x: F.pad(x, (1, 2))),
     ("ZeroPad2d", {"padding": 1}, (IMAGE,), lambda x: F.pad(x, (1,) * 4)),
     ("ZeroPad3d", {"padding": 1}, (VOLUME,), lambda x: F.pad(x, (1,) * 6)),
-]  # fmt: skip
-WEIGHTED = "BatchNorm1d BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose2d Embedding GroupNorm LayerNorm Linear PReLU SyncBatchNorm"
+]
+WEIGHTED = (
+    "BatchNorm1d BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose2d Embedding GroupNorm LayerNorm "
+    "Linear PReLU SyncBatchNorm"
+)
 CHECKED = {f"mint.nn.{name}": "PyTorch" for name, *_ in LAYERS}
 CHECKED.update({f"mint.nn.{name}": "NumPy" for name in (*WEIGHTED.split(), "Dropout", "Dropout2d", "Cell")})
 
@@ -141,7 +184,9 @@ def test_batch_normalisation(kind: Any, x: Any) -> None:
     assert layer.num_batches_tracked.item() == 1
     plain = kind(4, affine=False, track_running_stats=False)
     assert not list(plain.get_parameters())
-    np.testing.assert_allclose(plain(ms.Tensor(x)).asnumpy() * np.arange(1, 5).reshape(shape), wanted, rtol=1e-4, atol=1e-5)  # fmt: skip
+    np.testing.assert_allclose(
+        plain(ms.Tensor(x)).asnumpy() * np.arange(1, 5).reshape(shape), wanted, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_other_weights() -> None:

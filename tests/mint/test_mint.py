@@ -478,7 +478,29 @@ test_values, test_gradients = checks.tests()
 CHECKED = {
     f"mint.{n}": "definition"
     for n in (
-        "addr_", "equal", "allclose", "batch_norm_gather_stats_with_counts", "bernoulli", "empty", "empty_like", "imag", "item", "linspace", "multinomial", "nonzero",
-        "normal", "ones", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "real", "unique", "zeros",
+        "addr_",
+        "equal",
+        "allclose",
+        "batch_norm_gather_stats_with_counts",
+        "bernoulli",
+        "empty",
+        "empty_like",
+        "imag",
+        "item",
+        "linspace",
+        "multinomial",
+        "nonzero",
+        "normal",
+        "ones",
+        "rand",
+        "rand_like",
+        "randint",
+        "randint_like",
+        "randn",
+        "randn_like",
+        "randperm",
+        "real",
+        "unique",
+        "zeros",
     )
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""What the functions of `mint` give beside values: named results, parts, statistics, and random numbers."""
+"""What the functions of `mint` give beside values: named results, parts, statistics, and random
+numbers.
+"""
 
 from __future__ import annotations
 

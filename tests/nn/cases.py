@@ -1,8 +1,10 @@
-"""Layers and losses whose outputs and gradients with MindSpore 2.10 are recorded in ``expected.json``.
+"""Layers and losses whose outputs and gradients with MindSpore 2.10 are recorded in
+``expected.json``.
 
-Each case names a cell, its inputs, and whether it runs in training. `run` gives all parameters fixed values, computes the output, the gradient of
-a weighted sum of it by the floating inputs and the parameters, and the statistics that the call changed. The modules `ms` and `nn` are
-arguments, so the same code ran with MindSpore to record the numbers.
+Each case names a cell, its inputs, and whether it runs in training. `run` gives all parameters
+fixed values, computes the output, the gradient of a weighted sum of it by the floating inputs and
+the parameters, and the statistics that the call changed. The modules `ms` and `nn` are arguments,
+so the same code ran with MindSpore to record the numbers.
 """
 
 from __future__ import annotations

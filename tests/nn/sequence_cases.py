@@ -1,7 +1,9 @@
-"""Layers of several inputs and outputs whose outputs and gradients with MindSpore 2.10 are recorded in ``expected_sequences.json``.
+"""Layers of several inputs and outputs whose outputs and gradients with MindSpore 2.10 are recorded
+in ``expected_sequences.json``.
 
-As in `cases`, the modules are arguments, so that the same code ran with MindSpore to record the numbers. A case's inputs may be nested tuples and
-None; its outputs are taken in order without their nesting.
+As in `cases`, the modules are arguments, so that the same code ran with MindSpore to record the
+numbers. A case's inputs may be nested tuples and None; its outputs are taken in order without their
+nesting.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from tests.nn.cases import fix_parameters, wave
 
 
 class Case(NamedTuple):
-    """A cell made of `ms.nn`, what it is called with, and which outputs and inputs take part in gradients."""
+    """A cell made of `ms.nn`, what it is called with, and which outputs and inputs take part in
+    gradients.
+    """
 
     make: Callable[[Any], Any]
     inputs: tuple[Any, ...]
@@ -140,7 +144,9 @@ def _flat(values: Any) -> list[float]:
 
 
 def run(ms: Any, case: Case) -> dict[str, Any]:
-    """The names and shapes of parameters, the outputs, and the gradients by floating inputs and parameters."""
+    """The names and shapes of parameters, the outputs, and the gradients by floating inputs and
+    parameters.
+    """
     cell = case.make(ms.nn)
     fix_parameters(ms, cell)
     inputs, kwargs = _given(ms, case.inputs), {k: _given(ms, v) for k, v in case.kwargs.items()}

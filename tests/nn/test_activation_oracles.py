@@ -1,4 +1,6 @@
-"""Activation layers against formulas in float64: values in every floating type, eagerly and compiled, and derivatives."""
+"""Activation layers against formulas in float64: values in every floating type, eagerly and
+compiled, and derivatives.
+"""
 
 from __future__ import annotations
 
@@ -79,13 +81,28 @@ add("GLU", glu, ((A(3, 4),), (A(2, 3, 6),), (A(2),), (A(0, 2),)))
 add("GLU", lambda x: glu(x, 0), ((A(4, 3),), (A(2, 1),), (A(6, 2, 2),)), axis=0)
 
 NAMED = {
-    "softmin": lambda x: scipy.special.softmax(-x, -1), "softmax": lambda x: scipy.special.softmax(x, -1), "logsoftmax": lambda x: scipy.special.log_softmax(x, -1),
-    "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "silu": lambda x: x * sigmoid(x), "tanh": np.tanh, "tanhshrink": lambda x: x - np.tanh(x),
-    "hardtanh": lambda x: np.clip(x, -1, 1), "gelu": tanh_gelu, "elu": elu, "sigmoid": sigmoid, "softsign": lambda x: x / (1 + np.abs(x)),
-    "prelu": lambda x: np.where(x > 0, x, 0.25 * x), "leakyrelu": lambda x: np.where(x > 0, x, 0.2 * x), "hswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
-    "hsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1), "logsigmoid": lambda x: -np.logaddexp(0, -x), "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
-    "softshrink": lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), "hshrink": lambda x: np.where(np.abs(x) > 0.5, x, 0),
-}  # fmt: skip
+    "softmin": lambda x: scipy.special.softmax(-x, -1),
+    "softmax": lambda x: scipy.special.softmax(x, -1),
+    "logsoftmax": lambda x: scipy.special.log_softmax(x, -1),
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "silu": lambda x: x * sigmoid(x),
+    "tanh": np.tanh,
+    "tanhshrink": lambda x: x - np.tanh(x),
+    "hardtanh": lambda x: np.clip(x, -1, 1),
+    "gelu": tanh_gelu,
+    "elu": elu,
+    "sigmoid": sigmoid,
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "prelu": lambda x: np.where(x > 0, x, 0.25 * x),
+    "leakyrelu": lambda x: np.where(x > 0, x, 0.2 * x),
+    "hswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "hsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    "logsigmoid": lambda x: -np.logaddexp(0, -x),
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
+    "softshrink": lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
+    "hshrink": lambda x: np.where(np.abs(x) > 0.5, x, 0),
+}
 test_values, test_gradients = checks.tests()
 
 

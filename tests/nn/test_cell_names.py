@@ -93,16 +93,37 @@ def test_cells_added_later_are_named_as_in_mindspore() -> None:
             self.o = Sub()
             self.o.extra = dense()
 
-    # An empty list that is filled later names by position alone; one with members goes on as its members are named (MindSpore 2.10's names).
-    assert given(Net()) == ["0.weight", "1.d.weight", "s.0.weight", "s.1.d.weight", "d.a.weight", "b.weight", "o.d.weight", "extra.weight"]  # fmt: skip
+    # An empty list that is filled later names by position alone; one with members goes on as its
+    # members are named (MindSpore 2.10's names).
+    assert given(Net()) == [
+        "0.weight",
+        "1.d.weight",
+        "s.0.weight",
+        "s.1.d.weight",
+        "d.a.weight",
+        "b.weight",
+        "o.d.weight",
+        "extra.weight",
+    ]
     outer = nn.SequentialCell(Net())
-    assert given(outer) == ["0.l.0.weight", "0.l.1.d.weight", "0.s.0.weight", "0.s.1.d.weight", "0.d.a.weight", "0.d.b.weight", "0.o.d.weight", "0.o.extra.weight"]  # fmt: skip
+    assert given(outer) == [
+        "0.l.0.weight",
+        "0.l.1.d.weight",
+        "0.s.0.weight",
+        "0.s.1.d.weight",
+        "0.d.a.weight",
+        "0.d.b.weight",
+        "0.o.d.weight",
+        "0.o.extra.weight",
+    ]
     outer[0].s.append(dense())
     assert given(outer)[4] == "0.s.2.weight"
 
 
 def test_positions_that_repeat_in_given() -> None:
-    """Where the path of a first member has its own position several times, MindSpore 2.10 takes the last one for the second member."""
+    """Where the path of a first member has its own position several times, MindSpore 2.10 takes the
+    last one for the second member.
+    """
     blocks = nn.CellList()
     for _ in range(3):
         blocks.append(nn.SequentialCell([nn.SequentialCell([dense()])]))
@@ -131,8 +152,14 @@ def test_the_optimizers_parameters_are_named_as_the_networks_in_a_training_step(
     net = nn.SequentialCell(nn.Dense(2, 3))
     step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
     assert [p.name for p in step.get_parameters()] == [
-        "0.weight", "0.bias", "global_step", "learning_rate", "momentum", "moments.0.weight", "moments.0.bias",
-    ]  # fmt: skip
+        "0.weight",
+        "0.bias",
+        "global_step",
+        "learning_rate",
+        "momentum",
+        "moments.0.weight",
+        "moments.0.bias",
+    ]
 
 
 def test_cell_list() -> None:
@@ -218,7 +245,8 @@ def test_cell_dict() -> None:
         ),
         (
             nn.Conv1d(3, 4, 3, weight_init="ones"),
-            "Conv1d(input_channels=3, output_channels=4, kernel_size=(1, 3), stride=(1, 1), pad_mode=same, padding=(0, 0, 0, 0), "
+            "Conv1d(input_channels=3, output_channels=4, kernel_size=(1, 3), stride=(1, 1), pad_mode=same, padding=(0, "
+            "0, 0, 0), "
             "dilation=(1, 1), group=1, has_bias=False, weight_init=ones, bias_init=None, format=NCHW)",
         ),
         (nn.MaxPool2d(2, 2), "MaxPool2d(kernel_size=2, stride=2, pad_mode=VALID)"),
@@ -230,7 +258,8 @@ def test_cell_dict() -> None:
         (nn.BiDense(2, 3, 4), "BiDense(in1_channels=2, in2_channels=3, output_channels=4, has_bias=True)"),
         (
             nn.DenseBnAct(2, 3, activation="relu"),
-            "DenseBnAct(\n  (dense): Dense(input_channels=2, output_channels=3, has_bias=True)\n  (activation): ReLU()\n)",
+            "DenseBnAct(\n  (dense): Dense(input_channels=2, output_channels=3, has_bias=True)\n  (activation): "
+            "ReLU()\n)",
         ),
         (nn.Dropout(0.9), "Dropout(keep_prob=0.9)"),
         (nn.LeakyReLU(), "LeakyReLU()"),

@@ -1,4 +1,6 @@
-"""Subclasses of layers, losses, optimizers and training steps that call the operations which MindSpore's keep as attributes."""
+"""Subclasses of layers, losses, optimizers and training steps that call the operations which
+MindSpore's keep as attributes.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,42 @@ def inferred(self: Any, x: Tensor) -> Tensor:
 
 
 CASES: dict[str, tuple[Callable[[type], Any], type, Callable[..., Any], tuple[Any, ...]]] = {
-    "Conv2d": (lambda c: c(4, 8, 3, 2, "same", group=2, has_bias=True), nn.Conv2d, lambda self, x: biased(self, self.conv2d(x, self.weight)), (IMAGE,)),
-    "padded Conv2d": (lambda c: c(4, 8, 3, pad_mode="pad", padding=(1, 2, 0, 1), dilation=2), nn.Conv2d, lambda self, x: self.conv2d(x, self.weight), (IMAGE,)),
-    "Conv1d": (lambda c: c(4, 8, 3, has_bias=True), nn.Conv1d, lambda self, x: self.squeeze(biased(self, self.conv2d(self.expand_dims(x, 2), self.weight))), (LINE,)),
-    "Conv3d": (lambda c: c(4, 8, 3, has_bias=True), nn.Conv3d, lambda self, x: biased(self, self.conv3d(x, self.weight)), (VOLUME,)),
-    "Conv2dTranspose": (lambda c: c(4, 8, 3, 2, has_bias=True), nn.Conv2dTranspose, lambda self, x: biased(self, self.conv2d_transpose(x, self.weight, (2, 8, 12, 12))), (IMAGE,)),
-    "Dense": (lambda c: c(4, 5), nn.Dense, lambda self, x: self.bias_add(self.matmul(x, self.weight), self.bias), (ROWS,)),
+    "Conv2d": (
+        lambda c: c(4, 8, 3, 2, "same", group=2, has_bias=True),
+        nn.Conv2d,
+        lambda self, x: biased(self, self.conv2d(x, self.weight)),
+        (IMAGE,),
+    ),
+    "padded Conv2d": (
+        lambda c: c(4, 8, 3, pad_mode="pad", padding=(1, 2, 0, 1), dilation=2),
+        nn.Conv2d,
+        lambda self, x: self.conv2d(x, self.weight),
+        (IMAGE,),
+    ),
+    "Conv1d": (
+        lambda c: c(4, 8, 3, has_bias=True),
+        nn.Conv1d,
+        lambda self, x: self.squeeze(biased(self, self.conv2d(self.expand_dims(x, 2), self.weight))),
+        (LINE,),
+    ),
+    "Conv3d": (
+        lambda c: c(4, 8, 3, has_bias=True),
+        nn.Conv3d,
+        lambda self, x: biased(self, self.conv3d(x, self.weight)),
+        (VOLUME,),
+    ),
+    "Conv2dTranspose": (
+        lambda c: c(4, 8, 3, 2, has_bias=True),
+        nn.Conv2dTranspose,
+        lambda self, x: biased(self, self.conv2d_transpose(x, self.weight, (2, 8, 12, 12))),
+        (IMAGE,),
+    ),
+    "Dense": (
+        lambda c: c(4, 5),
+        nn.Dense,
+        lambda self, x: self.bias_add(self.matmul(x, self.weight), self.bias),
+        (ROWS,),
+    ),
     "LayerNorm": (lambda c: c((4,), epsilon=1e-3), nn.LayerNorm, normalized, (ROWS,)),
     "BatchNorm2d": (lambda c: c(4, eps=1e-3).set_train(False), nn.BatchNorm2d, inferred, (IMAGE,)),
     "Embedding": (lambda c: c(4, 2), nn.Embedding, embedded, (LABELS,)),
@@ -59,13 +91,27 @@ CASES: dict[str, tuple[Callable[[type], Any], type, Callable[..., Any], tuple[An
     "PReLU": (lambda c: c(4), nn.PReLU, lambda self, x: self.prelu(x, self.w), (ROWS,)),
     "Softmax": (lambda c: c(0), nn.Softmax, lambda self, x: self.softmax(x), (ROWS,)),
     "LogSoftmax": (lambda c: c(0), nn.LogSoftmax, lambda self, x: self.log_softmax(x), (ROWS,)),
-    "MSELoss": (lambda c: c(), nn.MSELoss, lambda self, x, y: self.reduce_mean((x - y) ** 2) if self.average and self.reduce else x, (ROWS, ROWS + 1)),
-    "SmoothL1Loss": (lambda c: c(0.5, "sum"), nn.SmoothL1Loss, lambda self, x, y: self.smooth_l1_loss(x, y), (ROWS, ROWS + 1)),
-    "SoftmaxCrossEntropyWithLogits": (
-        lambda c: c(True, "mean"), nn.SoftmaxCrossEntropyWithLogits,
-        lambda self, x, y: self.reduce_mean(self.softmax_cross_entropy(x, self.one_hot(y, 4, self.on_value, self.off_value))[0]), (ROWS, LABELS),
+    "MSELoss": (
+        lambda c: c(),
+        nn.MSELoss,
+        lambda self, x, y: self.reduce_mean((x - y) ** 2) if self.average and self.reduce else x,
+        (ROWS, ROWS + 1),
     ),
-}  # fmt: skip
+    "SmoothL1Loss": (
+        lambda c: c(0.5, "sum"),
+        nn.SmoothL1Loss,
+        lambda self, x, y: self.smooth_l1_loss(x, y),
+        (ROWS, ROWS + 1),
+    ),
+    "SoftmaxCrossEntropyWithLogits": (
+        lambda c: c(True, "mean"),
+        nn.SoftmaxCrossEntropyWithLogits,
+        lambda self, x, y: self.reduce_mean(
+            self.softmax_cross_entropy(x, self.one_hot(y, 4, self.on_value, self.off_value))[0]
+        ),
+        (ROWS, LABELS),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

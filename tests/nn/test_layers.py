@@ -1,4 +1,6 @@
-"""Layers: first values of parameters, randomness, positions, half precision, and arguments that do not fit."""
+"""Layers: first values of parameters, randomness, positions, half precision, and arguments that do
+not fit.
+"""
 
 from __future__ import annotations
 
@@ -190,20 +192,48 @@ X = ms.Tensor(wave(1, 1, 4, 5))
     [
         (lambda: nn.Dense(-1, 2), ValueError, "Dense: in_channels must be at least 1, not -1"),
         (lambda: nn.Dense("a", 2), TypeError, "in_channels must be an int, not str"),
-        (lambda: nn.Dense(3, 4, weight_init=ms.Tensor([1.0])), ValueError, r"weight_init must have shape \(4, 3\), not \(1,\)"),
-        (lambda: nn.Dense(3, 2)(X), ValueError, r"last axis of the input must have 3 elements; its shape is \(1, 1, 4, 5\)"),
+        (
+            lambda: nn.Dense(3, 4, weight_init=ms.Tensor([1.0])),
+            ValueError,
+            r"weight_init must have shape \(4, 3\), not \(1,\)",
+        ),
+        (
+            lambda: nn.Dense(3, 2)(X),
+            ValueError,
+            r"last axis of the input must have 3 elements; its shape is \(1, 1, 4, 5\)",
+        ),
         (lambda: nn.Linear(3, 2)(X), ValueError, "last axis of the input must have 3 elements"),
-        (lambda: nn.Conv2d(3, 4, 0), ValueError, "each of kernel_size must be at least 1|kernel_size must be at least 1"),
+        (
+            lambda: nn.Conv2d(3, 4, 0),
+            ValueError,
+            "each of kernel_size must be at least 1|kernel_size must be at least 1",
+        ),
         (lambda: nn.Conv2d(3, 4, (1, 2, 3)), ValueError, r"kernel_size must be an int or 2 of them, not \(1, 2, 3\)"),
-        (lambda: nn.Conv2d(3, 4, 3, pad_mode="x"), ValueError, "pad_mode must be one of 'same', 'valid', 'pad', not 'x'"),
+        (
+            lambda: nn.Conv2d(3, 4, 3, pad_mode="x"),
+            ValueError,
+            "pad_mode must be one of 'same', 'valid', 'pad', not 'x'",
+        ),
         (lambda: nn.Conv2d(3, 4, 3, padding=1), ValueError, "padding 1 goes with pad_mode 'pad', not 'same'"),
         (lambda: nn.Conv2d(3, 4, 3, pad_mode="pad", padding=-1), ValueError, "padding must be at least 0, not -1"),
         (lambda: nn.Conv2d(3, 4, 3, pad_mode="pad", padding=(1, 2)), ValueError, "must be an int or 4 of them"),
         (lambda: nn.Conv2d(3, 4, 3, stride=0), ValueError, "stride must be at least 1, not 0"),
-        (lambda: nn.Conv2d(3, 4, 3, group=2), ValueError, "3 input and 4 output channels do not both divide into 2 groups"),
-        (lambda: nn.Conv2d(3, 4, 3, data_format="NHWC"), ValueError, "'NHWC' is not supported; transpose the image to 'NCHW'"),
+        (
+            lambda: nn.Conv2d(3, 4, 3, group=2),
+            ValueError,
+            "3 input and 4 output channels do not both divide into 2 groups",
+        ),
+        (
+            lambda: nn.Conv2d(3, 4, 3, data_format="NHWC"),
+            ValueError,
+            "'NHWC' is not supported; transpose the image to 'NCHW'",
+        ),
         (lambda: nn.Conv2d(1, 1, 3)(X[0]), ValueError, r"input must be \(N, C, H, W\), not of shape \(1, 4, 5\)"),
-        (lambda: nn.Conv2dTranspose(1, 1, 3, output_padding=1), ValueError, "output_padding .* goes with pad_mode 'pad'"),
+        (
+            lambda: nn.Conv2dTranspose(1, 1, 3, output_padding=1),
+            ValueError,
+            "output_padding .* goes with pad_mode 'pad'",
+        ),
         (lambda: nn.BatchNorm2d(0), ValueError, "num_features must be at least 1, not 0"),
         (lambda: nn.BatchNorm2d(3, momentum=2.0), ValueError, "momentum must be at most 1, not 2.0"),
         (lambda: nn.BatchNorm2d(3)(X), ValueError, r"\(N, C, H, W\) with 3 channels, not of shape"),
@@ -217,7 +247,11 @@ X = ms.Tensor(wave(1, 1, 4, 5))
         (lambda: nn.Dropout(p=-0.1), ValueError, "p must be at least 0, not -0.1"),
         (lambda: nn.Dropout(0.0), ValueError, "keep_prob must be above 0, not 0.0"),
         (lambda: nn.MaxPool2d(-1), ValueError, "kernel_size must be at least 1, not -1"),
-        (lambda: nn.MaxPool2d(2, 2, pad_mode="same", padding=1), ValueError, "padding 1 goes with pad_mode 'pad', not 'same'"),
+        (
+            lambda: nn.MaxPool2d(2, 2, pad_mode="same", padding=1),
+            ValueError,
+            "padding 1 goes with pad_mode 'pad', not 'same'",
+        ),
         (lambda: nn.MaxPool2d(2, return_indices=True), ValueError, "return_indices True goes with pad_mode 'pad'"),
         (lambda: nn.MaxPool2d(2, pad_mode="pad", padding=2), ValueError, "must be at most half of kernel_size"),
         (lambda: nn.MaxPool2d(2, data_format="NHWC"), ValueError, "transpose the input to 'NCHW'"),
@@ -245,7 +279,7 @@ X = ms.Tensor(wave(1, 1, 4, 5))
         (lambda: nn.KLDivLoss()(X, X[0, 0]), ValueError, "KLDivLoss: logits and labels must have the same shape"),
         (lambda: nn.Unflatten(0, 3), TypeError, "unflattened_size must be a tuple or a list, not int"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments(make: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()

@@ -20,7 +20,10 @@ CHECKED = dict.fromkeys(
 LISTS: list[tuple[Callable[[], list[float]], list[float]]] = [
     (lambda: nn.exponential_decay_lr(0.1, 0.9, 6, 2, 1), [0.1, 0.1, 0.09, 0.09, 0.081, 0.081]),
     (lambda: nn.exponential_decay_lr(0.1, 0.9, 6, 2, 2, True), [0.1, 0.1, 0.1, 0.1, 0.09, 0.09]),
-    (lambda: nn.natural_exp_decay_lr(0.1, 0.9, 6, 2, 2), [0.1, 0.1, 0.04065696597, 0.04065696597, 0.01652988882, 0.01652988882]),
+    (
+        lambda: nn.natural_exp_decay_lr(0.1, 0.9, 6, 2, 2),
+        [0.1, 0.1, 0.04065696597, 0.04065696597, 0.01652988882, 0.01652988882],
+    ),
     (lambda: nn.natural_exp_decay_lr(0.1, 0.9, 6, 2, 2, True), [0.1, 0.1, 0.1, 0.1, 0.01652988882, 0.01652988882]),
     (lambda: nn.inverse_decay_lr(0.1, 0.5, 6, 1, 1), [0.1, 0.2 / 3, 0.05, 0.04, 0.1 / 3, 0.2 / 7]),
     (lambda: nn.inverse_decay_lr(0.1, 0.5, 6, 2, 3, True), [0.1] * 6),
@@ -29,7 +32,7 @@ LISTS: list[tuple[Callable[[], list[float]], list[float]]] = [
     (lambda: nn.polynomial_decay_lr(0.1, 0.01, 6, 2, 2, 0.5, True), [0.1, 0.1, 0.0736396103, 0.0736396103, 0.01, 0.01]),
     (lambda: nn.piecewise_constant_lr([2, 5, 10], [0.1, 0.05, 0.01]), [0.1] * 2 + [0.05] * 3 + [0.01] * 5),
     (lambda: nn.warmup_lr(0.1, 6, 2, 2), [0.0, 0.0, 0.05, 0.05, 0.1, 0.1]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("make, expected", LISTS)

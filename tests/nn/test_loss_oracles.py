@@ -1,4 +1,6 @@
-"""Losses against formulas in float64: values and reductions in every floating type, eagerly and compiled, and derivatives."""
+"""Losses against formulas in float64: values and reductions in every floating type, eagerly and
+compiled, and derivatives.
+"""
 
 from __future__ import annotations
 
@@ -136,8 +138,16 @@ def weighted(x: Any, y: Any) -> Any:
     return -(POSITIVE * y * np.log(p) + (1 - y) * np.log(1 - p)) * np.arange(5.0)
 
 
-add("BCEWithLogitsLoss", weighted, (A(3, 5), low(3, 5)), (A(2, 2, 5), low(2, 2, 5)), (A(1, 5), low(1, 5)), grad=(0,),
-    weight=ms.Tensor(np.arange(5.0)), pos_weight=ms.Tensor(POSITIVE))  # fmt: skip
+add(
+    "BCEWithLogitsLoss",
+    weighted,
+    (A(3, 5), low(3, 5)),
+    (A(2, 2, 5), low(2, 2, 5)),
+    (A(1, 5), low(1, 5)),
+    grad=(0,),
+    weight=ms.Tensor(np.arange(5.0)),
+    pos_weight=ms.Tensor(POSITIVE),
+)
 LOGS = tuple((A(*x.shape, low=-3.0, high=-0.1), y) for x, y in PROBABILITIES)
 add("KLDivLoss", lambda x, y: y * (np.log(y) - x), *LOGS)
 checks.add(
@@ -150,8 +160,15 @@ checks.add(
 )
 MANY = ((A(3, 5), low(3, 5)), (A(1, 2), low(1, 2)), (A(4, 1), low(4, 1)))
 add("MultiLabelSoftMarginLoss", lambda x, y: entropy(scipy.special.expit(x), y).mean(-1), *MANY, grad=(0,))
-add("MultiLabelSoftMarginLoss", lambda x, y: (np.arange(5.0) * entropy(scipy.special.expit(x), y)).mean(-1), (A(3, 5), low(3, 5)), (A(1, 5), low(1, 5)),
-    (A(4, 5), low(4, 5)), grad=(0,), weight=ms.Tensor(np.arange(5.0), ms.float16))  # fmt: skip
+add(
+    "MultiLabelSoftMarginLoss",
+    lambda x, y: (np.arange(5.0) * entropy(scipy.special.expit(x), y)).mean(-1),
+    (A(3, 5), low(3, 5)),
+    (A(1, 5), low(1, 5)),
+    (A(4, 5), low(4, 5)),
+    grad=(0,),
+    weight=ms.Tensor(np.arange(5.0), ms.float16),
+)
 
 
 def multi_margin(x: Any, y: Any, p: int = 1, margin: float = 1.0, weight: Any = None) -> Any:
@@ -165,8 +182,15 @@ def multi_margin(x: Any, y: Any, p: int = 1, margin: float = 1.0, weight: Any = 
 CLASSES = ((A(3, 5), I(3)), (A(1, 5), I(1)), (A(7, 6), I(7)))
 add("MultiMarginLoss", multi_margin, *CLASSES, grad=(0,))
 add("MultiMarginLoss", lambda x, y: multi_margin(x, y, 2, 0.5), *CLASSES, grad=(0,), p=2, margin=0.5)
-add("MultiMarginLoss", lambda x, y: multi_margin(x, y, 1, 1.0, POSITIVE), (A(3, 5), I(3)), (A(6, 5), I(6)), (A(1, 5), I(1)), grad=(0,),
-    weight=ms.Tensor(POSITIVE, ms.float16))  # fmt: skip
+add(
+    "MultiMarginLoss",
+    lambda x, y: multi_margin(x, y, 1, 1.0, POSITIVE),
+    (A(3, 5), I(3)),
+    (A(6, 5), I(6)),
+    (A(1, 5), I(1)),
+    grad=(0,),
+    weight=ms.Tensor(POSITIVE, ms.float16),
+)
 
 
 def multilabel_margin(x: Any, y: Any) -> Any:
@@ -183,8 +207,14 @@ def multilabel_margin(x: Any, y: Any) -> Any:
 
 
 LISTS = np.array([[1, 2, -1, 0, 0], [0, -1, 3, 0, 0], [3, 4, 0, 1, -1], [-1, 1, 1, 1, 1]])
-add("MultilabelMarginLoss", multilabel_margin, (A(4, 5), A(4, 5, values=LISTS.astype(np.int32))),
-    (A(2, 5), A(2, 5, values=LISTS[1:3].astype(np.int32))), (A(5), A(5, values=LISTS[2].astype(np.int32))), grad=(0,))  # fmt: skip
+add(
+    "MultilabelMarginLoss",
+    multilabel_margin,
+    (A(4, 5), A(4, 5, values=LISTS.astype(np.int32))),
+    (A(2, 5), A(2, 5, values=LISTS[1:3].astype(np.int32))),
+    (A(5), A(5, values=LISTS[2].astype(np.int32))),
+    grad=(0,),
+)
 
 
 def triplet(a: Any, p: Any, n: Any, margin: float = 1.0, power: int = 2, swap: bool = False) -> Any:
@@ -215,8 +245,14 @@ add(
     gamma=1.5,
     weight=ms.Tensor(POSITIVE, ms.float16),
 )
-add("SoftmaxCrossEntropyWithLogits", lambda x, y: -(y * scipy.special.log_softmax(x, -1)).sum(-1), (A(3, 5), low(3, 5)), (A(1, 2), low(1, 2)), (A(6, 3), low(6, 3)),
-    grad=(0,))  # fmt: skip
+add(
+    "SoftmaxCrossEntropyWithLogits",
+    lambda x, y: -(y * scipy.special.log_softmax(x, -1)).sum(-1),
+    (A(3, 5), low(3, 5)),
+    (A(1, 2), low(1, 2)),
+    (A(6, 3), low(6, 3)),
+    grad=(0,),
+)
 add(
     "SoftmaxCrossEntropyWithLogits",
     lambda x, y: -np.take_along_axis(scipy.special.log_softmax(x, -1), y[:, None], 1)[:, 0],

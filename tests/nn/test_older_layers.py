@@ -1,4 +1,6 @@
-"""Functions as layers and combined layers against SciPy and NumPy in float64: values, derivatives, types, and arguments that do not fit."""
+"""Functions as layers and combined layers against SciPy and NumPy in float64: values, derivatives,
+types, and arguments that do not fit.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,16 @@ from tests.nn.cases import wave
 
 checks = Checks("NumPy")
 CHECKED = {
-    "nn.BiDense": "NumPy", "nn.Conv2dBnAct": "MindSpore", "nn.DenseBnAct": "NumPy", "nn.L1Regularizer": "NumPy", "nn.MultiFieldEmbeddingLookup": "MindSpore",
-    "nn.Range": "NumPy", "nn.SyncBatchNorm": "NumPy", "nn.TimeDistributed": "NumPy", "nn.no_init_parameters": "NumPy",
-}  # fmt: skip
+    "nn.BiDense": "NumPy",
+    "nn.Conv2dBnAct": "MindSpore",
+    "nn.DenseBnAct": "NumPy",
+    "nn.L1Regularizer": "NumPy",
+    "nn.MultiFieldEmbeddingLookup": "MindSpore",
+    "nn.Range": "NumPy",
+    "nn.SyncBatchNorm": "NumPy",
+    "nn.TimeDistributed": "NumPy",
+    "nn.no_init_parameters": "NumPy",
+}
 
 HALVES = "float64 float32 float16"
 POSITIVE = ((A(3, 4, low=0.05, high=30.0),), (A(7, low=0.5, high=3.0),), (A(0, 3, low=1.0),))
@@ -27,11 +36,18 @@ PAIRS = (
     (A(5, low=9.0, high=60.0), A(3, 1, low=0.1, high=7.0)),
     (A(6, low=9.0, high=3000.0), A(6, low=9.0, high=3000.0)),
     (A(1, low=0.5), A(0, 1, low=0.5)),
-)  # fmt: skip
+)
 checks.add("nn.LGamma", scipy.special.gammaln, *POSITIVE, dtypes=HALVES, oracle="SciPy")
 checks.add("nn.DiGamma", scipy.special.digamma, *POSITIVE, (A(9, low=-3.9, high=-3.1),), oracle="SciPy")
-checks.add("nn.IGamma", scipy.special.gammainc, (A(3, 4, low=0.5, high=9.0), A(3, 4, low=0.5, high=9.0)), (A(5, low=1.0, high=3.0), A(2, 1, low=0.1)),
-           (A(1, low=0.5), A(0, low=0.5)), grad=(1,), oracle="SciPy")  # fmt: skip
+checks.add(
+    "nn.IGamma",
+    scipy.special.gammainc,
+    (A(3, 4, low=0.5, high=9.0), A(3, 4, low=0.5, high=9.0)),
+    (A(5, low=1.0, high=3.0), A(2, 1, low=0.1)),
+    (A(1, low=0.5), A(0, low=0.5)),
+    grad=(1,),
+    oracle="SciPy",
+)
 checks.add("nn.LBeta", scipy.special.betaln, *PAIRS, dtypes=HALVES, oracle="SciPy")
 
 
@@ -60,16 +76,35 @@ checks.add(
     dtypes=HALVES,
     tolerance=3,
 )
-checks.add("nn.MatMul", lambda x, y: np.swapaxes(x, -1, -2) @ np.swapaxes(y, -1, -2), (A(4, 3), A(2, 4)), (A(5, 1, 4, 3), A(2, 1, 4)),
-           init={"transpose_x1": True, "transpose_x2": True})  # fmt: skip
+checks.add(
+    "nn.MatMul",
+    lambda x, y: np.swapaxes(x, -1, -2) @ np.swapaxes(y, -1, -2),
+    (A(4, 3), A(2, 4)),
+    (A(5, 1, 4, 3), A(2, 1, 4)),
+    init={"transpose_x1": True, "transpose_x2": True},
+)
 checks.add("nn.MatMul", lambda x, y: x @ y.T, (A(3), A(4, 3)), init={"transpose_x1": True, "transpose_x2": True})
 for axis, keep in ((None, None), (0, True), ((0, -1), False)):
-    checks.add("nn.Moments", lambda x, a=axis, k=keep: (x.mean(a, keepdims=bool(k)), x.var(a, keepdims=bool(k))), (A(2, 3, 4),), (A(5, 2),), (A(1, 1, 1),),
-               init={"axis": axis, "keep_dims": keep}, dtypes=HALVES)  # fmt: skip
+    checks.add(
+        "nn.Moments",
+        lambda x, a=axis, k=keep: (x.mean(a, keepdims=bool(k)), x.var(a, keepdims=bool(k))),
+        (A(2, 3, 4),),
+        (A(5, 2),),
+        (A(1, 1, 1),),
+        init={"axis": axis, "keep_dims": keep},
+        dtypes=HALVES,
+    )
 for axis, keep in (((), False), (1, True), ((0, -1), False)):
     over = None if axis == () else axis
-    checks.add("nn.ReduceLogSumExp", lambda x, a=over, k=keep: scipy.special.logsumexp(x, a, keepdims=k), (A(2, 3, 4),), (A(5, 2, high=900.0),), (A(1, 1),),
-               init={"axis": axis, "keep_dims": keep}, oracle="SciPy")  # fmt: skip
+    checks.add(
+        "nn.ReduceLogSumExp",
+        lambda x, a=over, k=keep: scipy.special.logsumexp(x, a, keepdims=k),
+        (A(2, 3, 4),),
+        (A(5, 2, high=900.0),),
+        (A(1, 1),),
+        init={"axis": axis, "keep_dims": keep},
+        oracle="SciPy",
+    )
 
 MATRICES = ((A(3, 4),), (A(2, 4, 3),), (A(0, 2, 2),), (A(1, 1),))
 checks.add("nn.MatrixDiag", lambda x: x[..., None] * np.eye(x.shape[-1]), *MATRICES, dtypes=HALVES)
@@ -220,16 +255,26 @@ def test_time_merged_with_an_axis_behind_it_comes_back_to_its_place() -> None:
         np.testing.assert_allclose(found, np.where(x > 0, x, 0.25 * x), rtol=1e-6)
 
 
-# Recorded from MindSpore 2.10: indices, weights, fields, and the sum, mean and largest of each field.
+# Recorded from MindSpore 2.10: indices, weights, fields, and the sum, mean and largest of each
+# field.
 TABLE = np.sin(np.arange(20)).astype(np.float32).reshape(10, 2)
 INDICES = np.array([[2, 4, 6, 0, 3], [1, 3, 5, 0, 9]], np.int32)
 WEIGHTS = np.array([[1, -2, 0.5, 0, 0], [1, -1, -0.5, 0, 2]], np.float32)
 FIELDS = np.array([[0, 1, 1, 0, 2], [0, 0, 1, 0, 1]], np.int32)
 COMBINED = {
-    "SUM": [[[-0.756802499, -0.958924294], [-2.24700308, -0.614153504], [0, 0]], [[1.18871284, -0.515866578], [-1.2299639, 0.799749494], [0, 0]]],
-    "MEAN": [[[-0.756802499, -0.958924294], [-0.898801208, -0.245661408], [0, 0]], [[0.594356418, -0.257933289], [-0.491985559, 0.3198998], [0, 0]]],
-    "MAX": [[[-0.756802499, -0.958924294], [-0.268286467, 0.210083514], [0, 0]], [[0.909297407, 0.141120002], [0.272010565, 0.499995112], [0, 0]]],
-}  # fmt: skip
+    "SUM": [
+        [[-0.756802499, -0.958924294], [-2.24700308, -0.614153504], [0, 0]],
+        [[1.18871284, -0.515866578], [-1.2299639, 0.799749494], [0, 0]],
+    ],
+    "MEAN": [
+        [[-0.756802499, -0.958924294], [-0.898801208, -0.245661408], [0, 0]],
+        [[0.594356418, -0.257933289], [-0.491985559, 0.3198998], [0, 0]],
+    ],
+    "MAX": [
+        [[-0.756802499, -0.958924294], [-0.268286467, 0.210083514], [0, 0]],
+        [[0.909297407, 0.141120002], [0.272010565, 0.499995112], [0, 0]],
+    ],
+}
 
 
 @pytest.mark.parametrize("operator", list(COMBINED))
@@ -305,33 +350,81 @@ X = ms.Tensor(wave(2, 3, 4))
         (lambda: nn.Tril()(X[0, 0]), ValueError, r"the input must be matrices \(..., m, n\), not of shape \(4,\)"),
         (lambda: nn.Triu()(X, 1.5), TypeError, "k must be an int, not float"),
         (lambda: nn.MatrixDiag()(ms.Tensor(1.0)), ValueError, "one axis at least"),
-        (lambda: nn.MatrixSetDiag()(X, X[:, :, 0].T), ValueError, r"the diagonal must have shape \(2, 3\) .* not \(3, 2\)"),
+        (
+            lambda: nn.MatrixSetDiag()(X, X[:, :, 0].T),
+            ValueError,
+            r"the diagonal must have shape \(2, 3\) .* not \(3, 2\)",
+        ),
         (lambda: nn.L1Regularizer(0), ValueError, "scale must be above 0.*, not 0"),
         (lambda: nn.L1Regularizer(float("inf")), ValueError, "scale must be below inf, not inf"),
         (lambda: nn.L1Regularizer(float("nan")), ValueError, "scale must be above 0.*, not nan"),
         (lambda: nn.BiDense(0, 3, 4), ValueError, "in1_channels must be at least 1, not 0"),
-        (lambda: nn.BiDense(2, 3, 4, weight_init=X), ValueError, r"weight_init must have shape \(4, 2, 3\), not \(2, 3, 4\)"),
-        (lambda: nn.BiDense(2, 4, 4)(X, X), ValueError, r"last axis of input1 must have 2 elements; its shape is \(2, 3, 4\)"),
-        (lambda: nn.BiDense(4, 4, 4)(X, X[0]), ValueError, r"leading axes of the inputs must be equal; their shapes are \(2, 3, 4\) and \(3, 4\)"),
+        (
+            lambda: nn.BiDense(2, 3, 4, weight_init=X),
+            ValueError,
+            r"weight_init must have shape \(4, 2, 3\), not \(2, 3, 4\)",
+        ),
+        (
+            lambda: nn.BiDense(2, 4, 4)(X, X),
+            ValueError,
+            r"last axis of input1 must have 2 elements; its shape is \(2, 3, 4\)",
+        ),
+        (
+            lambda: nn.BiDense(4, 4, 4)(X, X[0]),
+            ValueError,
+            r"leading axes of the inputs must be equal; their shapes are \(2, 3, 4\) and \(3, 4\)",
+        ),
         (lambda: nn.DenseBnAct(2, 3, has_bn=1), TypeError, "has_bn must be a bool, not int"),
-        (lambda: nn.DenseBnAct(2, 3, activation=abs), TypeError, "activation must be a name, a Cell or a Primitive, not builtin_function"),
+        (
+            lambda: nn.DenseBnAct(2, 3, activation=abs),
+            TypeError,
+            "activation must be a name, a Cell or a Primitive, not builtin_function",
+        ),
         (lambda: nn.Conv2dBnAct(2, 3, 3, activation="foo"), KeyError, "'foo' is not an activation"),
         (lambda: nn.SyncBatchNorm(3)(X), ValueError, r"must be \(N, C\) or \(N, C, H, W\) with 3 channels"),
-        (lambda: nn.SyncBatchNorm(3, process_groups=[[0, 1]]), ValueError, r"there is one process, number 0; .* not \[\[0, 1\]\]"),
+        (
+            lambda: nn.SyncBatchNorm(3, process_groups=[[0, 1]]),
+            ValueError,
+            r"there is one process, number 0; .* not \[\[0, 1\]\]",
+        ),
         (lambda: nn.SyncBatchNorm(3, process_groups=0), TypeError, "process_groups must be a list of lists, not 0"),
         (lambda: nn.TimeDistributed(abs, 1), TypeError, "layer must be a Cell or a Primitive, not builtin"),
         (lambda: nn.TimeDistributed(nn.ReLU(), 0)(X[0]), ValueError, r"three axes at least, not shape \(3, 4\)"),
         (lambda: nn.TimeDistributed(nn.ReLU(), 5)(X), ValueError, "time_axis 5 is out of range"),
         (lambda: nn.TimeDistributed(nn.ReLU(), 1, 1)(X), ValueError, "must be two axes, not both 1"),
-        (lambda: nn.TimeDistributed(nn.Flatten(0), 2)(X), ValueError, r"results of shape \(6,\) have no place for time_axis 2"),
-        (lambda: nn.TimeDistributed(nn.Flatten(0), 1, 0)(X), ValueError, r"gave shape \(24,\) for \(6, 4\), but axis 0 must stay"),
+        (
+            lambda: nn.TimeDistributed(nn.Flatten(0), 2)(X),
+            ValueError,
+            r"results of shape \(6,\) have no place for time_axis 2",
+        ),
+        (
+            lambda: nn.TimeDistributed(nn.Flatten(0), 1, 0)(X),
+            ValueError,
+            r"gave shape \(24,\) for \(6, 4\), but axis 0 must stay",
+        ),
         (lambda: nn.MultiFieldEmbeddingLookup(4, 2, 0), ValueError, "field_size must be at least 1, not 0"),
-        (lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2, operator="X"), ValueError, "operator must be one of 'SUM', 'MAX', 'MEAN', not 'X'"),
-        (lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2, sparse=False), ValueError, "sparse must be True where target is 'CPU'"),
-        (lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2, slice_mode="x"), ValueError, "slice_mode must be one of 'batch_slice'"),
-        (lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2)(*[ms.Tensor([1])] * 3), ValueError, r"must be \(N, S\), of one shape"),
+        (
+            lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2, operator="X"),
+            ValueError,
+            "operator must be one of 'SUM', 'MAX', 'MEAN', not 'X'",
+        ),
+        (
+            lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2, sparse=False),
+            ValueError,
+            "sparse must be True where target is 'CPU'",
+        ),
+        (
+            lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2, slice_mode="x"),
+            ValueError,
+            "slice_mode must be one of 'batch_slice'",
+        ),
+        (
+            lambda: nn.MultiFieldEmbeddingLookup(4, 2, 2)(*[ms.Tensor([1])] * 3),
+            ValueError,
+            r"must be \(N, S\), of one shape",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments(make: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()

@@ -1,4 +1,6 @@
-"""Losses of sequences and of sampled classes against NumPy and MindSpore, and cells that cut a batch into parts."""
+"""Losses of sequences and of sampled classes against NumPy and MindSpore, and cells that cut a
+batch into parts.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,13 @@ from mycel import nn
 from tests.nn.cases import wave
 
 CHECKED = {
-    "nn.CTCLoss": "NumPy", "nn.GradAccumulationCell": "NumPy", "nn.MicroBatchInterleaved": "NumPy", "nn.PipelineCell": "NumPy",
-    "nn.SampledSoftmaxLoss": "NumPy", "nn.VirtualDatasetCellTriple": "NumPy",
-}  # fmt: skip
+    "nn.CTCLoss": "NumPy",
+    "nn.GradAccumulationCell": "NumPy",
+    "nn.MicroBatchInterleaved": "NumPy",
+    "nn.PipelineCell": "NumPy",
+    "nn.SampledSoftmaxLoss": "NumPy",
+    "nn.VirtualDatasetCellTriple": "NumPy",
+}
 
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
@@ -190,24 +196,56 @@ def test_a_network_of_three_inputs() -> None:
     [
         (lambda: nn.CTCLoss(reduction="x"), ValueError, "reduction must be one of 'mean', 'sum', 'none', not 'x'"),
         (lambda: nn.CTCLoss(blank=-1), ValueError, "blank must be at least 0, not -1"),
-        (lambda: nn.CTCLoss()(ms.Tensor(LOG_PROBS), ms.Tensor([[1.0]]), (1, 1), (1, 1)), TypeError, "targets must be int32 or int64, not float32"),
-        (lambda: nn.CTCLoss(blank=3)(ms.Tensor(LOG_PROBS), ms.Tensor([[1], [1]]), (5, 5), (1, 1)), ValueError, "blank 3 is not one of 3 classes"),
+        (
+            lambda: nn.CTCLoss()(ms.Tensor(LOG_PROBS), ms.Tensor([[1.0]]), (1, 1), (1, 1)),
+            TypeError,
+            "targets must be int32 or int64, not float32",
+        ),
+        (
+            lambda: nn.CTCLoss(blank=3)(ms.Tensor(LOG_PROBS), ms.Tensor([[1], [1]]), (5, 5), (1, 1)),
+            ValueError,
+            "blank 3 is not one of 3 classes",
+        ),
         (lambda: nn.SampledSoftmaxLoss(8, 7), ValueError, "num_sampled must be at most num_classes, 7, not 8"),
         (lambda: nn.SampledSoftmaxLoss(3, 7, 8), ValueError, "num_true must be at most num_classes, 7, not 8"),
-        (lambda: nn.SampledSoftmaxLoss(3, 7, sampled_values=3), TypeError, "sampled_values must be a tuple or a list, not int"),
+        (
+            lambda: nn.SampledSoftmaxLoss(3, 7, sampled_values=3),
+            TypeError,
+            "sampled_values must be a tuple or a list, not int",
+        ),
         (lambda: nn.SampledSoftmaxLoss(3, 7, sampled_values=(1, 2)), ValueError, "not 2 values"),
-        (lambda: nn.SampledSoftmaxLoss(3, 7)(*[ms.Tensor([[1.0]])] * 4), TypeError, "labels must be int32 or int64, not float32"),
-        (lambda: nn.SampledSoftmaxLoss(3, 7, 2)(*[ms.Tensor([[1]])] * 4), ValueError, r"labels must be \(N, 2\), not of shape \(1, 1\)"),
+        (
+            lambda: nn.SampledSoftmaxLoss(3, 7)(*[ms.Tensor([[1.0]])] * 4),
+            TypeError,
+            "labels must be int32 or int64, not float32",
+        ),
+        (
+            lambda: nn.SampledSoftmaxLoss(3, 7, 2)(*[ms.Tensor([[1]])] * 4),
+            ValueError,
+            r"labels must be \(N, 2\), not of shape \(1, 1\)",
+        ),
         (lambda: nn.GradAccumulationCell(3, 2), TypeError, "network must be a Cell, not int"),
         (lambda: nn.PipelineCell(nn.ReLU(), 0), ValueError, "micro_size must be at least 1, not 0"),
         (lambda: nn.MicroBatchInterleaved(nn.ReLU(), "a"), TypeError, "interleave_num must be an int, not str"),
-        (lambda: nn.GradAccumulationCell(nn.ReLU(), 3)(ms.Tensor(wave(4, 2))), ValueError, "a batch of 4 does not divide into 3 micro-batches"),
-        (lambda: nn.PipelineCell(nn.ReLU(), 2, {"a": 0}), ValueError, "stage_config names 'a', which is no cell of the network"),
-        (lambda: nn.PipelineCell(nn.SequentialCell(nn.ReLU()), 2, {"0": 1}), ValueError, "'0' is to be on stage 1, but one process is stage 0"),
+        (
+            lambda: nn.GradAccumulationCell(nn.ReLU(), 3)(ms.Tensor(wave(4, 2))),
+            ValueError,
+            "a batch of 4 does not divide into 3 micro-batches",
+        ),
+        (
+            lambda: nn.PipelineCell(nn.ReLU(), 2, {"a": 0}),
+            ValueError,
+            "stage_config names 'a', which is no cell of the network",
+        ),
+        (
+            lambda: nn.PipelineCell(nn.SequentialCell(nn.ReLU()), 2, {"0": 1}),
+            ValueError,
+            "'0' is to be on stage 1, but one process is stage 0",
+        ),
         (lambda: nn.PipelineCell(nn.ReLU(), 2, 3), TypeError, "stage_config must be a dict or None, not int"),
         (lambda: nn.VirtualDatasetCellTriple(3), TypeError, "backbone must be a Cell, not int"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments(make: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()

@@ -1,4 +1,6 @@
-"""Recurrent layers and transformers give MindSpore's parameters, outputs and gradients (see `sequence_cases`)."""
+"""Recurrent layers and transformers give MindSpore's parameters, outputs and gradients (see
+`sequence_cases`).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def test_parameters_outputs_and_gradients_are_those_recorded(name: str, mode: in
 
 
 def attention_by_definition(cell: Any, x: Any, y: Any, mask: Any) -> Any:
-    """Attention of one head in float64: the queries `x` (queries, features) to the keys and values `y`."""
+    """Attention of one head in float64: the queries `x` (queries, features) to the keys and values
+    `y`.
+    """
     w, b = cell.in_proj_weight.asnumpy().astype(np.float64), cell.in_proj_bias.asnumpy()
     e = cell.embed_dim
     q, k, v = (a @ w[i * e : (i + 1) * e].T + b[i * e : (i + 1) * e] for i, a in enumerate((x, y, y)))
@@ -69,7 +73,9 @@ def test_masks_of_floats_and_of_booleans_may_be_mixed() -> None:
 
 def lstm_by_definition(cell: Any, x: Any, suffix: str, times: Any) -> Any:
     sigmoid = lambda v: 1 / (1 + np.exp(-v))
-    w, u, b, d = (getattr(cell, n + suffix).asnumpy().astype(np.float64) for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))  # fmt: skip
+    w, u, b, d = (
+        getattr(cell, n + suffix).asnumpy().astype(np.float64) for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
     h = c = np.zeros((x.shape[1], cell.hidden_size))
     out = np.zeros((*x.shape[:2], cell.hidden_size))
     for t in times:

@@ -1,4 +1,6 @@
-"""Layers with parameters against loops and formulas in float64: values in every floating type, eagerly, compiled and in graph mode, moving statistics, derivatives by inputs and parameters."""
+"""Layers with parameters against loops and formulas in float64: values in every floating type,
+eagerly, compiled and in graph mode, moving statistics, derivatives by inputs and parameters.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,30 @@ from tests.nn.test_window_oracles import each
 CHECKED = {
     f"nn.{name}": "NumPy"
     for name in (
-        "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CellDict", "CellList", "Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "Conv3dTranspose",
-        "Dense", "Embedding", "GraphCell", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LRN", "LayerNorm", "Linear", "SequentialCell",
+        "BatchNorm1d",
+        "BatchNorm2d",
+        "BatchNorm3d",
+        "CellDict",
+        "CellList",
+        "Conv1d",
+        "Conv1dTranspose",
+        "Conv2d",
+        "Conv2dTranspose",
+        "Conv3d",
+        "Conv3dTranspose",
+        "Dense",
+        "Embedding",
+        "GraphCell",
+        "GroupNorm",
+        "InstanceNorm1d",
+        "InstanceNorm2d",
+        "InstanceNorm3d",
+        "LRN",
+        "LayerNorm",
+        "Linear",
+        "SequentialCell",
     )
-}  # fmt: skip
+}
 
 NEAR = {"float64": 1e-9, "float32": 3e-5, "float16": 1e-2}
 
@@ -37,7 +59,9 @@ def double(*shape: int, phase: float = 0.3) -> Any:
 
 
 def filled(cell: Any, dtype: Any) -> Any:
-    """The cell with parameters of one type whose values depend on their place alone, positive where they are variances."""
+    """The cell with parameters of one type whose values depend on their place alone, positive where
+    they are variances.
+    """
     for k, p in enumerate(cell.get_parameters()):
         values = 0.5 * double(*p.shape, phase=1.0 + k)
         p.set_dtype(dtype)
@@ -56,7 +80,9 @@ def check(
     training: bool = False,
     kinds: str = "float64 float32 float16",
 ) -> None:
-    """Values of every type, compiled and not; in float64 derivatives by the input and all trained parameters. `expected(parameters, x)`."""
+    """Values of every type, compiled and not; in float64 derivatives by the input and all trained
+    parameters. `expected(parameters, x)`.
+    """
     for kind in kinds.split():
         dtype = getattr(ms, kind)
         cell = filled(make(), dtype).set_train(training)
@@ -135,7 +161,10 @@ def correlated(x: Any, w: Any, stride: Any, pairs: Any, dilation: Any, group: in
 
 
 def spread(x: Any, w: Any, stride: Any, pairs: Any, dilation: Any, group: int, extra: Any) -> Any:
-    """The transpose of `correlated`: every element adds its multiple of the kernel; the padding is cut off."""
+    """The transpose of `correlated`: every element adds its multiple of the kernel.
+
+    The padding is cut off.
+    """
     spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)]
     sizes = [(n - 1) * s + k for n, s, k in zip(x.shape[2:], stride, spans)]
     whole = np.zeros((x.shape[0], w.shape[1] * group, *(n + e for n, e in zip(sizes, extra))))
@@ -157,10 +186,13 @@ def same(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
 
 SHAPES = {1: ((2, 4, 7), (1, 4, 5)), 2: ((2, 4, 5, 6), (1, 4, 7, 4)), 3: ((1, 4, 4, 3, 5), (2, 4, 3, 3, 3))}
 OPTIONS: tuple[dict[str, Any], ...] = (
-    {"kernel_size": 3}, {"kernel_size": 2, "stride": 2}, {"kernel_size": 3, "stride": 2, "pad_mode": "valid", "has_bias": True},
-    {"kernel_size": 3, "pad_mode": "pad", "padding": 2, "dilation": 2, "group": 2, "has_bias": True}, {"kernel_size": 2, "group": 4, "dilation": 2},
+    {"kernel_size": 3},
+    {"kernel_size": 2, "stride": 2},
+    {"kernel_size": 3, "stride": 2, "pad_mode": "valid", "has_bias": True},
+    {"kernel_size": 3, "pad_mode": "pad", "padding": 2, "dilation": 2, "group": 2, "has_bias": True},
+    {"kernel_size": 2, "group": 4, "dilation": 2},
     {"kernel_size": 1, "pad_mode": "valid"},
-)  # fmt: skip
+)
 
 
 def unpacked(options: dict[str, Any], rank: int, sizes: Any) -> tuple[Any, ...]:
@@ -216,7 +248,8 @@ def test_transposed_convolution(rank: int, number: int) -> None:
         spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
         extra = [0] * rank
         if mode == "same":
-            # As many positions as stride times the input's, whose convolution with "same" has the input's size.
+            # As many positions as stride times the input's, whose convolution with "same" has the
+            # input's size.
             pairs = [same(n * s, k, s, d) for n, s, k, d in zip(x.shape[2:], stride, kernel, dilation)]
         if mode != "pad":
             extra = [max(s - k, 0) for s, k in zip(stride, spans)]
@@ -267,7 +300,8 @@ def test_batch_normalisation(rank: int, training: bool) -> None:
     make = getattr(nn, f"BatchNorm{rank}d")
     for shape in BATCHES[rank]:
         x = double(*shape)
-        # In training half precision normalises in single: its parameters stay float32 there, so only wide types run.
+        # In training half precision normalises in single: its parameters stay float32 there, so
+        # only wide types run.
         check(lambda: make(3), lambda p, x: expected(p, x, 1e-5, training), x, training, "float64 float32")
         check(lambda: make(3, 1e-2), lambda p, x: expected(p, x, 1e-2, training), x, training, "float64")
         for given in (True, False):

@@ -1,4 +1,6 @@
-"""Pooling, padding and rearranging layers against loops over windows in float64: values in every floating type, eagerly and compiled, and derivatives."""
+"""Pooling, padding and rearranging layers against loops over windows in float64: values in every
+floating type, eagerly and compiled, and derivatives.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def pooled(
     dilation: Any = 1,
     ceil: bool = False,
 ) -> Any:
-    """`reduce(elements inside, positions, sizes, high ends of the padding)` of every window of the last axes."""
+    """`reduce(elements inside, positions, sizes, high ends of the padding)` of every window of the
+    last axes.
+    """
     kernel, stride, pad, dilation = (each(v, rank) for v in (kernel, stride, pad, dilation))
     sizes = x.shape[-rank:]
     found = [windows(*a, mode, p, d, ceil) for a, p, d in zip(zip(sizes, kernel, stride), pad, dilation)]
@@ -64,7 +68,8 @@ def pooled(
         points = [spans[a][i] for a, i in enumerate(at)]
         inside = [[p for p in line if 0 <= p < n] for line, n in zip(points, sizes)]
         elements = x.reshape(-1, *sizes)[(slice(None), *np.ix_(*inside))].reshape(*lead, -1)
-        # With padding, windows count what lies in the padded axis, but not what rounding up reaches beyond.
+        # With padding, windows count what lies in the padded axis, but not what rounding up reaches
+        # beyond.
         counted = 1
         for line, n, p, (low, _), s in zip(points, sizes, pad, found, (mode == "same",) * rank):
             counted *= len(line) if s else sum(-low <= q < n + p for q in line)
@@ -126,7 +131,9 @@ for rank, cases in ((1, LINES), (2, IMAGES), (3, CUBES)):
 
 
 def positions(x: Any, rank: int, kernel: int, stride: int) -> tuple[Any, Any]:
-    """The largest elements of windows without padding, and where they are in the flattened last axes."""
+    """The largest elements of windows without padding, and where they are in the flattened last
+    axes.
+    """
     flat = np.broadcast_to(np.arange(np.prod(x.shape[-rank:])).reshape(x.shape[-rank:]), x.shape)
     best = pooled(x, rank, lambda v, n: v.argmax(-1), kernel, stride).astype(int)
     where = np.zeros(best.shape, np.int64)
@@ -196,8 +203,15 @@ for axis, keep in (((), False), (0, True), ((-1, 0), False)):
         keep_dims=keep,
     )
 for axis in (-1, 0, 1):
-    checks.add("nn.OneHot", lambda i, a=axis: np.moveaxis(np.where(np.eye(6)[i] > 0, 2.5, -1.0), -1, a), (I(3, high=6),), (I(2, 4, high=6),), (I(1, 0, 2, high=6),),
-               init={"axis": axis, "depth": 6, "on_value": 2.5, "off_value": -1.0}, dtypes="float32")  # fmt: skip
+    checks.add(
+        "nn.OneHot",
+        lambda i, a=axis: np.moveaxis(np.where(np.eye(6)[i] > 0, 2.5, -1.0), -1, a),
+        (I(3, high=6),),
+        (I(2, 4, high=6),),
+        (I(1, 0, 2, high=6),),
+        init={"axis": axis, "depth": 6, "on_value": 2.5, "off_value": -1.0},
+        dtypes="float32",
+    )
 checks.add(
     "nn.OneHot",
     lambda i: np.eye(4, dtype=np.int32)[i],
@@ -215,9 +229,12 @@ def test_norm_is_that_of_linear_algebra() -> None:
 
 
 DROPS = {
-    "Dropout": (lambda p: nn.Dropout(p=p), (40, 50), 0), "Dropout_keep": (lambda p: nn.Dropout(1 - p), (2000,), 0), "Dropout1d": (nn.Dropout1d, (200, 10, 3), 1),
-    "Dropout2d": (nn.Dropout2d, (100, 20, 2, 3), 2), "Dropout3d": (nn.Dropout3d, (100, 20, 2, 1, 2), 3),
-}  # fmt: skip
+    "Dropout": (lambda p: nn.Dropout(p=p), (40, 50), 0),
+    "Dropout_keep": (lambda p: nn.Dropout(1 - p), (2000,), 0),
+    "Dropout1d": (nn.Dropout1d, (200, 10, 3), 1),
+    "Dropout2d": (nn.Dropout2d, (100, 20, 2, 3), 2),
+    "Dropout3d": (nn.Dropout3d, (100, 20, 2, 1, 2), 3),
+}
 
 
 @pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["eager", "graph"])
@@ -237,7 +254,8 @@ def test_dropout(name: str, dtype: Any, mode: int) -> None:
         out = layer(t)
         kept = out.asnumpy() != 0
         assert out.dtype is dtype and out.shape == shape
-        # The same for a whole channel, independent across channels, at the given rate: within five deviations.
+        # The same for a whole channel, independent across channels, at the given rate: within five
+        # deviations.
         whole = kept.reshape(*shape[: len(shape) - rank], -1) if rank else kept[..., None]
         assert (whole == whole[..., :1]).all()
         flags = whole[..., 0]

@@ -1,4 +1,6 @@
-"""Pooling, patches, sizes and the losses beside them give MindSpore's outputs and gradients (see `window_cases`); the rest against NumPy."""
+"""Pooling, patches, sizes and the losses beside them give MindSpore's outputs and gradients (see
+`window_cases`); the rest against NumPy.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,12 @@ from tests.nn import window_cases as cases
 
 EXPECTED: dict[str, Any] = json.loads((Path(__file__).parent / "expected_windows.json").read_text())
 CHECKED = {f"nn.{name.split('_')[0]}": "MindSpore" for name in cases.CASES} | {
-    "nn.MSSSIM": "SciPy", "nn.PSNR": "NumPy", "nn.SSIM": "SciPy", "nn.Unfold": "NumPy", "ops.adaptive_max_pool3d": "MindSpore",
-}  # fmt: skip
+    "nn.MSSSIM": "SciPy",
+    "nn.PSNR": "NumPy",
+    "nn.SSIM": "SciPy",
+    "nn.Unfold": "NumPy",
+    "ops.adaptive_max_pool3d": "MindSpore",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +175,10 @@ def test_random_windows_hold_the_largest_of_what_they_cover() -> None:
     ms.set_seed(4)
     x = ms.Tensor(cases.IMAGE)
     best, where = ms.nn.FractionalMaxPool2d(2, output_size=(3, 4), return_indices=True)(x)
-    np.testing.assert_array_equal(np.take_along_axis(cases.IMAGE.reshape(1, 2, -1), where.asnumpy().reshape(1, 2, -1), 2), best.asnumpy().reshape(1, 2, -1))  # fmt: skip
+    np.testing.assert_array_equal(
+        np.take_along_axis(cases.IMAGE.reshape(1, 2, -1), where.asnumpy().reshape(1, 2, -1), 2),
+        best.asnumpy().reshape(1, 2, -1),
+    )
     found = ms.grad(lambda v: ms.nn.FractionalMaxPool2d(2, (3, 4), _random_samples=ms.Tensor(cases.SAMPLES))(v).sum())(
         x
     )

@@ -1,4 +1,6 @@
-"""Pooling, patches, sizes and the losses beside them, as recorded from MindSpore 2.10 in ``expected_windows.json`` (see `sequence_cases`)."""
+"""Pooling, patches, sizes and the losses beside them, as recorded from MindSpore 2.10 in
+``expected_windows.json`` (see `sequence_cases`).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ ANCHOR, POSITIVE, NEGATIVE = (wave(3, 4, phase=p) for p in (0.3, 1.3, 2.3))
 
 
 def fractional(name: str, samples: np.ndarray, indices: bool, *args: object, **kwargs: object) -> object:
-    """A maker of fractional pooling with given random samples, which are tensors of the module that made `nn`."""
+    """A maker of fractional pooling with given random samples, which are tensors of the module that
+    made `nn`.
+    """
 
     def make(nn: object) -> object:
         import importlib

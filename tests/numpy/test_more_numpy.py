@@ -1,4 +1,6 @@
-"""Histograms, sequences, polynomials, grids, sets and functions along axes of `mycel.numpy` against NumPy."""
+"""Histograms, sequences, polynomials, grids, sets and functions along axes of `mycel.numpy` against
+NumPy.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,13 @@ def floats(function: Any) -> Any:
 for name in ("bartlett", "blackman", "hamming", "hanning"):
     checks.add(f"numpy.{name}", getattr(np, name), (5,), (1,), (0,), (12,), tolerance=1e4)
 checks.add("numpy.indices", lambda d: tuple(np.indices(d)), ((2, 3),), ((1,),), ((0, 2),), dtypes="float32")
-checks.add("numpy.indices", lambda d, sparse: tuple(np.indices(d, sparse=True)), ((2, 3),), kwargs={"sparse": True}, dtypes="float32")  # fmt: skip
+checks.add(
+    "numpy.indices",
+    lambda d, sparse: tuple(np.indices(d, sparse=True)),
+    ((2, 3),),
+    kwargs={"sparse": True},
+    dtypes="float32",
+)
 checks.add("numpy.diag_indices", lambda *a: tuple(np.diag_indices(*a)), (3,), (2, 3), (0,), dtypes="float32")
 for name in ("tril_indices", "triu_indices"):
     checks.add(f"numpy.{name}", getattr(np, name), (3,), (3, 1, 2), (4, -1), (0,), dtypes="float32")
@@ -69,8 +77,14 @@ checks.add(
 )
 
 FLAT = I(2, 3, low=-7, high=10)
-checks.add("numpy.unravel_index", lambda i, s: np.unravel_index(np.clip(np.where(i < 0, i + np.prod(s), i), 0, np.prod(s) - 1), s),
-    (FLAT, (3, 4)), (I(4, high=30), (2, 3, 5)), (I(0), (3,)), dtypes="float32")  # fmt: skip
+checks.add(
+    "numpy.unravel_index",
+    lambda i, s: np.unravel_index(np.clip(np.where(i < 0, i + np.prod(s), i), 0, np.prod(s) - 1), s),
+    (FLAT, (3, 4)),
+    (I(4, high=30), (2, 3, 5)),
+    (I(0), (3,)),
+    dtypes="float32",
+)
 checks.add(
     "numpy.unravel_index",
     lambda i, s, order: np.unravel_index(i, s, order),
@@ -80,15 +94,36 @@ checks.add(
 )
 PLACES = (I(5, low=-3, high=9), I(5, low=-3, high=9))
 for mode, order in (("clip", "C"), ("wrap", "C"), ("clip", "F")):
-    checks.add("numpy.ravel_multi_index", np.ravel_multi_index, (PLACES, (4, 6)), ((I(1), I(1), I(1)), (2, 7, 3)), ((I(0),), (3,)),
-        kwargs={"mode": mode, "order": order}, dtypes="float32")  # fmt: skip
+    checks.add(
+        "numpy.ravel_multi_index",
+        np.ravel_multi_index,
+        (PLACES, (4, 6)),
+        ((I(1), I(1), I(1)), (2, 7, 3)),
+        ((I(0),), (3,)),
+        kwargs={"mode": mode, "order": order},
+        dtypes="float32",
+    )
 
 # Histograms.
 EDGES = A(4, values=np.array([-1.5, -0.5, 0.25, 1.0]))
-checks.add("numpy.digitize", np.digitize, (A(3, 4), EDGES), (A(5), A(3, values=np.array([1.0, 0.5, -1.0]))), (A(1), A(1)), (A(0, 3), EDGES),
-    (I(9), A(3, values=np.array([1.0, 2.0, 4.0]))), grad=())  # fmt: skip
-checks.add("numpy.digitize", np.digitize, (I(9), A(3, values=np.array([1.0, 2.0, 4.0]))), (I(9), A(3, values=np.array([4.0, 2.0, 1.0]))),
-    kwargs={"right": True}, grad=())  # fmt: skip
+checks.add(
+    "numpy.digitize",
+    np.digitize,
+    (A(3, 4), EDGES),
+    (A(5), A(3, values=np.array([1.0, 0.5, -1.0]))),
+    (A(1), A(1)),
+    (A(0, 3), EDGES),
+    (I(9), A(3, values=np.array([1.0, 2.0, 4.0]))),
+    grad=(),
+)
+checks.add(
+    "numpy.digitize",
+    np.digitize,
+    (I(9), A(3, values=np.array([1.0, 2.0, 4.0]))),
+    (I(9), A(3, values=np.array([4.0, 2.0, 1.0]))),
+    kwargs={"right": True},
+    grad=(),
+)
 checks.add(
     "numpy.histogram_bin_edges", np.histogram_bin_edges, (A(9), 4), (A(2, 3), 10), (A(1), 3), (A(5), EDGES), grad=()
 )
@@ -254,8 +289,11 @@ def test_functions_over_axes() -> None:
 def test_pieces() -> None:
     x = RANDOM.normal(size=(3, 4))
     for conditions, pieces in (
-        ([x < 0, x >= 0], [-1, 1]), ([x < 0], [lambda v: -v, lambda v: v * 10]), ([x < 0, x > -0.5], [1, lambda v: v * v, 3]), ([x < 0], [2.0])
-    ):  # fmt: skip
+        ([x < 0, x >= 0], [-1, 1]),
+        ([x < 0], [lambda v: -v, lambda v: v * 10]),
+        ([x < 0, x > -0.5], [1, lambda v: v * v, 3]),
+        ([x < 0], [2.0]),
+    ):
         held = [Tensor(c) for c in conditions] if isinstance(conditions, list) else Tensor(conditions)
         same(mnp.piecewise(Tensor(x), held, pieces), np.piecewise(x, conditions, pieces))
     gradient = ms.grad(lambda v: mnp.sum(mnp.piecewise(v, [v < 0], [lambda t: -t, lambda t: t * t])))(Tensor(x))

@@ -17,10 +17,17 @@ CHECKED = {"numpy.pad": "NumPy"}
 R = np.random.default_rng(0)
 ARRAYS = [R.normal(size=(3, 4)), R.integers(0, 9, (3, 5)), R.normal(size=(4,)), R.normal(size=(2, 1, 3))]
 OPTIONS: dict[str, list[dict[str, Any]]] = {
-    "constant": [{}, {"constant_values": (3, -2)}], "linear_ramp": [{}, {"end_values": (3, -2)}], "edge": [{}], "wrap": [{}],
-    "reflect": [{}, {"reflect_type": "odd"}], "symmetric": [{}, {"reflect_type": "odd"}], "maximum": [{}, {"stat_length": 2}],
-    "minimum": [{}, {"stat_length": (1, 2)}], "mean": [{}, {"stat_length": 2}], "median": [{}, {"stat_length": 2}],
-}  # fmt: skip
+    "constant": [{}, {"constant_values": (3, -2)}],
+    "linear_ramp": [{}, {"end_values": (3, -2)}],
+    "edge": [{}],
+    "wrap": [{}],
+    "reflect": [{}, {"reflect_type": "odd"}],
+    "symmetric": [{}, {"reflect_type": "odd"}],
+    "maximum": [{}, {"stat_length": 2}],
+    "minimum": [{}, {"stat_length": (1, 2)}],
+    "mean": [{}, {"stat_length": 2}],
+    "median": [{}, {"stat_length": 2}],
+}
 
 
 @pytest.mark.parametrize("mode", OPTIONS)

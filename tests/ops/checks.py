@@ -1,4 +1,6 @@
-"""What the tests of operations share: comparison with arrays, and gradients by finite differences in float64."""
+"""What the tests of operations share: comparison with arrays, and gradients by finite differences
+in float64.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ __all__ = ["add_everywhere", "check_gradient", "close", "everywhere", "numbers"]
 
 
 def everywhere(names: str) -> str:
-    """The public names that functions with one meaning have: in `ops`, in `numpy` and as methods, one for each object."""
+    """The public names that functions with one meaning have: in `ops`, in `numpy` and as methods,
+    one for each object.
+    """
     found: dict[int, str] = {}
     for name in names.split():
         for full in (f"ops.{name}", f"Tensor.{name}", f"numpy.{name}"):
@@ -26,7 +30,10 @@ def everywhere(names: str) -> str:
 
 
 def add_everywhere(checks: Any, names: str, expected: Callable[..., Any], *cases: Any, **more: Any) -> None:
-    """Declare a check of all names; further names of the same function are compiled and differentiated in the first case only."""
+    """Declare a check of all names.
+
+    Further names of the same function are compiled and differentiated in the first case only.
+    """
     first, *others = everywhere(names).split()
     checks.add(first, expected, *cases, **more)
     if others:

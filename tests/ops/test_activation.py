@@ -21,7 +21,10 @@ CASES = {
     "leaky_relu": (lambda t: ops.leaky_relu(t), lambda x: np.where(x > 0, x, 0.2 * x)),
     "elu": (lambda t: ops.elu(t, 1.5), lambda x: np.where(x > 0, x, 1.5 * np.expm1(x))),
     "celu": (lambda t: ops.celu(t, 2.0), lambda x: np.where(x > 0, x, 2 * np.expm1(x / 2))),
-    "selu": (lambda t: ops.selu(t), lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))),
+    "selu": (
+        lambda t: ops.selu(t),
+        lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+    ),
     "gelu": (lambda t: ops.gelu(t), lambda x: x * special.ndtr(x)),
     "gelu_tanh": (
         lambda t: ops.gelu(t, "tanh"),
@@ -48,7 +51,7 @@ CASES = {
     "softmax": (lambda t: ops.softmax(t, 0), lambda x: special.softmax(x, 0)),
     "log_softmax": (lambda t: ops.log_softmax(t), lambda x: special.log_softmax(x, -1)),
     "softmin": (lambda t: ops.softmin(t, 1), lambda x: special.softmax(-x, 1)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,4 +1,6 @@
-"""Attention against its definition in float64 NumPy, with every layout, mask and statistic; and against values of PyTorch's scaled_dot_product_attention."""
+"""Attention against its definition in float64 NumPy, with every layout, mask and statistic; and
+against values of PyTorch's scaled_dot_product_attention.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,18 @@ def heads(x: Any, n: int) -> Any:
 
 
 checks.add(
-    "ops.flash_attention_score", lambda q, k, v, n, **_: attention(q, k, v, 0.3),
-    (A(2, 4, 5, 8), A(2, 2, 7, 8), A(2, 2, 7, 8), 4), (A(1, 1, 1, 2), A(1, 1, 1, 2), A(1, 1, 1, 2), 1), (A(1, 3, 0, 4), A(1, 3, 2, 4), A(1, 3, 2, 4), 3),
+    "ops.flash_attention_score",
+    lambda q, k, v, n, **_: attention(q, k, v, 0.3),
+    (A(2, 4, 5, 8), A(2, 2, 7, 8), A(2, 2, 7, 8), 4),
+    (A(1, 1, 1, 2), A(1, 1, 1, 2), A(1, 1, 1, 2), 1),
+    (A(1, 3, 0, 4), A(1, 3, 2, 4), A(1, 3, 2, 4), 3),
     kwargs={"scalar_value": 0.3, "input_layout": "BNSD"},
-)  # fmt: skip
+)
 checks.add(
-    "ops.flash_attention_score", lambda q, k, v, n: heads_back(attention(heads(q, n), heads(k, 2), heads(v, 2))), (A(2, 5, 16), A(2, 3, 8), A(2, 3, 8), 4),
-)  # fmt: skip
+    "ops.flash_attention_score",
+    lambda q, k, v, n: heads_back(attention(heads(q, n), heads(k, 2), heads(v, 2))),
+    (A(2, 5, 16), A(2, 3, 8), A(2, 3, 8), 4),
+)
 
 
 def heads_back(x: Any) -> Any:
@@ -60,11 +67,12 @@ def with_mask(q: Any, k: Any, v: Any, n: int, bias: Any, mask: Any, **_: Any) ->
 
 
 checks.add(
-    "ops.flash_attention_score", lambda q, k, v, n, bias, a, b, mask, **_: with_mask(q, k, v, n, bias, mask),
+    "ops.flash_attention_score",
+    lambda q, k, v, n, bias, a, b, mask, **_: with_mask(q, k, v, n, bias, mask),
     (A(2, 2, 4, 4), A(2, 2, 6, 4), A(2, 2, 6, 4), 2, A(2, 2, 4, 6), None, None, B(2, 1, 4, 6)),
     (A(1, 2, 3, 4), A(1, 1, 3, 4), A(1, 1, 3, 4), 2, A(1, 2, 3, 3), None, None, B(3, 3)),
     kwargs={"scalar_value": 0.5, "input_layout": "BNSD", "pre_tokens": 1},
-)  # fmt: skip
+)
 
 
 def packed(q: Any, k: Any, v: Any, n: int, **_: Any) -> Any:
@@ -79,13 +87,17 @@ def packed(q: Any, k: Any, v: Any, n: int, **_: Any) -> Any:
 
 PACKED = {"input_layout": "TND", "sparse_mode": 3, "attn_mask": BIG, "scalar_value": 0.4}
 checks.add(
-    "ops.flash_attention_score", lambda *args, **kwargs: packed(*args)[0], (A(6, 4, 8), A(9, 2, 8), A(9, 2, 8), 4),
+    "ops.flash_attention_score",
+    lambda *args, **kwargs: packed(*args)[0],
+    (A(6, 4, 8), A(9, 2, 8), A(9, 2, 8), 4),
     kwargs={**PACKED, "actual_seq_qlen": (2, 2, 6), "actual_seq_kvlen": [3, 4, 9]},
-)  # fmt: skip
+)
 checks.add(
-    "ops.flash_attention_score", lambda *args, **kwargs: packed(*args)[0], (A(6, 4, 8), A(9, 2, 8), A(9, 2, 8), 4),
+    "ops.flash_attention_score",
+    lambda *args, **kwargs: packed(*args)[0],
+    (A(6, 4, 8), A(9, 2, 8), A(9, 2, 8), 4),
     kwargs={**PACKED, "actual_seq_qlen": Tensor([2, 2, 6]), "actual_seq_kvlen": Tensor([3, 4, 9])},
-)  # fmt: skip
+)
 
 
 def speed(q: Any, k: Any, v: Any, n: int, layout: str, **_: Any) -> Any:
@@ -94,9 +106,13 @@ def speed(q: Any, k: Any, v: Any, n: int, layout: str, **_: Any) -> Any:
 
 
 checks.add(
-    "ops.speed_fusion_attention", speed, (A(2, 4, 5, 8), A(2, 2, 7, 8), A(2, 2, 7, 8), 4, "BNSD"), (A(1, 1, 1, 2), A(1, 1, 3, 2), A(1, 1, 3, 2), 1, "BNSD"),
-    (A(3, 2, 3, 3), A(3, 1, 2, 3), A(3, 1, 2, 3), 2, "BNSD"), kwargs={"scale": 0.3},
-)  # fmt: skip
+    "ops.speed_fusion_attention",
+    speed,
+    (A(2, 4, 5, 8), A(2, 2, 7, 8), A(2, 2, 7, 8), 4, "BNSD"),
+    (A(1, 1, 1, 2), A(1, 1, 3, 2), A(1, 1, 3, 2), 1, "BNSD"),
+    (A(3, 2, 3, 3), A(3, 1, 2, 3), A(3, 1, 2, 3), 2, "BNSD"),
+    kwargs={"scale": 0.3},
+)
 
 
 def joined(x: Any, m: Any, s: Any, y: Any, n: Any, t: Any) -> Any:
@@ -144,13 +160,23 @@ def test_sparse_modes_are_bands_of_positions(shape: tuple[int, int]) -> None:
     own = RANDOM.uniform(size=shape) < 0.3
     shift = columns - rows
     masks = {
-        0: own | (j > i + 1) | (j < i - 2), 1: own, 2: j > i, 3: j > i + shift, 4: (j > i + shift + 1) | (j < i + shift - 2),
-    }  # fmt: skip
+        0: own | (j > i + 1) | (j < i - 2),
+        1: own,
+        2: j > i,
+        3: j > i + shift,
+        4: (j > i + shift + 1) | (j < i + shift - 2),
+    }
     for mode, drop in masks.items():
         got = ops.flash_attention_score(
-            *tensors(q, k, v), 4, attn_mask=BIG if mode > 1 else Tensor(own), sparse_mode=mode, scalar_value=0.3, input_layout="BNSD",
-            pre_tokens=2, next_tokens=1,
-        )  # fmt: skip
+            *tensors(q, k, v),
+            4,
+            attn_mask=BIG if mode > 1 else Tensor(own),
+            sparse_mode=mode,
+            scalar_value=0.3,
+            input_layout="BNSD",
+            pre_tokens=2,
+            next_tokens=1,
+        )
         close(got, attention(q, k, v, 0.3, drop))
     prefix = np.array([1, 4])
     late = (j > i + shift) & (j >= prefix[:, None, None, None])
@@ -262,7 +288,9 @@ def test_two_halves_of_the_keys_make_the_whole() -> None:
 
 
 def test_agrees_with_pytorch() -> None:
-    """torch.nn.functional.scaled_dot_product_attention of sin and cos of 0, 1, ..., causal, (1, 2, 3, 2), scale 1 / sqrt(2)."""
+    """torch.nn.functional.scaled_dot_product_attention of sin and cos of 0, 1, ..., causal, (1, 2,
+    3, 2), scale 1 / sqrt(2).
+    """
     n = np.arange(12.0)
     q, k, v = (x.reshape(1, 2, 3, 2) for x in (np.sin(n), np.cos(n), np.sin(2 * n)))
     got = ops.flash_attention_score(
@@ -290,13 +318,19 @@ TORCH = [
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"input_layout": "SBND"}, "must be one of"), ({"head_num": 3}, "head_num is 3"), ({"sparse_mode": 7}, "must be 0 to 5"),
-        ({"sparse_mode": 2}, r"\(2048, 2048\)"), ({"sparse_mode": 1}, "needs a mask"), ({"keep_prob": 0.0}, r"in \(0, 1\]"),
-        ({"padding_mask": 1}, "leave it out"), ({"actual_seq_qlen": (5,)}, "belong to the layout TND"),
-        ({"real_shift": Tensor(np.zeros((5, 7)))}, "must be of shape"), ({"head_num": 0}, "must be at least 1"),
+        ({"input_layout": "SBND"}, "must be one of"),
+        ({"head_num": 3}, "head_num is 3"),
+        ({"sparse_mode": 7}, "must be 0 to 5"),
+        ({"sparse_mode": 2}, r"\(2048, 2048\)"),
+        ({"sparse_mode": 1}, "needs a mask"),
+        ({"keep_prob": 0.0}, r"in \(0, 1\]"),
+        ({"padding_mask": 1}, "leave it out"),
+        ({"actual_seq_qlen": (5,)}, "belong to the layout TND"),
+        ({"real_shift": Tensor(np.zeros((5, 7)))}, "must be of shape"),
+        ({"head_num": 0}, "must be at least 1"),
         ({"sparse_mode": 4, "attn_mask": BIG, "pre_tokens": -9, "next_tokens": 0}, "leave no band"),
     ],
-)  # fmt: skip
+)
 def test_options_that_do_not_go_together(change: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"head_num": 4, "input_layout": "BNSD", **change}
     with pytest.raises((ValueError, TypeError), match=message):

@@ -1,4 +1,6 @@
-"""Attention in service against the definition in float64 NumPy: lengths, padding on either side, caches of blocks, and numbers of 8 bits."""
+"""Attention in service against the definition in float64 NumPy: lengths, padding on either side,
+caches of blocks, and numbers of 8 bits.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,16 @@ from mycel.ops.attention.serving import reshape_and_cache
 from tests.ops.test_attention import BIG, above, attention, close, heads, heads_back, operands, parts, tensors
 
 CHECKED = dict.fromkeys(
-    ("ops.prompt_flash_attention", "ops.incre_flash_attention", "ops.fused_infer_attention_score", "ops.PagedAttention", "ops.PagedAttentionMask",
-     "ops.ReshapeAndCache"), "NumPy",
-)  # fmt: skip
+    (
+        "ops.prompt_flash_attention",
+        "ops.incre_flash_attention",
+        "ops.fused_infer_attention_score",
+        "ops.PagedAttention",
+        "ops.PagedAttentionMask",
+        "ops.ReshapeAndCache",
+    ),
+    "NumPy",
+)
 RANDOM = np.random.default_rng(11)
 
 
@@ -31,9 +40,15 @@ def test_prompts_in_both_layouts_with_masks_of_every_shape(shape: tuple[int, int
     want = attention(q, k, v, 0.3, drop[:, None], bias)
     for mask in (Tensor(drop), Tensor(drop[:, None].astype(np.uint8))):
         got = ops.prompt_flash_attention(
-            *tensors(q, k, v), mask, pse_shift=Tensor(bias), num_heads=4, num_key_value_heads=2, scale_value=0.3, input_layout="BNSD",
+            *tensors(q, k, v),
+            mask,
+            pse_shift=Tensor(bias),
+            num_heads=4,
+            num_key_value_heads=2,
+            scale_value=0.3,
+            input_layout="BNSD",
             next_tokens=2147483647,
-        )  # fmt: skip
+        )
         close(got, want)
     got = ops.prompt_flash_attention(
         *tensors(flat(q), flat(k), flat(v)), Tensor(drop[0]), num_heads=4, num_key_value_heads=2, sparse_mode=1
@@ -42,7 +57,9 @@ def test_prompts_in_both_layouts_with_masks_of_every_shape(shape: tuple[int, int
 
 
 def valid(drop: Any, rows: Any, columns: Any, q_pad: Any = None, k_pad: Any = None) -> tuple[Any, Any]:
-    """A mask that also drops what lies outside of each example's rows and columns, and which rows are inside."""
+    """A mask that also drops what lies outside of each example's rows and columns, and which rows
+    are inside.
+    """
     _, s, t = drop.shape
     first = np.zeros(2, int) if q_pad is None else s - q_pad - rows
     start = np.zeros(2, int) if k_pad is None else t - k_pad - columns
@@ -61,8 +78,15 @@ def test_lengths_of_prompts_and_their_causal_modes() -> None:
         want = attention(q, k, v, 0.5, drop[:, None]) * inside[:, None]
         for given in ((rows.tolist(), columns.tolist()), (Tensor(rows), Tensor(columns))):
             got = ops.prompt_flash_attention(
-                *tensors(q, k, v), BIG, *given, num_heads=4, num_key_value_heads=2, scale_value=0.5, input_layout="BNSD", sparse_mode=mode,
-            )  # fmt: skip
+                *tensors(q, k, v),
+                BIG,
+                *given,
+                num_heads=4,
+                num_key_value_heads=2,
+                scale_value=0.5,
+                input_layout="BNSD",
+                sparse_mode=mode,
+            )
             close(got, want)
 
 
@@ -72,9 +96,17 @@ def test_padding_on_the_left_and_the_logarithms_of_sums() -> None:
     drop, inside = valid(np.zeros((2, 5, 6), bool), rows, columns, 1, 2)
     out, peak, total = parts(q, k, v, 0.5, drop[:, None])
     got, lse = ops.fused_infer_attention_score(
-        *tensors(q, k, v), actual_seq_lengths=Tensor(rows), actual_seq_lengths_kv=Tensor(columns), query_padding_size=Tensor([1]),
-        kv_padding_size=Tensor(2), num_heads=4, num_key_value_heads=2, scale=0.5, input_layout="BNSD_BSND", softmax_lse_flag=True,
-    )  # fmt: skip
+        *tensors(q, k, v),
+        actual_seq_lengths=Tensor(rows),
+        actual_seq_lengths_kv=Tensor(columns),
+        query_padding_size=Tensor([1]),
+        kv_padding_size=Tensor(2),
+        num_heads=4,
+        num_key_value_heads=2,
+        scale=0.5,
+        input_layout="BNSD_BSND",
+        softmax_lse_flag=True,
+    )
     close(got, (out * inside[:, None]).transpose(0, 2, 1, 3))
     assert lse.dtype is ms.float32 and lse.shape == (2, 4, 5, 1)
     close(lse, peak + np.log(total), 1e-6)
@@ -99,9 +131,15 @@ def test_one_token_at_a_time() -> None:
         for keys in ((tk, tv), ([tk], [tv]), ([tk[:1], tk[1:]], (tv[:1], tv[1:]))):
             close(ops.incre_flash_attention(tq, *keys, Tensor(mask), scale_value=0.4, **common), flat(want))
     fused = ops.fused_infer_attention_score(
-        *tensors(q, k, v), atten_mask=Tensor(drop), pse_shift=Tensor(bias), actual_seq_lengths_kv=lengths.tolist(), num_heads=4,
-        num_key_value_heads=2, scale=0.4, input_layout="BNSD",
-    )  # fmt: skip
+        *tensors(q, k, v),
+        atten_mask=Tensor(drop),
+        pse_shift=Tensor(bias),
+        actual_seq_lengths_kv=lengths.tolist(),
+        num_heads=4,
+        num_key_value_heads=2,
+        scale=0.4,
+        input_layout="BNSD",
+    )
     close(fused[0], want)
     compiled = ms.jit(
         lambda a, b, c, n: ops.incre_flash_attention(a, b, c, actual_seq_lengths=n, num_heads=4, num_key_value_heads=2)
@@ -121,9 +159,14 @@ def test_blocks_of_a_cache() -> None:
     drop = np.arange(8) >= lengths[:, None, None, None]
     want = attention(q, full_k, full_v, 0.3, drop)
     common: dict[str, Any] = {
-        "num_heads": 4, "num_key_value_heads": 2, "scale_value": 0.3, "input_layout": "BNSD", "block_size": 4, "block_table": Tensor(table),
+        "num_heads": 4,
+        "num_key_value_heads": 2,
+        "scale_value": 0.3,
+        "input_layout": "BNSD",
+        "block_size": 4,
+        "block_table": Tensor(table),
         "actual_seq_lengths": lengths.tolist(),
-    }  # fmt: skip
+    }
     close(ops.incre_flash_attention(*tensors(q, k.reshape(5, 4, 16), v.reshape(5, 4, 16)), **common), want)
     close(ops.incre_flash_attention(*tensors(q, k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3)), **common), want)
     rest = [*tensors(k, v, table, lengths)]
@@ -131,9 +174,15 @@ def test_blocks_of_a_cache() -> None:
     close(ops.PagedAttention(4, 0.3, 2)(Tensor(q.reshape(3, 1, 32)), *rest), want.reshape(3, 1, 32))
     bias = RANDOM.normal(size=(3, 7))
     padded = np.pad(bias, ((0, 0), (0, 1)))[:, None, None]
-    close(ops.PagedAttention(4, 0.3, 2)(Tensor(q[:, :, 0]), *rest, alibi_mask=Tensor(bias)), attention(q, full_k, full_v, 0.3, drop, padded)[:, :, 0])  # fmt: skip
+    close(
+        ops.PagedAttention(4, 0.3, 2)(Tensor(q[:, :, 0]), *rest, alibi_mask=Tensor(bias)),
+        attention(q, full_k, full_v, 0.3, drop, padded)[:, :, 0],
+    )
     each = RANDOM.normal(size=(3, 4, 1, 8))
-    close(ops.PagedAttentionMask(4, 0.3, 2)(Tensor(q[:, :, 0]), *rest, alibi_mask=Tensor(each)), attention(q, full_k, full_v, 0.3, drop, each)[:, :, 0])  # fmt: skip
+    close(
+        ops.PagedAttentionMask(4, 0.3, 2)(Tensor(q[:, :, 0]), *rest, alibi_mask=Tensor(each)),
+        attention(q, full_k, full_v, 0.3, drop, each)[:, :, 0],
+    )
     with pytest.raises(ValueError, match="add it to alibi_mask"):
         ops.PagedAttention(4, 0.3, 2)(Tensor(q[:, :, 0]), *rest, attn_mask=Tensor(bias))
 
@@ -192,9 +241,14 @@ def test_results_of_8_bits() -> None:
     scale, offset = RANDOM.uniform(20, 90, (4, 8)), RANDOM.uniform(-3, 3, (4, 8))
     want = np.clip(np.rint(attention(q, k, v, 0.3) * scale[:, None] + offset[:, None]), -128, 127)
     got = ops.prompt_flash_attention(
-        *tensors(q, k, v), quant_scale2=Tensor(scale), quant_offset2=Tensor(offset), num_heads=4, num_key_value_heads=2, scale_value=0.3,
+        *tensors(q, k, v),
+        quant_scale2=Tensor(scale),
+        quant_offset2=Tensor(offset),
+        num_heads=4,
+        num_key_value_heads=2,
+        scale_value=0.3,
         input_layout="BNSD",
-    )  # fmt: skip
+    )
     assert got.dtype is ms.int8
     np.testing.assert_array_equal(got.asnumpy(), want)
 
@@ -236,10 +290,14 @@ def test_layout_by_rows() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_heads": 3}, "multiple of num_key_value_heads"), ({"input_layout": "SBH"}, "must be one of"), ({"sparse_mode": 5}, "must be 0 to 4"),
-        ({"deq_scale1": 1}, "not supported"), ({"actual_seq_lengths": (1, 2, 3)}, "must have 2 numbers"), ({"num_heads": 2}, "query has 4 heads"),
+        ({"num_heads": 3}, "multiple of num_key_value_heads"),
+        ({"input_layout": "SBH"}, "must be one of"),
+        ({"sparse_mode": 5}, "must be 0 to 4"),
+        ({"deq_scale1": 1}, "not supported"),
+        ({"actual_seq_lengths": (1, 2, 3)}, "must have 2 numbers"),
+        ({"num_heads": 2}, "query has 4 heads"),
     ],
-)  # fmt: skip
+)
 def test_options_that_do_not_go_together(change: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"num_heads": 4, "num_key_value_heads": 2, "input_layout": "BNSD", **change}
     with pytest.raises(ValueError, match=message):
@@ -251,6 +309,15 @@ def test_a_token_needs_one_query_and_a_table_its_lengths() -> None:
     with pytest.raises(ValueError, match="one token an example"):
         ops.incre_flash_attention(q, k, v, num_heads=4, input_layout="BNSD")
     with pytest.raises(ValueError, match="lengths of keys must be given"):
-        ops.incre_flash_attention(q[:, :, :1], k, v, block_table=Tensor([[0], [0]]), num_heads=4, num_key_value_heads=2, block_size=7, input_layout="BNSD")  # fmt: skip
+        ops.incre_flash_attention(
+            q[:, :, :1],
+            k,
+            v,
+            block_table=Tensor([[0], [0]]),
+            num_heads=4,
+            num_key_value_heads=2,
+            block_size=7,
+            input_layout="BNSD",
+        )
     with pytest.raises(TypeError, match="int8 are not supported"):
         ops.prompt_flash_attention(q.astype(ms.int8), k, v, num_heads=4, num_key_value_heads=2, input_layout="BNSD")

@@ -30,8 +30,16 @@ checks.add("ops.nsa_compress", windows, (A(2, 1, 2), A(4, 1), 4, 1), kwargs={"ac
 test_values, test_gradients = checks.tests()
 CHECKED = {
     **checks.checked,
-    **dict.fromkeys(("ops.nsa_compress_attention", "ops.nsa_select_attention", "ops.lightning_indexer", "ops.sparse_flash_attention"), "NumPy"),
-}  # fmt: skip
+    **dict.fromkeys(
+        (
+            "ops.nsa_compress_attention",
+            "ops.nsa_select_attention",
+            "ops.lightning_indexer",
+            "ops.sparse_flash_attention",
+        ),
+        "NumPy",
+    ),
+}
 
 
 def one(x: Any) -> Any:
@@ -48,8 +56,18 @@ def test_importance_of_blocks(sizes: tuple[int, int, int], masked: bool) -> None
     block_mask = np.eye(3, 4, dtype=bool) if masked else np.zeros((3, 4), bool)
     given = {"atten_mask": Tensor(score_mask), "topk_mask": Tensor(block_mask)} if masked else {}
     got = ops.nsa_compress_attention(
-        *tensors(q, k, v), 0.3, 4, window, stride, block, 2, actual_seq_qlen=q_ends, actual_cmp_seq_kvlen=k_ends, actual_sel_seq_kvlen=s_ends, **given,
-    )  # fmt: skip
+        *tensors(q, k, v),
+        0.3,
+        4,
+        window,
+        stride,
+        block,
+        2,
+        actual_seq_qlen=q_ends,
+        actual_cmp_seq_kvlen=k_ends,
+        actual_sel_seq_kvlen=s_ends,
+        **given,
+    )
     outs, found, peaks, sums = [], [], [], []
     for (i, j), (m, n), (s, t) in zip(((0, 2), (2, 5)), ((0, 7), (7, 12)), ((0, 4), (4, 7))):
         drop = score_mask[: j - i, : n - m]
@@ -147,9 +165,14 @@ def test_the_best_keys(count: int, mode: int) -> None:
         for (i, j), (m, n) in zip(((0, 2), (2, 5)), ((0, 4), (4, 9)))
     ]
     got = ops.lightning_indexer(
-        *tensors(pq, pk, pw), actual_seq_lengths_query=Tensor(ends), actual_seq_lengths_key=Tensor(key_ends), layout_query="TND", layout_key="TND",
-        sparse_count=count, sparse_mode=mode,
-    )  # fmt: skip
+        *tensors(pq, pk, pw),
+        actual_seq_lengths_query=Tensor(ends),
+        actual_seq_lengths_key=Tensor(key_ends),
+        layout_query="TND",
+        layout_key="TND",
+        sparse_count=count,
+        sparse_mode=mode,
+    )
     np.testing.assert_array_equal(got[0].asnumpy()[:, 0], np.concatenate([x[0] for x in wants]))
 
 
@@ -190,9 +213,16 @@ def test_attention_to_named_keys(mode: int, size: int) -> None:
     )
     flat = [x.reshape(-1, *x.shape[2:]) for x in (q, k, v, index, q_rope, k_rope)]
     packed = ops.sparse_flash_attention(
-        *tensors(*flat[:4]), 0.4, query_rope=Tensor(flat[4]), key_rope=Tensor(flat[5]), actual_seq_lengths_query=Tensor([3, 6]),
-        actual_seq_lengths_kv=Tensor([6, 12]), layout_query="TND", layout_kv="TND", **extra,
-    )  # fmt: skip
+        *tensors(*flat[:4]),
+        0.4,
+        query_rope=Tensor(flat[4]),
+        key_rope=Tensor(flat[5]),
+        actual_seq_lengths_query=Tensor([3, 6]),
+        actual_seq_lengths_kv=Tensor([6, 12]),
+        layout_query="TND",
+        layout_kv="TND",
+        **extra,
+    )
     close(packed[0], got[0].asnumpy().reshape(6, 4, 5))
     close(packed[2], alive[:, 0].reshape(1, 6, 4))
     lengths = np.array([4, 6])

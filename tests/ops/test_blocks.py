@@ -1,4 +1,6 @@
-"""Diagonals, blocks, sequences, temporal classification, writing functions and plain numbers against NumPy, PyTorch's and MindSpore's values."""
+"""Diagonals, blocks, sequences, temporal classification, writing functions and plain numbers
+against NumPy, PyTorch's and MindSpore's values.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,32 @@ from tests.meaning import A, Checks, I
 CASES = json.loads((Path(__file__).parent / "expected_ctc.json").read_text())
 NUMBERS = "add div eq floordiv ge gt le lt max min mod mul ne pow sub log uadd usub cast to_tensor"
 CHECKED = {
-    "ops.ctc_loss": "PyTorch", "ops.renorm": "NumPy", "Tensor.renorm": "NumPy", "ops.ctc_greedy_decoder": "MindSpore", "ops.matrix_diag_part": "MindSpore", "ops.matrix_diag": "MindSpore",
-    "ops.matrix_set_diag": "MindSpore", "ops.col2im": "MindSpore", "ops.tuple_to_array": "Python", "ops.tensor_range": "NumPy", "ops.padding": "NumPy",
-    "ops.space_to_batch_nd": "MindSpore", "ops.batch_to_space_nd": "MindSpore", "ops.zero_": "NumPy", "ops.tanh_": "NumPy", "ops.erfinv_": "SciPy",
-    "ops.clamp_": "NumPy", "ops.put_": "NumPy", "ops.uniform_": "bounds", "ops.normal_": "moments", "ops.random_": "bounds", "ops.bernoulli_": "bounds",
-    "ops.exponential_": "bounds", "Tensor.col2im": "MindSpore",
+    "ops.ctc_loss": "PyTorch",
+    "ops.renorm": "NumPy",
+    "Tensor.renorm": "NumPy",
+    "ops.ctc_greedy_decoder": "MindSpore",
+    "ops.matrix_diag_part": "MindSpore",
+    "ops.matrix_diag": "MindSpore",
+    "ops.matrix_set_diag": "MindSpore",
+    "ops.col2im": "MindSpore",
+    "ops.tuple_to_array": "Python",
+    "ops.tensor_range": "NumPy",
+    "ops.padding": "NumPy",
+    "ops.space_to_batch_nd": "MindSpore",
+    "ops.batch_to_space_nd": "MindSpore",
+    "ops.zero_": "NumPy",
+    "ops.tanh_": "NumPy",
+    "ops.erfinv_": "SciPy",
+    "ops.clamp_": "NumPy",
+    "ops.put_": "NumPy",
+    "ops.uniform_": "bounds",
+    "ops.normal_": "moments",
+    "ops.random_": "bounds",
+    "ops.bernoulli_": "bounds",
+    "ops.exponential_": "bounds",
+    "Tensor.col2im": "MindSpore",
     **{f"ops.scalar_{n}": "Python" for n in NUMBERS.split()},
-}  # fmt: skip
+}
 checks = Checks("NumPy")
 
 
@@ -39,10 +60,31 @@ def _scattered(x: np.ndarray, src: np.ndarray) -> np.ndarray:
     return out
 
 
-checks.add("ops.reverse_sequence Tensor.reverse_sequence", lambda x, n, **_: _reversed(x, n), (A(3, 4), I(3)), (A(2, 5, 3), I(2, high=6)), (A(1, 1), I(1, high=2)), kwargs={"seq_dim": 1})  # fmt: skip
+checks.add(
+    "ops.reverse_sequence Tensor.reverse_sequence",
+    lambda x, n, **_: _reversed(x, n),
+    (A(3, 4), I(3)),
+    (A(2, 5, 3), I(2, high=6)),
+    (A(1, 1), I(1, high=2)),
+    kwargs={"seq_dim": 1},
+)
 checks.add("ops.diagflat Tensor.diagflat", lambda x: np.diagflat(x), (A(3),), (A(2, 3),), (A(0),), (A(1, 1),))
-checks.add("ops.diagonal_scatter Tensor.diagonal_scatter", lambda x, s, offset: _scattered(x, s), (A(3, 4), A(3)), (A(4, 3), A(2)), (A(1, 2), A(1)), kwargs={"offset": 1})  # fmt: skip
-checks.add("ops.matrix_band_part", lambda x, lower, upper: np.triu(np.tril(x, upper), -lower), (A(3, 4),), (A(2, 5, 3),), (A(1, 1),), kwargs={"lower": 1, "upper": 2})  # fmt: skip
+checks.add(
+    "ops.diagonal_scatter Tensor.diagonal_scatter",
+    lambda x, s, offset: _scattered(x, s),
+    (A(3, 4), A(3)),
+    (A(4, 3), A(2)),
+    (A(1, 2), A(1)),
+    kwargs={"offset": 1},
+)
+checks.add(
+    "ops.matrix_band_part",
+    lambda x, lower, upper: np.triu(np.tril(x, upper), -lower),
+    (A(3, 4),),
+    (A(2, 5, 3),),
+    (A(1, 1),),
+    kwargs={"lower": 1, "upper": 2},
+)
 test_values, test_gradients = checks.tests()
 
 
@@ -56,9 +98,11 @@ def test_renorm(p: int) -> None:
 
 
 PARTS = {
-    "RIGHT_LEFT": [[9, 3, 8], [2, 7, 12], [1, 6, 11], [5, 10, 9]], "LEFT_RIGHT": [[3, 8, 9], [2, 7, 12], [1, 6, 11], [9, 5, 10]],
-    "LEFT_LEFT": [[3, 8, 9], [2, 7, 12], [1, 6, 11], [5, 10, 9]], "RIGHT_RIGHT": [[9, 3, 8], [2, 7, 12], [1, 6, 11], [9, 5, 10]],
-}  # fmt: skip
+    "RIGHT_LEFT": [[9, 3, 8], [2, 7, 12], [1, 6, 11], [5, 10, 9]],
+    "LEFT_RIGHT": [[3, 8, 9], [2, 7, 12], [1, 6, 11], [9, 5, 10]],
+    "LEFT_LEFT": [[3, 8, 9], [2, 7, 12], [1, 6, 11], [5, 10, 9]],
+    "RIGHT_RIGHT": [[9, 3, 8], [2, 7, 12], [1, 6, 11], [9, 5, 10]],
+}
 
 
 @pytest.mark.parametrize("align", list(PARTS))

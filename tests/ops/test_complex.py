@@ -1,4 +1,6 @@
-"""Complex numbers against NumPy, whose complex arithmetic is independent; derivatives by both parts."""
+"""Complex numbers against NumPy, whose complex arithmetic is independent; derivatives by both
+parts.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,47 @@ CHECKED = {f"ops.{n}": "NumPy" for n in ("abs", "angle", "conj", "imag", "polar"
 Z = np.array([[1 + 2j, -0.5 + 0.25j, 3 - 1j], [-2 - 0.1j, 0.7j, -1.5 + 0j]])
 W = np.array([0.5 - 1j, 2 + 0.3j, -1 + 1j])
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "exp": np.exp, "exp2": lambda z: np.exp(z * np.log(2)), "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
-    "sqrt": np.sqrt, "rsqrt": lambda z: 1 / np.sqrt(z), "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
-    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "sigmoid": lambda z: 1 / (1 + np.exp(-z)), "neg": np.negative, "square": np.square, "reciprocal": np.reciprocal, "abs": np.abs, "angle": np.angle,
-    "real": np.real, "imag": np.imag, "conj": np.conj, "sgn": lambda z: z / np.abs(z), "isnan": np.isnan, "isfinite": np.isfinite, "isreal": np.isreal,
-    "view_as_real": lambda z: np.stack([z.real, z.imag], -1), "sum": np.sum, "prod": np.prod, "mean": np.mean,
-    "cumsum": lambda z: np.cumsum(z, 0), "cumprod": lambda z: np.cumprod(z, 0),
-}  # fmt: skip
+    "exp": np.exp,
+    "exp2": lambda z: np.exp(z * np.log(2)),
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda z: 1 / np.sqrt(z),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "neg": np.negative,
+    "square": np.square,
+    "reciprocal": np.reciprocal,
+    "abs": np.abs,
+    "angle": np.angle,
+    "real": np.real,
+    "imag": np.imag,
+    "conj": np.conj,
+    "sgn": lambda z: z / np.abs(z),
+    "isnan": np.isnan,
+    "isfinite": np.isfinite,
+    "isreal": np.isreal,
+    "view_as_real": lambda z: np.stack([z.real, z.imag], -1),
+    "sum": np.sum,
+    "prod": np.prod,
+    "mean": np.mean,
+    "cumsum": lambda z: np.cumsum(z, 0),
+    "cumprod": lambda z: np.cumprod(z, 0),
+}
 AXES = {"cumsum": (0,), "cumprod": (0,)}
 SMOOTH = [n for n in FUNCTIONS if n not in ("isnan", "isfinite", "isreal", "view_as_real")]
 
@@ -73,9 +108,15 @@ def test_gradients_by_both_parts(name: str) -> None:
 
 
 BINARY: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power, "eq": np.equal, "ne": np.not_equal,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "pow": np.power,
+    "eq": np.equal,
+    "ne": np.not_equal,
     "matmul": lambda a, b: a @ b,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -1,4 +1,6 @@
-"""Operations on Python's own values give what MindSpore 2.10 gives in its graphs, eagerly and compiled; tensors may be members, conditions and indices."""
+"""Operations on Python's own values give what MindSpore 2.10 gives in its graphs, eagerly and
+compiled; tensors may be members, conditions and indices.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +24,13 @@ CASES = {
     "make_tuple": [((1, 2), (1, 2)), ((), ())],
     "make_list": [((1, 2), [1, 2])],
     "make_dict": [((("a", "b"), (1, 2)), {"a": 1, "b": 2})],
-    "make_range": [((3,), (0, 1, 2)), ((1, 7, 2), (1, 3, 5)), ((5, 0, -2), (5, 3, 1)), ((0,), ()), ((1, 5), (1, 2, 3, 4))],
+    "make_range": [
+        ((3,), (0, 1, 2)),
+        ((1, 7, 2), (1, 3, 5)),
+        ((5, 0, -2), (5, 3, 1)),
+        ((0,), ()),
+        ((1, 5), (1, 2, 3, 4)),
+    ],
     "make_slice": [((1, 5, 2), slice(1, 5, 2)), ((None, 5, None), slice(None, 5, None))],
     "dict_getitem": [(({"a": 1}, "a"), 1)],
     "dict_setitem": [(({"a": 1}, "b", 2), {"a": 1, "b": 2}), (({"a": 1}, "a", 2), {"a": 2})],
@@ -32,7 +40,14 @@ CASES = {
     "bool_and": [((True, False), False), ((True, True), True)],
     "bool_or": [((True, False), True), ((False, False), False)],
     "bool_eq": [((True, False), False), ((False, False), True)],
-    "is_": [((1, 1), True), ((None, None), True), ((1, 2), False), ((None, 1), False), (("a", "a"), True), ((True, 1), False)],
+    "is_": [
+        ((1, 1), True),
+        ((None, None), True),
+        ((1, 2), False),
+        ((None, 1), False),
+        (("a", "a"), True),
+        ((True, 1), False),
+    ],
     "is_not": [((None, 1), True), ((True, True), False)],
     "string_eq": [(("a", "b"), False), (("a", "a"), True)],
     "string_concat": [(("a", "b"), "ab")],
@@ -46,7 +61,7 @@ CASES = {
     "augassign_div": [((3, 2), 1.5)],
     "augassign_floordiv": [((7, 2), 3)],
     "augassign_mod": [((7, 4), 3), (("%d", 4), "4")],
-}  # fmt: skip
+}
 CHECKED = {f"ops.{name}": "MindSpore 2.10" for name in CASES}
 
 
@@ -62,9 +77,13 @@ def test_what_mindspore_gives(name):
 
 
 ARITHMETIC = {
-    "augassign_add": np.add, "augassign_sub": np.subtract, "augassign_mul": np.multiply, "augassign_div": np.divide,
-    "augassign_floordiv": np.floor_divide, "augassign_mod": np.mod,
-}  # fmt: skip
+    "augassign_add": np.add,
+    "augassign_sub": np.subtract,
+    "augassign_mul": np.multiply,
+    "augassign_div": np.divide,
+    "augassign_floordiv": np.floor_divide,
+    "augassign_mod": np.mod,
+}
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
@@ -85,8 +104,20 @@ def test_tensors_in_containers():
         table = ops.dict_setitem(ops.make_dict(("a",), (x,)), "b", x + 1)
         items = ops.list_setitem(ops.make_list(x, x), 1, x * 5)
         first, rest = ops.ms_next(ops.iter_converter(pair))
-        return (ops.tuple_getitem(pair, 1), ops.dict_getitem(table, "b"), items, first, ops.tail(pair), ops.zip_operation((1, 2), pair),
-                ops.bool_and(x > 1, x < 5), ops.bool_or(x > 5, x > 6), ops.bool_not(x > 1), ops.bool_eq(x > 1, True), ops.is_(x, None), rest)  # fmt: skip
+        return (
+            ops.tuple_getitem(pair, 1),
+            ops.dict_getitem(table, "b"),
+            items,
+            first,
+            ops.tail(pair),
+            ops.zip_operation((1, 2), pair),
+            ops.bool_and(x > 1, x < 5),
+            ops.bool_or(x > 5, x > 6),
+            ops.bool_not(x > 1),
+            ops.bool_eq(x > 1, True),
+            ops.is_(x, None),
+            rest,
+        )
 
     def plain(value):
         if isinstance(value, (tuple, list)):
@@ -118,14 +149,30 @@ def test_rows_of_tensors():
 
 
 REFUSED = [
-    ("tuple_getitem", ((1, 2), 5), IndexError), ("list_getitem", ([1, 2], 5), IndexError), ("tuple_getitem", ([1], 0), TypeError),
-    ("tuple_setitem", ((1, 2), 5, 3), IndexError), ("list_setitem", ([1], 0.5, 3), IndexError), ("dict_getitem", ({"a": 1}, "b"), KeyError),
-    ("dict_getitem", ([1], 0), TypeError), ("tuple_div", ((4, 6), (2, 4)), ValueError), ("tuple_div", ((4, 6), (2,)), ValueError),
-    ("tuple_div", ((4.0, 6), (2, 4)), TypeError), ("tuple_div", ((4, 6), 2), TypeError), ("tuple_div", ((4,), (0,)), ValueError),
-    ("make_range", (1, 5, 0), ValueError), ("make_range", (1.5,), TypeError), ("make_slice", (1, 5), TypeError), ("make_dict", (("a",), ()), ValueError),
-    ("string_concat", ("a", 1), TypeError), ("string_eq", (1, "a"), TypeError), ("tail", ((),), TypeError), ("ms_next", ((),), IndexError),
-    ("augassign_sub", ([1], [2]), TypeError), ("augassign_add", (None, 2), TypeError), ("bool_and", (True,), TypeError),
-]  # fmt: skip
+    ("tuple_getitem", ((1, 2), 5), IndexError),
+    ("list_getitem", ([1, 2], 5), IndexError),
+    ("tuple_getitem", ([1], 0), TypeError),
+    ("tuple_setitem", ((1, 2), 5, 3), IndexError),
+    ("list_setitem", ([1], 0.5, 3), IndexError),
+    ("dict_getitem", ({"a": 1}, "b"), KeyError),
+    ("dict_getitem", ([1], 0), TypeError),
+    ("tuple_div", ((4, 6), (2, 4)), ValueError),
+    ("tuple_div", ((4, 6), (2,)), ValueError),
+    ("tuple_div", ((4.0, 6), (2, 4)), TypeError),
+    ("tuple_div", ((4, 6), 2), TypeError),
+    ("tuple_div", ((4,), (0,)), ValueError),
+    ("make_range", (1, 5, 0), ValueError),
+    ("make_range", (1.5,), TypeError),
+    ("make_slice", (1, 5), TypeError),
+    ("make_dict", (("a",), ()), ValueError),
+    ("string_concat", ("a", 1), TypeError),
+    ("string_eq", (1, "a"), TypeError),
+    ("tail", ((),), TypeError),
+    ("ms_next", ((),), IndexError),
+    ("augassign_sub", ([1], [2]), TypeError),
+    ("augassign_add", (None, 2), TypeError),
+    ("bool_and", (True,), TypeError),
+]
 
 
 @pytest.mark.parametrize(("name", "args", "error"), REFUSED)

@@ -1,4 +1,6 @@
-"""Operations of the user's own against the same formulas in NumPy, with derivatives by hand; descriptions of kernels against those that MindSpore 2.10 builds."""
+"""Operations of the user's own against the same formulas in NumPy, with derivatives by hand;
+descriptions of kernels against those that MindSpore 2.10 builds.
+"""
 
 import shutil
 import subprocess
@@ -12,9 +14,14 @@ from mycel.base.errors import Unsupported
 
 CHECKED = {
     **{f"ops.{name}": "NumPy" for name in "Custom PyFunc kernel ms_kernel".split()},
-    **{f"ops.{name}": "MindSpore 2.10" for name in (
-        "CustomRegOp CpuRegOp AiCPURegOp AkgGpuRegOp AkgAscendRegOp TBERegOp DataType custom_info_register op_info_register").split()},
-}  # fmt: skip
+    **{
+        f"ops.{name}": "MindSpore 2.10"
+        for name in (
+            "CustomRegOp CpuRegOp AiCPURegOp AkgGpuRegOp AkgAscendRegOp TBERegOp DataType custom_info_register "
+            "op_info_register"
+        ).split()
+    },
+}
 X = np.array([[0.5, -1.0], [2.0, 0.25]], np.float32)
 
 
@@ -64,12 +71,16 @@ def test_derivatives():
 def test_what_custom_refuses():
     x = Tensor(X)
     for call, error, text in (
-        (lambda: ops.Custom(cube, (2, 2), ms.float32, "akg"), Unsupported, "pyfunc, hybrid, aot"), (lambda: ops.Custom("a", (2,), ms.float32), TypeError, "function"),
-        (lambda: ops.Custom(cube), TypeError, "out_shape is needed"), (lambda: ops.Custom(cube, (3,), ms.float32)(x), ValueError, r"\(3,\) was declared"),
+        (lambda: ops.Custom(cube, (2, 2), ms.float32, "akg"), Unsupported, "pyfunc, hybrid, aot"),
+        (lambda: ops.Custom("a", (2,), ms.float32), TypeError, "function"),
+        (lambda: ops.Custom(cube), TypeError, "out_shape is needed"),
+        (lambda: ops.Custom(cube, (3,), ms.float32)(x), ValueError, r"\(3,\) was declared"),
         (lambda: ops.Custom(cube, ((2, 2), (2, 2)), (ms.float32, ms.float32))(x), ValueError, "1 results"),
-        (lambda: ops.Custom(cube, "ab", ms.float32)(x), TypeError, "out_shape"), (lambda: ops.Custom("nothing", (2,), ms.float32, "aot"), TypeError, "path:function"),
-        (lambda: ops.Custom("/no/such.so:f", (2,), ms.float32, "aot"), ValueError, "cannot be loaded"), (lambda: CUBE(cube), TypeError, "takes tensors"),
-    ):  # fmt: skip
+        (lambda: ops.Custom(cube, "ab", ms.float32)(x), TypeError, "out_shape"),
+        (lambda: ops.Custom("nothing", (2,), ms.float32, "aot"), TypeError, "path:function"),
+        (lambda: ops.Custom("/no/such.so:f", (2,), ms.float32, "aot"), ValueError, "cannot be loaded"),
+        (lambda: CUBE(cube), TypeError, "takes tensors"),
+    ):
         with pytest.raises(error, match=text):
             call()
 
@@ -85,10 +96,13 @@ def test_declared_functions():
     scalar = ops.PyFunc(lambda n: isinstance(n, int) and n + 1, [ms.int64], [()], [ms.int64], [()])
     assert scalar(Tensor(3))[0].item() == 4
     for call, error in (
-        (lambda: operation(Tensor(X)), ValueError), (lambda: operation(Tensor(X), Tensor([1.0])), TypeError), (lambda: ops.PyFunc(1, [], [], [], []), TypeError),
-        (lambda: operation(Tensor(X), Tensor(X.astype(np.float64))), TypeError), (lambda: ops.PyFunc(cube, [ms.float32], [], [], []), TypeError),
+        (lambda: operation(Tensor(X)), ValueError),
+        (lambda: operation(Tensor(X), Tensor([1.0])), TypeError),
+        (lambda: ops.PyFunc(1, [], [], [], []), TypeError),
+        (lambda: operation(Tensor(X), Tensor(X.astype(np.float64))), TypeError),
+        (lambda: ops.PyFunc(cube, [ms.float32], [], [], []), TypeError),
         (lambda: ms.grad(lambda x: operation(x, x)[0].sum())(Tensor(X)), Unsupported),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error):
             call()
 
@@ -153,8 +167,13 @@ def test_functions_of_a_shared_library(tmp_path):
 def test_descriptions():
     D = ops.DataType
     assert (D.F16_Default, D.I32_NCHW, D.BF16_5HD, D.None_None, D.C64_Default, D.BOOL_None) == (
-        ("float16", "DefaultFormat"), ("int32", "NCHW"), ("bfloat16", "NC1HWC0"), ("", ""), ("complex64", "DefaultFormat"), ("bool", "")
-    )  # fmt: skip
+        ("float16", "DefaultFormat"),
+        ("int32", "NCHW"),
+        ("bfloat16", "NC1HWC0"),
+        ("", ""),
+        ("complex64", "DefaultFormat"),
+        ("bool", ""),
+    )
     assert (
         D.U8_FracZ == ("uint8", "FRACTAL_Z")
         and D.F32_Default_Tuple == ("float32", "DefaultFormat", "tuple")
@@ -171,9 +190,14 @@ def test_descriptions():
         .target("CPU")
     )
     assert custom.get_op_info() == {
-        "op_name": "k", "inputs": [{"index": 0, "name": "x", "paramType": "required"}], "outputs": [{"index": 0, "name": "y", "paramType": "required"}],
-        "attr": [{"name": "a", "paramType": "required", "type": "int", "value": 3}], "fusion_type": "", "dtype_format": [row], "target": "CPU",
-    }  # fmt: skip
+        "op_name": "k",
+        "inputs": [{"index": 0, "name": "x", "paramType": "required"}],
+        "outputs": [{"index": 0, "name": "y", "paramType": "required"}],
+        "attr": [{"name": "a", "paramType": "required", "type": "int", "value": 3}],
+        "fusion_type": "",
+        "dtype_format": [row],
+        "target": "CPU",
+    }
     assert (
         ops.CustomRegOp().get_op_info()["op_name"] == "Custom"
         and ops.CustomRegOp().get_op_info()["target"] == "UnKnown"
@@ -187,20 +211,26 @@ def test_descriptions():
         "dtype_format": [row],
     }
     for builder, extra in (
-        (ops.CpuRegOp, {"imply_type": "CPU"}), (ops.AiCPURegOp, {"imply_type": "AiCPU"}), (ops.AkgGpuRegOp, {"imply_type": "AKG", "processor": "CUDA"}),
+        (ops.CpuRegOp, {"imply_type": "CPU"}),
+        (ops.AiCPURegOp, {"imply_type": "AiCPU"}),
+        (ops.AkgGpuRegOp, {"imply_type": "AKG", "processor": "CUDA"}),
         (ops.AkgAscendRegOp, {"imply_type": "AKG", "processor": "AiCore"}),
-    ):  # fmt: skip
+    ):
         assert builder("k").input(0, "x").output(0, "y").dtype_format(D.F16_Default, D.F16_Default).get_op_info() == {
             **plain,
             **extra,
         }
     assert ops.op_info_register(plain)(lambda: 1).op_info["inputs"] == plain["inputs"]
     for call, error in (
-        (lambda: ops.CustomRegOp(1), ValueError), (lambda: ops.CustomRegOp().input(0, "x").input(1, "y").dtype_format(D.F16_Default), ValueError),
-        (lambda: ops.CustomRegOp().input("x"), TypeError), (lambda: ops.CustomRegOp().input(0, "x").dtype_format("float16"), ValueError),
-        (lambda: ops.op_info_register({"a": 1}), TypeError), (lambda: ops.custom_info_register(3), TypeError), (lambda: ops.CustomRegOp().target(3), TypeError),
+        (lambda: ops.CustomRegOp(1), ValueError),
+        (lambda: ops.CustomRegOp().input(0, "x").input(1, "y").dtype_format(D.F16_Default), ValueError),
+        (lambda: ops.CustomRegOp().input("x"), TypeError),
+        (lambda: ops.CustomRegOp().input(0, "x").dtype_format("float16"), ValueError),
+        (lambda: ops.op_info_register({"a": 1}), TypeError),
+        (lambda: ops.custom_info_register(3), TypeError),
+        (lambda: ops.CustomRegOp().target(3), TypeError),
         (lambda: ops.CpuRegOp("k").fusion_type(3), TypeError),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error):
             call()
 
@@ -219,13 +249,38 @@ def test_descriptions_with_many_properties():
         .dynamic_shape(True)
     )
     assert described.get_op_info() == {
-        "op_name": "k", "inputs": [{"index": 0, "name": "x", "needCompile": False, "paramType": "required", "shape": "all"}],
-        "outputs": [{"index": 0, "name": "y", "need_compile": True, "paramType": "dynamic", "shape": "all", "reshape_type": "NH"}],
-        "attr": [{"name": "a", "paramType": "required", "type": "int", "value": "1,2", "defaultValue": "3"}], "fusion_type": "", "dtype_format": [],
-        "imply_type": "TBE", "async_flag": False, "binfile": "b", "compute_cost": 10, "kernel": "", "partial_flag": False, "reshape_type": "",
-        "dynamicRankSupport": False, "dynamicShapeSupport": True, "dynamicCompileStatic": False, "needCheckSupport": False, "dynamicFormat": False,
-        "op_pattern": "", "real_input_index": [1, 0], "input_to_attr_index": [], "unknown_shape_formats": [["ND"]],
-    }  # fmt: skip
+        "op_name": "k",
+        "inputs": [{"index": 0, "name": "x", "needCompile": False, "paramType": "required", "shape": "all"}],
+        "outputs": [
+            {
+                "index": 0,
+                "name": "y",
+                "need_compile": True,
+                "paramType": "dynamic",
+                "shape": "all",
+                "reshape_type": "NH",
+            }
+        ],
+        "attr": [{"name": "a", "paramType": "required", "type": "int", "value": "1,2", "defaultValue": "3"}],
+        "fusion_type": "",
+        "dtype_format": [],
+        "imply_type": "TBE",
+        "async_flag": False,
+        "binfile": "b",
+        "compute_cost": 10,
+        "kernel": "",
+        "partial_flag": False,
+        "reshape_type": "",
+        "dynamicRankSupport": False,
+        "dynamicShapeSupport": True,
+        "dynamicCompileStatic": False,
+        "needCheckSupport": False,
+        "dynamicFormat": False,
+        "op_pattern": "",
+        "real_input_index": [1, 0],
+        "input_to_attr_index": [],
+        "unknown_shape_formats": [["ND"]],
+    }
     assert ops.TBERegOp("other").get_op_info()["binfile"] == ""
     for call in (
         lambda: ops.TBERegOp("k").binfile_name(3),

@@ -1,4 +1,7 @@
-"""Determinants, inverses, systems and decompositions against NumPy and SciPy; numbers of MindSpore where forms are conventions."""
+"""Determinants, inverses, systems and decompositions against NumPy and SciPy.
+
+Numbers of MindSpore where forms are conventions.
+"""
 
 from __future__ import annotations
 
@@ -228,9 +231,13 @@ for upper, transpose, unit in ((True, False, False), (False, True, False), (True
         ), a
 
     checks.add(
-        "Tensor.triangular_solve", solved, (A(3, 2), square(3, 3)), kwargs={"upper": upper, "transpose": transpose, "unitriangular": unit},
-        oracle="SciPy", tolerance=NEAR,
-    )  # fmt: skip
+        "Tensor.triangular_solve",
+        solved,
+        (A(3, 2), square(3, 3)),
+        kwargs={"upper": upper, "transpose": transpose, "unitriangular": unit},
+        oracle="SciPy",
+        tolerance=NEAR,
+    )
 test_values, test_gradients = checks.tests()
 
 

@@ -1,6 +1,8 @@
-"""The elementary functions over their whole range: a stratified sample of float32, all 16-bit floats, and float64 through identities that hold exactly.
+"""The elementary functions over their whole range: a stratified sample of float32, all 16-bit
+floats, and float64 through identities that hold exactly.
 
-Oracles and the count of errors are those of `benchmarks/elementary.py`, which takes all of float32. On every level of x86-64, whose code differs.
+Oracles and the count of errors are those of `benchmarks/elementary.py`, which takes all of float32.
+On every level of x86-64, whose code differs.
 """
 
 from __future__ import annotations
@@ -22,11 +24,23 @@ from mycel import Tensor, ops
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 # Some numbers of each exponent of both signs: 65,536 of the float32 arguments.
 STRIDE = 65_521
-# What is not within two units of the last place, in float32; composed functions may double an error where they subtract.
+# What is not within two units of the last place, in float32; composed functions may double an error
+# where they subtract.
 LIMITS = {
-    "bessel_i0": 5.0, "bessel_i0e": 5.0, "bessel_i1": 5.0, "bessel_i1e": 5.0, "bessel_k0": 9.0, "bessel_k0e": 9.0, "bessel_k1": 7.0, "bessel_k1e": 7.0,
-    "bessel_j0": 16.0, "bessel_j1": 16.0, "bessel_y0": 16.0, "bessel_y1": 16.0, "floor_divide": 2.5,
-}  # fmt: skip
+    "bessel_i0": 5.0,
+    "bessel_i0e": 5.0,
+    "bessel_i1": 5.0,
+    "bessel_i1e": 5.0,
+    "bessel_k0": 9.0,
+    "bessel_k0e": 9.0,
+    "bessel_k1": 7.0,
+    "bessel_k1e": 7.0,
+    "bessel_j0": 16.0,
+    "bessel_j1": 16.0,
+    "bessel_y0": 16.0,
+    "bessel_y1": 16.0,
+    "floor_divide": 2.5,
+}
 # Differences of nearly equal numbers by definition.
 WITHOUT = {"logit", "tanhshrink", "silu", "mish", "sinc", "logaddexp"}
 LEVELLED = ["sin", "tan", "exp", "pow", "erf", "round", "floor_divide"]

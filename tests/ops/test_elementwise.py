@@ -12,15 +12,39 @@ from mycel import Tensor, ops
 from .checks import check_gradient, close, numbers
 
 UNARY = {
-    "abs": np.abs, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh,
-    "cosh": np.cosh, "tanh": np.tanh, "atan": np.arctan, "asinh": np.arcsinh, "erf": scipy.special.erf, "erfc": scipy.special.erfc,
-    "sigmoid": scipy.special.expit, "square": np.square, "neg": np.negative, "deg2rad": np.deg2rad, "rad2deg": np.rad2deg, "sinc": np.sinc,
+    "abs": np.abs,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "erf": scipy.special.erf,
+    "erfc": scipy.special.erfc,
+    "sigmoid": scipy.special.expit,
+    "square": np.square,
+    "neg": np.negative,
+    "deg2rad": np.deg2rad,
+    "rad2deg": np.rad2deg,
+    "sinc": np.sinc,
     "frac": lambda x: x - np.trunc(x),
-}  # fmt: skip
+}
 POSITIVE = {
-    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
-    "reciprocal": lambda x: 1 / x, "lgamma": scipy.special.gammaln, "digamma": scipy.special.digamma,
-}  # fmt: skip
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "reciprocal": lambda x: 1 / x,
+    "lgamma": scipy.special.gammaln,
+    "digamma": scipy.special.digamma,
+}
 UNIT = {"asin": np.arcsin, "acos": np.arccos, "atanh": np.arctanh, "erfinv": scipy.special.erfinv}
 ROUNDINGS = {
     "floor": np.floor,
@@ -51,11 +75,27 @@ def test_roundings(name: str) -> None:
 
 
 BINARY = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power, "maximum": np.maximum, "minimum": np.minimum,
-    "atan2": np.arctan2, "hypot": np.hypot, "logaddexp": np.logaddexp, "logaddexp2": np.logaddexp2, "remainder": np.mod, "fmod": np.fmod,
-    "xlogy": scipy.special.xlogy, "fmax": np.fmax, "fmin": np.fmin, "copysign": np.copysign, "floor_divide": np.floor_divide,
-    "xdivy": np.divide, "truncate_div": lambda x, y: np.trunc(x / y),
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "pow": np.power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "logaddexp2": np.logaddexp2,
+    "remainder": np.mod,
+    "fmod": np.fmod,
+    "xlogy": scipy.special.xlogy,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "copysign": np.copysign,
+    "floor_divide": np.floor_divide,
+    "xdivy": np.divide,
+    "truncate_div": lambda x, y: np.trunc(x / y),
+}
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -1,4 +1,6 @@
-"""Routing to experts, sums with a normalisation, rotary positions, casts and moves against float64 NumPy."""
+"""Routing to experts, sums with a normalisation, rotary positions, casts and moves against float64
+NumPy.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,12 @@ def turned(x: Any, cos: Any, sin: Any, mode: int = 0) -> Any:
 
 for mode in (0, 1):
     checks.add(
-        "ops.rotary_position_embedding", lambda x, c, s, m: turned(x, c, s, m), (A(2, 3, 5, 8), A(1, 1, 5, 8), A(1, 1, 5, 8), mode),
-        (A(1, 1, 1, 2), A(1, 1, 1, 2), A(1, 1, 1, 2), mode), (A(2, 0, 3, 4), A(1, 1, 3, 4), A(1, 1, 3, 4), mode),
-    )  # fmt: skip
+        "ops.rotary_position_embedding",
+        lambda x, c, s, m: turned(x, c, s, m),
+        (A(2, 3, 5, 8), A(1, 1, 5, 8), A(1, 1, 5, 8), mode),
+        (A(1, 1, 1, 2), A(1, 1, 1, 2), A(1, 1, 1, 2), mode),
+        (A(2, 0, 3, 4), A(1, 1, 3, 4), A(1, 1, 3, 4), mode),
+    )
 
 
 def layer(a: Any, b: Any, g: Any, beta: Any) -> Any:
@@ -85,8 +90,11 @@ checks.add(
 checks.add("ops.move_to ops.MoveTo", lambda x: x, (A(2, 3),), (A(0, 2),), (A(1),))
 test_values, test_gradients = checks.tests()
 CHECKED = {
-    **checks.checked, "ops.moe_init_routing_v2": "NumPy", "ops.recompute_block": "NumPy", "ops.ApplyRotaryPosEmb": "NumPy",
-}  # fmt: skip
+    **checks.checked,
+    "ops.moe_init_routing_v2": "NumPy",
+    "ops.recompute_block": "NumPy",
+    "ops.ApplyRotaryPosEmb": "NumPy",
+}
 
 
 def routed(x: Any, index: Any, active: int, capacity: int, experts: int, mode: int) -> tuple[Any, Any, Any]:
@@ -173,7 +181,10 @@ def test_angles_of_tokens() -> None:
     batch = ops.ApplyRotaryPosEmb()(
         Tensor(q.reshape(2, 3, 12)), Tensor(k.reshape(2, 3, 4)), Tensor(cos), Tensor(sin), Tensor(place)
     )
-    np.testing.assert_allclose(batch[0].asnumpy().reshape(6, 12), ops.ApplyRotaryPosEmb()(Tensor(q), Tensor(k), Tensor(cos), Tensor(sin), Tensor(place))[0].asnumpy())  # fmt: skip
+    np.testing.assert_allclose(
+        batch[0].asnumpy().reshape(6, 12),
+        ops.ApplyRotaryPosEmb()(Tensor(q), Tensor(k), Tensor(cos), Tensor(sin), Tensor(place))[0].asnumpy(),
+    )
 
 
 def test_computing_a_block_again_changes_no_number() -> None:
@@ -215,13 +226,17 @@ def test_sums_of_half_types_are_normalised_precisely() -> None:
         (lambda x: ops.move_to(x, "Ascend"), ValueError, "only be moved to 'CPU'"),
         (lambda x: ops.moe_token_permute(x, Tensor([0.5, 1.0])), TypeError, "whole numbers"),
         (lambda x: ops.moe_token_permute(x, Tensor([0, 1]), padded_mode=True), ValueError, "padded_mode must be False"),
-        (lambda x: ops.moe_init_routing_v2(x, Tensor([[0], [1]]), 0, 3, 2, 1, 0, False), ValueError, r"must be in \(0, 2\]"),
+        (
+            lambda x: ops.moe_init_routing_v2(x, Tensor([[0], [1]]), 0, 3, 2, 1, 0, False),
+            ValueError,
+            r"must be in \(0, 2\]",
+        ),
         (lambda x: ops.rotary_position_embedding(x, x, x), ValueError, "four dimensions"),
         (lambda x: ops.add_rms_norm(x, x, Tensor([1.0]), 2.0), ValueError, r"float in \(0, 1\]"),
         (lambda x: ops.add_layer_norm(x, x[:1], x[0], x[0]), ValueError, "same shape"),
         (lambda x: ops.recompute_block(), TypeError, "takes a block"),
     ],
-)  # fmt: skip
+)
 def test_arguments_that_do_not_fit(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(Tensor(np.ones((2, 3))))

@@ -1,4 +1,6 @@
-"""Resizing, sampling, boxes and unpooling against what MindSpore 2.10 gives, and their derivatives against differences."""
+"""Resizing, sampling, boxes and unpooling against what MindSpore 2.10 gives, and their derivatives
+against differences.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ from mycel import Tensor, ops
 
 EXPECTED = json.loads((Path(__file__).parent / "expected_images.json").read_text())
 MINDSPORE = (
-    "affine_grid bounding_box_decode bounding_box_encode check_valid crop_and_resize fractional_max_pool2d fractional_max_pool3d grid_sample interpolate "
+    "affine_grid bounding_box_decode bounding_box_encode check_valid crop_and_resize fractional_max_pool2d "
+    "fractional_max_pool3d grid_sample interpolate "
     "iou max_unpool1d max_unpool2d max_unpool3d"
-)  # fmt: skip
+)
 CHECKED = {f"ops.{n}": "MindSpore" for n in MINDSPORE.split()} | {
     "ops.upsample": "MindSpore",
     "ops.choice_with_mask": "definition",
@@ -105,9 +108,28 @@ CROPS = {
     ("bilinear", (1, 1)): [7.5, 26.8, 22.9],
     ("nearest", (3, 2)): [0, 3, 8, 11, 12, 15, 21, 23, 25, 27, 9, 9, 24, 26, 24, 26, 20, 22],
     ("nearest", (1, 1)): [10, 26, 25],
-    ("bilinear_v2", (3, 2)): [2.083333, 4.333333, 8.75, 11, 12.75, 15, 19.25, 20.75, 27.25, 28.75, 29.25, 30.75, 28.25, 29.75, 28.25, 29.75, 28.25, 29.75],
+    ("bilinear_v2", (3, 2)): [
+        2.083333,
+        4.333333,
+        8.75,
+        11,
+        12.75,
+        15,
+        19.25,
+        20.75,
+        27.25,
+        28.75,
+        29.25,
+        30.75,
+        28.25,
+        29.75,
+        28.25,
+        29.75,
+        28.25,
+        29.75,
+    ],
     ("bilinear_v2", (1, 1)): [10, 28, 29],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("method", "size"), list(CROPS))
@@ -154,8 +176,11 @@ def test_fractional_pooling() -> None:
     u3 = Tensor(np.array([[[0.3, 0.7, 0.5], [0.1, 0.9, 0.2]]], np.float32))
     _, where = ops.fractional_max_pool3d(volume, (1, 2, 3), (3, 2, 2), return_indices=True, _random_samples=u3)
     assert where.tolist() == [
-        [[[[8, 11], [26, 29]], [[32, 33], [50, 59]], [[98, 101], [116, 118]]], [[[8, 11], [26, 29]], [[32, 41], [49, 59]], [[98, 100], [116, 117]]]]
-    ]  # fmt: skip
+        [
+            [[[8, 11], [26, 29]], [[32, 33], [50, 59]], [[98, 101], [116, 118]]],
+            [[[8, 11], [26, 29]], [[32, 41], [49, 59]], [[98, 100], [116, 117]]],
+        ]
+    ]
     assert ops.fractional_max_pool3d(volume, 2, (2, 2, 3)).shape == (1, 2, 2, 2, 3)
     differences(
         lambda t: ops.fractional_max_pool2d(t, 2, (3, 2), _random_samples=u),

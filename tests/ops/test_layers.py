@@ -1,4 +1,6 @@
-"""Convolution, pooling and normalisation against direct sums in NumPy; matrix products and Einstein sums."""
+"""Convolution, pooling and normalisation against direct sums in NumPy; matrix products and Einstein
+sums.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,8 @@ def test_adaptive_pooling(size: object) -> None:
         mean[:, :, i, j], most[:, :, i, j] = part.mean((2, 3)), part.max((2, 3))
     if all(d % n == 0 for d, n in zip((6, 5), sizes)) or size == (3, None):
         close(ops.adaptive_avg_pool2d(Tensor(x), size), mean)
-    # Windows of different sizes: the mean of means is taken axis by axis, which is the same for a rectangle.
+    # Windows of different sizes: the mean of means is taken axis by axis, which is the same for a
+    # rectangle.
     close(ops.adaptive_avg_pool2d(Tensor(x), size), mean)
     close(ops.adaptive_max_pool2d(Tensor(x), size), most)
     check_gradient(lambda t: ops.adaptive_avg_pool2d(t, size), x[:1, :1])

@@ -151,8 +151,10 @@ def test_embedding_losses() -> None:
     swapped = np.maximum(near - np.minimum(far, other) + 2, 0).mean()
     close(ops.triplet_margin_loss(Tensor(a), Tensor(b), Tensor(c), 2.0, swap=True), swapped)
     target = np.array([1.0, -1.0, 1.0])
-    close(ops.margin_ranking_loss(Tensor(a[:, 0]), Tensor(b[:, 0]), Tensor(target), 0.3),
-          np.maximum(-target * (a - b)[:, 0] + 0.3, 0).mean())  # fmt: skip
+    close(
+        ops.margin_ranking_loss(Tensor(a[:, 0]), Tensor(b[:, 0]), Tensor(target), 0.3),
+        np.maximum(-target * (a - b)[:, 0] + 0.3, 0).mean(),
+    )
     hinge = np.where(target == 1, a[:, 0], np.maximum(0, 1 - a[:, 0]))
     close(ops.hinge_embedding_loss(Tensor(a[:, 0]), Tensor(target), reduction="none"), hinge)
     labels = np.array([[0, 2, -1, 3], [1, -1, 0, 0], [-1, 1, 1, 1]])

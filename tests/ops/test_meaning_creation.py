@@ -157,15 +157,39 @@ plain(
 test_values, _ = checks.tests()
 
 FACTS = {
-    "ops.shape": ((2, 3), (0,)), "ops.Shape": ((2, 3), (0,)), "Tensor.shape": ((2, 3), (0,)), "numpy.shape": ((2, 3), (0,)),
-    "ops.rank": (2, 1), "ops.Rank": (2, 1), "Tensor.ndim": (2, 1), "Tensor.dim": (2, 1), "Tensor.ndimension": (2, 1),
-    "ops.size": (6, 0), "ops.Size": (6, 0), "ops.numel": (6, 0), "Tensor.size": (6, 0), "Tensor.numel": (6, 0), "Tensor.nelement": (6, 0),
-    "numpy.size": (6, 0), "Tensor.nbytes": (24, 0), "Tensor.itemsize": (4, 4), "Tensor.strides": ((12, 4), (4,)), "Tensor.stride": ([3, 1], [1]),
-    "ops.dtype": (ms.float32, ms.float32), "ops.DType": (ms.float32, ms.float32), "Tensor.dtype": (ms.float32, ms.float32),
-    "ops.is_tensor": (True, True), "is_tensor": (True, True), "ops.is_complex": (False, False), "Tensor.is_complex": (False, False),
-    "ops.is_floating_point": (True, True), "Tensor.is_floating_point": (True, True), "Tensor.is_signed": (True, True),
-    "Tensor.is_contiguous": (True, True), "Tensor.tolist": ([[0.0] * 3] * 2, []),
-}  # fmt: skip
+    "ops.shape": ((2, 3), (0,)),
+    "ops.Shape": ((2, 3), (0,)),
+    "Tensor.shape": ((2, 3), (0,)),
+    "numpy.shape": ((2, 3), (0,)),
+    "ops.rank": (2, 1),
+    "ops.Rank": (2, 1),
+    "Tensor.ndim": (2, 1),
+    "Tensor.dim": (2, 1),
+    "Tensor.ndimension": (2, 1),
+    "ops.size": (6, 0),
+    "ops.Size": (6, 0),
+    "ops.numel": (6, 0),
+    "Tensor.size": (6, 0),
+    "Tensor.numel": (6, 0),
+    "Tensor.nelement": (6, 0),
+    "numpy.size": (6, 0),
+    "Tensor.nbytes": (24, 0),
+    "Tensor.itemsize": (4, 4),
+    "Tensor.strides": ((12, 4), (4,)),
+    "Tensor.stride": ([3, 1], [1]),
+    "ops.dtype": (ms.float32, ms.float32),
+    "ops.DType": (ms.float32, ms.float32),
+    "Tensor.dtype": (ms.float32, ms.float32),
+    "ops.is_tensor": (True, True),
+    "is_tensor": (True, True),
+    "ops.is_complex": (False, False),
+    "Tensor.is_complex": (False, False),
+    "ops.is_floating_point": (True, True),
+    "Tensor.is_floating_point": (True, True),
+    "Tensor.is_signed": (True, True),
+    "Tensor.is_contiguous": (True, True),
+    "Tensor.tolist": ([[0.0] * 3] * 2, []),
+}
 CHECKED = {
     **{n: "definition" for n in FACTS},
     **{
@@ -182,7 +206,10 @@ CHECKED = {
     },
     **{
         n: "NumPy"
-        for n in "Tensor.from_numpy from_numpy tensor Tensor.data Tensor.has_init Tensor.init_data Tensor.value Tensor.copy_ Tensor.fill_ Tensor.clamp_".split()
+        for n in (
+            "Tensor.from_numpy from_numpy tensor Tensor.data Tensor.has_init Tensor.init_data Tensor.value "
+            "Tensor.copy_ Tensor.fill_ Tensor.clamp_"
+        ).split()
     },
 }
 
@@ -200,7 +227,11 @@ def test_facts_about_tensors(name: str) -> None:
 def test_making_tensors_like_others(shape: tuple[int, ...]) -> None:
     x = Tensor(np.zeros(shape, np.float32))
     assert ops.dyn_shape(x).tolist() == ops.TensorShape()(x).tolist() == list(shape)
-    for made, want in ((x.new_zeros((2, 3)), np.zeros((2, 3))), (x.new_ones((2, 3)), np.ones((2, 3))), (x.new_full((2, 3), 2.5), np.full((2, 3), 2.5))):  # fmt: skip
+    for made, want in (
+        (x.new_zeros((2, 3)), np.zeros((2, 3))),
+        (x.new_ones((2, 3)), np.ones((2, 3))),
+        (x.new_full((2, 3), 2.5), np.full((2, 3), 2.5)),
+    ):
         assert made.dtype is ms.float32
         np.testing.assert_array_equal(made.asnumpy(), want)
     for made in (

@@ -1,4 +1,6 @@
-"""Element-wise functions under all of their names against NumPy and SciPy: three shapes, eager and compiled, with derivatives."""
+"""Element-wise functions under all of their names against NumPy and SciPy: three shapes, eager and
+compiled, with derivatives.
+"""
 
 from __future__ import annotations
 
@@ -126,9 +128,15 @@ checks.add("numpy.around numpy.round", np.round, (A(3, 4), 1), (A(5), 2), (A(0, 
 EDGES = A(7, values=np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.0]))
 ENDS = ((EDGES,), (A(3, 4),), (A(0, 2),))
 for names, expected in (
-    ("isnan IsNan", np.isnan), ("isinf IsInf", np.isinf), ("isposinf", np.isposinf), ("isneginf", np.isneginf), ("isfinite", np.isfinite),
-    ("isreal", np.isreal), ("signbit", np.signbit), ("logical_not LogicalNot", np.logical_not),
-):  # fmt: skip
+    ("isnan IsNan", np.isnan),
+    ("isinf IsInf", np.isinf),
+    ("isposinf", np.isposinf),
+    ("isneginf", np.isneginf),
+    ("isfinite", np.isfinite),
+    ("isreal", np.isreal),
+    ("signbit", np.signbit),
+    ("logical_not LogicalNot", np.logical_not),
+):
     add_everywhere(checks, names, expected, *ENDS, dtypes="float32", grad=())
 checks.add(
     "ops.nan_to_num Tensor.nan_to_num",
@@ -192,9 +200,13 @@ SIGNED = (
     (A(5), A(1, values=np.array([-0.6]))),
 )
 for names, expected in (
-    ("remainder floor_mod FloorMod mod", np.mod), ("fmod truncate_mod TruncateMod Mod", np.fmod),
-    ("floor_divide floor_div FloorDiv", np.floor_divide), ("truncate_div TruncateDiv", lambda x, y: np.trunc(x / y)), ("atan2 Atan2 arctan2", np.arctan2), ("copysign", np.copysign),
-):  # fmt: skip
+    ("remainder floor_mod FloorMod mod", np.mod),
+    ("fmod truncate_mod TruncateMod Mod", np.fmod),
+    ("floor_divide floor_div FloorDiv", np.floor_divide),
+    ("truncate_div TruncateDiv", lambda x, y: np.trunc(x / y)),
+    ("atan2 Atan2 arctan2", np.arctan2),
+    ("copysign", np.copysign),
+):
     add_everywhere(checks, names, expected, *SIGNED, dtypes="float32", grad=())
 for mode, expected in (("floor", np.floor), ("trunc", np.trunc)):
     checks.add(
@@ -211,13 +223,21 @@ checks.add(
 
 PAIRS = (
     (A(5, values=np.array([1.0, 2.0, np.nan, np.inf, -0.0])), A(5, values=np.array([1.0, 3.0, np.nan, -np.inf, 0.0]))),
-    (A(3, 1, values=np.array([[1.0], [2.0], [3.0]])), A(4, values=np.array([1.0, 2.0, 3.0, 4.0]))), (A(0, 3), A(3)),
-)  # fmt: skip
+    (A(3, 1, values=np.array([[1.0], [2.0], [3.0]])), A(4, values=np.array([1.0, 2.0, 3.0, 4.0]))),
+    (A(0, 3), A(3)),
+)
 for names, expected in (
-    ("eq equal Equal", np.equal), ("ne not_equal NotEqual", np.not_equal), ("lt less Less tensor_lt", np.less), ("le less_equal LessEqual tensor_le", np.less_equal),
-    ("gt greater Greater tensor_gt", np.greater), ("ge greater_equal GreaterEqual tensor_ge", np.greater_equal), ("isclose IsClose", np.isclose),
-    ("logical_and LogicalAnd", np.logical_and), ("logical_or LogicalOr", np.logical_or), ("logical_xor LogicalXor", np.logical_xor),
-):  # fmt: skip
+    ("eq equal Equal", np.equal),
+    ("ne not_equal NotEqual", np.not_equal),
+    ("lt less Less tensor_lt", np.less),
+    ("le less_equal LessEqual tensor_le", np.less_equal),
+    ("gt greater Greater tensor_gt", np.greater),
+    ("ge greater_equal GreaterEqual tensor_ge", np.greater_equal),
+    ("isclose IsClose", np.isclose),
+    ("logical_and LogicalAnd", np.logical_and),
+    ("logical_or LogicalOr", np.logical_or),
+    ("logical_xor LogicalXor", np.logical_xor),
+):
     add_everywhere(checks, names, expected, *PAIRS, dtypes="float32", grad=())
 for kwargs in ({"rtol": 0.35, "atol": 0.1}, {"rtol": 0.0, "atol": 0.5, "equal_nan": True}):
     checks.add(
@@ -284,9 +304,16 @@ INTEGERS = (
     (I(0, 2), I(2)),
 )
 for names, expected in (
-    ("bitwise_and BitwiseAnd", np.bitwise_and), ("bitwise_or BitwiseOr", np.bitwise_or), ("bitwise_xor BitwiseXor", np.bitwise_xor),
-    ("gcd Gcd", np.gcd), ("lcm Lcm", np.lcm), ("add Add", np.add), ("mul Mul", np.multiply), ("sub Sub", np.subtract), ("maximum Maximum", np.maximum),
-):  # fmt: skip
+    ("bitwise_and BitwiseAnd", np.bitwise_and),
+    ("bitwise_or BitwiseOr", np.bitwise_or),
+    ("bitwise_xor BitwiseXor", np.bitwise_xor),
+    ("gcd Gcd", np.gcd),
+    ("lcm Lcm", np.lcm),
+    ("add Add", np.add),
+    ("mul Mul", np.multiply),
+    ("sub Sub", np.subtract),
+    ("maximum Maximum", np.maximum),
+):
     add_everywhere(checks, names, expected, *INTEGERS, dtypes="int32", grad=())
 for names, expected in (
     ("floor_divide FloorDiv", np.floor_divide),
@@ -408,19 +435,36 @@ checks.add(
 )
 checks.add("numpy.polyval", np.polyval, (A(3), A(3, 4)), (A(1), A(5)), (A(4), A(2, 2)), dtypes="float32")
 checks.add(
-    "numpy.select", lambda c, v, default=0: np.select(c, v, default), ([B(3, 4), B(3, 4)], [A(3, 4), A(3, 4)], 0.5), ([B(5)], [A(5)]),
-    ([B(2, 1), B(2, 1)], [A(2, 1), A(2, 1)], -1.0), dtypes="float32", grad=(),
-)  # fmt: skip
+    "numpy.select",
+    lambda c, v, default=0: np.select(c, v, default),
+    ([B(3, 4), B(3, 4)], [A(3, 4), A(3, 4)], 0.5),
+    ([B(5)], [A(5)]),
+    ([B(2, 1), B(2, 1)], [A(2, 1), A(2, 1)], -1.0),
+    dtypes="float32",
+    grad=(),
+)
 test_values, test_gradients = checks.tests()
 
 INPLACE = {
-    "add_": np.add, "sub_": np.subtract, "mul_": np.multiply, "div_": np.divide, "pow_": np.power, "floor_divide_": np.floor_divide,
+    "add_": np.add,
+    "sub_": np.subtract,
+    "mul_": np.multiply,
+    "div_": np.divide,
+    "pow_": np.power,
+    "floor_divide_": np.floor_divide,
     "remainder_": np.mod,
-}  # fmt: skip
+}
 ALONE = {
-    "exp_": np.exp, "log_": np.log, "floor_": np.floor, "relu_": lambda x: np.maximum(x, 0), "sigmoid_": scipy.special.expit, "tanh_": np.tanh,
-    "sign_": np.sign, "zero_": np.zeros_like, "erfinv_": scipy.special.erfinv,
-}  # fmt: skip
+    "exp_": np.exp,
+    "log_": np.log,
+    "floor_": np.floor,
+    "relu_": lambda x: np.maximum(x, 0),
+    "sigmoid_": scipy.special.expit,
+    "tanh_": np.tanh,
+    "sign_": np.sign,
+    "zero_": np.zeros_like,
+    "erfinv_": scipy.special.erfinv,
+}
 CHECKED = {f"Tensor.{n}": "NumPy" for n in (*INPLACE, *ALONE)}
 
 

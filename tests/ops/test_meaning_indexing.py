@@ -343,7 +343,10 @@ VARIABLES = [
     f"ops.{a}{b}" for a in ("Scatter", "ScatterNd") for b in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Update")
 ]
 VARIABLES += [f"ops.{a}_{b}" for a in ("scatter", "scatter_nd") for b in KINDS]
-IN_PLACE = "index_add_ index_copy_ index_fill_ index_put_ masked_fill_ masked_scatter_ scatter_ scatter_add_ put_ fill_diagonal_"
+IN_PLACE = (
+    "index_add_ index_copy_ index_fill_ index_put_ masked_fill_ masked_scatter_ scatter_ scatter_add_ put_ "
+    "fill_diagonal_"
+)
 CHECKED = {
     **dict.fromkeys(VARIABLES, "NumPy"),
     **dict.fromkeys((f"Tensor.{n}" for n in IN_PLACE.split()), "NumPy"),
@@ -371,9 +374,14 @@ def test_writing_into_variables(name: str) -> None:
 def test_assignments(shape: tuple[int, ...]) -> None:
     x, y = np.random.default_rng(2).normal(size=(2, *shape))
     for function, want in (
-        (ops.assign, y), (ops.Assign(), y), (ops.assign_add, x + y), (ops.AssignAdd(), x + y), (ops.assign_sub, x - y),
-        (ops.AssignSub(), x - y), (Tensor.assign_value, y),
-    ):  # fmt: skip
+        (ops.assign, y),
+        (ops.Assign(), y),
+        (ops.assign_add, x + y),
+        (ops.AssignAdd(), x + y),
+        (ops.assign_sub, x - y),
+        (ops.AssignSub(), x - y),
+        (Tensor.assign_value, y),
+    ):
         variable = ms.Parameter(Tensor(x))
         function(variable, Tensor(y))
         np.testing.assert_array_equal(variable.asnumpy(), want)

@@ -78,7 +78,7 @@ DRAWS = {
     "ops.randn_like": (lambda: ops.randn_like(ops.zeros((50, 200))), stats.norm()),
     "numpy.rand": (lambda: ms.numpy.rand(50, 200), stats.uniform()),
     "numpy.randn": (lambda: ms.numpy.randn(50, 200), stats.norm()),
-}  # fmt: skip
+}
 WHOLE = {
     "ops.UniformInt": (lambda: ops.UniformInt()((9000,), Tensor(2, ms.int32), Tensor(5, ms.int32)), [0, 0, 1, 1, 1]),
     "numpy.randint": (lambda: ms.numpy.randint(2, 5, (9000,)), [0, 0, 1, 1, 1]),
@@ -87,15 +87,18 @@ WHOLE = {
     "Tensor.multinomial": (lambda: Tensor([1.0, 0.0, 3.0]).multinomial(9000), [1, 0, 3]),
     "ops.Multinomial": (lambda: ops.Multinomial()(Tensor([1.0, 0.0, 3.0]), 9000), [1, 0, 3]),
     "ops.RandomCategorical": (lambda: ops.RandomCategorical()(Tensor(np.log([[1.0, 2.0, 1.0]])), 9000), [1, 2, 1]),
-}  # fmt: skip
+}
 CHECKED = {
     **dict.fromkeys(DRAWS, "SciPy's distributions"),
     **dict.fromkeys(WHOLE, "frequencies"),
     **{f"ops.{n}": "definition" for n in "Dropout Dropout2D Dropout3D RandomShuffle".split()},
     **{f"ops.{n}": "definition" for n in "Depend depend Partial partial Map constexpr".split()},
     **{f"ops.{n}": "the transpose" for n in "Conv2DTranspose Conv2DBackpropInput conv3d_transpose".split()},
-    "ops.vmap": "a loop", "Tensor.addmm_": "NumPy", "Tensor.inplace_update": "NumPy", "Tensor.register_hook": "derivatives by hand",
-}  # fmt: skip
+    "ops.vmap": "a loop",
+    "Tensor.addmm_": "NumPy",
+    "Tensor.inplace_update": "NumPy",
+    "Tensor.register_hook": "derivatives by hand",
+}
 
 
 @pytest.fixture(autouse=True)

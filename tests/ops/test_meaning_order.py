@@ -1,4 +1,6 @@
-"""Running reductions, ordering, searching, counting and covariance under all of their names against NumPy and SciPy."""
+"""Running reductions, ordering, searching, counting and covariance under all of their names against
+NumPy and SciPy.
+"""
 
 from __future__ import annotations
 
@@ -392,9 +394,15 @@ def test_the_first_of_a_descending_order_is_the_maximum_also_where_it_is_nan(siz
 
     def firsts(t: ms.Tensor) -> list[ms.Tensor]:
         return [
-            ops.max(t, 1)[0], ops.sort(t, 1, True)[0][:, 0], ops.topk(t, 2)[0][:, 0], ops.TopK()(t, 1)[0][:, 0], ops.sort(t, 1)[0][:, -1],
-            ops.topk(t, size, largest=False)[0][:, -1], ms.mint.topk(t, 1)[0][:, 0], ops.cummax(t, 1)[0][:, -1],
-        ]  # fmt: skip
+            ops.max(t, 1)[0],
+            ops.sort(t, 1, True)[0][:, 0],
+            ops.topk(t, 2)[0][:, 0],
+            ops.TopK()(t, 1)[0][:, 0],
+            ops.sort(t, 1)[0][:, -1],
+            ops.topk(t, size, largest=False)[0][:, -1],
+            ms.mint.topk(t, 1)[0][:, 0],
+            ops.cummax(t, 1)[0][:, -1],
+        ]
 
     def places(t: ms.Tensor) -> list[ms.Tensor]:
         return [ops.argmax(t, 1), ops.sort(t, 1, True)[1][:, 0], ops.topk(t, 2)[1][:, 0], ops.argsort(t, 1, True)[:, 0]]

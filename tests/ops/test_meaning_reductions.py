@@ -22,7 +22,9 @@ def distinct(*shape: int) -> Array:
 
 
 def reduce(names: str, expected: Any, *arrays: Array, none: bool = True, keep: bool = True, **more: Any) -> None:
-    """A reduction `expected(x, axis, keepdims)`: of everything, along one axis, along the last one keeping it."""
+    """A reduction `expected(x, axis, keepdims)`: of everything, along one axis, along the last one
+    keeping it.
+    """
     x, y, z = arrays or (A(3, 4), A(2, 3, 2), A(1, 5))
     cases: list[Any] = [(x,)] if none else []
     cases += [(x, 1), (y, -2), (z, 0)]

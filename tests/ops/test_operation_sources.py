@@ -1,4 +1,6 @@
-"""The operations that are objects are classes in files: `inspect`, `help` and editors find where each is defined."""
+"""The operations that are objects are classes in files: `inspect`, `help` and editors find where
+each is defined.
+"""
 
 from __future__ import annotations
 

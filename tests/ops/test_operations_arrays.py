@@ -25,18 +25,33 @@ def N(values: Any, dtype: str = "int32") -> Array:
 def segmented(reduce: Any, empty: float) -> Any:
     def expected(x: Any, ids: Any) -> Any:
         ids = np.asarray(ids)
-        rows = [reduce(x[ids == k], axis=0) if (ids == k).any() else np.full(x.shape[1:], empty) for k in range(int(ids[-1]) + 1)]  # fmt: skip
+        rows = [
+            reduce(x[ids == k], axis=0) if (ids == k).any() else np.full(x.shape[1:], empty)
+            for k in range(int(ids[-1]) + 1)
+        ]
         return np.array(rows, x.dtype)
 
     return expected
 
 
-for name, reduce, empty in (("Max", np.max, 0), ("Min", np.min, 0), ("Sum", np.sum, 0), ("Prod", np.prod, 1), ("Mean", np.mean, 0)):  # fmt: skip
+for name, reduce, empty in (
+    ("Max", np.max, 0),
+    ("Min", np.min, 0),
+    ("Sum", np.sum, 0),
+    ("Prod", np.prod, 1),
+    ("Mean", np.mean, 0),
+):
     for x, ids in ((A(5, 2), [0, 0, 2, 2, 2]), (A(1), [0]), (A(4, 1, 3), [1, 2, 5, 5])):
         add(f"ops.Segment{name}", segmented(reduce, empty), (x, N(ids, "int64")), jit=False)
 
 # Shapes and views.
-add("ops.Expand", lambda x, s: np.broadcast_to(x, [d if d > 0 else n for d, n in zip(s, (2, 1))]).copy(), (A(2, 1), (2, 3)), (A(2, 1), (-1, 4)), (A(2, 1), (-1, -1)))  # fmt: skip
+add(
+    "ops.Expand",
+    lambda x, s: np.broadcast_to(x, [d if d > 0 else n for d, n in zip(s, (2, 1))]).copy(),
+    (A(2, 1), (2, 3)),
+    (A(2, 1), (-1, 4)),
+    (A(2, 1), (-1, -1)),
+)
 for shape in ((4, 4), (2, 3, 2, 3), (1, 1)):
 
     def part(x: Any) -> Any:
@@ -71,7 +86,13 @@ for shape in ((1, 3), (1,), (1, 0, 2)):
 # Positions and values.
 BOUNDS = [-1.0, 0.5, 1.0]
 for shape in ((7,), (2, 3), (0, 2)):
-    add("ops.Bucketize", lambda x: np.searchsorted(BOUNDS, x, "right").astype(np.int32), (A(*shape),), init={"boundaries": BOUNDS}, grad=())  # fmt: skip
+    add(
+        "ops.Bucketize",
+        lambda x: np.searchsorted(BOUNDS, x, "right").astype(np.int32),
+        (A(*shape),),
+        init={"boundaries": BOUNDS},
+        grad=(),
+    )
     rows = (I(*shape, high=7), I(*shape, high=7))
 
 
@@ -82,12 +103,20 @@ def each_row(side: Any) -> Any:
     return expected
 
 
-for rows, values in (([[1, 2, 2, 3]], [[2, 5, 0]]), ([[1, 3], [2, 2]], [[2], [2]]), ([[4], [5], [6]], [[5, 4], [5, 6], [0, 9]])):  # fmt: skip
+for rows, values in (
+    ([[1, 2, 2, 3]], [[2, 5, 0]]),
+    ([[1, 3], [2, 2]], [[2], [2]]),
+    ([[4], [5], [6]], [[5, 4], [5, 6], [0, 9]]),
+):
     for kind in ("int32", "float32"):
         add("ops.LowerBound", each_row("left"), (N(rows, kind), N(values, kind)), grad=())
         add("ops.UpperBound", each_row("right"), (N(rows, kind), N(values, kind)), init={"out_type": ms.int64}, grad=())
 for indices, dims in (([2, 5, 8], [3, 3]), ([0], [4]), (7, [2, 3, 2]), ([], [2, 2])):
-    add("ops.UnravelIndex", lambda i, d: np.array(np.unravel_index(np.asarray(i, np.int64), tuple(d))), (N(indices), N(dims)))  # fmt: skip
+    add(
+        "ops.UnravelIndex",
+        lambda i, d: np.array(np.unravel_index(np.asarray(i, np.int64), tuple(d))),
+        (N(indices), N(dims)),
+    )
 for count, size, groups in ((8, 4, 2), (1, 3, 3), (10, 3, 4)):
     add("ops.MapUniform", lambda k, s, g: k % g * s + k // g, (I(count, high=20), size, groups))
 
@@ -106,9 +135,15 @@ def put(accumulate: int) -> Any:
 
 
 for accumulate in (0, 1):
-    add("ops.IndexPut", put(accumulate),
-        (A(3, 4), A(3), [N([0, 1, 2]), N([0, 0, 3])]), (A(3, 4), A(1), (N([0, 2]),)), (A(2, 3), A(3), [N([1])]), (A(4), A(1), (N([0]),)),
-        init={"accumulate": accumulate})  # fmt: skip
+    add(
+        "ops.IndexPut",
+        put(accumulate),
+        (A(3, 4), A(3), [N([0, 1, 2]), N([0, 0, 3])]),
+        (A(3, 4), A(1), (N([0, 2]),)),
+        (A(2, 3), A(3), [N([1])]),
+        (A(4), A(1), (N([0]),)),
+        init={"accumulate": accumulate},
+    )
 add("ops.IndexPut", put(1), (A(3), A(3), [N([1, 1, 0])]), init={"accumulate": 1})
 for axis, shape, new in ((0, (3, 2), (2, 2)), (1, (2, 5), (2, 2)), (1, (2, 2, 3), (2, 2, 3))):
 
@@ -138,7 +173,12 @@ for axis, shape in ((0, (4, 3)), (1, (2, 5)), (0, (6,))):
         return y
 
     smaller = tuple(min(2, n) for n in shape)
-    add("ops.ScatterAddWithAxis", scattered, (A(*shape), I(*smaller, high=shape[axis]), A(*smaller)), init={"axis": axis})  # fmt: skip
+    add(
+        "ops.ScatterAddWithAxis",
+        scattered,
+        (A(*shape), I(*smaller, high=shape[axis]), A(*smaller)),
+        init={"axis": axis},
+    )
 for shape, places in (((5,), [[1], [1], [4]]), ((3, 2), [[2, 1]]), ((3, 2), [[0], [2]])):
 
     def nd_added(x: Any, i: Any, v: Any) -> Any:
@@ -146,18 +186,31 @@ for shape, places in (((5,), [[1], [1], [4]]), ((3, 2), [[2, 1]]), ((3, 2), [[0]
         np.add.at(y, tuple(np.moveaxis(np.asarray(i), -1, 0)), v)
         return y
 
-    add("ops.ScatterNonAliasingAdd", nd_added, (A(*shape), N(places), A(len(places), *shape[len(places[0]) :])), grad=(2,), jit=False)  # fmt: skip
+    add(
+        "ops.ScatterNonAliasingAdd",
+        nd_added,
+        (A(*shape), N(places), A(len(places), *shape[len(places[0]) :])),
+        grad=(2,),
+        jit=False,
+    )
 
 
 for shape, places in (((3, 4), ([2, 0],)), ((3, 4), ([[0], [1]], [1, 3])), ((2, 3, 2), ([1], [0], [1]))):
     add("Tensor.index", lambda x, i: x[tuple(np.asarray(v) for v in i)], (A(*shape), [N(p) for p in places]))
 add("Tensor.index", lambda x, i: x[:, np.asarray(i[1])], (A(3, 4), [None, N([3, 3, 0])]))
-add("Tensor.index", lambda x, i: x[np.asarray(i[0], bool)], (A(4), (Array((), dtype="bool", values=np.array([True, False, True, True])),)), jit=False)  # fmt: skip
+add(
+    "Tensor.index",
+    lambda x, i: x[np.asarray(i[0], bool)],
+    (A(4), (Array((), dtype="bool", values=np.array([True, False, True, True])),)),
+    jit=False,
+)
 
 
 # Sets, ranges, sequences.
 def hits(true: Any, sampled: Any) -> Any:
-    found = [(b, k) for b, t in product(*map(range, true.shape)) for k in range(len(sampled)) if true[b, t] == sampled[k]]  # fmt: skip
+    found = [
+        (b, k) for b, t in product(*map(range, true.shape)) for k in range(len(sampled)) if true[b, t] == sampled[k]
+    ]
     rows, places = np.array(found, int).reshape(-1, 2).T
     return rows, places, np.full(len(found), np.finfo(np.float32).min)
 
@@ -174,7 +227,11 @@ def difference(x: Any, y: Any) -> Any:
 for x, y in (([1, 2, 3, 4, 5, 2], [1, 3, 5]), ([4, 4], [4]), ([3, 1, 2], []), ([], [1])):
     add("ops.ListDiff", difference, (N(x), N(y)))
 for x, top, offset in (([1, 3, 5, 8, 9, 16], 10, 5), ([1, 2], 1, 7), ([-1, 0, 1], 3, -1)):
-    add("ops.SubAndFilter", lambda x, m, o: ((x - o)[(x - o >= 0) & (x - o < m)], np.flatnonzero((x - o >= 0) & (x - o < m))), (N(x), top, offset))  # fmt: skip
+    add(
+        "ops.SubAndFilter",
+        lambda x, m, o: ((x - o)[(x - o >= 0) & (x - o < m)], np.flatnonzero((x - o >= 0) & (x - o < m))),
+        (N(x), top, offset),
+    )
 
 
 def ranges(starts: Any, limits: Any, deltas: Any) -> Any:
@@ -210,12 +267,22 @@ def no_repeats(said: Any, x: Any, n: int) -> Any:
 
 for n in (1, 2, 3, 6):
     for batch, beams in ((2, 3), (1, 1)):
-        add("ops.NoRepeatNGram", lambda s, x, n=n: no_repeats(s, x, n), (I(batch, beams, 6, high=3), A(batch, beams, 4)), init={"ngram_size": n}, dtypes="float32", grad=())  # fmt: skip
+        add(
+            "ops.NoRepeatNGram",
+            lambda s, x, n=n: no_repeats(s, x, n),
+            (I(batch, beams, 6, high=3), A(batch, beams, 4)),
+            init={"ngram_size": n},
+            dtypes="float32",
+            grad=(),
+        )
 
 test_values, test_gradients = checks.tests()
 CHECKED = {
-    "ops.EditDistance": "NumPy", "ops.InvertPermutation": "NumPy", "ops.TensorToTuple": "NumPy", "ops.CopyWithSlice": "NumPy",
-}  # fmt: skip
+    "ops.EditDistance": "NumPy",
+    "ops.InvertPermutation": "NumPy",
+    "ops.TensorToTuple": "NumPy",
+    "ops.CopyWithSlice": "NumPy",
+}
 
 
 def levenshtein(a: list[int], b: list[int]) -> int:
@@ -266,9 +333,13 @@ def test_edit_distance_of_mindspore() -> None:
         return Tensor(np.array(values, np.int64))
 
     found = ops.EditDistance()(
-        whole([[0, 0, 0], [1, 0, 1], [1, 1, 1]]), Tensor([1.0, 2, 3]), whole([1, 1, 2]),
-        whole([[0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]]), Tensor([1.0, 3, 2, 1]), whole([2, 2, 2]),
-    )  # fmt: skip
+        whole([[0, 0, 0], [1, 0, 1], [1, 1, 1]]),
+        Tensor([1.0, 2, 3]),
+        whole([1, 1, 2]),
+        whole([[0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]]),
+        Tensor([1.0, 3, 2, 1]),
+        whole([2, 2, 2]),
+    )
     assert found.tolist() == [[1, 1], [1, 1]]
     said = (whole([[0, 0], [0, 1], [0, 2], [1, 0]]), whole([1, 2, 3, 4]), whole([3, 3]))
     true = (whole([[0, 0], [0, 1]]), whole([2, 3]), whole([3, 2]))
@@ -295,7 +366,9 @@ def test_copies_into_tensors_and_views() -> None:
 
 
 def test_what_is_written_in_place() -> None:
-    """As MindSpore 2.10 on a CPU: InplaceIndexAdd writes into its first operand, InplaceUpdateV2 and FillDiagonal give new tensors."""
+    """As MindSpore 2.10 on a CPU: InplaceIndexAdd writes into its first operand, InplaceUpdateV2
+    and FillDiagonal give new tensors.
+    """
     x, rows, new = Parameter(ops.ones((3, 2))), Tensor([0], ms.int32), ops.ones((1, 2))
     ops.InplaceIndexAdd(0)(x, rows, new)
     assert x.tolist() == [[2, 2], [1, 1], [1, 1]]
@@ -314,13 +387,17 @@ def test_what_is_written_in_place() -> None:
         (lambda: ops.FillDiagonal(1.0)(ops.ones((2, 2, 3))), ValueError, "takes a matrix, or a tensor of equal sizes"),
         (lambda: ops.IndexPut(2)(ops.ones(2), ops.ones(1), [Tensor([0])]), ValueError, "accumulate must be 0 or 1"),
         (lambda: ops.ParallelConcat()([ops.ones((2, 1))]), ValueError, "first size of each tensor must be 1"),
-        (lambda: ops.NoRepeatNGram(4)(ops.ones((1, 1, 3), ms.int32), ops.ones((1, 1, 5))), ValueError, r"must lie in \[1, 3\]"),
+        (
+            lambda: ops.NoRepeatNGram(4)(ops.ones((1, 1, 3), ms.int32), ops.ones((1, 1, 5))),
+            ValueError,
+            r"must lie in \[1, 3\]",
+        ),
         (lambda: ops.LowerBound()(ops.ones(2), ops.ones(2)), ValueError, "takes two matrices of as many rows"),
         (lambda: ops.SegmentSum()(ops.ones(2), Tensor([0, 0, 1])), ValueError, r"must be \(2,\)"),
         (lambda: ops.TensorToTuple()(ops.ones((2, 2))), ValueError, "takes a tensor of one dimension"),
         (lambda: ops.unique_with_pad(Tensor([1.0]), 0), TypeError, "takes a vector of integers"),
     ],
-)  # fmt: skip
+)
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()

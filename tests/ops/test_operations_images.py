@@ -1,6 +1,8 @@
-"""Operations over images, boxes and windows: what MindSpore 2.10 gives on a CPU, compiled and eagerly, and derivatives against differences.
+"""Operations over images, boxes and windows: what MindSpore 2.10 gives on a CPU, compiled and
+eagerly, and derivatives against differences.
 
-The stored results are MindSpore's own, of float32 inputs that are stored with them. What it draws at random, and orders of equal scores, are not among them.
+The stored results are MindSpore's own, of float32 inputs that are stored with them. What it draws
+at random, and orders of equal scores, are not among them.
 """
 
 from __future__ import annotations
@@ -76,13 +78,36 @@ def test_compiled_results_are_the_eager_ones(name: str) -> None:
 
 
 SMOOTH = {
-    "AdjustHue": (0, 1), "AdjustSaturation": (0, 1), "RGBToHSV": (0,), "HSVToRGB": (0,), "Conv3DTranspose": (0, 1), "DeformableOffsets": (0, 1),
-    "ExtractGlimpse": (0,), "ExtractVolumePatches": (0,), "FractionalMaxPoolWithFixedKsize": (0,), "FractionalMaxPool3DWithFixedKsize": (0,),
-    "Im2Col": (0,), "MaxPool3DWithArgmax": (0,), "MaxPoolWithArgmax": (0,), "MaxPoolWithArgmaxV2": (0,), "MaxUnpool2D": (0,), "MaxUnpool3D": (0,),
-    "AdaptiveMaxPool3D": (0,), "PadV3": (0, 2), "ROIAlign": (0, 1), "ResizeArea": (0,), "ResizeBicubic": (0,), "ResizeBilinearV2": (0,),
-    "ResizeLinear1D": (0,), "ResizeNearestNeighborV2": (0,), "UpsampleNearest3D": (0,), "UpsampleTrilinear3D": (0,), "ScaleAndTranslate": (0, 2, 3),
-    "mirror_pad": (0,), "deformable_conv2d": (0, 1, 2, 6),
-}  # fmt: skip
+    "AdjustHue": (0, 1),
+    "AdjustSaturation": (0, 1),
+    "RGBToHSV": (0,),
+    "HSVToRGB": (0,),
+    "Conv3DTranspose": (0, 1),
+    "DeformableOffsets": (0, 1),
+    "ExtractGlimpse": (0,),
+    "ExtractVolumePatches": (0,),
+    "FractionalMaxPoolWithFixedKsize": (0,),
+    "FractionalMaxPool3DWithFixedKsize": (0,),
+    "Im2Col": (0,),
+    "MaxPool3DWithArgmax": (0,),
+    "MaxPoolWithArgmax": (0,),
+    "MaxPoolWithArgmaxV2": (0,),
+    "MaxUnpool2D": (0,),
+    "MaxUnpool3D": (0,),
+    "AdaptiveMaxPool3D": (0,),
+    "PadV3": (0, 2),
+    "ROIAlign": (0, 1),
+    "ResizeArea": (0,),
+    "ResizeBicubic": (0,),
+    "ResizeBilinearV2": (0,),
+    "ResizeLinear1D": (0,),
+    "ResizeNearestNeighborV2": (0,),
+    "UpsampleNearest3D": (0,),
+    "UpsampleTrilinear3D": (0,),
+    "ScaleAndTranslate": (0, 2, 3),
+    "mirror_pad": (0,),
+    "deformable_conv2d": (0, 1, 2, 6),
+}
 
 
 @pytest.mark.parametrize("name", sorted(SMOOTH))
@@ -156,12 +181,15 @@ def test_images_that_do_not_fit_are_refused() -> None:
         (lambda: ops.ROIAlign(2, 2, 1.0)(image, ops.ones((1, 4))), "roi_align"),
         (lambda: ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (2, 2))(image, image), "offsets must be"),
         (lambda: ops.deformable_conv2d(image, image, image, (2, 2), (1, 1, 1, 1), (0, 0, 0, 0)), "the weight must be"),
-        (lambda: ops.ExtractGlimpse(True, True, True, "zero")(ops.ones((1, 2, 2, 1)), (1, 1), ops.ones((1, 2))), "uniform_noise"),
+        (
+            lambda: ops.ExtractGlimpse(True, True, True, "zero")(ops.ones((1, 2, 2, 1)), (1, 1), ops.ones((1, 2))),
+            "uniform_noise",
+        ),
         (lambda: ops.MaxUnpool2D(2, data_format="CHWN")(image, image), "data_format"),
         (lambda: ops.MaxPoolWithArgmaxV2(2, argmax_type=ms.int8)(image), "argmax_type"),
         (lambda: ops.mirror_pad(ops.ones(3), [[1, 3]], "REFLECT"), "mirror_pad"),
         (lambda: ops.NMSWithMask(0.5)(ops.ones((3, 4))), "nms_with_mask"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=text):
             call()
 
@@ -191,16 +219,23 @@ def test_half_precision_keeps_positions(name: str) -> None:
 def test_batches_of_examples() -> None:
     random = np.random.default_rng(2)
     images = random.normal(size=(3, 2, 2, 5, 6))
-    rois = np.concatenate([random.integers(0, 2, (3, 4, 1)), random.uniform(0, 3, (3, 4, 2)), random.uniform(3, 6, (3, 4, 2))], -1)  # fmt: skip
-    scored = np.concatenate([random.uniform(0, 3, (3, 9, 2)), random.uniform(3, 6, (3, 9, 2)), random.uniform(size=(3, 9, 1))], -1)  # fmt: skip
+    rois = np.concatenate(
+        [random.integers(0, 2, (3, 4, 1)), random.uniform(0, 3, (3, 4, 2)), random.uniform(3, 6, (3, 4, 2))], -1
+    )
+    scored = np.concatenate(
+        [random.uniform(0, 3, (3, 9, 2)), random.uniform(3, 6, (3, 9, 2)), random.uniform(size=(3, 9, 1))], -1
+    )
     for function, arrays in (
         (lambda a: ops.ResizeBicubic()(a, (3, 4)), (images,)),
         (lambda a: ops.ResizeArea()(a, (3, 4)), (images,)),
         (lambda a, b: ops.ROIAlign(2, 2, 1.0, 0)(a, b), (images, rois)),
-        (lambda a, b: ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (2, 2))(a, b), (images, random.normal(size=(3, 2, 12, 4, 5)))),
+        (
+            lambda a, b: ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (2, 2))(a, b),
+            (images, random.normal(size=(3, 2, 12, 4, 5))),
+        ),
         (lambda a: ops.NMSWithMask(0.3)(a)[2], (scored,)),
         (lambda a: ops.rotated_iou(a, a), (scored[:, None],)),
-    ):  # fmt: skip
+    ):
         together = ms.vmap(function)(*map(Tensor, arrays)).asnumpy()
         for k in range(3):
             alone = function(*[Tensor(v[k]) for v in arrays]).asnumpy()

@@ -1,4 +1,6 @@
-"""Operations of mathematics as objects against NumPy and SciPy; conventions against stored results of MindSpore."""
+"""Operations of mathematics as objects against NumPy and SciPy; conventions against stored results
+of MindSpore.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,23 @@ add(
     "ops.LerpScalar", lambda x, y, w: x + w * (y - x), (A(3, 2), A(3, 2), 0.3), (A(1), A(4), -1.5), (A(0, 3), A(3), 0.5)
 )
 for start, end in ((0.0, 3.0), (-2.0, 1.5), (1.0, 1.0)):
-    add("ops.LogSpace", lambda a, b: np.logspace(a, b, 5, base=2), (A(values=start), A(values=end)), init={"steps": 5, "base": 2, "dtype": ms.float64}, dtypes="float64", tolerance=4)  # fmt: skip
+    add(
+        "ops.LogSpace",
+        lambda a, b: np.logspace(a, b, 5, base=2),
+        (A(values=start), A(values=end)),
+        init={"steps": 5, "base": 2, "dtype": ms.float64},
+        dtypes="float64",
+        tolerance=4,
+    )
 for shape, axis in (((5,), 0), ((3, 4), 1), ((2, 3, 2), 0)):
     add("ops.LogSoftmaxExt", lambda v, axis=axis: scipy.special.log_softmax(v, axis), (A(*shape),), oracle="SciPy")
-add("ops.LogSoftmaxExt", lambda v, axis, kind: scipy.special.log_softmax(v, axis), (A(3, 4), 0, ms.float64), dtypes="float64", oracle="SciPy")  # fmt: skip
+add(
+    "ops.LogSoftmaxExt",
+    lambda v, axis, kind: scipy.special.log_softmax(v, axis),
+    (A(3, 4), 0, ms.float64),
+    dtypes="float64",
+    oracle="SciPy",
+)
 
 
 # Linear algebra.
@@ -43,7 +58,13 @@ add("ops.Cross", lambda x, y: np.cross(x, y, axis=0), (A(3, 3), A(3, 3)), init={
 for lower in (True, False):
     for a, b in ((tall(3, 3), A(3, 2)), (tall(2, 1, 1), A(2, 1, 3)), (tall(2, 2, 2), A(2, 2, 1))):
         add("ops.MatrixTriangularSolve", triangle(lower), (a, b), init={"lower": lower}, tolerance=20)
-add("ops.MatrixTriangularSolve", lambda a, b: np.linalg.solve(np.tril(a).T, b), (tall(3, 3), A(3, 2)), init={"adjoint": True}, tolerance=20)  # fmt: skip
+add(
+    "ops.MatrixTriangularSolve",
+    lambda a, b: np.linalg.solve(np.tril(a).T, b),
+    (tall(3, 3), A(3, 2)),
+    init={"adjoint": True},
+    tolerance=20,
+)
 TALL, WIDE = np.vander([1.0, 2, 3, 5], 3), np.vander([1.0, 2, 3], 3)[:2]
 
 
@@ -67,7 +88,15 @@ def packed_solve(b: Any, lu: Any, pivots: Any) -> Any:
 
 
 PIVOTS = Array((3,), dtype="int32", values=np.array([2, 2, 3]))
-add("ops.LuSolve", packed_solve, (A(3, 1), A(values=LU), PIVOTS), (A(3, 2), A(values=LU.T + 1), PIVOTS), (A(3, 3), A(values=LU + np.eye(3)), PIVOTS), oracle="SciPy", tolerance=20)  # fmt: skip
+add(
+    "ops.LuSolve",
+    packed_solve,
+    (A(3, 1), A(values=LU), PIVOTS),
+    (A(3, 2), A(values=LU.T + 1), PIVOTS),
+    (A(3, 3), A(values=LU + np.eye(3)), PIVOTS),
+    oracle="SciPy",
+    tolerance=20,
+)
 
 
 def unpacked(lu: Any, pivots: Any) -> Any:
@@ -81,11 +110,20 @@ def unpacked(lu: Any, pivots: Any) -> Any:
 for a in (A(3, 3), A(3, 5), A(4, 3)):
     add("ops.LuUnpack", unpacked, (a, PIVOTS), grad=(0,))
 add("ops.NuclearNorm", lambda x: np.linalg.norm(x, "nuc"), (A(3, 4),), (A(2, 2),), (A(1, 3),), tolerance=5)
-add("ops.NuclearNorm", lambda x: np.linalg.norm(x, "nuc", axis=(0, 2), keepdims=True), (A(2, 3, 4),), init={"dim": (0, 2), "keepdim": True}, tolerance=5)  # fmt: skip
+add(
+    "ops.NuclearNorm",
+    lambda x: np.linalg.norm(x, "nuc", axis=(0, 2), keepdims=True),
+    (A(2, 3, 4),),
+    init={"dim": (0, 2), "keepdim": True},
+    tolerance=5,
+)
 
 
 def three_diagonals(above: Any, main: Any, below: Any, x: Any) -> Any:
-    full = [np.diag(m[0]) + np.diag(u[0, :-1], 1) + np.diag(d[0, 1:], -1) for u, m, d in zip(*(v.reshape(-1, 1, v.shape[-1]) for v in (above, main, below)))]  # fmt: skip
+    full = [
+        np.diag(m[0]) + np.diag(u[0, :-1], 1) + np.diag(d[0, 1:], -1)
+        for u, m, d in zip(*(v.reshape(-1, 1, v.shape[-1]) for v in (above, main, below)))
+    ]
     return np.stack(full).reshape(*above.shape[:-2], above.shape[-1], above.shape[-1]) @ x
 
 
@@ -107,7 +145,13 @@ def running(x: Any, axis: int, exclusive: bool = False, reverse: bool = False) -
 
 for shape, axis in (((4,), 0), ((3, 4), -1), ((2, 1, 3), 0)):
     add("ops.CumulativeLogsumexp", running, (A(*shape), axis), tolerance=5)
-    add("ops.CumulativeLogsumexp", lambda x, a: running(x, a, False, True), (A(*shape), axis), init={"reverse": True}, tolerance=5)  # fmt: skip
+    add(
+        "ops.CumulativeLogsumexp",
+        lambda x, a: running(x, a, False, True),
+        (A(*shape), axis),
+        init={"reverse": True},
+        tolerance=5,
+    )
 
 
 def lower_median(x: Any, axis: int, keepdims: bool = False) -> Any:
@@ -119,13 +163,23 @@ def lower_median(x: Any, axis: int, keepdims: bool = False) -> Any:
 for shape in ((5, 2), (4, 3), (1, 2)):
     add("ops.Median", lambda x: lower_median(x, 0), (A(*shape),))
     add("ops.Median", lambda x: lower_median(x, 1, True), (A(*shape),), init={"axis": 1, "keep_dims": True})
-    add("ops.Median", lambda x: (lower_median(x.ravel(), 0)[0], np.int64(0)), (A(*shape),), init={"global_median": True})  # fmt: skip
+    add(
+        "ops.Median", lambda x: (lower_median(x.ravel(), 0)[0], np.int64(0)), (A(*shape),), init={"global_median": True}
+    )
 for shape in ((5,), (3, 4), (2, 1, 6)):
     last = shape[-1] - 1
     add("ops.NthElement", lambda x, n: np.sort(x, -1)[..., n], (A(*shape), last), (A(*shape), 0))
-    add("ops.NthElement", lambda x, n: np.sort(x, -1)[..., ::-1][..., n], (A(*shape), last // 2), init={"reverse": True})  # fmt: skip
+    add(
+        "ops.NthElement", lambda x, n: np.sort(x, -1)[..., ::-1][..., n], (A(*shape), last // 2), init={"reverse": True}
+    )
     add("ops.Quantile", lambda x, q: np.quantile(x, q), (A(*shape), 0.3), tolerance=4)
-    add("ops.Quantile", lambda x, q: np.quantile(x, q, -1, keepdims=True), (A(*shape), 0.75), init={"dim": -1, "keep_dims": True}, tolerance=4)  # fmt: skip
+    add(
+        "ops.Quantile",
+        lambda x, q: np.quantile(x, q, -1, keepdims=True),
+        (A(*shape), 0.75),
+        init={"dim": -1, "keep_dims": True},
+        tolerance=4,
+    )
 for count, size in ((9, 5), (1, 1), (20, 3)):
     add("ops.Bincount", lambda v, n, w: np.bincount(v, w, n)[:n], (I(count, high=7), size, A(count)))
 for count, classes in ((9, 4), (1, 2), (30, 3)):
@@ -137,13 +191,25 @@ for count, classes in ((9, 4), (1, 2), (30, 3)):
         return table
 
     add("ops.ConfusionMatrix", confusion, given, init={"num_classes": classes})
-    add("ops.ConfusionMatrix", confusion, (*given, A(count)), init={"num_classes": classes, "dtype": "float64"}, dtypes="float64")  # fmt: skip
+    add(
+        "ops.ConfusionMatrix",
+        confusion,
+        (*given, A(count)),
+        init={"num_classes": classes, "dtype": "float64"},
+        dtypes="float64",
+    )
 for shape in ((7,), (3, 4), (1, 1)):
 
     def histogram(x: Any, r: Any) -> Any:
         return np.histogram(np.clip(x, *r), 6, r)[0]
 
-    add("ops.HistogramFixedWidth", histogram, (A(*shape, low=-3, high=3), A(values=[-1.0, 2.0])), init={"nbins": 6}, grad=())  # fmt: skip
+    add(
+        "ops.HistogramFixedWidth",
+        histogram,
+        (A(*shape, low=-3, high=3), A(values=[-1.0, 2.0])),
+        init={"nbins": 6},
+        grad=(),
+    )
     add("ops.EqualCount", lambda x, y: np.array([(x == y).sum()], x.dtype), (I(*shape, high=3), I(*shape, high=3)))
 add("ops.EqualCount", lambda x, y: np.array([(x == y).sum()], x.dtype), (A(3), A(3)), grad=())
 for shape in ((8,), (2, 16), (3, 0)):
@@ -158,13 +224,43 @@ for shape in ((5,), (3, 4), (2, 3, 6)):
             init = {"signal_ndim": rank, "norm": norm}
             more: dict[str, Any] = {"dtypes": "complex128", "tolerance": 10}
             named = {"axes": axes, "norm": norm}
-            add("ops.FFTWithSize", lambda v, named=named: np.fft.fftn(v, **named), (z,), init={**init, "inverse": False, "real": False}, **more)  # fmt: skip
-            add("ops.FFTWithSize", lambda v, named=named: np.fft.ifftn(v, **named), (z,), init={**init, "inverse": True, "real": False}, **more)  # fmt: skip
-            add("ops.FFTWithSize", lambda v, named=named: np.fft.ifftn(v, **named).real, (z,), init={**init, "inverse": True, "real": True, "onesided": False}, **more)  # fmt: skip
-            add("ops.FFTWithSize", lambda v, named=named: np.fft.irfftn(v, **named), (z,), init={**init, "inverse": True, "real": True}, **more)  # fmt: skip
+            add(
+                "ops.FFTWithSize",
+                lambda v, named=named: np.fft.fftn(v, **named),
+                (z,),
+                init={**init, "inverse": False, "real": False},
+                **more,
+            )
+            add(
+                "ops.FFTWithSize",
+                lambda v, named=named: np.fft.ifftn(v, **named),
+                (z,),
+                init={**init, "inverse": True, "real": False},
+                **more,
+            )
+            add(
+                "ops.FFTWithSize",
+                lambda v, named=named: np.fft.ifftn(v, **named).real,
+                (z,),
+                init={**init, "inverse": True, "real": True, "onesided": False},
+                **more,
+            )
+            add(
+                "ops.FFTWithSize",
+                lambda v, named=named: np.fft.irfftn(v, **named),
+                (z,),
+                init={**init, "inverse": True, "real": True},
+                **more,
+            )
             more = {"dtypes": "float64", "tolerance": 10, "grad": ()}
             for onesided, function in ((True, np.fft.rfftn), (False, np.fft.fftn)):
-                add("ops.FFTWithSize", lambda v, named=named, function=function: function(v, **named), (A(*shape),), init={**init, "inverse": False, "real": True, "onesided": onesided}, **more)  # fmt: skip
+                add(
+                    "ops.FFTWithSize",
+                    lambda v, named=named, function=function: function(v, **named),
+                    (A(*shape),),
+                    init={**init, "inverse": False, "real": True, "onesided": onesided},
+                    **more,
+                )
 
 
 # Losses.
@@ -179,8 +275,19 @@ def margin_rows(x: Any, y: Any, w: Any = None, p: int = 1, margin: float = 1.0) 
 for n, c in ((4, 3), (1, 5), (3, 2)):
     given = (A(n, c), I(n, high=c, dtype="int64"))
     add("ops.MultiMarginLoss", lambda x, y: margin_rows(x, y).mean(), given)
-    add("ops.MultiMarginLoss", lambda x, y, w: margin_rows(x, y, w).sum(), (*given, A(c, low=0.5)), init={"reduction": "sum"}, grad=(0,))  # fmt: skip
-    add("ops.MultiMarginLoss", lambda x, y: margin_rows(x, y, None, 2, 0.5), given, init={"p": 2, "margin": 0.5, "reduction": "none"})  # fmt: skip
+    add(
+        "ops.MultiMarginLoss",
+        lambda x, y, w: margin_rows(x, y, w).sum(),
+        (*given, A(c, low=0.5)),
+        init={"reduction": "sum"},
+        grad=(0,),
+    )
+    add(
+        "ops.MultiMarginLoss",
+        lambda x, y: margin_rows(x, y, None, 2, 0.5),
+        given,
+        init={"p": 2, "margin": 0.5, "reduction": "none"},
+    )
 
 
 def multilabel(x: Any, y: Any) -> Any:
@@ -209,12 +316,22 @@ def triplet(x: Any, y: Any, z: Any, m: Any, p: int = 2, swap: bool = False) -> A
 for shape in ((4, 3), (1, 2), (3, 5)):
     given = (A(*shape), A(*shape), A(*shape), A(values=0.7))
     add("ops.TripletMarginLoss", lambda *v: triplet(*v).mean(), given, grad=(0, 1, 2))
-    add("ops.TripletMarginLoss", lambda *v: triplet(*v, 1, True), given, init={"p": 1, "swap": True, "reduction": "none"}, grad=(0, 1, 2))  # fmt: skip
+    add(
+        "ops.TripletMarginLoss",
+        lambda *v: triplet(*v, 1, True),
+        given,
+        init={"p": 1, "swap": True, "reduction": "none"},
+        grad=(0, 1, 2),
+    )
 
 test_values, test_gradients = checks.tests()
 CHECKED = {
-    "ops.MatrixLogarithm": "SciPy", "ops.Eig": "NumPy", "ops.Eps": "NumPy", "ops.CheckNumerics": "NumPy", "ops.eps": "NumPy",
-}  # fmt: skip
+    "ops.MatrixLogarithm": "SciPy",
+    "ops.Eig": "NumPy",
+    "ops.Eps": "NumPy",
+    "ops.CheckNumerics": "NumPy",
+    "ops.eps": "NumPy",
+}
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
@@ -290,7 +407,10 @@ def test_conventions_of_mindspore() -> None:
     np.testing.assert_allclose(found, [-3.4028235e38, 1.0, 2.3132617], rtol=1e-6)
     found = ops.CumulativeLogsumexp(True, True)(Tensor([[1.0, 2], [4, 5]], ms.float32), Tensor(0)).asnumpy()
     np.testing.assert_array_equal(found, np.float32([[4, 5], [-3.4028235e38] * 2]))
-    np.testing.assert_array_equal(ops.Betainc()(*(Tensor(v) for v in ([1.0, 2, -1, 2], [2.0, 3, 1, 2], [0.0, 1, 0.5, 1.5]))).asnumpy(), [0, 1, np.nan, np.nan])  # fmt: skip
+    np.testing.assert_array_equal(
+        ops.Betainc()(*(Tensor(v) for v in ([1.0, 2, -1, 2], [2.0, 3, 1, 2], [0.0, 1, 0.5, 1.5]))).asnumpy(),
+        [0, 1, np.nan, np.nan],
+    )
     x = Tensor([[5.0, 1, 2], [3, np.nan, 7], [1, 6, 4]])
     values, places = ops.Median(False, 0, True, False)(x)
     np.testing.assert_array_equal(values.asnumpy(), [[3, np.nan, 4]])

@@ -1,4 +1,6 @@
-"""Random numbers as objects: distributions by tests of Kolmogorov and Smirnov and of moments at fixed seeds, and sequences that begin again with the seed."""
+"""Random numbers as objects: distributions by tests of Kolmogorov and Smirnov and of moments at
+fixed seeds, and sequences that begin again with the seed.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "Gamma": lambda: ops.Gamma(3, 1)((COUNT,), real(2.5), real(2.0)),
     "LogNormalReverse": lambda: ops.LogNormalReverse(0.5, 0.25)(ops.zeros(COUNT, ms.float64)),
     "NonDeterministicInts": lambda: ops.NonDeterministicInts()(Tensor([COUNT])),
-    "ParameterizedTruncatedNormal": lambda: ops.ParameterizedTruncatedNormal(2, 3)(Tensor([2, COUNT]), real(0, 5), real(1, 2), real(-1, 6), real(0.5, 9)),
+    "ParameterizedTruncatedNormal": lambda: ops.ParameterizedTruncatedNormal(2, 3)(
+        Tensor([2, COUNT]), real(0, 5), real(1, 2), real(-1, 6), real(0.5, 9)
+    ),
     "Poisson": lambda: ops.Poisson(5)((COUNT, 1), real(3.0, 40.0)),
     "RandomGamma": lambda: ops.RandomGamma(7)(Tensor([COUNT]), real(0.5, 3.0)),
     "RandomPoisson": lambda: ops.RandomPoisson(8, 1)(Tensor([COUNT]), real(2.0, 30.0)),
@@ -37,11 +41,13 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "Randperm": lambda: ops.Randperm(9)(Tensor([6])),
     "RandpermV2": lambda: ops.RandpermV2(3, 1)(7),
     "RandomChoiceWithMask": lambda: ops.RandomChoiceWithMask(4, 2, 2)(Tensor(np.eye(3, dtype=bool))),
-    "MultinomialWithReplacement": lambda: ops.MultinomialWithReplacement(COUNT, True)(real(0.0, 9, 3), Tensor(2), Tensor(5)),
+    "MultinomialWithReplacement": lambda: ops.MultinomialWithReplacement(COUNT, True)(
+        real(0.0, 9, 3), Tensor(2), Tensor(5)
+    ),
     "LogUniformCandidateSampler": lambda: ops.LogUniformCandidateSampler(2, COUNT, False, 6, 11)(TRUTH),
     "UniformCandidateSampler": lambda: ops.UniformCandidateSampler(2, 3, True, 5, 11)(TRUTH),
     "DropoutGenMask": lambda: ops.DropoutGenMask(6, 1)((COUNT,), Tensor(0.75)),
-}  # fmt: skip
+}
 CHECKED = {**{f"ops.{n}": "SciPy" for n in DRAWS}, "ops.DropoutDoMask": "NumPy"}
 
 
@@ -58,7 +64,12 @@ def test_a_seed_begins_the_sequence_again_and_calls_go_on_in_it(name: str) -> No
     compiled = ms.jit(DRAWS[name])
     ms.set_seed(12)
     staged = compiled()
-    for a, b, c in zip(*(v if isinstance(v, list) else [v] for v in (first, again, [t.asnumpy() for t in staged] if isinstance(staged, tuple) else staged.asnumpy()))):  # fmt: skip
+    for a, b, c in zip(
+        *(
+            v if isinstance(v, list) else [v]
+            for v in (first, again, [t.asnumpy() for t in staged] if isinstance(staged, tuple) else staged.asnumpy())
+        )
+    ):
         np.testing.assert_array_equal(a, b)
         # Compiled code may round the arithmetic after a draw differently.
         np.testing.assert_allclose(a, c, rtol=1e-13 if a.dtype == np.float64 else 1e-6)
@@ -69,10 +80,14 @@ def test_a_seed_begins_the_sequence_again_and_calls_go_on_in_it(name: str) -> No
 
 CUTS = stats.truncnorm(-1, 0.5), stats.truncnorm(0.5, 2, 5, 2)
 SMOOTH: dict[str, list[Any]] = {
-    "Cauchy": [stats.cauchy(1, 2)], "Gamma": [stats.gamma(2.5, scale=0.5)], "LogNormalReverse": [stats.lognorm(0.25, scale=np.exp(0.5))],
-    "NonDeterministicInts": [stats.uniform(-(2.0**63), 2.0**64)], "ParameterizedTruncatedNormal": list(CUTS),
-    "RandomGamma": [stats.gamma(0.5), stats.gamma(3)], "TruncatedNormal": [stats.truncnorm(-2, 2)],
-}  # fmt: skip
+    "Cauchy": [stats.cauchy(1, 2)],
+    "Gamma": [stats.gamma(2.5, scale=0.5)],
+    "LogNormalReverse": [stats.lognorm(0.25, scale=np.exp(0.5))],
+    "NonDeterministicInts": [stats.uniform(-(2.0**63), 2.0**64)],
+    "ParameterizedTruncatedNormal": list(CUTS),
+    "RandomGamma": [stats.gamma(0.5), stats.gamma(3)],
+    "TruncatedNormal": [stats.truncnorm(-2, 2)],
+}
 
 
 @pytest.mark.parametrize("name", list(SMOOTH))
@@ -162,7 +177,8 @@ def test_far_bounds_of_truncated_normal_numbers(low: float, high: float) -> None
     call = ops.ParameterizedTruncatedNormal(1)
     found = call(Tensor([1, COUNT]), *(Tensor(np.array(v)) for v in (0.0, 1.0, low, high))).asnumpy()[0]
     assert found.min() >= low and found.max() <= high
-    # The survival function keeps its precision where the distribution function does not; of the lower tail by symmetry.
+    # The survival function keeps its precision where the distribution function does not; of the
+    # lower tail by symmetry.
     a, b, values = (low, high, found) if low > 0 else (-high, -low, -found)
     top, rest = stats.norm.sf(a), stats.norm.sf(b)
     assert stats.kstest((stats.norm.sf(values) - rest) / (top - rest), stats.uniform.cdf).pvalue > LEAST
@@ -192,10 +208,14 @@ def test_types(name: str) -> None:
         (lambda: ops.Bernoulli(-2)(ops.ones(2)), ValueError, "seed must be -1 or more"),
         (lambda: ops.NonDeterministicInts(ms.int8)((2,)), TypeError, "dtype must be int32 or int64"),
         (lambda: ops.TruncatedNormal(ms.int32)((2,)), TypeError, "dtype must be float16, float32 or float64"),
-        (lambda: ops.ParameterizedTruncatedNormal()((2, 2), *[ops.ones(3)] * 4), ValueError, r"parameters must be \(\) or \(n,\)"),
+        (
+            lambda: ops.ParameterizedTruncatedNormal()((2, 2), *[ops.ones(3)] * 4),
+            ValueError,
+            r"parameters must be \(\) or \(n,\)",
+        ),
         (lambda: ops.DropoutDoMask()(ops.ones(3), ops.ones(3, ms.uint8), 0.5), ValueError, r"must be uint8 \(16,\)"),
     ],
-)  # fmt: skip
+)
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()

@@ -1,4 +1,6 @@
-"""Recurrent cells and losses over alignments as objects: against steps in NumPy, sums over all paths in float64, and stored results of MindSpore."""
+"""Recurrent cells and losses over alignments as objects: against steps in NumPy, sums over all
+paths in float64, and stored results of MindSpore.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,14 @@ for batch, inputs, hidden, length in ((2, 3, 2, 4), (1, 1, 1, 1), (3, 2, 3, 2)):
     state, w, b = A(batch, hidden), A(inputs + hidden, 4 * hidden), A(4 * hidden)
     some: dict[str, Any] = {} if length == 2 else {"grad": ()}
     add("ops.BasicLSTMCell", cell, (A(batch, inputs), state, state, w, b), tolerance=4, **some)
-    add("ops.BasicLSTMCell", lambda *v: cell(*v, 0.25), (A(batch, inputs), state, state, w, b), init={"forget_bias": 0.25}, tolerance=4, grad=())  # fmt: skip
+    add(
+        "ops.BasicLSTMCell",
+        lambda *v: cell(*v, 0.25),
+        (A(batch, inputs), state, state, w, b),
+        init={"forget_bias": 0.25},
+        tolerance=4,
+        grad=(),
+    )
     x, first = A(length, batch, inputs), A(1, batch, hidden)
     add("ops.DynamicRNN", dynamic_lstm, (x, w, b, None, first, first), tolerance=10, **some)
     given = (x, A(inputs, 3 * hidden), A(hidden, 3 * hidden), A(3 * hidden), A(3 * hidden), None, state)
@@ -82,7 +91,13 @@ add(
     tolerance=10,
     grad=(),
 )
-add("ops.DynamicGRUV2", lambda *v: dynamic_gru(*v, "zrh", False), (*given[:3], None, None, None, state), init={"gate_order": "zrh", "reset_after": False}, tolerance=10)  # fmt: skip
+add(
+    "ops.DynamicGRUV2",
+    lambda *v: dynamic_gru(*v, "zrh", False),
+    (*given[:3], None, None, None, state),
+    init={"gate_order": "zrh", "reset_after": False},
+    tolerance=10,
+)
 
 
 # Transducers: every path is an order of T - 1 blanks and U labels before the last blank.
@@ -115,9 +130,11 @@ def slope_of(loss: Any, x: Any) -> Any:
 
 
 TRANSDUCERS = [
-    ((2, 3, 3, 4), [[1, 2], [3, 3]], [3, 2], [2, 1], 0), ((1, 1, 1, 2), np.zeros((1, 0)), [1], [0], 1), ((1, 3, 4, 3), [[0, 1, 0]], [3], [3], 2),
+    ((2, 3, 3, 4), [[1, 2], [3, 3]], [3, 2], [2, 1], 0),
+    ((1, 1, 1, 2), np.zeros((1, 0)), [1], [0], 1),
+    ((1, 3, 4, 3), [[0, 1, 0]], [3], [3], 2),
     ((3, 2, 2, 3), [[1], [2], [1]], [1, 2, 2], [1, 0, 1], 0),
-]  # fmt: skip
+]
 for shape, labels, steps, lengths, blank in TRANSDUCERS:
 
     def both(a: Any, y: Any, t: Any, u: Any, blank: int = blank) -> Any:
@@ -154,7 +171,9 @@ for shape, rows, lengths in ROWS:
     values = N([w for row in rows for w in row])
     for merge, collapse in ((True, False), (False, False), (True, True))[: 3 if len(rows) == 2 else 1]:
 
-        def losses(x: Any, i: Any, v: Any, t: Any, rows: Any = rows, merge: bool = merge, collapse: bool = collapse) -> Any:  # fmt: skip
+        def losses(
+            x: Any, i: Any, v: Any, t: Any, rows: Any = rows, merge: bool = merge, collapse: bool = collapse
+        ) -> Any:
             def finite(a: Any) -> Any:
                 found = connectionist(a, rows, t, merge, collapse)
                 return np.where(np.isfinite(found), found, 0)
@@ -162,7 +181,15 @@ for shape, rows, lengths in ROWS:
             return connectionist(x, rows, t, merge, collapse), slope_of(finite, x)
 
         init = {"ctc_merge_repeated": merge, "preprocess_collapse_repeated": collapse}
-        add("ops.CTCLoss", losses, (A(*shape), indices, values, N(lengths)), init=init, dtypes="float64", tolerance=50, grad=())  # fmt: skip
+        add(
+            "ops.CTCLoss",
+            losses,
+            (A(*shape), indices, values, N(lengths)),
+            init=init,
+            dtypes="float64",
+            tolerance=50,
+            grad=(),
+        )
 
 test_values, test_gradients = checks.tests()
 CHECKED = {"ops.LSTM": "MindSpore"}
@@ -257,15 +284,43 @@ def test_types(name: str) -> None:
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: ops.DynamicRNN(direction="BIDIRECTIONAL")(ops.ones((1, 1, 1)), None, None), ValueError, "direction must be 'UNIDIRECTIONAL'"),
-        (lambda: ops.DynamicRNN()(ops.ones((1, 1, 1)), ops.ones((2, 4)), ops.ones(4), Tensor([1])), ValueError, "seq_length must be None"),
-        (lambda: ops.DynamicGRUV2(gate_order="hzr")(*[ops.ones((1, 1, 1))] * 7), ValueError, "gate_order must be one of 'rzh', 'zrh'"),
-        (lambda: ops.BasicLSTMCell()(*[ops.ones((1, 2))] * 3, ops.ones((3, 8)), ops.ones(8)), ValueError, r"w must have the shape \(4, 8\)"),
-        (lambda: ops.RNNTLoss(3)(ops.ones((1, 1, 1, 2)), ops.ones((1, 0), ms.int32), Tensor([1]), Tensor([0])), ValueError, "blank_label 3"),
-        (lambda: ops.RNNTLoss()(ops.ones((1, 2, 2, 2)), Tensor([1]), Tensor([2]), Tensor([1])), ValueError, r"labels must be \(1, 1\)"),
-        (lambda: ops.CTCLoss()(ops.ones((2, 1)), Tensor([[0, 0]]), Tensor([0]), Tensor([2])), ValueError, r"takes x \(T, N, C\)"),
+        (
+            lambda: ops.DynamicRNN(direction="BIDIRECTIONAL")(ops.ones((1, 1, 1)), None, None),
+            ValueError,
+            "direction must be 'UNIDIRECTIONAL'",
+        ),
+        (
+            lambda: ops.DynamicRNN()(ops.ones((1, 1, 1)), ops.ones((2, 4)), ops.ones(4), Tensor([1])),
+            ValueError,
+            "seq_length must be None",
+        ),
+        (
+            lambda: ops.DynamicGRUV2(gate_order="hzr")(*[ops.ones((1, 1, 1))] * 7),
+            ValueError,
+            "gate_order must be one of 'rzh', 'zrh'",
+        ),
+        (
+            lambda: ops.BasicLSTMCell()(*[ops.ones((1, 2))] * 3, ops.ones((3, 8)), ops.ones(8)),
+            ValueError,
+            r"w must have the shape \(4, 8\)",
+        ),
+        (
+            lambda: ops.RNNTLoss(3)(ops.ones((1, 1, 1, 2)), ops.ones((1, 0), ms.int32), Tensor([1]), Tensor([0])),
+            ValueError,
+            "blank_label 3",
+        ),
+        (
+            lambda: ops.RNNTLoss()(ops.ones((1, 2, 2, 2)), Tensor([1]), Tensor([2]), Tensor([1])),
+            ValueError,
+            r"labels must be \(1, 1\)",
+        ),
+        (
+            lambda: ops.CTCLoss()(ops.ones((2, 1)), Tensor([[0, 0]]), Tensor([0]), Tensor([2])),
+            ValueError,
+            r"takes x \(T, N, C\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()

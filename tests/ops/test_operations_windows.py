@@ -1,4 +1,6 @@
-"""Patches, pooling at random, suppression of boxes, morphology and rotated boxes against definitions in NumPy."""
+"""Patches, pooling at random, suppression of boxes, morphology and rotated boxes against
+definitions in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,19 @@ IMAGES = ((A(2, 3, 5, 6),), (A(1, 1, 4, 7),), (A(0, 2, 4, 6),))
 for mode in ("VALID", "SAME"):
     options = {"ksizes": [2, 3], "strides": [2, 1], "rates": [1, 2], "padding": mode}
     checks.add("ops.ExtractImagePatches", patches(mode), *IMAGES, init=options)
-    checks.add("ops.Dilation2D", dilated(mode), (A(2, 3, 5, 6), A(3, 2, 3)), (A(1, 1, 4, 7), A(1, 2, 2)), init={"stride": (2, 1), "dilation": (1, 1, 1, 2), "pad_mode": mode})  # fmt: skip
-checks.add("ops.ExtractImagePatches", patches("SAME"), *IMAGES, init={"ksizes": [1, 1, 2, 3], "strides": [1, 1, 2, 1], "rates": [1, 1, 1, 2], "padding": "same"})  # fmt: skip
+    checks.add(
+        "ops.Dilation2D",
+        dilated(mode),
+        (A(2, 3, 5, 6), A(3, 2, 3)),
+        (A(1, 1, 4, 7), A(1, 2, 2)),
+        init={"stride": (2, 1), "dilation": (1, 1, 1, 2), "pad_mode": mode},
+    )
+checks.add(
+    "ops.ExtractImagePatches",
+    patches("SAME"),
+    *IMAGES,
+    init={"ksizes": [1, 1, 2, 3], "strides": [1, 1, 2, 1], "rates": [1, 1, 1, 2], "padding": "same"},
+)
 
 
 def depthwise(x: Any, w: Any) -> Any:
@@ -66,7 +79,14 @@ def depthwise(x: Any, w: Any) -> Any:
     return found.reshape(x.shape[0], -1, *found.shape[3:])
 
 
-checks.add("ops.DepthwiseConv2dNative", depthwise, (A(2, 3, 5, 4), A(2, 3, 3, 3)), (A(1, 1, 3, 3), A(2, 1, 3, 3)), init={"channel_multiplier": 2, "kernel_size": 3, "pad_mode": "pad", "pad": 1}, tolerance=5)  # fmt: skip
+checks.add(
+    "ops.DepthwiseConv2dNative",
+    depthwise,
+    (A(2, 3, 5, 4), A(2, 3, 3, 3)),
+    (A(1, 1, 3, 3), A(2, 1, 3, 3)),
+    init={"channel_multiplier": 2, "kernel_size": 3, "pad_mode": "pad", "pad": 1},
+    tolerance=5,
+)
 
 
 def blocks(x: Any) -> Any:
@@ -80,9 +100,28 @@ def unblocked(x: Any, *rest: Any) -> Any:
     return x.reshape(2, 2, n // 4, c, h, w).transpose(2, 3, 4, 0, 5, 1).reshape(n // 4, c, 2 * h, 2 * w)[:, :, 1:, :-1]
 
 
-checks.add("ops.SpaceToBatch", blocks, (A(1, 2, 3, 5),), (A(2, 1, 1, 1),), (A(0, 1, 3, 3),), init={"block_size": 2, "paddings": [[1, 0], [0, 1]]})  # fmt: skip
-checks.add("ops.BatchToSpace", unblocked, (A(4, 2, 2, 3),), (A(8, 1, 1, 1),), (A(0, 1, 2, 2),), init={"block_size": 2, "crops": [[1, 0], [0, 1]]})  # fmt: skip
-checks.add("ops.BatchToSpaceNDV2", unblocked, (A(4, 2, 2, 3), [2, 2], [[1, 0], [0, 1]]), (A(8, 1, 1, 1), [2, 2], [[1, 0], [0, 1]]))  # fmt: skip
+checks.add(
+    "ops.SpaceToBatch",
+    blocks,
+    (A(1, 2, 3, 5),),
+    (A(2, 1, 1, 1),),
+    (A(0, 1, 3, 3),),
+    init={"block_size": 2, "paddings": [[1, 0], [0, 1]]},
+)
+checks.add(
+    "ops.BatchToSpace",
+    unblocked,
+    (A(4, 2, 2, 3),),
+    (A(8, 1, 1, 1),),
+    (A(0, 1, 2, 2),),
+    init={"block_size": 2, "crops": [[1, 0], [0, 1]]},
+)
+checks.add(
+    "ops.BatchToSpaceNDV2",
+    unblocked,
+    (A(4, 2, 2, 3), [2, 2], [[1, 0], [0, 1]]),
+    (A(8, 1, 1, 1), [2, 2], [[1, 0], [0, 1]]),
+)
 
 
 def attention(value: Any, shape: Any, offset: Any, locations: Any, weight: Any) -> Any:
@@ -126,11 +165,16 @@ checks.add(
 def corners(box: Any) -> list[Any]:
     x, y, w, h, t = box
     c, s = np.cos(np.radians(t)), np.sin(np.radians(t))
-    return [(x + c * u * w - s * v * h, y + s * u * w + c * v * h) for u, v in ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))]  # fmt: skip
+    return [
+        (x + c * u * w - s * v * h, y + s * u * w + c * v * h)
+        for u, v in ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
+    ]
 
 
 def shared(one: Any, two: Any) -> float:
-    """The area of the intersection: one polygon clipped by each side of the other (Sutherland and Hodgman, 1974)."""
+    """The area of the intersection: one polygon clipped by each side of the other (Sutherland and
+    Hodgman, 1974).
+    """
     points, other = corners(one), corners(two)
     for k in range(4):
         (ax, ay), (bx, by) = other[k], other[(k + 1) % 4]
@@ -166,9 +210,22 @@ def boxes(*shape: int, trans: bool = False) -> Any:
     return A(*shape, 5, values=np.concatenate([centre, centre + size if trans else size, angle], -1))
 
 
-checks.add("ops.rotated_iou", rotated, (boxes(2, 5), boxes(2, 4)), (boxes(1, 1), boxes(1, 3)), (boxes(1, 0), boxes(1, 2)), tolerance=20)  # fmt: skip
+checks.add(
+    "ops.rotated_iou",
+    rotated,
+    (boxes(2, 5), boxes(2, 4)),
+    (boxes(1, 1), boxes(1, 3)),
+    (boxes(1, 0), boxes(1, 2)),
+    tolerance=20,
+)
 checks.add("ops.rotated_iou", rotated, (boxes(2, 3), boxes(2, 4)), kwargs={"mode": 1}, tolerance=20)
-checks.add("ops.rotated_iou", rotated, (boxes(2, 3, trans=True), boxes(2, 3, trans=True)), kwargs={"trans": True, "is_cross": False}, tolerance=20)  # fmt: skip
+checks.add(
+    "ops.rotated_iou",
+    rotated,
+    (boxes(2, 3, trans=True), boxes(2, 3, trans=True)),
+    kwargs={"trans": True, "is_cross": False},
+    tolerance=20,
+)
 
 
 def means(rank: int, **options: Any) -> Any:
@@ -189,7 +246,13 @@ def means(rank: int, **options: Any) -> Any:
 for rank, shape in ((1, (2, 3, 6)), (2, (2, 3, 4, 6)), (3, (1, 2, 4, 2, 4))):
     for more in ({}, {"padding": 1, "count_include_pad": False}, {"divisor_override": 3}):
         if rank > 1 or "divisor_override" not in more:
-            checks.add(f"nn.AvgPool{rank}dExt", means(rank, **more), (A(*shape),), (A(*shape[1:]),), init={"kernel_size": 2, **more})  # fmt: skip
+            checks.add(
+                f"nn.AvgPool{rank}dExt",
+                means(rank, **more),
+                (A(*shape),),
+                (A(*shape[1:]),),
+                init={"kernel_size": 2, **more},
+            )
 
 
 def largest(x: Any) -> tuple[Any, Any]:
@@ -199,19 +262,46 @@ def largest(x: Any) -> tuple[Any, Any]:
     return views.max((-2, -1)), rows * x.shape[-1] + columns
 
 
-checks.add("nn.MaxPool2dExt", largest, (A(2, 3, 4, 6),), (A(3, 5, 7),), init={"kernel_size": (2, 3), "return_indices": True})  # fmt: skip
-checks.add("nn.CentralCrop", lambda x: x[..., 1:-1, 2:-2], (A(2, 3, 4, 7),), (A(1, 5, 8),), init={"central_fraction": 0.4})  # fmt: skip
+checks.add(
+    "nn.MaxPool2dExt", largest, (A(2, 3, 4, 6),), (A(3, 5, 7),), init={"kernel_size": (2, 3), "return_indices": True}
+)
+checks.add(
+    "nn.CentralCrop", lambda x: x[..., 1:-1, 2:-2], (A(2, 3, 4, 7),), (A(1, 5, 8),), init={"central_fraction": 0.4}
+)
 checks.add("nn.CentralCrop", lambda x: x, (A(2, 3, 4),), init={"central_fraction": 1.0})
-checks.add("nn.ImageGradients", lambda x: (np.diff(x, axis=2, append=x[:, :, -1:]), np.diff(x, axis=3, append=x[..., -1:])), (A(2, 3, 4, 5),), (A(1, 1, 1, 2),))  # fmt: skip
-checks.add("ops.DataFormatVecPermute", lambda x: x[[0, 3, 1, 2]], (A(values=np.arange(4)),), (A(values=np.arange(8).reshape(4, 2)),), dtypes="int32", oracle="MindSpore")  # fmt: skip
-checks.add("ops.DataFormatDimMap", lambda x: np.array([0, 3, 1, 2])[x % 4], (A(values=np.arange(-4, 4)),), (A(values=np.array([[2]])),), dtypes="int32", oracle="MindSpore")  # fmt: skip
+checks.add(
+    "nn.ImageGradients",
+    lambda x: (np.diff(x, axis=2, append=x[:, :, -1:]), np.diff(x, axis=3, append=x[..., -1:])),
+    (A(2, 3, 4, 5),),
+    (A(1, 1, 1, 2),),
+)
+checks.add(
+    "ops.DataFormatVecPermute",
+    lambda x: x[[0, 3, 1, 2]],
+    (A(values=np.arange(4)),),
+    (A(values=np.arange(8).reshape(4, 2)),),
+    dtypes="int32",
+    oracle="MindSpore",
+)
+checks.add(
+    "ops.DataFormatDimMap",
+    lambda x: np.array([0, 3, 1, 2])[x % 4],
+    (A(values=np.arange(-4, 4)),),
+    (A(values=np.array([[2]])),),
+    dtypes="int32",
+    oracle="MindSpore",
+)
 
 test_values, test_gradients = checks.tests()
 
 CHECKED = {
-    "ops.NonMaxSuppressionV3": "NumPy", "ops.ResizeNearestNeighbor": "definition", "ops.FractionalAvgPool": "definition", "ops.FractionalMaxPool": "definition",
-    "ops.SampleDistortedBoundingBoxV2": "definition", "ops.Morph": "definition",
-}  # fmt: skip
+    "ops.NonMaxSuppressionV3": "NumPy",
+    "ops.ResizeNearestNeighbor": "definition",
+    "ops.FractionalAvgPool": "definition",
+    "ops.FractionalMaxPool": "definition",
+    "ops.SampleDistortedBoundingBoxV2": "definition",
+    "ops.Morph": "definition",
+}
 
 
 def suppressed(boxes: Any, scores: Any, most: int, overlap: float, least: float) -> list[int]:
@@ -283,7 +373,10 @@ def test_fractional_pooling(mean: bool, overlapping: bool, pseudo: bool, fixed: 
         want = pooled(x, rows.tolist(), columns.tolist(), overlapping, mean)
         np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-12)
     if fixed:
-        assert pool(Tensor(x))[1].tolist() == make([1.0, 1.44, 1.73, 1.0], pseudo, overlapping, True, *seeds)(Tensor(x))[1].tolist()  # fmt: skip
+        assert (
+            pool(Tensor(x))[1].tolist()
+            == make([1.0, 1.44, 1.73, 1.0], pseudo, overlapping, True, *seeds)(Tensor(x))[1].tolist()
+        )
         way = np.random.default_rng(0).normal(size=x.shape)
         gradient = ms.grad(lambda t: ops.sum(pool(t)[0] ** 2))(Tensor(x)).asnumpy()
         ends = [float(ops.sum(pool(Tensor(x + s * 1e-6 * way))[0] ** 2)) for s in (1, -1)]
@@ -329,10 +422,14 @@ def test_random_boxes_fit_and_cover() -> None:
             assert 0.75 < wide / high < 1.3
             covered = max(min(top + high, 42) - max(top, 12), 0) * max(min(left + wide, 64) - max(left, 24), 0)
             assert covered / (30 * 40) >= 0.5
-            np.testing.assert_allclose(box.asnumpy()[0, 0], [top / 60, left / 80, (top + high) / 60, (left + wide) / 80], rtol=1e-6)  # fmt: skip
+            np.testing.assert_allclose(
+                box.asnumpy()[0, 0], [top / 60, left / 80, (top + high) / 60, (left + wide) / 80], rtol=1e-6
+            )
             sizes.add((high, wide))
         assert len(sizes) > 2
-    begin, size, box = ops.SampleDistortedBoundingBoxV2(2, 0, (9.0, 9.0), (1.0, 1.0))(Tensor([60, 80, 3], ms.int32), Tensor(boxes), Tensor(1.0))  # fmt: skip
+    begin, size, box = ops.SampleDistortedBoundingBoxV2(2, 0, (9.0, 9.0), (1.0, 1.0))(
+        Tensor([60, 80, 3], ms.int32), Tensor(boxes), Tensor(1.0)
+    )
     assert (begin.tolist(), size.tolist(), box.tolist()) == ([0, 0, 0], [60, 80, -1], [[[0.0, 0.0, 1.0, 1.0]]])
     nothing = (Tensor([60, 80, 3], ms.int32), ops.zeros((1, 0, 4)), Tensor(0.5))
     with pytest.raises(ValueError, match="no bounding boxes"):

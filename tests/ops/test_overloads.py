@@ -18,7 +18,10 @@ SAME: list[tuple[Callable[[], object], Callable[[], object]]] = [
     (lambda: X.split(3, dim=1)[1], lambda: X.split(3, axis=1)[1]),
     (lambda: Tensor([1.0]).expand_as(x=X), lambda: Tensor([1.0]).expand_as(other=X)),
     (lambda: X.remainder(divisor=Tensor(5.0)), lambda: X.remainder(other=Tensor(5.0))),
-    (lambda: X.scatter(dim=1, index=PLACES, src=Tensor([[5.0, 6.0]])), lambda: X.scatter(1, PLACES, Tensor([[5.0, 6.0]]))),
+    (
+        lambda: X.scatter(dim=1, index=PLACES, src=Tensor([[5.0, 6.0]])),
+        lambda: X.scatter(1, PLACES, Tensor([[5.0, 6.0]])),
+    ),
     (lambda: X.index_select(dim=1, index=Tensor([2])), lambda: X.index_select(axis=1, index=Tensor([2]))),
     (lambda: X.narrow(dim=1, start=1, length=2), lambda: X[:, 1:3]),
     (lambda: X.isclose(x2=X + 1e-9), lambda: X.isclose(X)),
@@ -27,7 +30,7 @@ SAME: list[tuple[Callable[[], object], Callable[[], object]]] = [
     (lambda: X.add(X, alpha=2), lambda: X * 3),
     (lambda: X.sub(X, alpha=0.5), lambda: X * 0.5),
     (lambda: X.add(other=1.0), lambda: X + 1.0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", range(len(SAME)))

@@ -1,4 +1,6 @@
-"""What operations as objects have in common: names, attributes, and what MindSpore's say of devices, stages and memory."""
+"""What operations as objects have in common: names, attributes, and what MindSpore's say of
+devices, stages and memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What programs ask about their values, choices by conditions and indices, loops as objects, environments: against MindSpore 2.10, Python and NumPy."""
+"""What programs ask about their values, choices by conditions and indices, loops as objects,
+environments: against MindSpore 2.10, Python and NumPy.
+"""
 
 import math
 
@@ -9,14 +11,30 @@ import mycel as ms
 from mycel import Tensor, ops
 
 CHECKED = {
-    **{f"ops.{name}": "MindSpore 2.10" for name in (
-        "broadcast_gradient_args typeof hastype isconstant is_sequence_value_unknown is_sequence_shape_unknown is_tensor_bool_cond SliceGetItem switch add_flags DtypeToEnum "
-        "ScalarCast ScalarToTensor TupleToArray UpdateState Reusing").split()},
-    **{f"ops.{name}": "Python" for name in "shape_ scalar_to_array ScalarToArray array_to_scalar switch_layer ForiLoop WhileLoop Scan PyExecute DynamicShape".split()},
-    **{f"ops.{name}": "the definition" for name in (
-        "J env_get environ_add environ_create environ_get environ_set ref_to_embed FloatStatus PrimitiveWithCheck PrimitiveWithInfer prim_attr_register "
-        "prim_arg_register").split()},
-}  # fmt: skip
+    **{
+        f"ops.{name}": "MindSpore 2.10"
+        for name in (
+            "broadcast_gradient_args typeof hastype isconstant is_sequence_value_unknown is_sequence_shape_unknown "
+            "is_tensor_bool_cond SliceGetItem switch add_flags DtypeToEnum "
+            "ScalarCast ScalarToTensor TupleToArray UpdateState Reusing"
+        ).split()
+    },
+    **{
+        f"ops.{name}": "Python"
+        for name in (
+            "shape_ scalar_to_array ScalarToArray array_to_scalar switch_layer ForiLoop WhileLoop Scan "
+            "PyExecute DynamicShape"
+        ).split()
+    },
+    **{
+        f"ops.{name}": "the definition"
+        for name in (
+            "J env_get environ_add environ_create environ_get environ_set ref_to_embed FloatStatus PrimitiveWithCheck "
+            "PrimitiveWithInfer prim_attr_register "
+            "prim_arg_register"
+        ).split()
+    },
+}
 
 
 def both(function, *args):
@@ -26,10 +44,17 @@ def both(function, *args):
 
 def test_types_of_values():
     wanted = {
-        "mindspore.int64": 1, "mindspore.tensor[float32]": Tensor([1.0]), "mindspore.tuple_": (1, 2.0), "mindspore.list_": [1, Tensor(1.0)],
-        "mindspore.string_": "a", "mindspore.type_none": None, "mindspore.bool": True, "mindspore.float32": 2.0, "mindspore.function": both,
+        "mindspore.int64": 1,
+        "mindspore.tensor[float32]": Tensor([1.0]),
+        "mindspore.tuple_": (1, 2.0),
+        "mindspore.list_": [1, Tensor(1.0)],
+        "mindspore.string_": "a",
+        "mindspore.type_none": None,
+        "mindspore.bool": True,
+        "mindspore.float32": 2.0,
+        "mindspore.function": both,
         "mindspore.type_type": ms.int32,
-    }  # fmt: skip
+    }
     for name, value in wanted.items():
         assert repr(ops.typeof(value)) == name
     assert ms.jit(lambda x: (x, ops.typeof(x) == ms.TensorType(ms.float32)))(Tensor([1.0]))[1]
@@ -39,10 +64,19 @@ def test_types_of_values():
 
 def test_whether_values_are_of_types():
     for value, kind, wanted in (
-        ((1, 2.0), ms.int64, False), ((1, 2.0), ms.tuple_, True), (1, ms.int64, True), (1, ms.number, True), ((1, 2), ms.TensorType(), False),
-        (Tensor([1.0]), ms.TensorType(ms.float32), True), ((1, Tensor([1.0])), ms.TensorType(ms.float32), False), (Tensor(1), ms.TensorType(), True),
-        (1, ms.Int(), True), (1.0, ms.Int(), False), ("a", ms.string, True), (None, ms.type_none, True),
-    ):  # fmt: skip
+        ((1, 2.0), ms.int64, False),
+        ((1, 2.0), ms.tuple_, True),
+        (1, ms.int64, True),
+        (1, ms.number, True),
+        ((1, 2), ms.TensorType(), False),
+        (Tensor([1.0]), ms.TensorType(ms.float32), True),
+        ((1, Tensor([1.0])), ms.TensorType(ms.float32), False),
+        (Tensor(1), ms.TensorType(), True),
+        (1, ms.Int(), True),
+        (1.0, ms.Int(), False),
+        ("a", ms.string, True),
+        (None, ms.type_none, True),
+    ):
         assert both(lambda v, kind=kind: ops.hastype(v, kind), value) == (wanted, wanted)
     with pytest.raises(TypeError, match="must be a type"):
         ops.hastype(1, 2)
@@ -86,10 +120,16 @@ def test_numbers_and_tensors():
         for made in both(lambda v: ops.TupleToArray()(v), value):
             assert made.dtype is dtype and made.tolist() == list(value)
     for call, error in (
-        (lambda: ops.ScalarToTensor()("a"), TypeError), (lambda: ops.ScalarCast()(1, ms.int8), ValueError), (lambda: ops.TupleToArray()((1.0, 2)), TypeError),
-        (lambda: ops.TupleToArray()((True,)), TypeError), (lambda: ops.TupleToArray()(()), ValueError), (lambda: ops.TupleToArray()([1]), TypeError),
-        (lambda: ops.scalar_to_array("a"), TypeError), (lambda: ops.array_to_scalar(1), TypeError), (lambda: ops.array_to_scalar(1, 2), TypeError),
-    ):  # fmt: skip
+        (lambda: ops.ScalarToTensor()("a"), TypeError),
+        (lambda: ops.ScalarCast()(1, ms.int8), ValueError),
+        (lambda: ops.TupleToArray()((1.0, 2)), TypeError),
+        (lambda: ops.TupleToArray()((True,)), TypeError),
+        (lambda: ops.TupleToArray()(()), ValueError),
+        (lambda: ops.TupleToArray()([1]), TypeError),
+        (lambda: ops.scalar_to_array("a"), TypeError),
+        (lambda: ops.array_to_scalar(1), TypeError),
+        (lambda: ops.array_to_scalar(1, 2), TypeError),
+    ):
         with pytest.raises(error):
             call()
     assert both(lambda x: ops.SliceGetItem(x, "stop"), slice(1, 5, 2)) == (5, 5)
@@ -103,9 +143,14 @@ def test_numbers_and_tensors():
 def test_axes_of_gradients():
     # From MindSpore 2.10.
     for x, y, wanted in (
-        ((2, 3), (3,), ((), (0,))), ((2, 1), (1, 3), ((1,), (0,))), ((2, 3), (2, 3), ((), ())), ((), (2, 3), ((0, 1), ())),
-        ((1, 1), (1,), ((0, 1), (0, 1))), ((1,), (1,), ((), ())), ((4, 1, 3), (2, 1), ((1,), (0, 2))),
-    ):  # fmt: skip
+        ((2, 3), (3,), ((), (0,))),
+        ((2, 1), (1, 3), ((1,), (0,))),
+        ((2, 3), (2, 3), ((), ())),
+        ((), (2, 3), ((0, 1), ())),
+        ((1, 1), (1,), ((0, 1), (0, 1))),
+        ((1,), (1,), ((), ())),
+        ((4, 1, 3), (2, 1), ((1,), (0, 2))),
+    ):
         assert both(ops.broadcast_gradient_args, x, y) == (wanted, wanted)
     with pytest.raises(ValueError, match="broadcast"):
         ops.broadcast_gradient_args((2, 3), (4,))
@@ -114,7 +159,8 @@ def test_axes_of_gradients():
 
 def test_numbers_of_types():
     names = (
-        "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128 float8_e4m3fn float8_e5m2"
+        "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128 "
+        "float8_e4m3fn float8_e5m2"
     ).split()
     wanted = [30, 32, 33, 34, 35, 37, 38, 39, 40, 42, 43, 44, 45, 51, 52, 46, 47]
     assert [ops.DtypeToEnum()("op", "x", getattr(ms, n)) for n in names] == wanted and ops.DtypeToEnum()(
@@ -182,10 +228,12 @@ def test_loops():
     assert ops.Scan()(lambda c, x: (c + 1, c * 2), 1, None, 3) == (4, [2, 4, 6])
     assert ops.Scan()(lambda c, x: (c + 1, x), 1, (), 0) == (1, [])
     for call, error in (
-        (lambda: ops.Scan()(lambda c, x: (c, x), 1, Tensor([1.0])), TypeError), (lambda: ops.Scan()(lambda c, x: (c, x), 1, (1, 2), 3), ValueError),
-        (lambda: ops.Scan()(lambda c, x: (c, x), 1, None), TypeError), (lambda: ops.ForiLoop()(0.0, 2, lambda i, v: v, 1), TypeError),
+        (lambda: ops.Scan()(lambda c, x: (c, x), 1, Tensor([1.0])), TypeError),
+        (lambda: ops.Scan()(lambda c, x: (c, x), 1, (1, 2), 3), ValueError),
+        (lambda: ops.Scan()(lambda c, x: (c, x), 1, None), TypeError),
+        (lambda: ops.ForiLoop()(0.0, 2, lambda i, v: v, 1), TypeError),
         (lambda: ops.WhileLoop()(1, 2, 3), TypeError),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error):
             call()
 

@@ -1,4 +1,6 @@
-"""Gamma and Poisson numbers, candidate samplers and random choices, against SciPy's distributions and by definition."""
+"""Gamma and Poisson numbers, candidate samplers and random choices, against SciPy's distributions
+and by definition.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel.common.seed import set_seed
 
-CHECKED = {f"ops.{n}": "SciPy" for n in "gamma poisson random_gamma random_poisson".split()} | {
-    f"Tensor.{n}": "SciPy" for n in "cauchy log_normal random_categorical".split()
-} | {
-    f"ops.{n}": "definition"
-    for n in "log_uniform_candidate_sampler uniform_candidate_sampler multinomial_with_replacement".split()
-}  # fmt: skip
+CHECKED = (
+    {f"ops.{n}": "SciPy" for n in "gamma poisson random_gamma random_poisson".split()}
+    | {f"Tensor.{n}": "SciPy" for n in "cauchy log_normal random_categorical".split()}
+    | {
+        f"ops.{n}": "definition"
+        for n in "log_uniform_candidate_sampler uniform_candidate_sampler multinomial_with_replacement".split()
+    }
+)
 N = 20000
 
 

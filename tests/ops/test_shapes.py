@@ -110,8 +110,10 @@ def test_arrangements() -> None:
             close(ops.diagonal(t, k, first, second), np.diagonal(X, k, first, second))
         close(ops.diag_embed(Tensor(X[0, 0]), k), np.diag(X[0, 0], k))
     for indexing in ("xy", "ij"):
-        for got, want in zip(ops.meshgrid(Tensor(X[0, 0]), Tensor(X[0, 1, :2]), indexing=indexing),
-                             np.meshgrid(X[0, 0], X[0, 1, :2], indexing=indexing)):  # fmt: skip
+        for got, want in zip(
+            ops.meshgrid(Tensor(X[0, 0]), Tensor(X[0, 1, :2]), indexing=indexing),
+            np.meshgrid(X[0, 0], X[0, 1, :2], indexing=indexing),
+        ):
             close(got, want)
     close(ops.strided_slice(t, (0, 1, -1), (2, 3, -5), (1, 2, -1)), X[0:2, 1:3:2, -1:-5:-1])
     close(

@@ -1,4 +1,6 @@
-"""Operations that show, check or write values: at once in eager mode, after each call of a compiled function; what is written is read again."""
+"""Operations that show, check or write values: at once in eager mode, after each call of a compiled
+function; what is written is read again.
+"""
 
 import re
 
@@ -86,9 +88,12 @@ def test_dumping(tmp_path):
         assert array.dtype == dtype
         np.testing.assert_array_equal(array, wanted.asnumpy())
     for call, error in (
-        (lambda: ops.tensordump("", x), ValueError), (lambda: ops.tensordump(1, x), TypeError), (lambda: ops.tensordump(path, 1), TypeError),
-        (lambda: ops.tensordump(path, x, "all"), ValueError), (lambda: ops.TensorDump("all")(path, x), ValueError),
-    ):  # fmt: skip
+        (lambda: ops.tensordump("", x), ValueError),
+        (lambda: ops.tensordump(1, x), TypeError),
+        (lambda: ops.tensordump(path, 1), TypeError),
+        (lambda: ops.tensordump(path, x, "all"), ValueError),
+        (lambda: ops.TensorDump("all")(path, x), ValueError),
+    ):
         with pytest.raises(error):
             call()
     assert len(written(tmp_path)) == 4

@@ -1,4 +1,6 @@
-"""Methods of tensors take `self` and the names of MindSpore's parameters, and what is passed by name is what is passed by position."""
+"""Methods of tensors take `self` and the names of MindSpore's parameters, and what is passed by
+name is what is passed by position.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,31 @@ from tests.meaning import A, Checks
 
 # Names of parameters behind `self`.
 SIGNATURES = {
-    "addmm_": "mat1 mat2 beta alpha", "approximate_equal": "other tolerance", "bernoulli_": "p generator", "clamp_": "min max",
-    "diagonal": "offset axis1 axis2", "exponential_": "lambd generator", "float_power": "other", "index_add_": "dim index source alpha",
-    "index_put_": "indices values accumulate", "multiply": "value", "normal_": "mean std generator", "random_": "from_ to generator",
-    "scatter_add_": "dim index src", "uniform_": "from_ to generator", "cummax": "axis", "svd": "full_matrices compute_uv",
-    "unfold": "kernel_size dilation padding stride", "fold": "output_size kernel_size dilation padding stride", "top_k": "k sorted",
-    "nonzero": "as_tuple", "cov": "correction fweights aweights", "swapaxes": "axis0 axis1", "logit": "eps", "erfinv": "",
-}  # fmt: skip
+    "addmm_": "mat1 mat2 beta alpha",
+    "approximate_equal": "other tolerance",
+    "bernoulli_": "p generator",
+    "clamp_": "min max",
+    "diagonal": "offset axis1 axis2",
+    "exponential_": "lambd generator",
+    "float_power": "other",
+    "index_add_": "dim index source alpha",
+    "index_put_": "indices values accumulate",
+    "multiply": "value",
+    "normal_": "mean std generator",
+    "random_": "from_ to generator",
+    "scatter_add_": "dim index src",
+    "uniform_": "from_ to generator",
+    "cummax": "axis",
+    "svd": "full_matrices compute_uv",
+    "unfold": "kernel_size dilation padding stride",
+    "fold": "output_size kernel_size dilation padding stride",
+    "top_k": "k sorted",
+    "nonzero": "as_tuple",
+    "cov": "correction fweights aweights",
+    "swapaxes": "axis0 axis1",
+    "logit": "eps",
+    "erfinv": "",
+}
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
@@ -78,10 +98,15 @@ def windows(x, kernel_size, dilation=1, padding=0, stride=1):
     rows = (x.shape[2] - dilation * (kh - 1) - 1) // stride + 1
     columns = (x.shape[3] - dilation * (kw - 1) - 1) // stride + 1
     found = [
-        x[:, :, i * stride : i * stride + dilation * (kh - 1) + 1 : dilation, j * stride : j * stride + dilation * (kw - 1) + 1 : dilation]
+        x[
+            :,
+            :,
+            i * stride : i * stride + dilation * (kh - 1) + 1 : dilation,
+            j * stride : j * stride + dilation * (kw - 1) + 1 : dilation,
+        ]
         for i in range(rows)
         for j in range(columns)
-    ]  # fmt: skip
+    ]
     return np.stack([f.reshape(len(x), -1) for f in found], -1)
 
 

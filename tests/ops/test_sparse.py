@@ -1,4 +1,7 @@
-"""Operations on sparse matrices against SciPy; thresholds, places and slices as the real MindSpore 2.10 gives them on a CPU."""
+"""Operations on sparse matrices against SciPy.
+
+Thresholds, places and slices as the real MindSpore 2.10 gives them on a CPU.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,38 @@ import mycel as ms
 from mycel import COOTensor, CSRTensor, Tensor, nn, ops
 
 VALUEWISE: dict[str, Callable[[Any], Any]] = {
-    "abs": np.abs, "acos": np.arccos, "acosh": lambda x: np.arccosh(x), "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "expm1": np.expm1, "floor": np.floor,
-    "inv": lambda x: 1 / x, "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "log": np.log, "log1p": np.log1p,
-    "neg": np.negative, "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "round": np.round,
-    "sigmoid": scipy.special.expit, "sin": np.sin, "sinh": np.sinh, "softsign": lambda x: x / (1 + np.abs(x)), "sqrt": np.sqrt,
-    "square": np.square, "tan": np.tan, "tanh": np.tanh,
-}  # fmt: skip
+    "abs": np.abs,
+    "acos": np.arccos,
+    "acosh": lambda x: np.arccosh(x),
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "ceil": np.ceil,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "inv": lambda x: 1 / x,
+    "isfinite": np.isfinite,
+    "isinf": np.isinf,
+    "isnan": np.isnan,
+    "log": np.log,
+    "log1p": np.log1p,
+    "neg": np.negative,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "round": np.round,
+    "sigmoid": scipy.special.expit,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
 FLAT = ("ceil", "floor", "round", "isfinite", "isinf", "isnan")
 
 CHECKED = {
@@ -28,7 +56,8 @@ CHECKED = {
     **{
         f"ops.{name}": "SciPy"
         for name in (
-            "coalesce coo2csr coo_add coo_concat csr2coo csr_add csr_div csr_gather csr_mm csr_mul csr_mv csr_reduce_sum csr_softmax csr_to_coo "
+            "coalesce coo2csr coo_add coo_concat csr2coo csr_add csr_div csr_gather csr_mm csr_mul csr_mv "
+            "csr_reduce_sum csr_softmax csr_to_coo "
             "csr_to_dense dense_to_sparse_coo dense_to_sparse_csr Coalesce SparseTensorDenseMatmul"
         ).split()
     },
@@ -37,8 +66,10 @@ CHECKED = {
     **{
         f"ops.{name}": "definition"
         for name in (
-            "make_coo_tensor make_csr_tensor make_row_tensor make_row_tensor_inner make_sparse_tensor coo_tensor_get_dense_shape "
-            "coo_tensor_get_indices coo_tensor_get_values csr_tensor_get_dense_shape csr_tensor_get_indices csr_tensor_get_indptr "
+            "make_coo_tensor make_csr_tensor make_row_tensor make_row_tensor_inner make_sparse_tensor "
+            "coo_tensor_get_dense_shape "
+            "coo_tensor_get_indices coo_tensor_get_values csr_tensor_get_dense_shape csr_tensor_get_indices "
+            "csr_tensor_get_indptr "
             "csr_tensor_get_values row_tensor_get_dense_shape row_tensor_get_indices row_tensor_get_values"
         ).split()
     },
@@ -87,7 +118,9 @@ def slope(function: Callable[[Any], float], x: Any, direction: Any, step: float 
 
 
 def check_gradient(loss: Callable[[Any], Any], x: Any) -> None:
-    """The gradient of a function of a float64 array, eagerly and compiled, against a central difference."""
+    """The gradient of a function of a float64 array, eagerly and compiled, against a central
+    difference.
+    """
     direction = np.random.default_rng(3).normal(size=np.shape(x))
     wanted = slope(lambda v: float(loss(Tensor(v))), x, direction)
     for fn in (loss, ms.jit(loss)):
@@ -431,7 +464,11 @@ M = drawn(3, 4, 0.6)
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda: csr(M).mm(Tensor(np.ones((3, 2)))), ValueError, r"csr_mm: a sparse matrix \(3, 4\) takes a dense matrix \(4, K\)"),
+        (
+            lambda: csr(M).mm(Tensor(np.ones((3, 2)))),
+            ValueError,
+            r"csr_mm: a sparse matrix \(3, 4\) takes a dense matrix \(4, K\)",
+        ),
         (lambda: csr(M).mm(csr(M)), ValueError, "csr_mm: the columns of"),
         (lambda: csr(M).mv(Tensor(np.ones((4, 2)))), ValueError, "csr_mv: takes a column"),
         (lambda: ops.csr_mm(coo(M), Tensor(np.ones((4, 2)))), TypeError, "must be a CSRTensor, not COOTensor"),
@@ -441,7 +478,11 @@ M = drawn(3, 4, 0.6)
         (lambda: coo(M) - 1, TypeError, "must be a COOTensor or a Tensor, not int"),
         (lambda: coo(M) * Tensor(np.ones(4)), ValueError, "must be the same"),
         (lambda: ops.csr_add(csr(M), csr(M), 1.0, Tensor(1.0)), TypeError, "alpha must be a Tensor"),
-        (lambda: ops.csr_add(csr(M), csr(M), Tensor(1.0), Tensor([1.0, 2.0])), ValueError, "beta must be a tensor of one element"),
+        (
+            lambda: ops.csr_add(csr(M), csr(M), Tensor(1.0), Tensor([1.0, 2.0])),
+            ValueError,
+            "beta must be a tensor of one element",
+        ),
         (lambda: ops.coo_add(coo(M), coo(M), Tensor([1.0])), ValueError, "thresh must be a number"),
         (lambda: csr(M) * Tensor(np.ones((2, 4))), ValueError, "does not broadcast"),
         (lambda: csr(M).sum(2), ValueError, "out of range"),
@@ -451,16 +492,32 @@ M = drawn(3, 4, 0.6)
         (lambda: ops.coo_concat([coo(M), coo(M)], 2), ValueError, "out of range"),
         (lambda: Tensor(np.ones((2, 2, 2))).to_coo(), ValueError, "takes a tensor of 2 dimensions"),
         (lambda: ops.dense_to_sparse_csr([[1.0]]), TypeError, "must be a Tensor, not list"),
-        (lambda: ops.csr_gather(Tensor([0, 1]), Tensor([0]), Tensor(np.ones((2, 2))), (1, 2)), ValueError, "rows and columns of"),
-        (lambda: ops.coalesce(Tensor([[0], [1]]), Tensor([1.0, 2.0]), Tensor([2, 2])), ValueError, "coalesce: takes indices"),
+        (
+            lambda: ops.csr_gather(Tensor([0, 1]), Tensor([0]), Tensor(np.ones((2, 2))), (1, 2)),
+            ValueError,
+            "rows and columns of",
+        ),
+        (
+            lambda: ops.coalesce(Tensor([[0], [1]]), Tensor([1.0, 2.0]), Tensor([2, 2])),
+            ValueError,
+            "coalesce: takes indices",
+        ),
         (lambda: ops.SparseToDense()(Tensor([[0.0, 1.0]]), Tensor([1.0]), (2, 2)), TypeError, "must be integers"),
-        (lambda: ops.SparseToDense()(Tensor([[0, 1]]), Tensor([1.0, 2.0]), (2, 2)), ValueError, "SparseToDense: takes indices"),
+        (
+            lambda: ops.SparseToDense()(Tensor([[0, 1]]), Tensor([1.0, 2.0]), (2, 2)),
+            ValueError,
+            "SparseToDense: takes indices",
+        ),
         (lambda: nn.SparseToDense()(Tensor([1.0])), TypeError, "coo_tensor must be a COOTensor, not Tensor"),
         (lambda: nn.SparseTensorDenseMatmul(1), TypeError, "adjoint_st must be a bool"),
-        (lambda: ops.SparseTensorDenseMatmul()(Tensor([[0]]), Tensor([1.0]), (2,), Tensor([[1.0]])), ValueError, "takes a sparse matrix"),
+        (
+            lambda: ops.SparseTensorDenseMatmul()(Tensor([[0]]), Tensor([1.0]), (2,), Tensor([[1.0]])),
+            ValueError,
+            "takes a sparse matrix",
+        ),
         (lambda: ops.row_tensor_add(1, 2), TypeError, "x must be a RowTensor"),
     ],
-)  # fmt: skip
+)
 def test_errors_say_what_does_not_fit(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -13,9 +13,16 @@ from tests.meaning import A, Checks, I
 
 checks = Checks("SciPy")
 CHECKED = {
-    "ops.bartlett_window": "SciPy", "ops.blackman_window": "SciPy", "ops.hamming_window": "SciPy", "ops.hann_window": "SciPy",
-    "ops.kaiser_window": "SciPy", "ops.mvlgamma": "SciPy", "Tensor.mvlgamma": "SciPy", "ops.nextafter": "NumPy", "ops.stft": "SciPy",
-}  # fmt: skip
+    "ops.bartlett_window": "SciPy",
+    "ops.blackman_window": "SciPy",
+    "ops.hamming_window": "SciPy",
+    "ops.hann_window": "SciPy",
+    "ops.kaiser_window": "SciPy",
+    "ops.mvlgamma": "SciPy",
+    "Tensor.mvlgamma": "SciPy",
+    "ops.nextafter": "NumPy",
+    "ops.stft": "SciPy",
+}
 CHECKED_SHAPES = ("bessel_j0", "bessel_k1e", "i0")
 WIDE = ((A(3, 8, low=0.05, high=20.0),),)
 BOTH = ((A(3, 8, low=-12.0, high=12.0),),)
@@ -57,7 +64,15 @@ checks.add(
     (I(), A(0)),
     tolerance=10,
 )
-checks.add("ops.population_count", lambda x: np.vectorize(lambda v: bin(int(v) & 0xFFFF).count("1"), otypes=[np.uint8])(x), (I(3, 4, low=-300, high=300, dtype="int16"),), (I(1, dtype="int16"),), (I(2, 2, high=30000, dtype="int16"),), dtypes="float32", oracle="NumPy")  # fmt: skip
+checks.add(
+    "ops.population_count",
+    lambda x: np.vectorize(lambda v: bin(int(v) & 0xFFFF).count("1"), otypes=[np.uint8])(x),
+    (I(3, 4, low=-300, high=300, dtype="int16"),),
+    (I(1, dtype="int16"),),
+    (I(2, 2, high=30000, dtype="int16"),),
+    dtypes="float32",
+    oracle="NumPy",
+)
 test_values, test_gradients = checks.tests()
 
 

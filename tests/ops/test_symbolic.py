@@ -1,4 +1,6 @@
-"""The functions on tensors that have no value and a batch of unknown size: the graph they build computes what they compute eagerly."""
+"""The functions on tensors that have no value and a batch of unknown size: the graph they build
+computes what they compute eagerly.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ IMAGES = {
     "topk": lambda x: ops.topk(x, 2, 1),
     "clamp": lambda x: ops.clamp(x, -1, 1),
     "shape": lambda x: ops.dyn_shape(x),
-}  # fmt: skip
+}
 ROWS = {
     "cross_entropy": lambda x: ops.cross_entropy(x, ops.argmax(x, 1), label_smoothing=0.1),
     "nll_loss": lambda x: ops.nll_loss(x, ops.argmin(x, 1), SCALE),

@@ -1,4 +1,6 @@
-"""Operations that update parameters, against values of MindSpore 2.10 and, where its CPU has no kernel or one that departs from what it documents, the formulas in NumPy."""
+"""Operations that update parameters, against values of MindSpore 2.10 and, where its CPU has no
+kernel or one that departs from what it documents, the formulas in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -105,8 +107,10 @@ def sparse_proximal(s: State, g: Any) -> None:
         s["p"][i] = np.sign(q) * np.maximum(abs(q) - rate * 0.2, 0) / (1 + rate * 0.3)
 
 
-# What MindSpore's CPU has no kernel for, or computes otherwise than it documents: AdaGrad without updated slots updates them; momentum knows neither
-# Nesterov's form nor the scale; FTRL and dual averaging take the penalty from the wrong side of negative numbers; RMSProp's root is an approximation; ...
+# What MindSpore's CPU has no kernel for, or computes otherwise than it documents: AdaGrad without
+# updated slots updates them; momentum knows neither Nesterov's form nor the scale; FTRL and dual
+# averaging take the penalty from the wrong side of negative numbers; RMSProp's root is an
+# approximation; ...
 FORMULAS: dict[str, Callable[[State, Any], None]] = {
     "ApplyAdagrad_fixed": adagrad_fixed,
     "ApplyAdagradDA": adagrad_da,
@@ -126,7 +130,9 @@ FORMULAS: dict[str, Callable[[State, Any], None]] = {
     "SparseApplyProximalAdagrad": sparse_proximal,
 }
 LARS = ("LARSUpdate", "LARSUpdate_clipped")
-CHECKED = {f"ops.{case.operation}": "MindSpore 2.10" if name in EXPECTED else "NumPy" for name, case in cases.CASES.items()}  # fmt: skip
+CHECKED = {
+    f"ops.{case.operation}": "MindSpore 2.10" if name in EXPECTED else "NumPy" for name, case in cases.CASES.items()
+}
 
 
 def expected(name: str) -> dict[str, Any]:
@@ -179,7 +185,10 @@ def test_parameters_keep_their_type(dtype: Any) -> None:
     p, m, v = (ms.Parameter(ms.Tensor(np.array([1.0, -2.0], dtype)), name=n) for n in "pmv")
     v.set_data(ms.Tensor(np.array([0.5, 0.25], dtype)))
     ops.Adam()(p, m, v, 0.9, 0.999, 0.1, 0.9, 0.999, 1e-3, ms.Tensor(np.array([0.5, 1.0], dtype)))
-    mean, square = 0.9 * np.array([1.0, -2.0]) + 0.1 * np.array([0.5, 1.0]), np.array([0.4995 + 0.00025, 0.24975 + 0.001])  # fmt: skip
+    mean, square = (
+        0.9 * np.array([1.0, -2.0]) + 0.1 * np.array([0.5, 1.0]),
+        np.array([0.4995 + 0.00025, 0.24975 + 0.001]),
+    )
     wanted = np.array([1.0, -2.0]) - 0.1 * np.sqrt(0.001) / 0.1 * mean / (np.sqrt(square) + 1e-3)
     assert p.asnumpy().dtype == dtype
     np.testing.assert_allclose(p.asnumpy(), wanted, rtol=2e-3 if dtype is np.float16 else 1e-12)
@@ -199,11 +208,19 @@ def test_rows_named_twice_add_up_and_a_matrix_without_rows_stays() -> None:
     "call, error, text",
     [
         (lambda w: ops.ApplyGradientDescent()(w, 0.1), TypeError, r"takes 3 inputs \(var, alpha, delta\), not 2"),
-        (lambda w: ops.ApplyGradientDescent()(1.0, 0.1, w), TypeError, "var must be a Parameter or a Tensor, not float"),
-        (lambda w: ops.ApplyAdagrad()(w, w, 0.1, ms.Tensor([1.0])), ValueError, r"grad has shape \(1,\), but var has \(2,\)"),
+        (
+            lambda w: ops.ApplyGradientDescent()(1.0, 0.1, w),
+            TypeError,
+            "var must be a Parameter or a Tensor, not float",
+        ),
+        (
+            lambda w: ops.ApplyAdagrad()(w, w, 0.1, ms.Tensor([1.0])),
+            ValueError,
+            r"grad has shape \(1,\), but var has \(2,\)",
+        ),
         (lambda w: ops.SparseApplyFtrl(0.1, 0.0, 0.0), TypeError, "lr_power"),
     ],
-)  # fmt: skip
+)
 def test_bad_calls(call: Callable[[Any], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(ms.Parameter(ms.Tensor([1.0, 2.0]), name="w"))

@@ -1,4 +1,6 @@
-"""Functions that differ from others in their parameters only, and small ones around shapes, against NumPy and MindSpore."""
+"""Functions that differ from others in their parameters only, and small ones around shapes, against
+NumPy and MindSpore.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,31 @@ add = checks.add
 for k, m, n, p in ((2, 3, 4, 2), (1, 1, 1, 1), (3, 2, 5, 1)):
     given = (A(k, m, n), A(k, n, p))
     add("ops.baddbmm_ext", lambda c, x, y: c + x @ y, (A(k, m, p), *given), (A(p), *given), (A(1, m, 1), *given))
-    add("ops.baddbmm_ext", lambda c, x, y, alpha, beta: beta * c + alpha * (x @ y), (A(m, p), *given), kwargs={"alpha": 2, "beta": -0.5})  # fmt: skip
-add("ops.baddbmm_ext", lambda c, x, y, beta: x @ y, (A(1, 1, values=[[np.nan]]), A(2, 3, 2), A(2, 2, 1)), kwargs={"beta": 0}, grad=(1, 2))  # fmt: skip
+    add(
+        "ops.baddbmm_ext",
+        lambda c, x, y, alpha, beta: beta * c + alpha * (x @ y),
+        (A(m, p), *given),
+        kwargs={"alpha": 2, "beta": -0.5},
+    )
+add(
+    "ops.baddbmm_ext",
+    lambda c, x, y, beta: x @ y,
+    (A(1, 1, values=[[np.nan]]), A(2, 3, 2), A(2, 2, 1)),
+    kwargs={"beta": 0},
+    grad=(1, 2),
+)
 for lead, i, j, o in (((3,), 2, 3, 4), ((), 1, 1, 1), ((2, 2), 3, 1, 2)):
     given = (A(*lead, i), A(*lead, j), A(o, i, j))
     add("ops.bidense", lambda x, y, w: np.einsum("...i,oij,...j->...o", x, w, y), given, tolerance=4)
     add("ops.bidense", lambda x, y, w, b: np.einsum("...i,oij,...j->...o", x, w, y) + b, (*given, A(o)), tolerance=4)
 for shape in ((5,), (2, 4), (1, 3)):
     add("ops.diff_ext", np.diff, (A(*shape),), (A(*shape), 2), (A(*shape), 1, 0))
-    add("ops.diff_ext", lambda x, n, axis, prepend, append: np.diff(x, n, axis, prepend, append), (A(*shape), 2, -1, A(*shape), A(*shape)), tolerance=2)  # fmt: skip
+    add(
+        "ops.diff_ext",
+        lambda x, n, axis, prepend, append: np.diff(x, n, axis, prepend, append),
+        (A(*shape), 2, -1, A(*shape), A(*shape)),
+        tolerance=2,
+    )
 add("ops.diff_ext", np.diff, (A(1, 3), 7), (A(2, 3), 0))
 add(
     "ops.einsum_ext ops.einsum",
@@ -37,24 +55,53 @@ add(
     ("...i,i", A(2, 3), A(3)),
     tolerance=2,
 )
-add("ops.einsum_ext ops.einsum", np.einsum, (A(4), [..., 1], A(2), [..., 2], [..., 1, 2]), (A(2, 3), [30, 0]), (A(3, 3), [5, 5], []), tolerance=2)  # fmt: skip
+add(
+    "ops.einsum_ext ops.einsum",
+    np.einsum,
+    (A(4), [..., 1], A(2), [..., 2], [..., 1, 2]),
+    (A(2, 3), [30, 0]),
+    (A(3, 3), [5, 5], []),
+    tolerance=2,
+)
 for shape in ((3,), (2, 1), (0, 2)):
-    add("ops.float_power_ext", np.float_power, (A(*shape, low=0.2), -1.5), (A(*shape, low=0.2), A(1)), (2, A(*shape)), tolerance=4)  # fmt: skip
+    add(
+        "ops.float_power_ext",
+        np.float_power,
+        (A(*shape, low=0.2), -1.5),
+        (A(*shape, low=0.2), A(1)),
+        (2, A(*shape)),
+        tolerance=4,
+    )
     add("ops.float_power_ext", np.float_power, (I(*shape, low=1), 0.5))
     add("ops.isnan_ext", np.isnan, (A(*shape),), (I(*shape),), grad=())
     add("ops.tensor_muls", np.multiply, (A(*shape), 2.5), (A(*shape), -3))
     for reduction, function in (("mean", np.mean), ("sum", np.sum), ("none", lambda v: v)):
         if reduction != "mean" or 0 not in shape:
-            add("ops.mse_loss_ext", lambda x, y, r, f=function: f((x - y) ** 2), (A(*shape), A(*shape), reduction), (A(*shape), A(2, *shape), reduction), tolerance=2)  # fmt: skip
+            add(
+                "ops.mse_loss_ext",
+                lambda x, y, r, f=function: f((x - y) ** 2),
+                (A(*shape), A(*shape), reduction),
+                (A(*shape), A(2, *shape), reduction),
+                tolerance=2,
+            )
     add("ops.inplace_sigmoid", scipy.special.expit, (A(*shape),), jit=False, grad=(), oracle="SciPy")
     add("ops.reshape_", np.reshape, (A(*shape), (-1, 1) if 0 not in shape else (0, 1)))
 add("ops.isnan_ext", np.isnan, (A(values=[1.0, np.nan, np.inf]),), grad=())
-add("ops.hyper_add", lambda x, y: [u + v for u, v in zip(x, y)], ((A(2), A(3, 1)), (A(2), A(3, 1))), ([A(1)], [A(1)]), ((A(0), A(2), A(1)), (A(0), A(2), A(1))))  # fmt: skip
+add(
+    "ops.hyper_add",
+    lambda x, y: [u + v for u, v in zip(x, y)],
+    ((A(2), A(3, 1)), (A(2), A(3, 1))),
+    ([A(1)], [A(1)]),
+    ((A(0), A(2), A(1)), (A(0), A(2), A(1))),
+)
 test_values, test_gradients = checks.tests()
 CHECKED = {
-    "ops.bernoulli_ext": "SciPy", "ops.print_": "Python", "ops.reduced_shape": "NumPy",
-    "ops.shape_mul": "NumPy", "Tensor.uniform": "SciPy",
-}  # fmt: skip
+    "ops.bernoulli_ext": "SciPy",
+    "ops.print_": "Python",
+    "ops.reduced_shape": "NumPy",
+    "ops.shape_mul": "NumPy",
+    "Tensor.uniform": "SciPy",
+}
 
 
 def test_shapes() -> None:

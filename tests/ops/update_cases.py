@@ -1,8 +1,10 @@
-"""Calls of the operations that update parameters, whose results with MindSpore 2.10 are recorded in ``expected_updates.json``.
+"""Calls of the operations that update parameters, whose results with MindSpore 2.10 are recorded in
+``expected_updates.json``.
 
-A case is an operation's name, the arguments of its constructor, and the inputs of its call: a name for a parameter or tensor, a number, or ``T(number)``
-for a tensor of one element. `run` calls it twice, with two gradients, and gives what the last call returned and every parameter after it. The module `ms` is
-an argument, so the same code ran with MindSpore to record the numbers.
+A case is an operation's name, the arguments of its constructor, and the inputs of its call: a name
+for a parameter or tensor, a number, or ``T(number)`` for a tensor of one element. `run` calls it
+twice, with two gradients, and gives what the last call returned and every parameter after it. The
+module `ms` is an argument, so the same code ran with MindSpore to record the numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Every primitive with absurd numbers in its parameters: run as a program, one line on stdout before and after each case.
+"""Every primitive with absurd numbers in its parameters: run as a program, one line on stdout
+before and after each case.
 
-Each whole number in a sample's parameters, those inside of tuples included, is replaced by each of `ABSURD`. A case ends in an error that says what is wrong, or in the result
-that the reference gives. ``python -m tests.prims.absurd FIRST STEP`` runs every STEP-th case from the FIRST on, with 4 GB of addresses; `campaign` runs it and begins again behind
-a case that crashed or did not end.
+Each whole number in a sample's parameters, those inside of tuples included, is replaced by each of
+`ABSURD`. A case ends in an error that says what is wrong, or in the result that the reference
+gives. ``python -m tests.prims.absurd FIRST STEP`` runs every STEP-th case from the FIRST on, with 4
+GB of addresses; `campaign` runs it and begins again behind a case that crashed or did not end.
 """
 
 from __future__ import annotations
@@ -18,10 +20,32 @@ from typing import Any
 
 import numpy as np
 
-ABSURD = (2**31 - 1, 2**31, 2**32, 2**32 + 1, 2**40, 2**53, 2**62, 2**62 + 1, 2**63 - 1, 2**63, 2**64, 2**64 + 1, 10**30, 0, -1, -7, -(2**31) - 1, -(2**62), -(2**63), -(2**63) - 1)  # fmt: skip
+ABSURD = (
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**32 + 1,
+    2**40,
+    2**53,
+    2**62,
+    2**62 + 1,
+    2**63 - 1,
+    2**63,
+    2**64,
+    2**64 + 1,
+    10**30,
+    0,
+    -1,
+    -7,
+    -(2**31) - 1,
+    -(2**62),
+    -(2**63),
+    -(2**63) - 1,
+)
 CLEAR = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, MemoryError)
 INTERNAL = re.compile(
-    r"has no attribute|unsupported operand|object is not (?:callable|subscriptable|iterable)|LLVM|'NoneType'|Python int too large|int too big|could not broadcast"
+    r"has no attribute|unsupported operand|object is not (?:callable|subscriptable|iterable)|LLVM|'NoneType'|Python "
+    r"int too large|int too big|could not broadcast"
 )
 ADDRESSES = 4 << 30
 SECONDS = 20
@@ -44,7 +68,9 @@ def replaced(value: Any, path: tuple[int, ...], number: int) -> Any:
 
 
 def absurd_cases() -> list[tuple[Any, str, Mapping[str, Any]]]:
-    """(case of the contract, what was changed, parameters); for each sample the first of its element types."""
+    """(case of the contract, what was changed, parameters); for each sample the first of its
+    element types.
+    """
     from mycel.prims.base import REGISTRY
     from tests.prims.cases import WITHOUT_CASES, cases
 
@@ -120,13 +146,19 @@ def main(first: int, step: int) -> None:
 
 
 def campaign(step: int = 1, first: int = 0, limit: float = SECONDS) -> Iterator[tuple[str, str]]:
-    """(what was changed, outcome) for every `step`-th case; a crash is "BAD exit CODE", what does not end is "BAD hang"."""
+    """(what was changed, outcome) for every `step`-th case.
+
+    A crash is "BAD exit CODE", what does not end is "BAD hang".
+    """
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     while True:
         child = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "tests.prims.absurd", str(first), str(step)],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=root, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=root,
+            text=True,
+        )
         said: queue.Queue[str] = queue.Queue()
         reader = threading.Thread(target=_read, args=(child.stdout, said), daemon=True)
         reader.start()

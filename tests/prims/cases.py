@@ -1,4 +1,5 @@
-"""The cases of the contract: every primitive's samples crossed with its element types, and random inputs for them.
+"""The cases of the contract: every primitive's samples crossed with its element types, and random
+inputs for them.
 
 An engine is held to the same contract by running `cases()` and comparing with `reference_results`.
 """
@@ -114,7 +115,9 @@ def reference_results(case: Case, arrays: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def sweep(outputs: Sequence[Node], cotangents: Sequence[Node], wrt: Sequence[Node]) -> list[Any]:
-    """A plain reverse sweep: the cotangents of `wrt` (None for no dependence), from the primitives' own rules."""
+    """A plain reverse sweep: the cotangents of `wrt` (None for no dependence), from the primitives'
+    own rules.
+    """
     received: dict[Node, Any] = {}
 
     def add(node: Node, value: Any) -> None:

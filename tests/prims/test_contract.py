@@ -27,7 +27,7 @@ from tests.prims.cases import (
     reference_results,
     run,
     sweep,
-)  # fmt: skip
+)
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10}
 LABEL: Any = {"ids": lambda c: c.label}
@@ -81,7 +81,9 @@ def test_expansion_is_the_reference(case: Case) -> None:
 
 
 def gradients(case: Case, arrays: list[Any], cotangents: list[Any]) -> tuple[list[int], list[Any], Any]:
-    """Positions of the float64 inputs, their cotangents as arrays (zeros for None), and the scalar function behind them."""
+    """Positions of the float64 inputs, their cotangents as arrays (zeros for None), and the scalar
+    function behind them.
+    """
     free = nodes_for(arrays)
     outputs = apply_node(case.primitive, free, case.sample.params)
     weights = [input_node(static_type(c)) if c is not None else None for c in cotangents]
@@ -178,7 +180,9 @@ def first_batchable() -> list[Case]:
 
 
 def batch_axes(ranks: list[int]) -> Iterator[tuple[Optional[int], ...]]:
-    """The batch in front, and behind, of every subset of the inputs, and of each input on every axis."""
+    """The batch in front, and behind, of every subset of the inputs, and of each input on every
+    axis.
+    """
     for subset in itertools.product((False, True), repeat=len(ranks)):
         if any(subset):
             yield tuple(0 if m else None for m in subset)

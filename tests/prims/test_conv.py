@@ -61,7 +61,9 @@ def test_conv_is_correlation(x_shape: Shape, w_shape: Shape, params: dict[str, A
 
 @pytest.mark.parametrize(("x_shape", "w_shape", "params"), GEOMETRIES)
 def test_gradients_are_transposes(x_shape: Shape, w_shape: Shape, params: dict[str, Any]) -> None:
-    """<conv(x, w), ct> = <x, conv_grad_input(ct, w)> = <w, conv_grad_weight(x, ct)>, with conv from SciPy."""
+    """<conv(x, w), ct> = <x, conv_grad_input(ct, w)> = <w, conv_grad_weight(x, ct)>, with conv from
+    SciPy.
+    """
     rng = np.random.default_rng(2)
     x, w = rng.normal(size=x_shape), rng.normal(size=w_shape)
     y = slow_conv(x, w, **params)
@@ -101,19 +103,34 @@ def test_symbolic_sizes() -> None:
 @pytest.mark.parametrize(
     ("x", "w", "params", "text"),
     [
-        (t(2, 3), t(4, 3), geometry(2), r"conv: the input float32\[2, 3\] must be \(N, C, \*spatial\) with 1 to 3 spatial dimensions"),
+        (
+            t(2, 3),
+            t(4, 3),
+            geometry(2),
+            r"conv: the input float32\[2, 3\] must be \(N, C, \*spatial\) with 1 to 3 spatial dimensions",
+        ),
         (t(2, 3, 4, 4), t(4, 3, 3), geometry(2), r"the weight float32\[4, 3, 3\] must have 4 dimensions"),
         (t(2, 3, 4), t(4, 2, 3), geometry(1), "3 input channels in 1 groups need a weight of shape"),
         (t(2, 4, 4), t(3, 2, 3), geometry(1, groups=2), "3 output channels do not divide into 2 groups"),
         (t(2, 4, 4), t(3, 4, 3), geometry(1, groups=0), "groups must be at least 1, not 0"),
-        (t(2, 3, 4), t(4, 3, 5), geometry(1), "a window that spans 5 does not fit in spatial axis 0 of size 4 with padding"),
+        (
+            t(2, 3, 4),
+            t(4, 3, 5),
+            geometry(1),
+            "a window that spans 5 does not fit in spatial axis 0 of size 4 with padding",
+        ),
         (t(2, 3, 4), t(4, 3, 3), geometry(1, dilation=2), "a window that spans 5 does not fit"),
-        (t(2, 3, 4), t(4, 3, 3), geometry(1, strides=0), "stride 0 and dilation 1 of spatial axis 0 must be at least 1"),
+        (
+            t(2, 3, 4),
+            t(4, 3, 3),
+            geometry(1, strides=0),
+            "stride 0 and dilation 1 of spatial axis 0 must be at least 1",
+        ),
         (t(2, 3, 4), t(4, 3, 3), geometry(1, padding=-1), r"padding \(-1, -1\) of spatial axis 0 must be two sizes"),
         (t(2, 3, 4), t(4, 3, 3), geometry(2), r"conv: strides \(1, 1\) has 2 entries for 1 spatial dimensions"),
         (t(2, 3, 4), t(4, 3, 0), geometry(1), "must have at least 1 position on spatial axis 0"),
     ],
-)  # fmt: skip
+)
 def test_shape_errors(x: TensorType, w: TensorType, params: dict[str, Any], text: str) -> None:
     with pytest.raises(ShapeError, match=text):
         conv.infer(x, w, **params)

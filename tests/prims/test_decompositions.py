@@ -1,4 +1,6 @@
-"""Decompositions: their defining equations, and derivatives along random directions, for real and complex stacks of matrices."""
+"""Decompositions: their defining equations, and derivatives along random directions, for real and
+complex stacks of matrices.
+"""
 
 from __future__ import annotations
 

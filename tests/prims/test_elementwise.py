@@ -1,4 +1,6 @@
-"""Element-wise primitives against SciPy, Python integers and special values; shapes and errors of the basic families."""
+"""Element-wise primitives against SciPy, Python integers and special values; shapes and errors of
+the basic families.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,20 @@ REAL = np.concatenate([-POSITIVE[::-1], [0.0], POSITIVE])
 @pytest.mark.parametrize(
     ("primitive", "oracle", "x"),
     [
-        (E.erf, special.erf, REAL), (E.erfc, special.erfc, REAL), (E.sigmoid, special.expit, REAL * 10),
-        (E.lgamma, special.gammaln, POSITIVE), (E.lgamma, special.gammaln, np.array([-0.5, -1.5, -7.25])),
-        (E.digamma, special.digamma, POSITIVE), (E.digamma, special.digamma, np.array([-0.5, -1.5, -7.25])),
+        (E.erf, special.erf, REAL),
+        (E.erfc, special.erfc, REAL),
+        (E.sigmoid, special.expit, REAL * 10),
+        (E.lgamma, special.gammaln, POSITIVE),
+        (E.lgamma, special.gammaln, np.array([-0.5, -1.5, -7.25])),
+        (E.digamma, special.digamma, POSITIVE),
+        (E.digamma, special.digamma, np.array([-0.5, -1.5, -7.25])),
         (E.erfinv, special.erfinv, np.array([-1 + 1e-12, -0.999, -0.5, 0.0, 1e-9, 0.3, 0.9999, 1 - 1e-15])),
-        (E.exp2, np.exp2, REAL), (E.expm1, np.expm1, REAL), (E.log1p, np.log1p, POSITIVE), (E.rsqrt, lambda x: x**-0.5, POSITIVE),
+        (E.exp2, np.exp2, REAL),
+        (E.expm1, np.expm1, REAL),
+        (E.log1p, np.log1p, POSITIVE),
+        (E.rsqrt, lambda x: x**-0.5, POSITIVE),
     ],
-)  # fmt: skip
+)
 def test_special_functions(primitive: Any, oracle: Any, x: Any) -> None:
     np.testing.assert_allclose(apply(primitive, [x], {}), oracle(x), rtol=1e-12)
 

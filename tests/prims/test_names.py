@@ -1,4 +1,6 @@
-"""A primitive has one home: nothing but rule files may know primitives by name, and a rule file knows names that there are."""
+"""A primitive has one home: nothing but rule files may know primitives by name, and a rule file
+knows names that there are.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def words(node: ast.AST) -> list[str]:
 
 
 def is_name_of_primitive(node: ast.AST) -> bool:
-    """Whether an expression is the name of a node's primitive: `node.op`, `prim.name`, `node.prim.name`."""
+    """Whether an expression is the name of a node's primitive: `node.op`, `prim.name`,
+    `node.prim.name`.
+    """
     if not isinstance(node, ast.Attribute):
         return False
     owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
@@ -56,7 +60,9 @@ def functions(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def comparisons(tree: ast.Module) -> Iterator[int]:
-    """The lines of functions in which the name of a primitive is compared, or looked up in a table of such names."""
+    """The lines of functions in which the name of a primitive is compared, or looked up in a table
+    of such names.
+    """
     tables = {
         target.id
         for statement in tree.body
@@ -134,7 +140,9 @@ def test_rule_files_name_primitives_that_there_are() -> None:
 
 
 def compared_objects(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
-    """What `node.prim` is compared with in a module, as far as it is imported from a file of primitives by name."""
+    """What `node.prim` is compared with in a module, as far as it is imported from a file of
+    primitives by name.
+    """
     imported = {
         alias.asname or alias.name: (n.module, alias.name)
         for n in ast.walk(tree)

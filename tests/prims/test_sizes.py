@@ -1,4 +1,6 @@
-"""Absurd numbers in the parameters of every primitive: a clear error or the right result, and no crash; see `absurd`."""
+"""Absurd numbers in the parameters of every primitive: a clear error or the right result, and no
+crash; see `absurd`.
+"""
 
 from __future__ import annotations
 

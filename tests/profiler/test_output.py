@@ -71,7 +71,10 @@ def test_arrows_lead_from_python_to_runs(taken: Any) -> None:
         end = ends[number]
         assert start["pid"] == 1 and end["pid"] == 2 and start["ts"] <= end["ts"]
         for e in (start, end):
-            assert any(s["pid"] == e["pid"] and s["tid"] == e["tid"] and s["ts"] <= e["ts"] <= s["ts"] + s["dur"] for s in spans)  # fmt: skip
+            assert any(
+                s["pid"] == e["pid"] and s["tid"] == e["tid"] and s["ts"] <= e["ts"] <= s["ts"] + s["dur"]
+                for s in spans
+            )
 
 
 def test_steps_lie_inside_their_programs(taken: Any) -> None:
@@ -93,7 +96,16 @@ def test_the_page_is_well_formed_and_needs_nothing_else(taken: Any, tmp_path: Pa
     pictures = tree.findall(".//{http://www.w3.org/2000/svg}svg")
     assert [p.get("aria-label") for p in pictures] == ["roofline", "time line", "memory over time"]
     titles = [h.text for h in tree.iter("h2")]
-    assert {"Roofline", "Time line", "Memory", "Kernels", "Source lines", "Cells", "Phases", "In use at the peak"} <= set(titles)  # fmt: skip
+    assert {
+        "Roofline",
+        "Time line",
+        "Memory",
+        "Kernels",
+        "Source lines",
+        "Cells",
+        "Phases",
+        "In use at the peak",
+    } <= set(titles)
     # Nothing is loaded from elsewhere.
     assert not list(tree.iter("script")) and not list(tree.iter("link")) and not list(tree.iter("img"))
     assert set(re.findall(r"https?://[^\"' <]+", text)) == {"http://www.w3.org/2000/svg"}
@@ -116,7 +128,13 @@ def test_files_for_other_tools(taken: Any, tmp_path: Path) -> None:
     made = write_all(taken.report, tmp_path, "worker1", {"a": 1}, pretty=True)
     assert made.parent == tmp_path and re.fullmatch(r"worker1_\d+_ascend_ms", made.name)
     inside = made / OUTPUT
-    assert {f.name for f in inside.iterdir()} == {"trace_view.json", "kernel_details.csv", "op_statistic.csv", "step_trace_time.csv", "memory_record.csv"}  # fmt: skip
+    assert {f.name for f in inside.iterdir()} == {
+        "trace_view.json",
+        "kernel_details.csv",
+        "op_statistic.csv",
+        "step_trace_time.csv",
+        "memory_record.csv",
+    }
     assert json.loads((made / "profiler_metadata.json").read_text()) == {"a": 1}
     with open(inside / "kernel_details.csv", encoding="utf-8") as file:
         details = list(csv.DictReader(file))
@@ -166,7 +184,9 @@ def test_measuring_gives_sensible_numbers(monkeypatch: Any) -> None:
     found = measure((12 << 10, 48 << 10), 64)
     assert runtime().threads == before and found.sizes == (12 << 10, 48 << 10)
     assert set(found.bandwidth) == set(found.peak) and 1 in found.peak and found.threads in found.peak
-    assert all(rate > 1e6 for row in found.bandwidth.values() for rate in row) and all(p > 1e6 for p in found.peak.values())  # fmt: skip
+    assert all(rate > 1e6 for row in found.bandwidth.values() for rate in row) and all(
+        p > 1e6 for p in found.peak.values()
+    )
     counts = sorted(found.peak)
     assert all(found.peak[a] <= found.peak[b] for a, b in zip(counts, counts[1:]))
     assert 0 < found.overhead <= found.shared_overhead

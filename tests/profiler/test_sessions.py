@@ -1,4 +1,6 @@
-"""MindSpore's profilers: schedules, steps, handlers, files, marks, monitors, and options of other hardware."""
+"""MindSpore's profilers: schedules, steps, handlers, files, marks, monitors, and options of other
+hardware.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def test_a_loop_is_recorded_as_its_schedule_says() -> None:
 
 def test_an_unfinished_recording_is_given_at_the_end() -> None:
     found: list[int] = []
-    with profile(schedule=schedule(wait=1, active=5), on_trace_ready=lambda s: found.append(s.result.kernels[0].count)) as p:  # fmt: skip
+    with profile(
+        schedule=schedule(wait=1, active=5), on_trace_ready=lambda s: found.append(s.result.kernels[0].count)
+    ) as p:
         for _ in range(3):
             work()
             p.step()
@@ -167,11 +171,17 @@ def test_marks_appear_only_in_profiles() -> None:
         (dict(hbm_ddr=True), "hbm_ddr has no effect: there is no HBM"),
         (dict(pcie=True), "pcie has no effect"),
         (dict(parallel_strategy=True), "parallel_strategy has no effect"),
-        (dict(experimental_config=profiler._ExperimentalConfig(aic_metrics=AicoreMetrics.Memory)), "aic_metrics has no effect"),
+        (
+            dict(experimental_config=profiler._ExperimentalConfig(aic_metrics=AicoreMetrics.Memory)),
+            "aic_metrics has no effect",
+        ),
         (dict(experimental_config=profiler._ExperimentalConfig(l2_cache=True)), "l2_cache has no effect"),
-        (dict(experimental_config=profiler._ExperimentalConfig(export_type=[ExportType.Db])), "ExportType.Db has no effect"),
+        (
+            dict(experimental_config=profiler._ExperimentalConfig(export_type=[ExportType.Db])),
+            "ExportType.Db has no effect",
+        ),
     ],
-)  # fmt: skip
+)
 def test_options_of_other_hardware_say_so(options: Any, said: str, caplog: Any) -> None:
     caplog.set_level(logging.WARNING, "mycel")
     profile(start_profile=False, **options)
@@ -249,7 +259,19 @@ def test_names_are_found_under_mindspore(tmp_path: Path) -> None:
         "raise SystemExit(3)\n"
     )
     page, trace = tmp_path / "page.html", tmp_path / "trace.json"
-    command = [sys.executable, "-m", "mycel", "profile", "--rows", "3", "--html", str(page), "--chrome", str(trace), str(script)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "mycel",
+        "profile",
+        "--rows",
+        "3",
+        "--html",
+        str(page),
+        "--chrome",
+        str(trace),
+        str(script),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("[2.0, 4.0]\nwall time") and "add" in done.stdout and "script.py:7" in done.stdout
@@ -270,8 +292,19 @@ def test_actions_and_options_have_mindspores_values() -> None:
     assert [a.value for a in ProfilerAction] == [0, 1, 2, 3]
     assert AicoreMetrics.AiCoreNone.value == "None" and ExportType.Text.value == "text"
     assert list(inspect.signature(profile).parameters) == [
-        "activities", "with_stack", "profile_memory", "data_process", "parallel_strategy", "start_profile", "hbm_ddr", "pcie", "sync_enable",
-        "record_shapes", "schedule", "on_trace_ready", "experimental_config",
-    ]  # fmt: skip
+        "activities",
+        "with_stack",
+        "profile_memory",
+        "data_process",
+        "parallel_strategy",
+        "start_profile",
+        "hbm_ddr",
+        "pcie",
+        "sync_enable",
+        "record_shapes",
+        "schedule",
+        "on_trace_ready",
+        "experimental_config",
+    ]
     assert list(inspect.signature(schedule).parameters) == ["wait", "active", "warmup", "repeat", "skip_first"]
     assert list(inspect.signature(Profiler.analyse).parameters)[1:] == ["offline_path", "pretty", "step_list", "mode"]

@@ -1,4 +1,6 @@
-"""Networks changed by their syntax trees: nodes are named and typed as MindSpore 2.10 does, and what comes out computes what is written."""
+"""Networks changed by their syntax trees: nodes are named and typed as MindSpore 2.10 does, and
+what comes out computes what is written.
+"""
 
 from __future__ import annotations
 
@@ -328,13 +330,25 @@ def test_errors() -> None:
     tree, other = SymbolTree.create(Small()), SymbolTree.create(Small())
     new = Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")])
     wrong: list[tuple[Any, type[Exception]]] = [
-        (lambda: SymbolTree.create(3), TypeError), (lambda: tree.insert(3, new), TypeError), (lambda: tree.insert(tree.after("sin"), 3), TypeError),
-        (lambda: tree.insert(other.after("sin"), new), ValueError), (lambda: tree.after(3), TypeError), (lambda: tree.after("nothing"), RuntimeError),
-        (lambda: tree.erase("nothing"), RuntimeError), (lambda: tree.erase("input_x"), RuntimeError), (lambda: tree.insert(tree.after("sin"), tree.get_node("sub")), RuntimeError),
-        (lambda: tree.replace(tree.get_node("sin"), []), TypeError), (lambda: tree.unique_name(3), TypeError), (lambda: tree.nodes(3), TypeError),
-        (lambda: Node.create_call_cell(3, ["x"]), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), "x"), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), ["x"], ["x"]), TypeError),
-        (lambda: Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")], {"a": 3}), TypeError), (lambda: Node.create_call_function(3, ["x"]), TypeError), (lambda: Node(3), TypeError),
-    ]  # fmt: skip
+        (lambda: SymbolTree.create(3), TypeError),
+        (lambda: tree.insert(3, new), TypeError),
+        (lambda: tree.insert(tree.after("sin"), 3), TypeError),
+        (lambda: tree.insert(other.after("sin"), new), ValueError),
+        (lambda: tree.after(3), TypeError),
+        (lambda: tree.after("nothing"), RuntimeError),
+        (lambda: tree.erase("nothing"), RuntimeError),
+        (lambda: tree.erase("input_x"), RuntimeError),
+        (lambda: tree.insert(tree.after("sin"), tree.get_node("sub")), RuntimeError),
+        (lambda: tree.replace(tree.get_node("sin"), []), TypeError),
+        (lambda: tree.unique_name(3), TypeError),
+        (lambda: tree.nodes(3), TypeError),
+        (lambda: Node.create_call_cell(3, ["x"]), TypeError),
+        (lambda: Node.create_call_cell(nn.ReLU(), "x"), TypeError),
+        (lambda: Node.create_call_cell(nn.ReLU(), ["x"], ["x"]), TypeError),
+        (lambda: Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")], {"a": 3}), TypeError),
+        (lambda: Node.create_call_function(3, ["x"]), TypeError),
+        (lambda: Node(3), TypeError),
+    ]
     for call, error in wrong:
         with pytest.raises(error):
             call()

@@ -47,9 +47,13 @@ for lower in (False, True):
     for trans in (0, 1, "C"):
         for unit in (False, True):
             checks.add(
-                "scipy.linalg.solve_triangular", by("solve_triangular"), (square(3), A(3, 2)), (square(4), A(4)),
-                kwargs={"trans": trans, "lower": lower, "unit_diagonal": unit}, tolerance=30,
-            )  # fmt: skip
+                "scipy.linalg.solve_triangular",
+                by("solve_triangular"),
+                (square(3), A(3, 2)),
+                (square(4), A(4)),
+                kwargs={"trans": trans, "lower": lower, "unit_diagonal": unit},
+                tolerance=30,
+            )
     checks.add(
         "scipy.linalg.eigh",
         by("eigh"),

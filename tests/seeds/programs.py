@@ -1,8 +1,9 @@
 """The programs of the documents, as printed, and what runs them.
 
-Each file under `programs/` is a program's text, verbatim. A test completes it where the document leaves something out: with what
-goes before and after, and with replacements, each of which must fit exactly once, so that nothing else of the text can have changed. The
-completed text is written to a file and run as a module of its own, under the names of MindSpore.
+Each file under `programs/` is a program's text, verbatim. A test completes it where the document
+leaves something out: with what goes before and after, and with replacements, each of which must fit
+exactly once, so that nothing else of the text can have changed. The completed text is written to a
+file and run as a module of its own, under the names of MindSpore.
 """
 
 from __future__ import annotations

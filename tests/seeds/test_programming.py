@@ -28,7 +28,8 @@ def test_a_class_of_code_and_data(tmp_path: Path) -> None:
 def test_linear_cell(mode: str, tmp_path: Path) -> None:
     """Completed with the two imports that the text uses and does not have.
 
-    `weight.transpose(0, 1)` exchanges the axes, as it does in MindSpore, unlike NumPy's `transpose`, where (0, 1) changes nothing.
+    `weight.transpose(0, 1)` exchanges the axes, as it does in MindSpore, unlike NumPy's
+    `transpose`, where (0, 1) changes nothing.
     """
     names = run(
         completed(printed("linear_cell"), before="import mindspore\nfrom mindspore import ops, Tensor, Parameter"),
@@ -92,8 +93,9 @@ def softmax(x: Array) -> Array:
 def test_functional_and_object_oriented_fused(mode: str, tmp_path: Path) -> None:
     """Completed with imports, a network in place of the dots, `lr`, `epochs` and `dataset`.
 
-    The text defines `forword_fn` and differentiates `forward_fn`, and makes `optimizer` and names it `optim` once; both get one name. The losses
-    and weights are those of Adam (Kingma and Ba, 2015) in NumPy in double precision.
+    The text defines `forword_fn` and differentiates `forward_fn`, and makes `optimizer` and names
+    it `optim` once; both get one name. The losses and weights are those of Adam (Kingma and Ba,
+    2015) in NumPy in double precision.
     """
     batches = [(values(6, 4), rng.integers(0, 3, 6).astype(np.int32)) for _ in range(3)]
     start = values(3, 4), values(3)
@@ -105,7 +107,8 @@ def test_functional_and_object_oriented_fused(mode: str, tmp_path: Path) -> None
         printed("fused_training"),
         (
             "def __init__(self):  \n        ......",
-            "def __init__(self):\n        super().__init__()\n        self.dense = nn.Dense(4, 3, Tensor(start[0]), Tensor(start[1]))",
+            "def __init__(self):\n        super().__init__()\n        self.dense = nn.Dense(4, 3, Tensor(start[0]), "
+            "Tensor(start[1]))",
         ),
         (
             "def construct(self, inputs):  \n        ......",

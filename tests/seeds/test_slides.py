@@ -1,4 +1,6 @@
-"""The programs and numbers of the slides: layers, activations, automatic parallelism, modes, LeNet-5 on images."""
+"""The programs and numbers of the slides: layers, activations, automatic parallelism, modes,
+LeNet-5 on images.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def softmax(x: Array) -> Array:
 
 
 def test_dense_layer(mode: str, tmp_path: Path) -> None:
-    """As printed, where the activation is passed in the place of `has_bias`; completed with imports and the call."""
+    """As printed, where the activation is passed in the place of `has_bias`; completed with imports
+    and the call.
+    """
     np.random.seed(3)
     names = run(completed(printed("dense_layer"), before=IMPORTS, after="output = net(input)"), tmp_path)
     assert names.net.dense.has_bias is True and names.net.dense.activation is None
@@ -39,7 +43,10 @@ def test_dense_layer(mode: str, tmp_path: Path) -> None:
 
 
 def test_convolution_layer(mode: str, tmp_path: Path) -> None:
-    """As printed, with `data_format` before `has_bias`; completed with imports and the call. An image of ones gives sums of the weights."""
+    """As printed, with `data_format` before `has_bias`; completed with imports and the call.
+
+    An image of ones gives sums of the weights.
+    """
     names = run(completed(printed("conv_layer"), before=IMPORTS, after="output = net(input)"), tmp_path)
     assert names.output.shape == (1, 64, 13, 47)
     assert names.net.conv.bias is None and names.net.conv.weight.shape == (64, 3, 4, 4)
@@ -111,8 +118,9 @@ def test_average_pooling(mode: str, tmp_path: Path) -> None:
 def test_the_numbers_of_the_full_layer() -> None:
     """z = x W^T + b for the slide's numbers.
 
-    The slide's first row, of which it shows -96.8, 437.9 and 61.95, is right but for the last number, where the bias of -1.2 was
-    left out; its second row and its softmax do not follow from its formulas and are compared with these.
+    The slide's first row, of which it shows -96.8, 437.9 and 61.95, is right but for the last
+    number, where the bias of -1.2 was left out; its second row and its softmax do not follow from
+    its formulas and are compared with these.
     """
     from mindspore import Tensor, nn, ops
 
@@ -173,12 +181,14 @@ def test_quantisation_says_that_it_is_missing(tmp_path: Path) -> None:
 
 
 def test_auto_parallel_on_one_device(mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The dense network, on the one device that there is; checked against NumPy in double precision.
+    """The dense network, on the one device that there is; checked against NumPy in double
+    precision.
 
-    The printed shapes fit neither each other nor `Tensor`: a weight `Tensor(12288, 128)` cannot multiply inputs [32, 128] from the right. The
-    smallest completion under which the text runs: `Tensor(12288, 128)` is a tensor of that shape (here with given values), the input has the
-    width 12288 that this asks for, and `DenseMutMulNet`, which `super` names, is `DenseNet`. Imports, `opt` and `loss` are added, and `train_step`
-    returns its network.
+    The printed shapes fit neither each other nor `Tensor`: a weight `Tensor(12288, 128)` cannot
+    multiply inputs [32, 128] from the right. The smallest completion under which the text runs:
+    `Tensor(12288, 128)` is a tensor of that shape (here with given values), the input has the width
+    12288 that this asks for, and `DenseMutMulNet`, which `super` names, is `DenseNet`. Imports,
+    `opt` and `loss` are added, and `train_step` returns its network.
     """
     weight = (rng.standard_normal((12288, 128)) / 500).astype(np.float32)
     before = (
@@ -224,7 +234,9 @@ def test_auto_parallel_on_one_device(mode: str, tmp_path: Path, caplog: pytest.L
 
 
 def dense_net_step(weights: list[Array], lr: float) -> list[Array]:
-    """One step of gradient descent on the mean of squares of softmax-free attention over ones [32, 12288]."""
+    """One step of gradient descent on the mean of squares of softmax-free attention over ones [32,
+    12288].
+    """
     e, *layers = weights
     x = np.ones((32, 12288))
     h = x @ e
@@ -274,7 +286,11 @@ def cross_entropy(logits: Array, labels: Array) -> float:
 
 
 def test_lenet5(mode: str, tmp_path: Path) -> None:
-    """Joined from its blocks. The initial values have the deviation 0.02; the bounds of TruncatedNormal, -2 and 2, are far outside."""
+    """Joined from its blocks.
+
+    The initial values have the deviation 0.02; the bounds of TruncatedNormal, -2 and 2, are far
+    outside.
+    """
     names = run(f"{LENET}\nfrom mindspore import Tensor\nnet = LeNet5()", tmp_path)
     assert [(p.name, p.shape) for p in names.net.trainable_params()] == [
         ("conv1.weight", (6, 1, 5, 5)),
@@ -298,8 +314,9 @@ def test_lenet5(mode: str, tmp_path: Path) -> None:
 def pipeline(folder: Path, name: str = "create_dataset") -> Any:
     """The program of the pipeline, completed.
 
-    It is the body of a function, whose `def` is added with its arguments; a slide's note at the end of an import is a comment; the
-    comma between `num_parallel_workers=8` and `shuffle=True` is added.
+    It is the body of a function, whose `def` is added with its arguments; a slide's note at the end
+    of an import is a comment; the comma between `num_parallel_workers=8` and `shuffle=True` is
+    added.
     """
     text = printed("mnist_pipeline").replace(" 对数据执行shuffle操作", "")
     imports, body = text.split("\n\n", 1)
@@ -375,7 +392,9 @@ def test_mnist_pipeline(train: bool, digits: Path, tmp_path: Path) -> None:
 
 
 def blocks() -> list[str]:
-    """The lines of the slide on Model, in the order of their use: the model is made of what is printed after it."""
+    """The lines of the slide on Model, in the order of their use: the model is made of what is
+    printed after it.
+    """
     model, *others, train, evaluate = printed("model").strip().split("\n\n")
     return [*others, model, train, evaluate]
 
@@ -385,8 +404,8 @@ def test_lenet5_trained_and_judged_by_model(
 ) -> None:
     """The class, the pipeline and Model together.
 
-    Completed with imports, `class_num`, `loss_scale_num`, `epoch`, `dataset` and `Checkpoint_cb`; the weights are three times their
-    initial values, from where two epochs change something.
+    Completed with imports, `class_num`, `loss_scale_num`, `epoch`, `dataset` and `Checkpoint_cb`;
+    the weights are three times their initial values, from where two epochs change something.
     """
     import mindspore.dataset
 
@@ -397,7 +416,8 @@ def test_lenet5_trained_and_judged_by_model(
         f"{LENET}\nimport mindspore\nfrom mindspore import Model, Tensor\n"
         "from mindspore.train.callback import CheckpointConfig, LossMonitor, ModelCheckpoint\n"
         "class_num, loss_scale_num, epoch = 10, 1.0, 2\n"
-        "Checkpoint_cb = ModelCheckpoint('lenet', str(folder), CheckpointConfig(save_checkpoint_steps=dataset.get_dataset_size()))\n"
+        "Checkpoint_cb = ModelCheckpoint('lenet', str(folder), "
+        "CheckpointConfig(save_checkpoint_steps=dataset.get_dataset_size()))\n"
         f"{net_line}\n"
         "for p in net.trainable_params():\n    p.set_data(Tensor(3 * p.asnumpy()))\n"
         "start = [p.asnumpy().copy() for p in net.trainable_params()]\n" + "\n".join([*middle, train, evaluate])
@@ -429,7 +449,8 @@ def test_lenet5_trained_and_judged_by_model(
 
 
 def test_a_step_of_momentum_on_lenet5_follows_the_slope(mode: str, digits: Path, tmp_path: Path) -> None:
-    """`model.train(epoch_size, dataset=ds)` for one batch: w' = w - lr * (gradient + weight_decay * w), the gradient by differences.
+    """`model.train(epoch_size, dataset=ds)` for one batch: w' = w - lr * (gradient + weight_decay *
+    w), the gradient by differences.
 
     The loss as printed gives one value for each image, and the gradient is that of their sum.
     """
@@ -437,7 +458,8 @@ def test_a_step_of_momentum_on_lenet5_follows_the_slope(mode: str, digits: Path,
     images, labels = next(iter(ds.create_tuple_iterator(num_epochs=1, output_numpy=True)))
     _, loss, _, optimizer, metrics, model, *_ = blocks()
     text = (
-        f"{LENET}\nimport mindspore\nfrom mindspore import Model, Tensor\nloss_scale_num, epoch_size = 1.0, 1\nnet = LeNet5()\n"
+        f"{LENET}\nimport mindspore\nfrom mindspore import Model, Tensor\nloss_scale_num, epoch_size = 1.0, 1\nnet = "
+        "LeNet5()\n"
         "for p in net.trainable_params():\n    p.set_data(Tensor(3 * p.asnumpy()))\n"
         "start = [p.asnumpy().copy() for p in net.trainable_params()]\n"
         + "\n".join([loss, optimizer, metrics, model])

@@ -1,9 +1,13 @@
-"""`python -m tests.soak --minutes N`: work that begins and ends things, over and over, and what it may leave behind: nothing.
+"""`python -m tests.soak --minutes N`: work that begins and ends things, over and over, and what it
+may leave behind: nothing.
 
-A round trains with sizes that change, makes and drops functions, Cells and classes, opens pipelines and leaves some of them half read, saves and loads, forks, and raises
-errors on the way. After each round memory in use (the program's account and the process's resident set), open descriptors, threads, Python's objects and the cache folder are
-measured. The first third of the rounds, five at least, is warm-up. Of the rest the growth is the slope of a line through the medians of both halves, times the rounds: it may be at most
-`TOLERANCE` of the mean (resident set, objects, cache) or nothing at all (descriptors, threads). The exit status is 1 where something grows.
+A round trains with sizes that change, makes and drops functions, Cells and classes, opens pipelines
+and leaves some of them half read, saves and loads, forks, and raises errors on the way. After each
+round memory in use (the program's account and the process's resident set), open descriptors,
+threads, Python's objects and the cache folder are measured. The first third of the rounds, five at
+least, is warm-up. Of the rest the growth is the slope of a line through the medians of both halves,
+times the rounds: it may be at most `TOLERANCE` of the mean (resident set, objects, cache) or
+nothing at all (descriptors, threads). The exit status is 1 where something grows.
 """
 
 from __future__ import annotations

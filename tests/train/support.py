@@ -1,4 +1,6 @@
-"""A network whose training step is written in NumPy, and a dataset in plain Python, so that tests of `Model` need neither."""
+"""A network whose training step is written in NumPy, and a dataset in plain Python, so that tests
+of `Model` need neither.
+"""
 
 import numpy as np
 
@@ -35,7 +37,9 @@ class _Rows:
 
 
 class Step(Cell):
-    """A step of gradient descent on the squared error of x w + b, rate 0.1: (x, y) in, loss before the step out."""
+    """A step of gradient descent on the squared error of x w + b, rate 0.1: (x, y) in, loss before
+    the step out.
+    """
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,6 @@
-"""Accumulated gradients: k micro-batches are one large batch, for losses that are means and networks without batch statistics, in both modes, and as NumPy computes it."""
+"""Accumulated gradients: k micro-batches are one large batch, for losses that are means and
+networks without batch statistics, in both modes, and as NumPy computes it.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def test_a_cell_that_cuts_the_batch(parts: int, sink: bool) -> None:
 
 
 class Accumulating(nn.TrainOneStepCell):
-    """The training step that programs write: sums of gradients beside the parameters, and an update every `count` calls."""
+    """The training step that programs write: sums of gradients beside the parameters, and an update
+    every `count` calls.
+    """
 
     def __init__(self, net: Any, optimizer: Any, count: int) -> None:
         super().__init__(net, optimizer)

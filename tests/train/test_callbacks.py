@@ -40,7 +40,10 @@ def context(**known):
 
 
 def epochs(callback, values, name="eval_loss", **known):
-    """Run the epoch ends of `callback` over values of what it watches; gives the epoch at which it asked to stop, or None."""
+    """Run the epoch ends of `callback` over values of what it watches.
+
+    Gives the epoch at which it asked to stop, or None.
+    """
     run = context(validates=True, **known)
     callback.on_train_begin(run)
     params = run.original_args()
@@ -91,10 +94,15 @@ def test_loss_monitor_stops_at_a_loss_that_is_not_finite():
 @pytest.mark.parametrize(
     "outputs, expected",
     [
-        (Tensor(1.5), 1.5), ((Tensor(1.5), Tensor(True)), 1.5), ([[Tensor([1.0, 2.0])], 3], 1.5), (2, 2.0), (np.float32(3), 3.0),
-        (None, None), ((), ()),
+        (Tensor(1.5), 1.5),
+        ((Tensor(1.5), Tensor(True)), 1.5),
+        ([[Tensor([1.0, 2.0])], 3], 1.5),
+        (2, 2.0),
+        (np.float32(3), 3.0),
+        (None, None),
+        ((), ()),
     ],
-)  # fmt: skip
+)
 def test_the_loss_is_the_first_output(outputs, expected):
     assert step_loss(outputs) == expected
 

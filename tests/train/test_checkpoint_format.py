@@ -1,4 +1,6 @@
-"""The formats against Google's protobuf runtime and against bytes written by hand, and their behaviour on damaged files."""
+"""The formats against Google's protobuf runtime and against bytes written by hand, and their
+behaviour on damaged files.
+"""
 
 import io
 import json
@@ -22,11 +24,22 @@ from mycel.train import checkpoint_format
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt, write_safetensors
 
 TYPES = {
-    "Bool": np.bool_, "Int8": np.int8, "Int16": np.int16, "Int32": np.int32, "Int64": np.int64,
-    "UInt8": np.uint8, "UInt16": np.uint16, "UInt32": np.uint32, "UInt64": np.uint64,
-    "Float16": np.float16, "BFloat16": ml_dtypes.bfloat16, "Float32": np.float32, "Float64": np.float64,
-    "Complex64": np.complex64, "Complex128": np.complex128,
-}  # fmt: skip
+    "Bool": np.bool_,
+    "Int8": np.int8,
+    "Int16": np.int16,
+    "Int32": np.int32,
+    "Int64": np.int64,
+    "UInt8": np.uint8,
+    "UInt16": np.uint16,
+    "UInt32": np.uint32,
+    "UInt64": np.uint64,
+    "Float16": np.float16,
+    "BFloat16": ml_dtypes.bfloat16,
+    "Float32": np.float32,
+    "Float64": np.float64,
+    "Complex64": np.complex64,
+    "Complex128": np.complex128,
+}
 
 
 def _checkpoint_class():

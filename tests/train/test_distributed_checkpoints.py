@@ -1,4 +1,6 @@
-"""Checkpoints of several ranks: cut by NumPy here, put together and cut anew by Mycel; strategy files as MindSpore 2.10 writes them."""
+"""Checkpoints of several ranks: cut by NumPy here, put together and cut anew by Mycel; strategy
+files as MindSpore 2.10 writes them.
+"""
 
 import json
 import os
@@ -17,13 +19,21 @@ CHECKED = dict.fromkeys(
     [
         prefix + name
         for prefix, names in (
-            ("train.", "build_searched_strategy get_ckpt_path_with_strategy load_distributed_checkpoint merge_sliced_parameter restore_group_info_list"),
-            ("", "load_segmented_checkpoints merge_pipeline_strategys rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints unified_safetensors"),
+            (
+                "train.",
+                "build_searched_strategy get_ckpt_path_with_strategy load_distributed_checkpoint "
+                "merge_sliced_parameter restore_group_info_list",
+            ),
+            (
+                "",
+                "load_segmented_checkpoints merge_pipeline_strategys rank_list_for_transform "
+                "transform_checkpoint_by_rank transform_checkpoints unified_safetensors",
+            ),
         )
         for name in names.split()
     ],
     "NumPy",
-)  # fmt: skip
+)
 SHAPES = {"w": (16, 32), "b": (64,), "e.k": (32, 8, 16)}
 
 
@@ -179,11 +189,14 @@ def test_strategies_in_json(tmp_path):
     for number, strategy in enumerate(STAGES):
         items = {
             name: {
-                "dev_matrix": e.dev_matrix[0].dim, "tensor_map": e.tensor_map[0].dim, "field": 0,
-                "opt_weight_shard_step": e.opt_weight_shard_step, "opt_weight_shard_size": e.opt_weight_shard_size,
+                "dev_matrix": e.dev_matrix[0].dim,
+                "tensor_map": e.tensor_map[0].dim,
+                "field": 0,
+                "opt_weight_shard_step": e.opt_weight_shard_step,
+                "opt_weight_shard_size": e.opt_weight_shard_size,
             }
             for name, e in strategy.items()
-        }  # fmt: skip
+        }
         content = {"parallel_strategy_item": {f"n{number}": {"stage": number}}, "parallel_layout_item": items}
         os.makedirs(tmp_path / "json", exist_ok=True)
         (tmp_path / "json" / f"s{number}.json").write_text(json.dumps(content))
@@ -231,7 +244,8 @@ def test_safetensors_are_unified_and_distributed(tmp_path, redundant, monkeypatc
     full["emb"] = np.random.default_rng(4).normal(size=(256, 32)).astype(np.float32)
     save(tmp_path / "in", strategy, full, stages, "safetensors", step=np.array(7, np.int32))
     if not redundant:
-        # What the second of two ranks repeats is left out, as MindSpore does with remove_redundancy.
+        # What the second of two ranks repeats is left out, as MindSpore does with
+        # remove_redundancy.
         for rank in (2, 3):
             path = tmp_path / "in" / f"rank_{rank}" / "net-1_5.safetensors"
             entries = read_safetensors(path)
@@ -407,9 +421,10 @@ def test_layouts_that_cut_nothing_are_told(layout, message):
 
 
 @pytest.mark.parametrize(
-    "layouts", [0, {"w": 3}, {3: ParallelLayouts()}, {"w": ParallelLayouts([3])}, {"w": ParallelLayouts(field=1.5)}]
+    "layouts",
+    [0, {"w": 3}, {3: ParallelLayouts()}, {"w": ParallelLayouts([3])}, {"w": ParallelLayouts(field=1.5)}]
     + [{"w": ParallelLayouts([Dims(["a"])])}, {"w": ParallelLayouts([Dims([2**63])])}],
-)  # fmt: skip
+)
 def test_what_is_no_layout_is_not_written(tmp_path, layouts):
     with pytest.raises((TypeError, ValueError), match="write_strategy: "):
         write_strategy(tmp_path / "s.ckpt", layouts)

@@ -1,4 +1,6 @@
-"""Encrypted checkpoints: files that MindSpore 2.10 wrote, our own, and what a wrong key, mode or byte says."""
+"""Encrypted checkpoints: files that MindSpore 2.10 wrote, our own, and what a wrong key, mode or
+byte says.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Everything that a run keeps goes on where it stopped: parameters, optimizer, loss scale, random numbers, batches and counters, bit for bit, in both modes."""
+"""Everything that a run keeps goes on where it stopped: parameters, optimizer, loss scale, random
+numbers, batches and counters, bit for bit, in both modes.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def data(sampler: Any = None) -> Any:
 
 
 def parts(scaled: bool) -> Any:
-    """A model with state of every kind: dropout, running means, a schedule, moments, and a loss scale that moves."""
+    """A model with state of every kind: dropout, running means, a schedule, moments, and a loss
+    scale that moves.
+    """
     ms.set_seed(3)
     network = nn.SequentialCell(nn.Dense(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(p=0.5), nn.Dense(8, 3))
     schedule = nn.cosine_decay_lr(0.001, 0.02, 3 * STEPS, STEPS, 3)

@@ -1,4 +1,6 @@
-"""Flops against counts by hand, two for each multiplication and addition, and what is printed of them."""
+"""Flops against counts by hand, two for each multiplication and addition, and what is printed of
+them.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,11 @@ def test_what_is_printed(capsys: Any, sink: bool) -> None:
     collector = train.FlopsUtilizationCollector(2, computility=10e6)
     model(nn.Dense(10, 5)).train(2, data(96), collector, dataset_sink_mode=sink)
     first, *lines = capsys.readouterr().out.splitlines()
-    # The product, and the gradient of the weight; the data have none. MindSpore's own documentation counts 6400 here.
+    # The product, and the gradient of the weight; the data have none. MindSpore's own documentation
+    # counts 6400 here.
     assert first == (
-        "Full model flops is 6400, Full hardware flops is 6400, Shard model flops is 6400, Shard hardware flops is 6400."
+        "Full model flops is 6400, Full hardware flops is 6400, Shard model flops is 6400, Shard hardware flops is "
+        "6400."
     )
     assert len(lines) == (2 if sink else 3)
     for line in lines:

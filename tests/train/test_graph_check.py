@@ -53,9 +53,19 @@ def program(nodes: list[Any], outputs: list[int], inputs: int = 1, kind: Any = N
     """The header of a graph that takes vectors of three numbers, or of `kind`."""
     main = {"name": "main", "inputs": [["x", kind or F32]] * inputs, "nodes": nodes, "outputs": outputs}
     header: dict[str, Any] = {
-        "producer": "", "graph": len(more.get("graphs", [])), "states": [], "arguments": {"tuple": [{"argument": k} for k in range(inputs)]},
-        "result": {"tuple": [{"tensor": k} for k in range(len(outputs))]}, "writes": [], "conditions": [], "sizes": {}, "user_info": {}, "tensors": [], "dims": [], "graphs": [],
-    }  # fmt: skip
+        "producer": "",
+        "graph": len(more.get("graphs", [])),
+        "states": [],
+        "arguments": {"tuple": [{"argument": k} for k in range(inputs)]},
+        "result": {"tuple": [{"tensor": k} for k in range(len(outputs))]},
+        "writes": [],
+        "conditions": [],
+        "sizes": {},
+        "user_info": {},
+        "tensors": [],
+        "dims": [],
+        "graphs": [],
+    }
     header.update(more)
     header["graphs"] = [*header["graphs"], main]
     return header
@@ -69,7 +79,10 @@ def test_a_sound_one_is_taken(tmp_path: Path) -> None:
 FORGED = {
     "a primitive that is not there": ([["os.system", [0], {}]], "there is no operation 'os.system'"),
     "a parameter too many": ([["exp", [0], {"file": "/etc/passwd"}]], "exp takes the parameters"),
-    "a flag that is a number": ([["reduce_sum", [0], {"axes": [0], "keepdims": 2}]], "2 is no value for its parameter keepdims"),
+    "a flag that is a number": (
+        [["reduce_sum", [0], {"axes": [0], "keepdims": 2}]],
+        "2 is no value for its parameter keepdims",
+    ),
     "an axis that is a flag": ([["softmax", [0], {"axis": True}]], "True is no value for its parameter axis"),
     "an axis from behind": ([["take_along", [0, 0], {"axis": -1}]], "-1 is no value for its parameter axis"),
     "an axis beyond": ([["reverse", [0], {"axes": [1]}]], "are not distinct axes"),
@@ -82,14 +95,32 @@ FORGED = {
     "too few operands": ([["add", [0], {}]], "operands"),
     "too many operands": ([["reshape", [0, 0], {"shape": [3]}]], "reshape takes 1 operands, not 2"),
     "a part of what has none": ([["get_item", [0], {"index": 0}]], "a part is taken of a value that has none"),
-    "a part that is not there": ([["sort", [0], {"axis": 0, "descending": False}], ["get_item", [1], {"index": 2}]], "part 2 is taken of a value of 2"),
+    "a part that is not there": (
+        [["sort", [0], {"axis": 0, "descending": False}], ["get_item", [1], {"index": 2}]],
+        "part 2 is taken of a value of 2",
+    ),
     "a tuple as an operand": ([["sort", [0], {"axis": 0, "descending": False}], ["exp", [1], {}]], "exp takes tensors"),
     "a size that data decide": ([["positions", [0], {"count": 3}]], "mask must be a vector of booleans"),
-    "a call outside of its recursion": ([["recur", [0], {"label": "f", "types": [{"type": ["float32", 1000]}]}], ["get_item", [1], {"index": 0}]], "is called outside of its recursion"),
-    "more values than there are": ([["custom", [0], {"count": 2, "backward": None, "wanted": [], "rule": {"rule": [False, False]}}], ["get_item", [1], {"index": 0}]], "custom gives 2 of 1 values"),
-    "an output that is no tensor": ([["sort", [0], {"axis": 0, "descending": False}]], "an output of its graph is no tensor"),
-    "an infinite number": ([["pad", [0, 0], {"low": [{"float": "0x1p99999"}], "high": [0], "interior": [0]}]], "makes no graph"),
-}  # fmt: skip
+    "a call outside of its recursion": (
+        [["recur", [0], {"label": "f", "types": [{"type": ["float32", 1000]}]}], ["get_item", [1], {"index": 0}]],
+        "is called outside of its recursion",
+    ),
+    "more values than there are": (
+        [
+            ["custom", [0], {"count": 2, "backward": None, "wanted": [], "rule": {"rule": [False, False]}}],
+            ["get_item", [1], {"index": 0}],
+        ],
+        "custom gives 2 of 1 values",
+    ),
+    "an output that is no tensor": (
+        [["sort", [0], {"axis": 0, "descending": False}]],
+        "an output of its graph is no tensor",
+    ),
+    "an infinite number": (
+        [["pad", [0, 0], {"low": [{"float": "0x1p99999"}], "high": [0], "interior": [0]}]],
+        "makes no graph",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FORGED)
@@ -118,12 +149,24 @@ def test_parts_that_do_not_fit(tmp_path: Path) -> None:
     inner = {"name": "f", "inputs": [["x", F32]], "nodes": sums, "outputs": [4]}
     cases: list[tuple[list[Any], list[Any], str]] = [
         ([small], [["call", [0], {"graph": {"graph": 0}}]], "called graph 'small' takes"),
-        ([same], [["while_loop", [0], {"test": {"graph": 0}, "body": {"graph": 0}, "carried": 1}]], "test must give one boolean"),
+        (
+            [same],
+            [["while_loop", [0], {"test": {"graph": 0}, "body": {"graph": 0}, "carried": 1}]],
+            "test must give one boolean",
+        ),
         ([inner], [["recursion", [0], {"graph": {"graph": 0}, "label": "f"}]], "a call of 'f' gives"),
-        ([same], [["custom", [0, 0], {"count": 1, "backward": {"graph": 0}, "wanted": [0], "rule": None}]], "the derivative of custom takes"),
+        (
+            [same],
+            [["custom", [0, 0], {"count": 1, "backward": {"graph": 0}, "wanted": [0], "rule": None}]],
+            "the derivative of custom takes",
+        ),
         ([same], [["call", [0], {"graph": 0}]], "0 is no value for its parameter graph"),
-        ([same], [["kept_call", [0], {"graph": {"graph": 0}, "count": 1, "link": None}]], "kept_call has no place in a file"),
-    ]  # fmt: skip
+        (
+            [same],
+            [["kept_call", [0], {"graph": {"graph": 0}, "count": 1, "link": None}]],
+            "kept_call has no place in a file",
+        ),
+    ]
     for graphs, nodes, message in cases:
         with pytest.raises(GraphFileError, match=message):
             loaded(tmp_path, program([*nodes, ["get_item", [1], {"index": 0}]], [2], graphs=graphs))
@@ -134,7 +177,9 @@ def symbol(name: str, low: Any = 1, high: Any = None) -> list[Any]:
 
 
 def test_sizes_that_are_symbols_are_checked_as_numbers(tmp_path: Path) -> None:
-    """Whether b lies below a is open while the file is read, so the slice is decided by the sizes that come."""
+    """Whether b lies below a is open while the file is read, so the slice is decided by the sizes
+    that come.
+    """
     dims = [symbol("a"), symbol("b")]
     inputs = [["x", {"type": ["float32", {"dim": 0}]}], ["y", {"type": ["float32", {"dim": 1}]}]]
     node = ["slice", [0], {"starts": [0], "stops": [{"dim": 1}], "steps": [1]}]
@@ -164,7 +209,10 @@ def test_bounds_of_sizes_are_not_believed(tmp_path: Path) -> None:
         ([symbol("a"), [[1, [[["^", "", [{"dim": 0}, 2], 0, 3], 1]]]]], {"a": 7}, "unknown operation"),
     ):
         with pytest.raises(GraphFileError, match=message):
-            loaded(tmp_path, program([["exp", [0], {}]], [1], kind={"type": ["float32", {"dim": 0}]}, dims=dims, sizes=sizes))  # fmt: skip
+            loaded(
+                tmp_path,
+                program([["exp", [0], {}]], [1], kind={"type": ["float32", {"dim": 0}]}, dims=dims, sizes=sizes),
+            )
     inner = program(
         [["iota", [], {"shape": [{"dim": 0}], "axis": 0, "dtype": {"dtype": "int32"}}]], [1], dims=[symbol("free")]
     )
@@ -187,7 +235,13 @@ def test_a_few_bytes_that_name_without_end(tmp_path: Path) -> None:
     # 31 dimensions of sums of eight symbols each are 8**31 terms.
     names = [f"s{k}" for k in range(8)]
     total = [[1, [[["symbol", name, [], 1, None], 1]]] for name in names]
-    wide = program([["reduce_sum", [0], {"axes": [0], "keepdims": False}]], [1], kind={"type": ["float32", *[{"dim": 0}] * 31]}, dims=[total], sizes=dict.fromkeys(names, 1))  # fmt: skip
+    wide = program(
+        [["reduce_sum", [0], {"axes": [0], "keepdims": False}]],
+        [1],
+        kind={"type": ["float32", *[{"dim": 0}] * 31]},
+        dims=[total],
+        sizes=dict.fromkeys(names, 1),
+    )
     deep: list[Any] = [symbol("a")]
     for k in range(200):
         deep.append([[1, [[["//", "", [{"dim": k}, 2], 0, None], 1]]], [1, []]])
@@ -200,8 +254,12 @@ def test_a_few_bytes_that_name_without_end(tmp_path: Path) -> None:
     begun = time.process_time()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for header, message in (
-        (doubled, "unfold to more than"), (wide, "sums of too many terms"), (nested, "too deep"), (twice, "lie within those of another"), (far, "lies beyond the end"),
-    ):  # fmt: skip
+        (doubled, "unfold to more than"),
+        (wide, "sums of too many terms"),
+        (nested, "too deep"),
+        (twice, "lie within those of another"),
+        (far, "lies beyond the end"),
+    ):
         with pytest.raises(GraphFileError, match=message):
             loaded(tmp_path, header, bytes(8192))
     assert time.process_time() - begun < 20
@@ -209,7 +267,15 @@ def test_a_few_bytes_that_name_without_end(tmp_path: Path) -> None:
 
 
 def test_truth_values_are_zero_or_one(tmp_path: Path) -> None:
-    header = program([["constant", [], {"value": {"array": 0}}], ["cast", [1], {"dtype": {"dtype": "int32"}}], ["select", [1, 0, 0], {}]], [2, 3], tensors=[{"type": "bool", "shape": [3], "start": 0}])  # fmt: skip
+    header = program(
+        [
+            ["constant", [], {"value": {"array": 0}}],
+            ["cast", [1], {"dtype": {"dtype": "int32"}}],
+            ["select", [1, 0, 0], {}],
+        ],
+        [2, 3],
+        tensors=[{"type": "bool", "shape": [3], "start": 0}],
+    )
     net = loaded(tmp_path, header, b"\x00\x02\xff" + bytes(61))
     assert net(ms.Tensor([1.0, 2.0, 3.0]))[0].tolist() == [0, 1, 1]
 
@@ -245,7 +311,9 @@ def test_a_file_cut_anywhere_is_told(tmp_path: Path) -> None:
 
 
 def test_no_primitive_reaches_outside() -> None:
-    """Every primitive with parameters has forms for them, and each name in the table is one of a primitive."""
+    """Every primitive with parameters has forms for them, and each name in the table is one of a
+    primitive.
+    """
     assert set(graph_check.FORMS) <= set(REGISTRY)
     for name, prim in REGISTRY.items():
         assert str(prim.infer.__module__).startswith("mycel."), name
@@ -253,7 +321,18 @@ def test_no_primitive_reaches_outside() -> None:
             assert set(sample.params) <= set(graph_check.FORMS.get(name, {})), name
     x = input_node(tensor_type((3,), ms.float32), "x")
     with pytest.raises(graph_check.Refusal, match="has no place in a file"):
-        graph_check.check_model(Graph([x], [REGISTRY["get_item"].node(REGISTRY["kept_call"].node(x, graph=Graph([x], [x]), count=1, link=None), index=0)]), 1, {})  # fmt: skip
+        graph_check.check_model(
+            Graph(
+                [x],
+                [
+                    REGISTRY["get_item"].node(
+                        REGISTRY["kept_call"].node(x, graph=Graph([x], [x]), count=1, link=None), index=0
+                    )
+                ],
+            ),
+            1,
+            {},
+        )
 
 
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_AS"), reason="memory cannot be limited here")
@@ -297,11 +376,11 @@ def test_what_is_exported_is_taken(tmp_path: Path) -> None:
         (loops, (x,), (x,)),
         (lambda x: ms.grad(loops)(x), (x,), (x,)),
         (lambda x, n: power(x, n), (x, ms.Tensor(3)), (x, ms.Tensor(3))),
-        (lambda x: ops.concat([x, x[: x.shape[0] // 2]]).reshape((-1,))[:: 2], (free,), (x,)),
+        (lambda x: ops.concat([x, x[: x.shape[0] // 2]]).reshape((-1,))[::2], (free,), (x,)),
         (lambda x: ms.recompute(lambda v: ops.exp(v) * 2, x), (x,), (x,)),
         (lambda x: ops.svd(x, compute_uv=False), (x,), (x,)),
         (lambda x: ops.top_k(x, 2)[0] + ops.cumsum(x, 1)[:, :2], (x,), (x,)),
-    ]  # fmt: skip
+    ]
     for number, (function, given, actual) in enumerate(cases):
         path = tmp_path / f"{number}.mindir"
         ms.export(function, *given, file_name=str(path), file_format="MINDIR")

@@ -1,4 +1,6 @@
-"""Loss landscapes against a loss whose value is known everywhere: the mean squared error of a linear network, computed in float64."""
+"""Loss landscapes against a loss whose value is known everywhere: the mean squared error of a
+linear network, computed in float64.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def test_landscapes(tmp_path: Path, unit: str, interval: list[int], size: int) -
 
 
 def _planes(kept: Any, size: int, shown: Any) -> list[Any]:
-    """The directions, found from the losses' places: moves to (1, 0) and (0, 1) as the network sees them."""
+    """The directions, found from the losses' places: moves to (1, 0) and (0, 1) as the network sees
+    them.
+    """
     seen: list[Any] = []
 
     class Probe:

@@ -1,4 +1,6 @@
-"""A run of `Model.fit` with its callbacks, and its files, against what MindSpore does with the same network, data and callbacks (values/run.json, stored)."""
+"""A run of `Model.fit` with its callbacks, and its files, against what MindSpore does with the same
+network, data and callbacks (values/run.json, stored).
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ from tests.train.support import X, Y
 
 STORED = json.loads((Path(__file__).parent / "values" / "run.json").read_text())
 NAMES = (
-    "Callback CheckpointConfig History LambdaCallback LearningRateScheduler LossMonitor Model ModelCheckpoint RunContext get_metrics load_checkpoint "
+    "Callback CheckpointConfig History LambdaCallback LearningRateScheduler LossMonitor Model ModelCheckpoint "
+    "RunContext get_metrics load_checkpoint "
     "load_param_into_net save_checkpoint ckpt_to_safetensors safetensors_to_ckpt"
 )
 CHECKED = {f"train.{name}": "MindSpore" for name in NAMES.split()}
-HOOKS = [f"on_{run}_{when}" for run in ("train", "eval") for when in
-         ("begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end")]  # fmt: skip
+HOOKS = [
+    f"on_{run}_{when}"
+    for run in ("train", "eval")
+    for when in ("begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end")
+]
 
 
 @pytest.fixture(params=[ms.GRAPH_MODE, ms.PYNATIVE_MODE], ids=["graph", "eager"], autouse=True)

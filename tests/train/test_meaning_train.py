@@ -1,7 +1,10 @@
-"""Metrics and callbacks that steer training, against what MindSpore's own compute from the same numbers (values/train.json, stored).
+"""Metrics and callbacks that steer training, against what MindSpore's own compute from the same
+numbers (values/train.json, stored).
 
-Predictions, labels and losses are drawn here by the formulas with which the stored values were made. Where MindSpore's value is NaN (a class was not there), and
-where `EarlyStopping` differs by intention (no patience, and baselines), the definitions are checked instead, in the tests next to this one.
+Predictions, labels and losses are drawn here by the formulas with which the stored values were
+made. Where MindSpore's value is NaN (a class was not there), and where `EarlyStopping` differs by
+intention (no patience, and baselines), the definitions are checked instead, in the tests next to
+this one.
 """
 
 from __future__ import annotations
@@ -130,7 +133,9 @@ class _Net(nn.Cell):
 
 
 def _trace(callback: Any, seed: int, monitor: str) -> tuple[list[tuple[bool, float]], float]:
-    """After each epoch whether training stops, and the learning rate; at the end the weight, which was each epoch's number."""
+    """After each epoch whether training stops, and the learning rate; at the end the weight, which
+    was each epoch's number.
+    """
     network = _Net()
     optimizer = nn.SGD(network.trainable_params(), 0.1)
     params = CallbackParameters(train_network=network, network=network, optimizer=optimizer, batch_num=1, epoch_num=99)

@@ -1,4 +1,6 @@
-"""Metrics of text, surfaces, rates, curves and similarity, against MindSpore's values (literals), SciPy, and definitions written out."""
+"""Metrics of text, surfaces, rates, curves and similarity, against MindSpore's values (literals),
+SciPy, and definitions written out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from mycel import nn, train
 
 CHECKED = dict.fromkeys(
     (
-        "train.BleuScore train.ConfusionMatrixMetric train.CosineSimilarity train.Dice train.HausdorffDistance train.MeanSurfaceDistance "
+        "train.BleuScore train.ConfusionMatrixMetric train.CosineSimilarity train.Dice train.HausdorffDistance "
+        "train.MeanSurfaceDistance "
         "train.OcclusionSensitivity train.Perplexity train.ROC train.RootMeanSquareDistance train.auc"
     ).split(),
     "MindSpore and definitions",
@@ -124,13 +127,40 @@ def test_surfaces_of_nothing() -> None:
 X = np.array([int(c) for c in "011100000001010100111100010000011001100101011010100101111011"]).reshape(4, 3, 5)
 Y = np.array([int(c) for c in "111010101100101100010100100010001000100011001010100101000101"]).reshape(4, 3, 5)
 RATES = {
-    "sensitivity": 0.56, "specificity": 0.6, "precision": 0.5, "negative_predictive_value": 0.65625, "miss_rate": 0.44, "fall_out": 0.4,
-    "false_discovery_rate": 0.5, "false_omission_rate": 0.34375, "prevalence_threshold": 0.45803989, "threat_score": 0.35897436,
-    "accuracy": 0.58333333, "balanced_accuracy": 0.58, "f1_score": 0.52830189, "matthews_correlation_coefficient": 0.15811388,
-    "fowlkes_mallows_index": 0.52915026, "informedness": 0.16, "markedness": 0.15625, "recall": 0.56, "true positive rate": 0.56,
-    "hit_rate": 0.56, "tnr": 0.6, "ppv": 0.5, "npv": 0.65625, "fnr": 0.44, "fpr": 0.4, "fdr": 0.5, "for": 0.34375, "csi": 0.35897436,
-    "BA": 0.58, "MCC": 0.15811388, "fm": 0.52915026, "bm": 0.16, "deltap": 0.15625,
-}  # fmt: skip
+    "sensitivity": 0.56,
+    "specificity": 0.6,
+    "precision": 0.5,
+    "negative_predictive_value": 0.65625,
+    "miss_rate": 0.44,
+    "fall_out": 0.4,
+    "false_discovery_rate": 0.5,
+    "false_omission_rate": 0.34375,
+    "prevalence_threshold": 0.45803989,
+    "threat_score": 0.35897436,
+    "accuracy": 0.58333333,
+    "balanced_accuracy": 0.58,
+    "f1_score": 0.52830189,
+    "matthews_correlation_coefficient": 0.15811388,
+    "fowlkes_mallows_index": 0.52915026,
+    "informedness": 0.16,
+    "markedness": 0.15625,
+    "recall": 0.56,
+    "true positive rate": 0.56,
+    "hit_rate": 0.56,
+    "tnr": 0.6,
+    "ppv": 0.5,
+    "npv": 0.65625,
+    "fnr": 0.44,
+    "fpr": 0.4,
+    "fdr": 0.5,
+    "for": 0.34375,
+    "csi": 0.35897436,
+    "BA": 0.58,
+    "MCC": 0.15811388,
+    "fm": 0.52915026,
+    "bm": 0.16,
+    "deltap": 0.15625,
+}
 
 
 @pytest.mark.parametrize("name", RATES)
@@ -139,8 +169,9 @@ def test_rates(name: str) -> None:
     np.testing.assert_allclose(found, [RATES[name]], rtol=1e-7)
     np.testing.assert_allclose(run(train.ConfusionMatrixMetric(False, name), (X[:1], Y[:1]), (X[1:], Y[1:])), found)
     np.testing.assert_allclose(
-        run(train.ConfusionMatrixMetric(True, name), (X, Y)), run(train.ConfusionMatrixMetric(False, name), (X[:, 1:], Y[:, 1:]))
-    )  # fmt: skip
+        run(train.ConfusionMatrixMetric(True, name), (X, Y)),
+        run(train.ConfusionMatrixMetric(False, name), (X[:, 1:], Y[:, 1:])),
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,9 +196,12 @@ def test_rates_reduced() -> None:
     with np.errstate(invalid="ignore"):
         rates = (X & Y).sum(-1) / X.sum(-1)
     wanted = {
-        "none": rates, "mean_batch": np.nanmean(rates, 0), "sum_batch": np.nansum(rates, 0), "mean_channel": np.nanmean(rates, 1),
+        "none": rates,
+        "mean_batch": np.nanmean(rates, 0),
+        "sum_batch": np.nansum(rates, 0),
+        "mean_channel": np.nanmean(rates, 1),
         "sum_channel": np.nansum(rates, 1),
-    }  # fmt: skip
+    }
     for decrease, value in wanted.items():
         found = run(train.ConfusionMatrixMetric(False, "precision", True, decrease), (X[:3], Y[:3]), (X[3:], Y[3:]))
         np.testing.assert_allclose(found, value)
@@ -197,9 +231,20 @@ def test_roc_of_classes() -> None:
     fpr, tpr, thresholds = run(train.ROC(class_num=4), (T(scores), T([0, 1, 2, 3])))
     for found, wanted in zip(
         (*fpr, *tpr, *thresholds[:3]),
-        ([0, 0, 1 / 3, 2 / 3, 1], [0, 1 / 3, 1 / 3, 1], [0, 1 / 3, 1], [0, 0, 1], [0, 1, 1, 1, 1], [0, 0, 1, 1], [0, 1, 1], [0, 1, 1],
-         [1.28, 0.28, 0.2, 0.1, 0.05], [1.55, 0.55, 0.2, 0.05], [1.15, 0.15, 0.05]),
-    ):  # fmt: skip
+        (
+            [0, 0, 1 / 3, 2 / 3, 1],
+            [0, 1 / 3, 1 / 3, 1],
+            [0, 1 / 3, 1],
+            [0, 0, 1],
+            [0, 1, 1, 1, 1],
+            [0, 0, 1, 1],
+            [0, 1, 1],
+            [0, 1, 1],
+            [1.28, 0.28, 0.2, 0.1, 0.05],
+            [1.55, 0.55, 0.2, 0.05],
+            [1.15, 0.15, 0.05],
+        ),
+    ):
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
     with pytest.raises(ValueError, match="no positive"):
         run(train.ROC(), (T([0.1, 0.2]), T([0, 0])))

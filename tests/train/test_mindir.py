@@ -1,4 +1,6 @@
-"""Exported networks: what comes back computes the same in a new process, and what is damaged or has no form in a file is told."""
+"""Exported networks: what comes back computes the same in a new process, and what is damaged or has
+no form in a file is told.
+"""
 
 import io
 import os
@@ -83,7 +85,10 @@ def test_it_runs_in_a_new_process_without_its_source(tmp_path):
     x = values(2, 3, 8, 8)
     ms.export(net, ms.Tensor(x), file_name=str(tmp_path / "net"), file_format="MINDIR")
     np.save(tmp_path / "x.npy", x)
-    code = "import mycel as ms, numpy as np; np.save('y.npy', ms.load('net.mindir')(ms.Tensor(np.load('x.npy'))).asnumpy())"
+    code = (
+        "import mycel as ms, numpy as np; np.save('y.npy', "
+        "ms.load('net.mindir')(ms.Tensor(np.load('x.npy'))).asnumpy())"
+    )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), net(ms.Tensor(x)).asnumpy(), rtol=1e-5)

@@ -1,6 +1,7 @@
 """MindIR files for MindSpore: the messages in them, and what is not in the subset.
 
-MindSpore 2.10 loads the file of `test_the_file_that_mindspore_loads` and gives for [[1, 2], [3, -4]] what is written there.
+MindSpore 2.10 loads the file of `test_the_file_that_mindspore_loads` and gives for [[1, 2], [3,
+-4]] what is written there.
 """
 
 import numpy as np
@@ -53,9 +54,12 @@ def test_the_file_that_mindspore_loads(tmp_path):
 
 def test_convolutions_and_pools(tmp_path):
     net = nn.SequentialCell(
-        nn.Conv2d(3, 4, 3, stride=2, pad_mode="pad", padding=(1, 2, 0, 1), has_bias=True), nn.BatchNorm2d(4),
-        nn.MaxPool2d(2, 2), nn.AvgPool2d(2, 1), nn.LayerNorm((3,)),
-    ).set_train(False)  # fmt: skip
+        nn.Conv2d(3, 4, 3, stride=2, pad_mode="pad", padding=(1, 2, 0, 1), has_bias=True),
+        nn.BatchNorm2d(4),
+        nn.MaxPool2d(2, 2),
+        nn.AvgPool2d(2, 1),
+        nn.LayerNorm((3,)),
+    ).set_train(False)
     content = exported(net, ms.Tensor(np.ones((2, 3, 16, 17), np.float32)), path=tmp_path / "net")
     order, attributes = operators(content)
     assert order[0] == "Conv2D" and {"MaxPool", "AvgPool", "ReduceMean", "Rsqrt", "Mul"} <= set(order)

@@ -1,4 +1,6 @@
-"""The loop of training and evaluation: the order of hooks, what they know, stopping, interrupts and refused arguments."""
+"""The loop of training and evaluation: the order of hooks, what they know, stopping, interrupts and
+refused arguments.
+"""
 
 import os
 import signal
@@ -130,9 +132,15 @@ def test_fit_validates_between_the_last_step_and_the_end_of_the_epoch(capsys):
     judged(step).fit(3, Batches(), Batches(size=12), valid_frequency=2, callbacks=[trace, LossMonitor(0)])
     names = [name for name, epoch, _ in trace.calls if epoch == 2]
     assert names[-8:] == [
-        "train_step_end", "eval_begin", "eval_epoch_begin", "eval_step_begin", "eval_step_end", "eval_epoch_end", "eval_end",
+        "train_step_end",
+        "eval_begin",
+        "eval_epoch_begin",
+        "eval_step_begin",
+        "eval_step_end",
+        "eval_epoch_end",
+        "eval_end",
         "train_epoch_end",
-    ]  # fmt: skip
+    ]
     assert step.modes == [True] * 9
     assert [epoch for name, epoch, _ in trace.calls if name == "eval_begin"] == [2]
     lines = capsys.readouterr().out.splitlines()
@@ -193,10 +201,16 @@ def test_a_sink_is_one_step_for_callbacks_over_a_continuing_dataset():
     np.testing.assert_allclose(seen, losses(4)[1::2], rtol=1e-5)
     assert trace.calls == [
         ("train_begin", None, 0),
-        ("train_epoch_begin", 1, 0), ("train_step_begin", 1, 2), ("train_step_end", 1, 2), ("train_epoch_end", 1, 2),
-        ("train_epoch_begin", 2, 2), ("train_step_begin", 2, 4), ("train_step_end", 2, 4), ("train_epoch_end", 2, 4),
+        ("train_epoch_begin", 1, 0),
+        ("train_step_begin", 1, 2),
+        ("train_step_end", 1, 2),
+        ("train_epoch_end", 1, 2),
+        ("train_epoch_begin", 2, 2),
+        ("train_step_begin", 2, 4),
+        ("train_step_end", 2, 4),
+        ("train_epoch_end", 2, 4),
         ("train_end", 2, 4),
-    ]  # fmt: skip
+    ]
     assert data.rows == 4
     Model(Step()).train(1, data, dataset_sink_mode=True)
     assert data.rows == 7

@@ -16,7 +16,8 @@ from tests.prims.cases import cases, nodes_for
 onnx = pytest.importorskip("onnx")
 reference = pytest.importorskip("onnx.reference")
 
-# Their samples have indices outside of the tensor, which ONNX leaves undefined, or groups, which the evaluator's transposed convolution mistakes.
+# Their samples have indices outside of the tensor, which ONNX leaves undefined, or groups, which
+# the evaluator's transposed convolution mistakes.
 NOT_COMPARED = {"conv_grad_input", "dynamic_update_slice", "gather_nd", "take", "take_along"}
 KINDS = ("float32", "float64", "int32", "int64", "bool")
 

@@ -1,4 +1,6 @@
-"""Networks and models made ready for second-order training: they compute what they computed, from the same parameters."""
+"""Networks and models made ready for second-order training: they compute what they computed, from
+the same parameters.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +49,15 @@ def test_a_converted_network_is_the_same_function(batch: int) -> None:
         name: type(cell).__name__ for name, cell in net.cells_and_names() if not isinstance(cell, nn.SequentialCell)
     }
     expected = {
-        "conv": "Conv2dThor", "grouped": "Conv2dThor", "body.1": "DenseThor", "body.2": "DenseThor", "words": "EmbeddingThor",
-        "lookup": "EmbeddingLookupThor", "wide": "Dense", "frozen": "Dense",
-    }  # fmt: skip
+        "conv": "Conv2dThor",
+        "grouped": "Conv2dThor",
+        "body.1": "DenseThor",
+        "body.2": "DenseThor",
+        "words": "EmbeddingThor",
+        "lookup": "EmbeddingLookupThor",
+        "wide": "Dense",
+        "frozen": "Dense",
+    }
     assert expected.items() <= kinds.items()
     assert net.again is net.body[2]
     assert net.cell_type == "second-order"

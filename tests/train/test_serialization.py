@@ -1,4 +1,6 @@
-"""Saving and loading networks: what goes into the file, what comes back, and how misfits are refused."""
+"""Saving and loading networks: what goes into the file, what comes back, and how misfits are
+refused.
+"""
 
 import os
 import threading
@@ -85,8 +87,10 @@ def test_append_dict_holds_numbers_strings_tensors_and_generators(tmp_path):
     save_checkpoint(Linear(), tmp_path / "a.ckpt", append_dict=extra)
     stored = read_ckpt(tmp_path / "a.ckpt")
     assert {name: (v.dtype.name, v.shape) for name, v in stored.items() if name in ("epoch", "rate", "flag")} == {
-        "epoch": ("int64", ()), "rate": ("float32", ()), "flag": ("bool", ())
-    }  # fmt: skip
+        "epoch": ("int64", ()),
+        "rate": ("float32", ()),
+        "flag": ("bool", ()),
+    }
     assert stored["epoch"] == 3 and stored["rate"] == np.float32(0.1) and bool(stored["flag"])
     assert stored["weight"].shape == () and stored["weight"] == 7 and stored["random"].tolist() == [5, 0]
     loaded = load_checkpoint(tmp_path / "a.ckpt")

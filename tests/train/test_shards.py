@@ -1,4 +1,6 @@
-"""Checkpoints in several files: as the safetensors package and the index's own definition read and write them, lazily, and whole or not at all."""
+"""Checkpoints in several files: as the safetensors package and the index's own definition read and
+write them, lazily, and whole or not at all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sinks of `Model` and `data_sink`: the bits of training step by step, what callbacks see, ends of datasets, errors, interrupts and threads."""
+"""Sinks of `Model` and `data_sink`: the bits of training step by step, what callbacks see, ends of
+datasets, errors, interrupts and threads.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Random graphs over the primitives that the rules know, full of the constants and movements that they rewrite.
+"""Random graphs over the primitives that the rules know, full of the constants and movements that
+they rewrite.
 
-Sines now and then keep the values moderate. One seed gives the same graph in float32 and in float64.
+Sines now and then keep the values moderate. One seed gives the same graph in float32 and in
+float64.
 """
 
 from __future__ import annotations
@@ -33,11 +35,32 @@ class Generator:
         self.pool: list[Node] = list(self.inputs)
         self.size = size
         exact: list[Callable[[], Node]] = [
-            self.binary, self.binary, self.scaled, self.scaled, self.shifted, self.negated, self.reshaped, self.transposed,
-            self.broadcast, self.sliced, self.padded, self.joined, self.reversed, self.summed, self.summed, self.extreme,
-            self.chosen, self.converted, self.copied, self.repeated, self.literal, self.powered, self.negated_twice,
-            self.reshaped_sum, self.full_value,
-        ]  # fmt: skip
+            self.binary,
+            self.binary,
+            self.scaled,
+            self.scaled,
+            self.shifted,
+            self.negated,
+            self.reshaped,
+            self.transposed,
+            self.broadcast,
+            self.sliced,
+            self.padded,
+            self.joined,
+            self.reversed,
+            self.summed,
+            self.summed,
+            self.extreme,
+            self.chosen,
+            self.converted,
+            self.copied,
+            self.repeated,
+            self.literal,
+            self.powered,
+            self.negated_twice,
+            self.reshaped_sum,
+            self.full_value,
+        ]
         self.operations = exact if dtype.is_integer else [*exact, self.smooth, self.smooth, self.quotient]
 
     def graph(self) -> Graph:

@@ -1,4 +1,6 @@
-"""What the tests of the passes share: building graphs of one expression, comparing structures, and inputs full of special values."""
+"""What the tests of the passes share: building graphs of one expression, comparing structures, and
+inputs full of special values.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def assert_same_structure(graph: Graph, wanted: Graph) -> None:
 
 
 def special_inputs(graph: Graph, shift: int = 0) -> list[Any]:
-    """Arrays for a graph's inputs that hold NaN, infinities and both zeros; integers from a small range, booleans both."""
+    """Arrays for a graph's inputs that hold NaN, infinities and both zeros; integers from a small
+    range, booleans both.
+    """
     return [_special(t, 3 * i + shift) for i, t in enumerate(graph.input_types)]
 
 
@@ -67,7 +71,9 @@ def random_inputs(graph: Graph, seed: int = 0) -> list[Any]:
 
 
 def assert_same_values(before: Graph, after: Graph, inputs: Sequence[Any], tolerance: float = 0.0) -> None:
-    """Both graphs give the same on these inputs, NaN and infinities included; zeros of either sign are equal."""
+    """Both graphs give the same on these inputs, NaN and infinities included; zeros of either sign
+    are equal.
+    """
     for a, b in zip(evaluate(before, inputs), evaluate(after, inputs)):
         assert a.dtype == b.dtype and a.shape == b.shape
         if tolerance and a.dtype.kind not in "iub":

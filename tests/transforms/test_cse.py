@@ -107,8 +107,11 @@ def test_nested_graphs_are_the_same_by_structure() -> None:
 
 
 def test_work_in_nested_graphs_is_joined() -> None:
-    result = join(lambda p, x: choose(p, x, branches=(unary_graph("t", lambda a: E.exp(a) + E.exp(a)), unary_graph("e", E.neg))),
-                  tensor_type((), bool_), F23)  # fmt: skip
+    result = join(
+        lambda p, x: choose(p, x, branches=(unary_graph("t", lambda a: E.exp(a) + E.exp(a)), unary_graph("e", E.neg))),
+        tensor_type((), bool_),
+        F23,
+    )
     branches = result.outputs[0].params["branches"]
     assert names(branches[0]) == ["exp", "add"]
     assert names(branches[1]) == ["neg"]
@@ -127,8 +130,12 @@ def test_nested_graphs_of_different_sizes_are_different() -> None:
     def body(size: Any) -> Graph:
         return unary_graph("body", lambda a: a * S.size_node(size, float32), VECTOR)
 
-    graph = graph_of(lambda x, y, z: (mapped(x, body=body(n)), mapped(x, body=body(m))), VECTOR,
-                     tensor_type((n,), float32), tensor_type((m,), float32))  # fmt: skip
+    graph = graph_of(
+        lambda x, y, z: (mapped(x, body=body(n)), mapped(x, body=body(m))),
+        VECTOR,
+        tensor_type((n,), float32),
+        tensor_type((m,), float32),
+    )
     assert structural_hash(body(n)) == structural_hash(body(m))
     assert cse(graph) is graph
     same = graph_of(lambda x, y: (mapped(x, body=body(n)), mapped(x, body=body(n))), VECTOR, tensor_type((n,), float32))

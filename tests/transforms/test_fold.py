@@ -49,10 +49,13 @@ FOLDED: dict[str, tuple[Any, Any]] = {
         np.array([1, 2, 0], np.int32),
     ),
     "both of several outputs": (
-        lambda: O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[0] + E.cast(O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[1], dtype=float64),
+        lambda: (
+            O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[0]
+            + E.cast(O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[1], dtype=float64)
+        ),
         np.array([3.0, 4.0, 2.0]),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FOLDED)

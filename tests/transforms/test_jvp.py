@@ -1,4 +1,6 @@
-"""Forward mode: every primitive's tangent against finite differences, control flow with its tangents, and what must not be in the result."""
+"""Forward mode: every primitive's tangent against finite differences, control flow with its
+tangents, and what must not be in the result.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ def test_a_tangent_that_starts_inside_the_loop() -> None:
 
 
 def derivative_graphs(order: str) -> tuple[list[Node], Node, list[Node]]:
-    """The derivative of a loop's sum by x and a, derived once more along directions: forward over reverse, or reverse over reverse."""
+    """The derivative of a loop's sum by x and a, derived once more along directions: forward over
+    reverse, or reverse over reverse.
+    """
     inputs, out = powers()
     wrt = [inputs[1], inputs[3]]
     total = reduce_sum(out, axes=(0,), keepdims=False)

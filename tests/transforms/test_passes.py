@@ -1,4 +1,6 @@
-"""All passes in order: on random graphs and on derivatives the values stay, the result is settled, valid and keeps positions."""
+"""All passes in order: on random graphs and on derivatives the values stay, the result is settled,
+valid and keeps positions.
+"""
 
 from __future__ import annotations
 
@@ -169,8 +171,10 @@ def test_positions_of_what_stays_are_those_of_the_user() -> None:
         z = R.reduce_sum(y * 2.0, axes=(0, 1), keepdims=False)
     result = optimize(Graph([x], [z]))
     assert [(n.prim.name, n.where.line) for n in result.nodes if n.prim and n.where and not n.is_constant] == [
-        ("exp", 1), ("reduce_sum", 2), ("mul", 2),
-    ]  # fmt: skip
+        ("exp", 1),
+        ("reduce_sum", 2),
+        ("mul", 2),
+    ]
 
 
 def test_every_pass_is_verified_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:

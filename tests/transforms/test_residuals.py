@@ -1,4 +1,6 @@
-"""Calls that keep what their derivative needs: what is kept, what is computed again, and that nothing costly is computed twice."""
+"""Calls that keep what their derivative needs: what is kept, what is computed again, and that
+nothing costly is computed twice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every rule where it applies and where it must not: the structure it gives, and the same values with NaN, infinities and both zeros."""
+"""Every rule where it applies and where it must not: the structure it gives, and the same values
+with NaN, infinities and both zeros.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from tests.transforms.support import (
     graph_of,
     random_inputs,
     special_inputs,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -1,4 +1,6 @@
-"""Vectorised graphs: what is computed once for all examples, what becomes of control flow, and what other examples must not do to an example."""
+"""Vectorised graphs: what is computed once for all examples, what becomes of control flow, and what
+other examples must not do to an example.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,10 @@ def loop(kinds: Sequence[TensorType], carried: int, test: Callable[..., Any], bo
 
 
 def check(graph: Graph, axes: Any, *arrays: Any) -> tuple[Graph, Any]:
-    """The vectorised graph and its axes; it must be valid and give what the graph gives for one example after another."""
+    """The vectorised graph and its axes.
+
+    It must be valid and give what the graph gives for one example after another.
+    """
     size = next(a.shape[x] for a, x in zip(arrays, axes) if x is not None)
     made, places = batch_graph(graph, axes, size)
     verify(made)
@@ -83,7 +88,9 @@ def gradients(graph: Graph, wrt: Sequence[int]) -> Graph:
 
 
 def gradients_agree(graph: Graph, axes: Any, wrt: Sequence[int], *arrays: Any) -> None:
-    """The derivative of the vectorised graph is the derivatives of the examples, summed where they share an operand."""
+    """The derivative of the vectorised graph is the derivatives of the examples, summed where they
+    share an operand.
+    """
     size = next(a.shape[x] for a, x in zip(arrays, axes) if x is not None)
     made, places = batch_graph(graph, axes, size)
     repeated = [S.broadcast_to(o, (size, *o.shape)) if a is None else o for o, a in zip(made.outputs, places)]

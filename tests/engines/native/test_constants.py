@@ -1,4 +1,6 @@
-"""Numbers give the same whether a program has them as constants, which are computed while it is compiled, or is given them as arguments."""
+"""Numbers give the same whether a program has them as constants, which are computed while it is
+compiled, or is given them as arguments.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ TYPES: dict[str, Any] = {"float32": np.float32, "float16": np.float16, "bfloat16
 CLOSE = {"float32": 5e-6, "float16": 4e-3, "bfloat16": 3e-2}
 # A difference from a mean has the rounding of the mean.
 DIFFERENCES = ("layer normalisation", "groups")
-# Well-conditioned functions of numbers around the first and of such around 0; what they give is of the size of 1.
+# Well-conditioned functions of numbers around the first and of such around 0; what they give is of
+# the size of 1.
 BLOCKS: dict[str, Callable[[Any, Any], Any]] = {
     "variance of columns": lambda x, y: ops.var(x, 0) + y,
     "spread of rows": lambda x, y: ops.std(x, 1, keepdims=True) * y,
@@ -34,8 +37,9 @@ BLOCKS: dict[str, Callable[[Any, Any], Any]] = {
     "functions": lambda x, y: ops.exp(ops.sin(y)) + ops.tanh(x) * ops.sqrt(ops.abs(x)) * 0.1,
     "product": lambda x, y: ops.matmul(x * 0.01, y[:1].T / x.shape[1]) + y,
     "groups": lambda x, y: ops.group_norm(x.reshape((1, 1, *x.shape)), 1).reshape(x.shape) + y,
-}  # fmt: skip
-# Longer than a sum of float32 can be without losing digits; wide; and such that values element by element are computed, too.
+}
+# Longer than a sum of float32 can be without losing digits; wide; and such that values element by
+# element are computed, too.
 SHAPES = [(200_000, 4), (3, 3000), (1500, 40), (40, 60)]
 
 

@@ -1,4 +1,6 @@
-"""The native engine held to the primitives' contract: the reference's results for every sample and element type."""
+"""The native engine held to the primitives' contract: the reference's results for every sample and
+element type.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,51 @@ import re
 import struct
 from collections.abc import Sequence
 
-_NUMBERS = (0, 1, 2, 3, 7, 8, 15, 16, 127, 128, 255, 256, 32767, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, 2**64 - 1)  # fmt: skip
-_WORDS = (b"-1", b"0", b"1e999", b"nan", b"NaN", b"null", b"true", b"[]", b"{}", b'""', b"99999999999999999999999", b"\xff\xfe", b"\0", b"[" * 3000, b'{"a":' * 2000, b"&#0;", b"\xed\xa0\x80")  # fmt: skip
+_NUMBERS = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    15,
+    16,
+    127,
+    128,
+    255,
+    256,
+    32767,
+    65535,
+    65536,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    2**32,
+    2**53,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+)
+_WORDS = (
+    b"-1",
+    b"0",
+    b"1e999",
+    b"nan",
+    b"NaN",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b"99999999999999999999999",
+    b"\xff\xfe",
+    b"\0",
+    b"[" * 3000,
+    b'{"a":' * 2000,
+    b"&#0;",
+    b"\xed\xa0\x80",
+)
 
 
 def damage(random: random_module.Random, content: bytes, most: int = 4, words: Sequence[bytes] = _WORDS) -> bytes:
@@ -52,7 +95,9 @@ def damage(random: random_module.Random, content: bytes, most: int = 4, words: S
 
 
 def clear(error: BaseException, names: Sequence[str]) -> str:
-    """What is wrong with an error about a damaged file: "" if it is one of ours, raised on purpose, that names the file or the reader."""
+    """What is wrong with an error about a damaged file: "" if it is one of ours, raised on purpose,
+    that names the file or the reader.
+    """
     kind = type(error)
     own = kind.__module__.startswith("mycel.")
     if not own and kind not in (ValueError, RuntimeError, OSError, FileNotFoundError, NotImplementedError, TypeError):

@@ -1,4 +1,6 @@
-"""Damaged copies of Protocol Buffers messages: their fields are changed as fields, and the lengths around them follow."""
+"""Damaged copies of Protocol Buffers messages: their fields are changed as fields, and the lengths
+around them follow.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,35 @@ import random as random_module
 
 from mycel.base.wire import WireError, field, fields, varint
 
-_NUMBERS = (0, 1, 2, 3, 7, 127, 128, 255, 2**15, 2**16, 2**31 - 1, 2**31, 2**32, 2**40, 2**53, 2**58, 2**61, 2**62, 2**63 - 1, 2**63, 2**64 - 1)  # fmt: skip
+_NUMBERS = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    127,
+    128,
+    255,
+    2**15,
+    2**16,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**40,
+    2**53,
+    2**58,
+    2**61,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+)
 
 
 def mutated(random: random_module.Random, content: bytes, depth: int = 0) -> bytes:
-    """A copy of a message with a field dropped, doubled, moved, renumbered, nested, or given an absurd value."""
+    """A copy of a message with a field dropped, doubled, moved, renumbered, nested, or given an
+    absurd value.
+    """
     try:
         parts = list(fields(content))
     except WireError:

@@ -7,9 +7,59 @@ import random as random_module
 from typing import Any
 
 _VALUES = (
-    None, True, False, 0, 1, -1, 2, 3, 4, 7, 8, 16, 63, 64, 255, 1000, 65536, 2**31 - 1, 2**31, 2**32, 2**40, 2**53, 2**57, 2**58, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 10**40,
-    0.5, -1.0, 1e308, float("inf"), float("nan"), "", "x", "-1", "F32", "F64", "BOOL", "../x", "a" * 300, [], {}, [[]], [0], [1, 1], [-1], [2**62, 4], [0, 2**62], {"x": 1},
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    3,
+    4,
+    7,
+    8,
+    16,
+    63,
+    64,
+    255,
+    1000,
+    65536,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**40,
+    2**53,
+    2**57,
+    2**58,
+    2**61,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64,
+    10**40,
+    0.5,
+    -1.0,
+    1e308,
+    float("inf"),
+    float("nan"),
+    "",
+    "x",
+    "-1",
+    "F32",
+    "F64",
+    "BOOL",
+    "../x",
+    "a" * 300,
+    [],
+    {},
+    [[]],
+    [0],
+    [1, 1],
+    [-1],
+    [2**62, 4],
+    [0, 2**62],
+    {"x": 1},
+)
 
 
 def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -21,7 +71,9 @@ def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def changed(random: random_module.Random, value: Any, most: int = 3, values: tuple[Any, ...] = ()) -> Any:
-    """A copy with entries dropped, doubled, swapped, renamed, or replaced by absurd values, by others of the same object, or by `values`."""
+    """A copy with entries dropped, doubled, swapped, renamed, or replaced by absurd values, by
+    others of the same object, or by `values`.
+    """
     value = copy.deepcopy(value)
     for _ in range(random.randint(1, most)):
         found = places(value, [])

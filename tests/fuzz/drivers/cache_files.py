@@ -1,4 +1,7 @@
-"""Files of the compile cache: objects, programs and notes that were damaged. None is used, and what is compiled instead is right."""
+"""Files of the compile cache: objects, programs and notes that were damaged.
+
+None is used, and what is compiled instead is right.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Checkpoints in MindSpore's format, plain, with a checksum, and encrypted: damaged bytes, and messages whose fields say something else."""
+"""Checkpoints in MindSpore's format, plain, with a checksum, and encrypted: damaged bytes, and
+messages whose fields say something else.
+"""
 
 from __future__ import annotations
 

@@ -19,9 +19,24 @@ from tests.fuzz.drivers.tfrecord import record
 
 CORPUS = 60
 _WORDS = (
-    b"cos\nsystem\n(S'touch ran'\ntR", b"cnumpy\ndtype\n", b"c_codecs\nencode\n", b"}", b"]", b"(", b".", b"R", b"b", b"\x94", b"h\x00", b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", b"B\xff\xff\xff\x7f",
-    b"0", b"u", b"K\xff", b"N",
-)  # fmt: skip
+    b"cos\nsystem\n(S'touch ran'\ntR",
+    b"cnumpy\ndtype\n",
+    b"c_codecs\nencode\n",
+    b"}",
+    b"]",
+    b"(",
+    b".",
+    b"R",
+    b"b",
+    b"\x94",
+    b"h\x00",
+    b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f",
+    b"B\xff\xff\xff\x7f",
+    b"0",
+    b"u",
+    b"K\xff",
+    b"N",
+)
 _FEATURES = {"x": (1, "int64"), "f": (2, "float32"), "t": (0, "string"), "b": (0, "string")}
 
 

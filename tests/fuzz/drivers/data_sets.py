@@ -1,4 +1,6 @@
-"""Published sets of text, images and sound, and the files of the general readers: one file of a folder is damaged, and all rows are read."""
+"""Published sets of text, images and sound, and the files of the general readers: one file of a
+folder is damaged, and all rows are read.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,21 @@ _COCO = {
     "images": [{"id": 1, "file_name": "a.png", "width": 3, "height": 2}],
     "annotations": [
         {
-            "id": 5, "image_id": 1, "category_id": 2, "iscrowd": 0, "area": 4, "bbox": [0, 1, 2, 1], "keypoints": [1, 2, 2], "num_keypoints": 1,
-            "segmentation": [[0, 0, 2, 0, 2, 2]], "caption": "a cat",
+            "id": 5,
+            "image_id": 1,
+            "category_id": 2,
+            "iscrowd": 0,
+            "area": 4,
+            "bbox": [0, 1, 2, 1],
+            "keypoints": [1, 2, 2],
+            "num_keypoints": 1,
+            "segmentation": [[0, 0, 2, 0, 2, 2]],
+            "caption": "a cat",
             "segments_info": [{"category_id": 2, "bbox": [1, 1, 2, 3], "area": 6, "iscrowd": 0}],
         }
     ],
     "categories": [{"id": 2, "name": "cat", "isthing": 1}],
-}  # fmt: skip
+}
 
 
 def voc(folder: Path) -> None:
@@ -167,12 +177,21 @@ def built(name: str) -> tuple[Path, tuple[str, ...]]:
     return folder, tuple(sorted(os.fspath(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()))
 
 
-# What ended in an inner error once: an encoding that is none, a rate beyond the column's type, a name that no file has.
+# What ended in an inner error once: an encoding that is none, a rate beyond the column's type, a
+# name that no file has.
 KEPT = (
-    ("IWSLT2016 None", "texts/de/en/de-en/IWSLT16.TED.tst2014.de-en.de.xml", b'<?xml version="1.0" encoding="UTF255"?><a/>'),
-    ("YesNo", "1_0_0_0_1_1_0_0.wav", b"RIFF.\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\0\0\0\xff\x80>\0\0\2\0\x10\0data\2\0\0\0\0\x80"),
+    (
+        "IWSLT2016 None",
+        "texts/de/en/de-en/IWSLT16.TED.tst2014.de-en.de.xml",
+        b'<?xml version="1.0" encoding="UTF255"?><a/>',
+    ),
+    (
+        "YesNo",
+        "1_0_0_0_1_1_0_0.wav",
+        b"RIFF.\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\0\0\0\xff\x80>\0\0\2\0\x10\0data\2\0\0\0\0\x80",
+    ),
     ("LFW task=pairs usage=test", "pairsDevTest.txt", b"\0\x0fAnn\x7fB\t2\t3\nBob_C\t1\tZed_A\t1\ned_A\t1\n"),
-)  # fmt: skip
+)
 
 
 def case(random: random_module.Random) -> tuple[str, str, bytes]:
@@ -213,4 +232,22 @@ def describe(case: tuple[str, str, bytes]) -> str:
 def judge(error: BaseException, case: tuple[str, str, bytes]) -> str:
     name, file, _ = case
     kind = tables()[name][0] if name in tables() else name.split()[0]
-    return clear(error, (Path(file).name, f"{kind}Dataset", "Dataset: ", "from_file", "Schema", "add_column", "parse_columns", "from_json", "load:", "set_", "Vocab", "Vectors", "GloVe", "FastText"))  # fmt: skip
+    return clear(
+        error,
+        (
+            Path(file).name,
+            f"{kind}Dataset",
+            "Dataset: ",
+            "from_file",
+            "Schema",
+            "add_column",
+            "parse_columns",
+            "from_json",
+            "load:",
+            "set_",
+            "Vocab",
+            "Vectors",
+            "GloVe",
+            "FastText",
+        ),
+    )

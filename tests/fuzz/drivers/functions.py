@@ -1,8 +1,10 @@
 """Every public function, class and method, called with absurd arguments.
 
-The program to mutate is the example of the docstring, a call from the tables of checks (`tests.meaning`), or a call made of the signature: parameters get values
-that their names and defaults suggest. A result is good, and so is an error that was raised for the caller: by a `raise` with words, or by Python's call itself. What comes
-from the insides (a KeyError, an AttributeError, ... that nobody wrote) is not, whatever it says.
+The program to mutate is the example of the docstring, a call from the tables of checks
+(`tests.meaning`), or a call made of the signature: parameters get values that their names and
+defaults suggest. A result is good, and so is an error that was raised for the caller: by a `raise`
+with words, or by Python's call itself. What comes from the insides (a KeyError, an AttributeError,
+... that nobody wrote) is not, whatever it says.
 """
 
 from __future__ import annotations
@@ -29,10 +31,33 @@ from mycel import Tensor, nn, ops
 from tests.fuzz.absurd import compiled, mutate
 
 MODULES = (
-    "", "amp", "boost", "common.initializer", "dataset", "dataset.audio", "dataset.text", "dataset.transforms", "dataset.vision", "experimental.optim", "experimental.optim.lr_scheduler", "mint",
-    "mint.linalg", "mint.nn", "mint.nn.functional", "mint.optim", "mint.special", "nn", "nn.probability.bijector", "nn.probability.distribution", "numpy", "ops", "scipy.linalg",
-    "scipy.optimize", "train", "train.callback",
-)  # fmt: skip
+    "",
+    "amp",
+    "boost",
+    "common.initializer",
+    "dataset",
+    "dataset.audio",
+    "dataset.text",
+    "dataset.transforms",
+    "dataset.vision",
+    "experimental.optim",
+    "experimental.optim.lr_scheduler",
+    "mint",
+    "mint.linalg",
+    "mint.nn",
+    "mint.nn.functional",
+    "mint.optim",
+    "mint.special",
+    "nn",
+    "nn.probability.bijector",
+    "nn.probability.distribution",
+    "numpy",
+    "ops",
+    "scipy.linalg",
+    "scipy.optimize",
+    "train",
+    "train.callback",
+)
 CORPUS = 200
 # What changes the process for all that come after: it runs in a process of its own.
 APART = ("communication", "hal", "mindrecord", "parallel", "profiler", "rewrite", "runtime")
@@ -44,7 +69,10 @@ STATEFUL = re.compile(
 
 @dataclass(frozen=True)
 class Case:
-    """A program and the name of the public object that it is about; `plain` is the program before its last line was compiled."""
+    """A program and the name of the public object that it is about.
+
+    `plain` is the program before its last line was compiled.
+    """
 
     name: str
     source: str
@@ -251,19 +279,34 @@ TENSOR = "Tensor(np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.5]], np.float32))"
 # What the name of a parameter suggests.
 SUGGESTED = (
     (r"axis|axes|dim|dims|dim\d|axis\d|batch_dims", ("0", "1", "-1", "(0, 1)")),
-    (r"(in|out)_channels|num_features|num_channels|(input|hidden)_size|in_features|out_features|.*_dim|num_groups|groups|group|vocab_size|embedding_.*|depth|num_.*|n", ("2", "3", "4", "1")),
-    (r"kernel_size|ksize.*|stride.*|padding|pad|dilation|output_size|size|shape|sizes?|normalized_shape|output_padding", ("1", "2", "(2, 2)", "(2, 3)", "(1, 1, 2, 2)")),
+    (
+        r"(in|out)_channels|num_features|num_channels|(input|hidden)_size|in_features|out_features|.*_dim|num_groups|groups|group|vocab_size|embedding_.*|depth|num_.*|n",
+        ("2", "3", "4", "1"),
+    ),
+    (
+        r"kernel_size|ksize.*|stride.*|padding|pad|dilation|output_size|size|shape|sizes?|normalized_shape|output_padding",
+        ("1", "2", "(2, 2)", "(2, 3)", "(1, 1, 2, 2)"),
+    ),
     (r"dtype|.*_dtype|type", ("ms.float32", "ms.int32", "ms.float64")),
-    (r"keep_?dims?|.*_first|has_.*|use_.*|align_corners|exclusive|reverse|descending|largest|sorted|affine|bias", ("True", "False")),
+    (
+        r"keep_?dims?|.*_first|has_.*|use_.*|align_corners|exclusive|reverse|descending|largest|sorted|affine|bias",
+        ("True", "False"),
+    ),
     (r"ind.*|idx.*|segment_ids|labels?|target|index.*", ("Tensor([0, 1], ms.int32)", "Tensor([[0, 1, 1], [1, 0, 1]])")),
-    (r"p|prob.*|keep_prob|rate|lr|learning_rate|eps.*|beta.*|alpha|gamma|lambd|momentum|scale.*|low|high|start|stop|end|min|max|mean|std.*|sigma|delta|value|threshold|factor|.*_factor", ("0.5", "0.1", "1.0", "2.0")),
+    (
+        r"p|prob.*|keep_prob|rate|lr|learning_rate|eps.*|beta.*|alpha|gamma|lambd|momentum|scale.*|low|high|start|stop|end|min|max|mean|std.*|sigma|delta|value|threshold|factor|.*_factor",
+        ("0.5", "0.1", "1.0", "2.0"),
+    ),
     (r"params|parameters", ("[ms.Parameter(Tensor([1.0, 2.0]), name='w')]",)),
-    (r"network|net|cell|fn|func|model|optimizer|loss_fn|f|forward_fn|function", ("nn.Dense(3, 2)", "ops.relu", "nn.ReLU()")),
+    (
+        r"network|net|cell|fn|func|model|optimizer|loss_fn|f|forward_fn|function",
+        ("nn.Dense(3, 2)", "ops.relu", "nn.ReLU()"),
+    ),
     (r"mode|reduction|method", ("'mean'", "'sum'", "'none'", "'bilinear'")),
     (r"mask|cond.*|condition", ("Tensor([[True, False, True], [False, True, True]])",)),
     (r".*size.*|.*width|.*height|k|diagonal|times|offset|repeats|.*_num", ("1", "2", "3")),
     (r".*path|.*dir|.*file.*|.*name|.*_mode", ("'name'",)),
-)  # fmt: skip
+)
 
 
 @functools.cache
@@ -328,7 +371,8 @@ def case(random: random_module.Random) -> Case:
     except ValueError:
         source = _of_signature(random, name)
     if re.search(r"\bwhile\b|while_loop|WhileLoop|ForiLoop|data_sink", source):
-        source = _of_signature(random, name)  # with other numbers it may never end, as its program says
+        # with other numbers it may never end, as its program says
+        source = _of_signature(random, name)
     words = [p.name for p in _parameters(name) if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if name.startswith("Tensor.") and words:
         words = words[1:] if words[0] in ("input", "x", "self") else words
@@ -404,9 +448,21 @@ def _run(case: Case) -> Any:
 
 
 INNER = (
-    KeyError, AttributeError, IndexError, AssertionError, ZeroDivisionError, OverflowError, RecursionError, UnboundLocalError, NameError, StopIteration, EOFError, SystemError,
-    SystemExit, BufferError,
-)  # fmt: skip
+    KeyError,
+    AttributeError,
+    IndexError,
+    AssertionError,
+    ZeroDivisionError,
+    OverflowError,
+    RecursionError,
+    UnboundLocalError,
+    NameError,
+    StopIteration,
+    EOFError,
+    SystemError,
+    SystemExit,
+    BufferError,
+)
 
 
 def judge(error: BaseException, case: Case) -> str:
@@ -423,7 +479,8 @@ def judge(error: BaseException, case: Case) -> str:
     if case.source == case.plain and frames[-1].filename.startswith("<"):
         return ""  # raised by a function of the program, which the library called
     if case.source != case.plain and isinstance(error, INNER):
-        # Compiled code raises what its program raises, with the program's frames alone: so see where that comes from eagerly.
+        # Compiled code raises what its program raises, with the program's frames alone: so see
+        # where that comes from eagerly.
         try:
             _run(replace(case, source=case.plain))
         except type(error) as eager:

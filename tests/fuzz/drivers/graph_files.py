@@ -1,6 +1,9 @@
-"""Graphs in files: damaged bytes, and headers, sealed anew, that say something else. What is loaded runs, with every access to memory checked.
+"""Graphs in files: damaged bytes, and headers, sealed anew, that say something else.
 
-Half of the cases are one primitive with the operands and parameters of its samples, the others are small networks, with symbolic sizes, loops, recursion, and derivatives of their own.
+What is loaded runs, with every access to memory checked.
+
+Half of the cases are one primitive with the operands and parameters of its samples, the others are
+small networks, with symbolic sizes, loops, recursion, and derivatives of their own.
 """
 
 from __future__ import annotations
@@ -39,10 +42,47 @@ KEY = b"0123456789abcdef"
 # Loops that a file changed may run for ever, as those of a program may.
 _LOOPS = ("while_loop", "while_grad", "recursion", "recur")
 _SIZES = [
-    {"dim": 0}, {"dim": 1}, {"dim": 2}, {"graph": 0}, {"graph": 1}, {"array": 0}, {"array": 1}, {"dtype": "float32"}, {"dtype": "int64"}, {"dtype": "bool"}, {"dtype": "uint8"},
-    {"type": ["float32", 2, 3]}, {"float": "0x1p9999"}, {"scalar": 0}, {"set": [0]}, {"slice": [0, 1, 2]}, {"rule": [True, False]}, {"token": 0}, {"complex": ["0x1p0", "0x1p0"]},
-    "add", "slice", "gather_nd", "scatter_nd", "take", "custom", "kept_call", "positions", "call", "while_loop", "recur", "get_item", "broadcast_to", "pad", "iota", "constant", "float64", "symbol", "//", "%", "max",
-]  # fmt: skip
+    {"dim": 0},
+    {"dim": 1},
+    {"dim": 2},
+    {"graph": 0},
+    {"graph": 1},
+    {"array": 0},
+    {"array": 1},
+    {"dtype": "float32"},
+    {"dtype": "int64"},
+    {"dtype": "bool"},
+    {"dtype": "uint8"},
+    {"type": ["float32", 2, 3]},
+    {"float": "0x1p9999"},
+    {"scalar": 0},
+    {"set": [0]},
+    {"slice": [0, 1, 2]},
+    {"rule": [True, False]},
+    {"token": 0},
+    {"complex": ["0x1p0", "0x1p0"]},
+    "add",
+    "slice",
+    "gather_nd",
+    "scatter_nd",
+    "take",
+    "custom",
+    "kept_call",
+    "positions",
+    "call",
+    "while_loop",
+    "recur",
+    "get_item",
+    "broadcast_to",
+    "pad",
+    "iota",
+    "constant",
+    "float64",
+    "symbol",
+    "//",
+    "%",
+    "max",
+]
 
 
 class Loop(nn.Cell):
@@ -165,7 +205,32 @@ def case(random: random_module.Random) -> tuple[bytes, bool]:
     return content, False
 
 
-_WORDS = ("set", "add", "mul", "min", "max", "N", "T", "C", "left", "right", "all", "root", "symbol", "//", "%", "float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool", "complex64")  # fmt: skip
+_WORDS = (
+    "set",
+    "add",
+    "mul",
+    "min",
+    "max",
+    "N",
+    "T",
+    "C",
+    "left",
+    "right",
+    "all",
+    "root",
+    "symbol",
+    "//",
+    "%",
+    "float32",
+    "float16",
+    "bfloat16",
+    "float64",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+    "complex64",
+)
 _SMALL = (0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 12, 24)
 _LARGE = (-1, -2, 64, 100, 1000, 2**16, 2**31 - 1, 2**31, 2**32, 2**33 + 1, 2**53, 2**57, 2**58, 2**61, 2**62, 2**63)
 
@@ -250,7 +315,10 @@ def _run(net: LoadedGraph, tensors: list[Any]) -> None:
             assert t.asnumpy().nbytes <= 1 << 26
     except Exception as error:
         # What the graph's own values or sizes forbid is said by its operations.
-        if not isinstance(error, (ValueError, TypeError, IndexError, NotImplementedError, MemoryError)) and type(error) is not RuntimeError:  # fmt: skip
+        if (
+            not isinstance(error, (ValueError, TypeError, IndexError, NotImplementedError, MemoryError))
+            and type(error) is not RuntimeError
+        ):
             raise
         if "defect of the compiler" in str(error):
             raise AssertionError(f"an access beyond a buffer: {error}") from error

@@ -94,7 +94,13 @@ def png(width: int, height: int, bits: int, kind: int, lines: bytes) -> bytes:
 def case(random: random_module.Random) -> bytes:
     if random.random() < 0.1:
         sizes = (0, 1, 5, 100, 20000, 65535, 2**31 - 1, 2**32 - 1)
-        return png(random.choice(sizes), random.choice(sizes), random.choice((1, 2, 4, 8, 16, 3)), random.choice((0, 2, 3, 4, 6)), random.randbytes(random.choice((0, 10, 1000))))  # fmt: skip
+        return png(
+            random.choice(sizes),
+            random.choice(sizes),
+            random.choice((1, 2, 4, 8, 16, 3)),
+            random.choice((0, 2, 3, 4, 6)),
+            random.randbytes(random.choice((0, 10, 1000))),
+        )
     return damage(random, random.choice(sound()))
 
 

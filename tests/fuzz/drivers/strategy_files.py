@@ -24,8 +24,10 @@ _LAYOUTS = {
 _JSON = {
     "current_stage": 1,
     "parallel_strategy_item": {"a": {"stage": 0, "strategy": [[1, 2]]}},
-    "parallel_layout_item": {"w": {"dev_matrix": [2, 4], "tensor_map": [[1], [-1]], "field": 0, "opt_weight_shard_size": 2}},
-}  # fmt: skip
+    "parallel_layout_item": {
+        "w": {"dev_matrix": [2, 4], "tensor_map": [[1], [-1]], "field": 0, "opt_weight_shard_size": 2}
+    },
+}
 
 
 @functools.cache

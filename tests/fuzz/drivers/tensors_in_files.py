@@ -1,4 +1,6 @@
-"""Safetensors, single and divided among files with an index: damaged bytes, and headers that say something else."""
+"""Safetensors, single and divided among files with an index: damaged bytes, and headers that say
+something else.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,11 @@ def run(case: Files) -> None:
     single = "a.safetensors" in case
     readers = [
         lambda: dict(ShardedCheckpoint("a.safetensors" if single else INDEX).arrays()),
-        lambda: {name: p.asnumpy() for name, p in ms.load_checkpoint("a.safetensors" if single else INDEX, format="safetensors").items()},
-    ]  # fmt: skip
+        lambda: {
+            name: p.asnumpy()
+            for name, p in ms.load_checkpoint("a.safetensors" if single else INDEX, format="safetensors").items()
+        },
+    ]
     if single:
         readers += [lambda: read_safetensors("a.safetensors"), lambda: read_safetensors("a.safetensors", verify=True)]
     for reader in readers:

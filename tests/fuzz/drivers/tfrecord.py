@@ -1,4 +1,6 @@
-"""TFRecord files, plain and compressed: damaged bytes, damaged messages within records whose checksums are right, lengths that are not there, and bombs."""
+"""TFRecord files, plain and compressed: damaged bytes, damaged messages within records whose
+checksums are right, lengths that are not there, and bombs.
+"""
 
 from __future__ import annotations
 

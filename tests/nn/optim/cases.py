@@ -1,7 +1,8 @@
 """Optimizer runs whose results with MindSpore 2.10 are recorded in ``expected.json``.
 
-Each case makes an optimizer for two parameters; `run` takes five steps with fixed gradients and gives the parameters after each step. The
-modules `ms` and `nn` are arguments, so the same code ran with MindSpore to record the numbers.
+Each case makes an optimizer for two parameters; `run` takes five steps with fixed gradients and
+gives the parameters after each step. The modules `ms` and `nn` are arguments, so the same code ran
+with MindSpore to record the numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Optimizers against their formulas in NumPy, and what surrounds them: names, groups, rates, errors."""
+"""Optimizers against their formulas in NumPy, and what surrounds them: names, groups, rates,
+errors.
+"""
 
 from __future__ import annotations
 
@@ -101,8 +103,13 @@ def test_adafactor_keeps_rows_and_columns() -> None:
     optimizer = nn.AdaFactor(members, beta1=None, compression=True)
     shapes = {p.name: p.shape for p in optimizer.get_parameters() if p.name.startswith("exp")}
     assert shapes == {
-        "exp_avg_sq_row_a": (2, 3), "exp_avg_sq_row_b": (1,), "exp_avg_sq_col_a": (2, 4), "exp_avg_sq_col_b": (1,), "exp_avg_sq_a": (1,), "exp_avg_sq_b": (3,),
-    }  # fmt: skip
+        "exp_avg_sq_row_a": (2, 3),
+        "exp_avg_sq_row_b": (1,),
+        "exp_avg_sq_col_a": (2, 4),
+        "exp_avg_sq_col_b": (1,),
+        "exp_avg_sq_a": (1,),
+        "exp_avg_sq_b": (3,),
+    }
     assert optimizer.exp_avg_sq[1].dtype is ms.float16
     g = np.cos(np.arange(24)).reshape(2, 3, 4)
     optimizer((ms.Tensor(g.astype(np.float32)), ms.Tensor(gradient(0).astype(np.float32))))
@@ -316,14 +323,26 @@ def test_a_user_defined_optimizer() -> None:
         (lambda w: nn.Momentum(w, 0.1, -0.9), ValueError, "momentum must be at least 0, not -0.9"),
         (lambda w: nn.Momentum(w, 0.1), TypeError, "argument momentum is missing"),
         (lambda w: nn.Momentum(w, 0.1, 0.9, loss_scale=0.0), ValueError, "loss_scale must be above 0, not 0.0"),
-        (lambda w: nn.Momentum(w, 0.1, 0.9, weight_decay=-1.0), ValueError, "weight_decay must be at least 0, not -1.0"),
+        (
+            lambda w: nn.Momentum(w, 0.1, 0.9, weight_decay=-1.0),
+            ValueError,
+            "weight_decay must be at least 0, not -1.0",
+        ),
         (lambda w: nn.Momentum(w, 0.1, 0.9, weight_decay="a"), TypeError, "must be a number or a Cell, not str"),
         (lambda w: nn.Momentum([parameter(), parameter()], 0.1, 0.9), ValueError, "two parameters are named 'w'"),
         (lambda w: nn.Momentum([*w, *w], 0.1, 0.9), RuntimeError, "listed twice"),
         (lambda w: nn.Momentum([{"params": w}, {"params": w}], 0.1, 0.9), RuntimeError, "'w' is in two groups"),
-        (lambda w: nn.Momentum([{"params": w, "foo": 1}], 0.1, 0.9), KeyError, "'foo' is not a key of a parameter group"),
+        (
+            lambda w: nn.Momentum([{"params": w, "foo": 1}], 0.1, 0.9),
+            KeyError,
+            "'foo' is not a key of a parameter group",
+        ),
         (lambda w: nn.Momentum([{"lr": 0.1}], 0.1, 0.9), KeyError, "has no 'params'"),
-        (lambda w: nn.Momentum([{"params": w}, {"order_params": []}], 0.1, 0.9), ValueError, "every parameter of the groups once"),
+        (
+            lambda w: nn.Momentum([{"params": w}, {"order_params": []}], 0.1, 0.9),
+            ValueError,
+            "every parameter of the groups once",
+        ),
         (lambda w: nn.SGD(w, dampening=-1.0), ValueError, "dampening must be at least 0"),
         (lambda w: nn.SGD(w, nesterov=True), ValueError, "nesterov needs a positive momentum and no dampening"),
         (lambda w: nn.SGD(w, nesterov=1), TypeError, "nesterov must be a bool, not int"),
@@ -340,14 +359,22 @@ def test_a_user_defined_optimizer() -> None:
         (lambda w: nn.Rprop(w, step_sizes=(3.0, 2.0)), ValueError, "smallest step size 3.0 is above the largest 2.0"),
         (lambda w: nn.LARS(1), TypeError, "optimizer must be an Optimizer, not int"),
         (lambda w: nn.AdaFactor(w, 0.1), ValueError, "give a learning_rate where relative_step=False"),
-        (lambda w: nn.AdaFactor(w, 0.1, relative_step=False, warmup_init=True), ValueError, "warmup_init needs relative_step"),
+        (
+            lambda w: nn.AdaFactor(w, 0.1, relative_step=False, warmup_init=True),
+            ValueError,
+            "warmup_init needs relative_step",
+        ),
         (lambda w: nn.AdaFactor(w, eps=1e-3), TypeError, "eps must be a tuple of two numbers"),
         (lambda w: nn.AdaFactor(w, decay_rate=0.0), ValueError, "decay_rate must be above 0"),
         (lambda w: nn.SGD(w)(()), ValueError, "there are 0 gradients for 1 parameters"),
-        (lambda w: nn.SGD(w)((ms.Tensor([1.0]),)), ValueError, r"gradient of 'w' has shape \(1,\), the parameter \(3,\)"),
+        (
+            lambda w: nn.SGD(w)((ms.Tensor([1.0]),)),
+            ValueError,
+            r"gradient of 'w' has shape \(1,\), the parameter \(3,\)",
+        ),
         (lambda w: nn.SGD(w)((1.0,)), TypeError, "gradient of 'w' must be a Tensor, not float"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments(make: Callable[[Any], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make([parameter()])

@@ -1,4 +1,6 @@
-"""Second-order steps against Kronecker factors in NumPy, for each kind of layer; and that the inverses are kept."""
+"""Second-order steps against Kronecker factors in NumPy, for each kind of layer; and that the
+inverses are kept.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def damped(moment: Any, damping: float) -> Any:
 
 
 def trained(net: nn.Cell, x: ms.Tensor, y: Any, batch: int, steps: int = 3, **options: Any) -> Any:
-    """The optimizer after steps on half the squared error, summed over outputs and averaged over examples."""
+    """The optimizer after steps on half the squared error, summed over outputs and averaged over
+    examples.
+    """
     scale = options.get("loss_scale", 1.0)
     optimizer = nn.thor(net, tensor(LR), tensor(DAMPING), 0.9, batch_size=batch, **{"frequency": 2, **options})
     label = tensor(y)
@@ -75,8 +79,12 @@ def test_a_dense_layer(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"pad_mode": "valid"}, {"pad_mode": "same", "stride": 2}, {"pad_mode": "pad", "padding": (1, 0, 2, 1), "dilation": 2}],
-)  # fmt: skip
+    [
+        {"pad_mode": "valid"},
+        {"pad_mode": "same", "stride": 2},
+        {"pad_mode": "pad", "padding": (1, 0, 2, 1), "dilation": 2},
+    ],
+)
 def test_a_convolution(options: dict[str, Any]) -> None:
     x, w = wave(3, 2, 6, 5), wave(4, 2, 2, 2, phase=2.0)
     net = nn.Conv2dThor(2, 4, 2, weight_init=tensor(w), **options)

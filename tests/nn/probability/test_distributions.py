@@ -1,4 +1,7 @@
-"""Distributions against SciPy's by values, derivatives and the statistics of samples; divergences as MindSpore 2.10 gives them."""
+"""Distributions against SciPy's by values, derivatives and the statistics of samples.
+
+Divergences as MindSpore 2.10 gives them.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +39,14 @@ TABLE: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "Poisson": ({"rate": P2 * 1.5}, stats.poisson(P2 * 1.5), WHOLE),
     "StudentT": ({"df": [3.0, 5.0], **SCALE}, stats.t([3, 5], [0, 1], [1, 2]), REAL),
     "Uniform": ({"low": [0.0, 1.0], "high": [1.0, 3.0]}, stats.uniform([0, 1], [1, 2]), REAL),
-}  # fmt: skip
+}
 DISCRETE = ("Bernoulli", "Geometric", "Poisson")
 CHECKED = {
     f"nn.probability.distribution.{n}": "SciPy"
     for n in (*TABLE, "Categorical", "TransformedDistribution", "Distribution")
 }
-# MindSpore 2.10: divergence and cross entropy to another distribution, for the parameters of the table unless named.
+# MindSpore 2.10: divergence and cross entropy to another distribution, for the parameters of the
+# table unless named.
 DIVERGENCES: dict[str, Any] = {
     "Bernoulli": ((0.5,), [0.082283, 0.020136], [0.693147, 0.693147]),
     "Beta": ((1.2, 2.5), [0.615362, 0.230583], [0.507311, -0.113762]),
@@ -66,8 +70,14 @@ def close(got: Any, want: Any, near: float = 2e-5) -> None:
 
 
 def expected(method: str, of: Any, discrete: bool, x: Any) -> Any:
-    names = {"prob": "pmf" if discrete else "pdf", "log_prob": "logpmf" if discrete else "logpdf", "cdf": "cdf", "log_cdf": "logcdf",
-        "survival_function": "sf", "log_survival": "logsf"}  # fmt: skip
+    names = {
+        "prob": "pmf" if discrete else "pdf",
+        "log_prob": "logpmf" if discrete else "logpdf",
+        "cdf": "cdf",
+        "log_cdf": "logcdf",
+        "survival_function": "sf",
+        "log_survival": "logsf",
+    }
     with np.errstate(divide="ignore"):
         return getattr(of, names[method])(x)
 

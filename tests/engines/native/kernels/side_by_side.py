@@ -1,7 +1,9 @@
-"""Random kernels with several reductions and masks that several of them read, compared with the reference.
+"""Random kernels with several reductions and masks that several of them read, compared with the
+reference.
 
-``python -m tests.engines.native.kernels.side_by_side FIRST COUNT`` tries the seeds from FIRST on, for the level of the processor that MYCEL_CPU names. Sizes lie above
-1,000, so that all copies of all lanes are at work and a tail is left. Integer results must be equal in every bit.
+``python -m tests.engines.native.kernels.side_by_side FIRST COUNT`` tries the seeds from FIRST on,
+for the level of the processor that MYCEL_CPU names. Sizes lie above 1,000, so that all copies of
+all lanes are at work and a tail is left. Integer results must be equal in every bit.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def _reduced(rng: np.random.Generator, x: Node, axes: tuple[int, ...], usual: int) -> Node:
-    """A reduction of one kind more often than of the others: two that are alike are what a compiler joins."""
+    """A reduction of one kind more often than of the others: two that are alike are what a compiler
+    joins.
+    """
     kinds = TRUTHS if x.type.dtype is D.bool_ else NUMBERS
     reduce = kinds[usual % len(kinds) if rng.random() < 0.7 else rng.integers(len(kinds))]
     if reduce in (R.argmax, R.argmin):
@@ -69,7 +73,9 @@ def graph_of(seed: int) -> tuple[Graph, list[Any]]:
 
 
 def alike() -> Iterator[tuple[Graph, list[Any]]]:
-    """Three reductions of one kind in one kernel, for kinds and types whose accumulators are whole registers."""
+    """Three reductions of one kind in one kernel, for kinds and types whose accumulators are whole
+    registers.
+    """
     rng = np.random.default_rng(0)
     for dtype in (D.int16, D.int32, D.int64, D.float32):
         for reduce in NUMBERS[:4]:

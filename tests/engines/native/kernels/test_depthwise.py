@@ -1,4 +1,6 @@
-"""Kernels of depthwise convolutions and their gradients against sums over shifted images in float64."""
+"""Kernels of depthwise convolutions and their gradients against sums over shifted images in
+float64.
+"""
 
 from __future__ import annotations
 

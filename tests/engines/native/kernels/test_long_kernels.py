@@ -1,4 +1,6 @@
-"""Kernels that run for so long that they ask on the way whether to end: in pieces where there are many rows, inside of long rows; their results are the same."""
+"""Kernels that run for so long that they ask on the way whether to end: in pieces where there are
+many rows, inside of long rows; their results are the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""16-bit floats: every value widened, and float32 rounded at, beside and between them, on every level of x86-64."""
+"""16-bit floats: every value widened, and float32 rounded at, beside and between them, on every
+level of x86-64.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat1
 
 
 def hard_values(numpy_type: np.dtype) -> np.ndarray:
-    """Float32 values at the 16-bit values, at the midpoints between them, and one unit beside both; and random ones."""
+    """Float32 values at the 16-bit values, at the midpoints between them, and one unit beside both;
+    and random ones.
+    """
     exact = HALF.view(numpy_type)
     exact = exact[np.isfinite(exact.astype(np.float32))].astype(np.float32).view(np.uint32)
     half_step = 0x1000 if numpy_type == np.float16 else 0x8000

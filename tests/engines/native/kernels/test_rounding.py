@@ -1,7 +1,9 @@
-"""16-bit floats are rounded after every operation: random programs give the same bits operation by operation and compiled, and those of the reference.
+"""16-bit floats are rounded after every operation: random programs give the same bits operation by
+operation and compiled, and those of the reference.
 
-Where an operation of a program is correctly rounded (arithmetic, square roots, comparisons, whole parts) the oracle is NumPy in float64, rounded to the type
-after each operation; a float64 holds enough digits that the second rounding changes nothing.
+Where an operation of a program is correctly rounded (arithmetic, square roots, comparisons, whole
+parts) the oracle is NumPy in float64, rounded to the type after each operation; a float64 holds
+enough digits that the second rounding changes nothing.
 """
 
 from __future__ import annotations
@@ -22,27 +24,73 @@ TYPES: dict[str, Any] = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 Array = Any
 # Operations that round once, in NumPy.
 EXACT: dict[str, tuple[int, Callable[..., Array]]] = {
-    "add": (2, np.add), "sub": (2, np.subtract), "mul": (2, np.multiply), "div": (2, np.divide), "maximum": (2, np.maximum), "minimum": (2, np.minimum),
-    "fmod": (2, np.fmod), "neg": (1, np.negative), "abs": (1, np.abs), "sqrt": (1, np.sqrt), "floor": (1, np.floor), "ceil": (1, np.ceil),
-    "trunc": (1, np.trunc), "round": (1, np.rint), "square": (1, np.square), "reciprocal": (1, np.reciprocal), "relu": (1, lambda x: np.maximum(x, 0)),
+    "add": (2, np.add),
+    "sub": (2, np.subtract),
+    "mul": (2, np.multiply),
+    "div": (2, np.divide),
+    "maximum": (2, np.maximum),
+    "minimum": (2, np.minimum),
+    "fmod": (2, np.fmod),
+    "neg": (1, np.negative),
+    "abs": (1, np.abs),
+    "sqrt": (1, np.sqrt),
+    "floor": (1, np.floor),
+    "ceil": (1, np.ceil),
+    "trunc": (1, np.trunc),
+    "round": (1, np.rint),
+    "square": (1, np.square),
+    "reciprocal": (1, np.reciprocal),
+    "relu": (1, lambda x: np.maximum(x, 0)),
     "sign": (1, np.sign),
-}  # fmt: skip
+}
 # Operations that compiled and eager code do by the same instructions.
 OTHERS = [
-    "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "erfc", "rsqrt", "atan", "asinh", "lgamma", "gelu", "silu", "softplus",
-    "mish", "selu", "hardswish", "logsigmoid", "leaky_relu", "sinc", "rad2deg",
-]  # fmt: skip
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "erfc",
+    "rsqrt",
+    "atan",
+    "asinh",
+    "lgamma",
+    "gelu",
+    "silu",
+    "softplus",
+    "mish",
+    "selu",
+    "hardswish",
+    "logsigmoid",
+    "leaky_relu",
+    "sinc",
+    "rad2deg",
+]
 PAIRS = ["pow", "atan2", "remainder", "floor_divide", "hypot", "logaddexp", "fmax"]
 NUMBERS = [0.5, 2.0, -1.0, 0.1, 3.0, 10.0, 0.333, 7.0]
 ROWS: dict[str, Callable[[Any], Any]] = {
-    "sum": lambda x: x.sum(1, keepdims=True), "mean": lambda x: x.mean(1, True), "amax": lambda x: ops.amax(x, 1, True),
-    "softmax": lambda x: ops.softmax(x, 1), "logsumexp": lambda x: ops.logsumexp(x, 1, True), "std": lambda x: ops.std(x, 1, keepdims=True),
-    "cumsum": lambda x: ops.cumsum(x, 1), "layer_norm": lambda x: ops.layer_norm(x, (x.shape[-1],)),
-}  # fmt: skip
+    "sum": lambda x: x.sum(1, keepdims=True),
+    "mean": lambda x: x.mean(1, True),
+    "amax": lambda x: ops.amax(x, 1, True),
+    "softmax": lambda x: ops.softmax(x, 1),
+    "logsumexp": lambda x: ops.logsumexp(x, 1, True),
+    "std": lambda x: ops.std(x, 1, keepdims=True),
+    "cumsum": lambda x: ops.cumsum(x, 1),
+    "layer_norm": lambda x: ops.layer_norm(x, (x.shape[-1],)),
+}
 
 
 def program(rng: Any, exact: bool) -> Callable[..., list[Any]]:
-    """A random program of two tensors. Its operations come from `ops`, or in float64 from NumPy with a rounding after each (`like`)."""
+    """A random program of two tensors.
+
+    Its operations come from `ops`, or in float64 from NumPy with a rounding after each (`like`).
+    """
     names = [*EXACT] if exact else [*EXACT, *OTHERS, *PAIRS]
     steps = []
     for k in range(int(rng.integers(3, 12))):

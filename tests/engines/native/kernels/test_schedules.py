@@ -1,4 +1,6 @@
-"""The schedules of kernels against the reference: strides along the lanes, tiles, scans and windows at odd sizes, for every element type."""
+"""The schedules of kernels against the reference: strides along the lanes, tiles, scans and windows
+at odd sizes, for every element type.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def draw(shape: tuple[int, ...], dtype: D.DType, seed: int = 0) -> Any:
 
 
 def check(make: Callable[..., Any], *arrays: Any, rtol: float = 1e-6) -> list[Nest]:
-    """The nests of a function of nodes, after comparing what it gives for the arrays with the reference."""
+    """The nests of a function of nodes, after comparing what it gives for the arrays with the
+    reference.
+    """
     inputs = [input_node(tensor_type(a.shape, D.from_any(a.dtype))) for a in arrays]
     made = make(*inputs)
     graph = Graph(inputs, list(made) if isinstance(made, tuple) else [made])
@@ -129,9 +133,11 @@ def test_windows_by_rows_and_by_channels(name: str, window: Any, strides: Any, p
         out = W.window_max.infer(tensor_type((2, 3, 37, 41), dtype), **p).shape
         ct, index = draw(out, dtype, 1), draw(out, D.int32, 2) % (window[0] * window[1])
         check(
-            lambda c, i: W.window_scatter(c, i, input_shape=(2, 3, 37, 41), **p), ct, index.astype(np.int32),
+            lambda c, i: W.window_scatter(c, i, input_shape=(2, 3, 37, 41), **p),
+            ct,
+            index.astype(np.int32),
             rtol=1e-2 if dtype.itemsize == 2 else 1e-5,
-        )  # fmt: skip
+        )
 
 
 def test_the_largest_of_windows_of_nan_and_the_least_numbers() -> None:

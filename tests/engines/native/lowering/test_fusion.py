@@ -1,4 +1,6 @@
-"""Fusion against the reference: random graphs of element-wise work, reductions, movements and products give the same numbers."""
+"""Fusion against the reference: random graphs of element-wise work, reductions, movements and
+products give the same numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Native sorting, selecting and searching against NumPy's stable sort and binary search, for every element type and way through the kernels."""
+"""Native sorting, selecting and searching against NumPy's stable sort and binary search, for every
+element type and way through the kernels.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,20 @@ from mycel.prims.ordered import search_sorted, sort, top_k
 from tests.prims.cases import nodes_for
 
 TYPES = [
-    np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int16, np.uint16,
-    np.int32, np.uint32, np.int64, np.uint64, np.bool_,
-]  # fmt: skip
+    np.float32,
+    np.float64,
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.uint16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+    np.bool_,
+]
 
 
 def native(primitive: Any, arrays: list[Any], **params: Any) -> list[Any]:
@@ -35,7 +48,9 @@ def native(primitive: Any, arrays: list[Any], **params: Any) -> list[Any]:
 
 
 def draw(dtype: Any, shape: tuple[int, ...], seed: int, few: bool = False) -> Any:
-    """Numbers over the whole range of a type; with `few`, many that are equal, and NaN, infinities and zeros of both signs."""
+    """Numbers over the whole range of a type; with `few`, many that are equal, and NaN, infinities
+    and zeros of both signs.
+    """
     random = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     if kind.kind == "b":

@@ -1,4 +1,6 @@
-"""What is written to memory, and what is computed again where it is used; reductions that share a pass; the moments."""
+"""What is written to memory, and what is computed again where it is used; reductions that share a
+pass; the moments.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,8 @@ def test_batch_normalisation_passes_over_memory_as_often_as_it_has_to() -> None:
     kernels = [e.step.step for e in trace.events if e.step.kind == "kernel"]
     reads = sum(b.size == size for s in kernels for b in {id(b): b for b in s.reads}.values())
     writes = sum(b.size == size for s in kernels for b in s.writes)
-    # Forward: statistics, then normalising. Backward: two sums and the derivative, channel by channel while it is in a cache.
+    # Forward: statistics, then normalising. Backward: two sums and the derivative, channel by
+    # channel while it is in a cache.
     assert (reads, writes) == (5, 2)
 
 

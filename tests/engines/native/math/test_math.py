@@ -1,8 +1,10 @@
-"""The generated elementary functions: units in the last place against wider arithmetic, special values, and the form of the code.
+"""The generated elementary functions: units in the last place against wider arithmetic, special
+values, and the form of the code.
 
-float32 results are compared with NumPy's and SciPy's float64; float64 results with 60-digit decimal arithmetic from the standard library
-(`decimal` has exp, ln and sqrt; series and continued fractions below give the rest). Code is compiled for this machine and for its
-architecture's baseline, which on x86-64 has no fused multiply-add.
+float32 results are compared with NumPy's and SciPy's float64; float64 results with 60-digit decimal
+arithmetic from the standard library (`decimal` has exp, ln and sqrt; series and continued fractions
+below give the rest). Code is compiled for this machine and for its architecture's baseline, which
+on x86-64 has no fused multiply-add.
 """
 
 from __future__ import annotations
@@ -90,7 +92,10 @@ def apply(name: str, element: str, *arrays: Array, machine: str = "host", lanes:
 
 
 def log_gamma(x: Array) -> Array:
-    """The standard library's, infinite at the poles and where it overflows; SciPy's is not IEEE's at -inf and below 1e-308."""
+    """The standard library's, infinite at the poles and where it overflows.
+
+    SciPy's is not IEEE's at -inf and below 1e-308.
+    """
 
     def one(v: float) -> float:
         if v <= 0 and (math.isinf(v) or v == math.floor(v)) or v > 1e305:
@@ -120,7 +125,8 @@ REFERENCES: dict[str, Callable[..., Array]] = {
     **{n: getattr(np, n) for n in ("log", "log2", "log10", "log1p")},
 }
 
-# Where each function is sampled in float32 and float64: uniformly, and by magnitude over (smallest, largest) of both signs or of one.
+# Where each function is sampled in float32 and float64: uniformly, and by magnitude over (smallest,
+# largest) of both signs or of one.
 UNIFORM: dict[str, tuple[tuple[float, float], ...]] = {
     "exp": ((-104, 88.7), (-1, 1)),
     "exp2": ((-149, 127.9), (-1, 1)),
@@ -157,10 +163,19 @@ MAGNITUDES: dict[str, tuple[float, float]] = {
 }
 POSITIVE = {"log", "log2", "log10", "log1p", "rsqrt", "acosh", "lgamma", "digamma"}
 WIDE64 = {
-    "exp": (-745.0, 709.7), "exp2": (-1074.0, 1023.9), "expm1": (-40.0, 709.7), "sinh": (-710.0, 710.0),
-    "cosh": (-710.0, 710.0), "sigmoid": (-745.0, 40.0), "erfc": (-6.0, 27.2), "sin": (-2e9, 2e9), "cos": (-2e9, 2e9),
-    "tan": (-2e9, 2e9), "tanh": (-22.0, 22.0), "erf": (-6.0, 6.0),
-}  # fmt: skip
+    "exp": (-745.0, 709.7),
+    "exp2": (-1074.0, 1023.9),
+    "expm1": (-40.0, 709.7),
+    "sinh": (-710.0, 710.0),
+    "cosh": (-710.0, 710.0),
+    "sigmoid": (-745.0, 40.0),
+    "erfc": (-6.0, 27.2),
+    "sin": (-2e9, 2e9),
+    "cos": (-2e9, 2e9),
+    "tan": (-2e9, 2e9),
+    "tanh": (-22.0, 22.0),
+    "erf": (-6.0, 6.0),
+}
 
 
 def samples(name: str, element: str, count: int) -> Array:
@@ -233,7 +248,9 @@ with localcontext(Context(prec=95)):
 
 
 def sin_cos(x: Decimal) -> tuple[Decimal, Decimal]:
-    """By Taylor's series after removing the multiple of pi / 2, with as many digits of pi as that takes."""
+    """By Taylor's series after removing the multiple of pi / 2, with as many digits of pi as that
+    takes.
+    """
     with localcontext(getcontext()) as context:
         context.prec += max(x.adjusted(), 0) + 40
         n = int((x / (LONG_PI / 2)).to_integral_value())
@@ -352,7 +369,8 @@ def test_float64_against_decimals(name: str, machine: str) -> None:
 def test_float64_gamma_functions(name: str, machine: str) -> None:
     x = samples(name, "f64", 2000)
     ours, expected = apply(name, "f64", x, machine=machine), REFERENCES[name](x)
-    # Next to a pole or a far zero the condition of the function, |x f'(x)|, bounds what any rounding leaves.
+    # Next to a pole or a far zero the condition of the function, |x f'(x)|, bounds what any
+    # rounding leaves.
     condition = np.abs(x * scipy.special.psi(x)) if name == "lgamma" else np.abs(x * scipy.special.polygamma(1, x))
     tolerance = 1e-13 * np.maximum(1, np.abs(expected)) + 4e-16 * condition
     assert np.all(np.abs(ours - expected) <= tolerance)
@@ -376,14 +394,18 @@ def test_lanes_do_not_matter(machine: str) -> None:
 
 
 def edges(element: str) -> Array:
-    """Zeros, infinities, NaN, the ends of the format and numbers at which functions are exact or undefined."""
+    """Zeros, infinities, NaN, the ends of the format and numbers at which functions are exact or
+    undefined.
+    """
     info: Any = np.finfo(DTYPES[element])
     numbers = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 100.0, np.inf, float(info.max), float(info.tiny), float(info.tiny) / 8]
     return np.array([np.nan, *numbers, *[-v for v in numbers]], DTYPES[element])
 
 
 def assert_same_kind(ours: Array, expected: Array, *arguments: Array, name: str) -> None:
-    """Equal NaNs, infinities and signs, zeros included; other values within four units (of 1, near the zeros of lgamma)."""
+    """Equal NaNs, infinities and signs, zeros included; other values within four units (of 1, near
+    the zeros of lgamma).
+    """
     info: Any = np.finfo(ours.dtype)
     floor = 8.0 if name in ("lgamma", "digamma") else 0.0
     for y, w, *point in zip(ours, expected, *arguments):
@@ -459,7 +481,9 @@ def test_subnormal_results_are_gradual() -> None:
 
 
 def nearest_to_quarter_turns(element: str) -> Array:
-    """The numbers m 2^e of a format that are nearest to multiples n pi / 2: m / n are convergents of pi / 2^(e + 1)."""
+    """The numbers m 2^e of a format that are nearest to multiples n pi / 2: m / n are convergents
+    of pi / 2^(e + 1).
+    """
     info: Any = np.finfo(DTYPES[element])
     bits = info.nmant + 1
     found = []

@@ -1,4 +1,6 @@
-"""Plans chosen by trial: what is kept, what is taken from files, and that every way computes the same. No test times anything: `measure` is replaced."""
+"""Plans chosen by trial: what is kept, what is taken from files, and that every way computes the
+same. No test times anything: `measure` is replaced.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ FIRST, LAST = (0, 1, 2, 3), (0, 2, 3, 1)
 
 
 class Trials:
-    """A measure for which the plan number `pick` of each work is the quickest (the last, where there are fewer)."""
+    """A measure for which the plan number `pick` of each work is the quickest (the last, where
+    there are fewer).
+    """
 
     def __init__(self, pick: int) -> None:
         self.pick, self.calls = pick, 0

@@ -1,4 +1,6 @@
-"""The oneDNN binding against NumPy in float64: products, convolutions and gradients over shapes, strides and layouts."""
+"""The oneDNN binding against NumPy in float64: products, convolutions and gradients over shapes,
+strides and layouts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Convolutions of size 1 against NumPy in float64: every layout of the images and the weights, and windows that leave positions out."""
+"""Convolutions of size 1 against NumPy in float64: every layout of the images and the weights, and
+windows that leave positions out.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ def batches_of(program: Any) -> list[int]:
 
 
 def check_apart(program: Any, aliases: dict[int, int]) -> None:
-    """No member of a batch writes what another reads or writes, in the arena, the inputs or the outputs."""
+    """No member of a batch writes what another reads or writes, in the arena, the inputs or the
+    outputs.
+    """
     number = program.number
 
     def spans(side: Any) -> list[tuple[Any, int, int]]:

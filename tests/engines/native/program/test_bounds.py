@@ -1,4 +1,6 @@
-"""Checks of bounds: each operand of each kind of kernel, told to be an element shorter than it is, and what a checked process says."""
+"""Checks of bounds: each operand of each kind of kernel, told to be an element shorter than it is,
+and what a checked process says.
+"""
 
 from __future__ import annotations
 
@@ -56,13 +58,18 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[tuple[int, ...], D.DType]]
     "a search": (lambda x, y: O.search_sorted(x, y, side="right"), [((1, 40), F), ((1, 30), F)]),
     "a gather": (lambda x, i: I.take(x, i, axis=0), [((90,), F), ((33,), N)]),
     "padding": (lambda x: S.pad(x, 0.5, (2,), (3,)), [((60,), F)]),
-    "windows": (lambda x: W.window_max(x, window=(2, 2), strides=(1, 1), padding=((0, 0), (0, 0))), [((1, 2, 9, 21), F)]),
+    "windows": (
+        lambda x: W.window_max(x, window=(2, 2), strides=(1, 1), padding=((0, 0), (0, 0))),
+        [((1, 2, 9, 21), F)],
+    ),
     "channels apart": (images, [((2, 3, 9, 20), F), ((3, 1, 3, 3), F)]),
-}  # fmt: skip
+}
 
 
 class Run:
-    """A kernel with checks, and memory for its words: arrays of as many bytes as there are, whatever the kernel is told."""
+    """A kernel with checks, and memory for its words: arrays of as many bytes as there are,
+    whatever the kernel is told.
+    """
 
     def __init__(self, program: Any, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -84,7 +91,9 @@ class Run:
         return found
 
     def __call__(self, short: Optional[int] = None) -> tuple[dict[str, int], list[Any]]:
-        """What is noted, and the memory, where operand `short` is said to have an element less than it has."""
+        """What is noted, and the memory, where operand `short` is said to have an element less than
+        it has.
+        """
         memory = [
             np.full(size // self.buffer(k).dtype.itemsize, 1, self.buffer(k).dtype.numpy)
             for k, size in zip(self.numbers, self.sizes)
@@ -126,14 +135,25 @@ def test_an_operand_that_is_an_element_shorter_is_noticed(name: str) -> None:
         assert record["write"] == (places[n] == "output") and record["size"] == size - item
         assert record["offset"] <= size - item < record["offset"] + record["bytes"]
         if places[n] == "output":
-            # What is inside is written, unless one vector without a mask reaches beyond; the last element never is.
+            # What is inside is written, unless one vector without a mask reaches beyond; the last
+            # element never is.
             assert memory[n][-1] == 1
             if record["bytes"] == item:
                 np.testing.assert_array_equal(memory[n][:-1], whole[n][:-1])
 
 
 def test_sizes_of_types() -> None:
-    for kind, size in {"i1": 1, "i8": 1, "i128": 16, "half": 2, "double": 8, "ptr": 8, "<16 x i1>": 2, "<4 x float>": 16, "[3 x i16]": 6}.items():  # fmt: skip
+    for kind, size in {
+        "i1": 1,
+        "i8": 1,
+        "i128": 16,
+        "half": 2,
+        "double": 8,
+        "ptr": 8,
+        "<16 x i1>": 2,
+        "<4 x float>": 16,
+        "[3 x i16]": 6,
+    }.items():
         assert size_of(kind) == size
     with pytest.raises(NotImplementedError, match="fp128"):
         size_of("fp128")
@@ -149,7 +169,10 @@ def test_sizes_of_types() -> None:
     ],
 )
 def test_what_is_not_understood_is_an_error(line: str) -> None:
-    text = f"@elsewhere = global float 0.0\ndeclare void @other(ptr)\ndefine void @{NAME}(ptr %words, i64 %begin, i64 %end) {{\nentry:\n  {line}\n  ret void\n}}\n"  # fmt: skip
+    text = (
+        f"@elsewhere = global float 0.0\ndeclare void @other(ptr)\ndefine void @{NAME}(ptr %words, i64 %begin, i64 "
+        f"%end) {{\nentry:\n  {line}\n  ret void\n}}\n"
+    )
     with pytest.raises(NotImplementedError, match="bounds checks"):
         with_checks(text, 1, [0], [])
 

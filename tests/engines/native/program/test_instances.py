@@ -1,4 +1,6 @@
-"""Programs of symbolic graphs: one lowering serves all sizes, guards tell for which, and small sizes get graphs of their own."""
+"""Programs of symbolic graphs: one lowering serves all sizes, guards tell for which, and small
+sizes get graphs of their own.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ CASES: dict[str, tuple[Any, Any, tuple[tuple[DimLike, ...], ...]]] = {
     "product with itself": (lambda x: matmul(x, S.transpose(x, (1, 0))), lambda x: x @ x.T, ((N, 3),)),
     "broadcast": (E.add, np.add, ((N, M), (M,))),
     "iota": (
-        lambda x: E.add(x, S.iota(shape=(N, 3), axis=0, dtype=float32)), lambda x: x + np.arange(len(x))[:, None], ((N, 3),)
+        lambda x: E.add(x, S.iota(shape=(N, 3), axis=0, dtype=float32)),
+        lambda x: x + np.arange(len(x))[:, None],
+        ((N, 3),),
     ),
     "size": (lambda x: E.mul(x, constant(N, float32)), lambda x: x * len(x), ((N, 3),)),
     "size by itself": (lambda x: constant(2 * N + 1, float32), lambda x: np.float32(2 * len(x) + 1), ((N, 3),)),
@@ -85,19 +89,21 @@ CASES: dict[str, tuple[Any, Any, tuple[tuple[DimLike, ...], ...]]] = {
     "running sums of columns": (lambda x: cumsum(x, axis=0, reverse=False), lambda x: x.cumsum(0), ((N, M),)),
     "inner slice": (lambda x: S.slice_axis(x, 0, 1, N - 1), lambda x: x[1:-1], ((N + 2, 3),)),
     "reverse": (lambda x: S.reverse(x, axes=(0,)), lambda x: x[::-1], ((N, 3),)),
-    "flat": (lambda x: E.exp(S.reshape(S.transpose(x, (1, 0)), (3 * N,))), lambda x: np.exp(x.T.reshape(-1)), ((N, 3),)),
+    "flat": (
+        lambda x: E.exp(S.reshape(S.transpose(x, (1, 0)), (3 * N,))),
+        lambda x: np.exp(x.T.reshape(-1)),
+        ((N, 3),),
+    ),
     "flat of two": (lambda x: S.reshape(x, (N * M,)), lambda x: x.reshape(-1), ((N, M),)),
     "pad by a size": (
         lambda x: S.pad(x, 1.0, (1, 0), (2, N)),
         lambda x: np.pad(x, ((1, 2), (0, len(x))), constant_values=1),
         ((N, 3),),
     ),
-    "take": (
-        lambda x: I.take(x, constant(np.array([0, 1, -1]), int64), axis=0), lambda x: x[[0, 1, -1]], ((N, 3),)
-    ),
+    "take": (lambda x: I.take(x, constant(np.array([0, 1, -1]), int64), axis=0), lambda x: x[[0, 1, -1]], ((N, 3),)),
     "sort": (lambda x: sort(x, axis=0, descending=False)[0], lambda x: np.sort(x, 0), ((N, 3),)),
     "argmax": (lambda x: R.argmax(x, axis=0), lambda x: x.argmax(0).astype(np.int32), ((N, 3),)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -190,12 +196,24 @@ def test_host_steps_of_a_symbolic_graph() -> None:
 
 
 LONG: dict[str, Any] = {
-    "rows and columns": (lambda x: R.reduce_sum(E.mul(x, x), axes=(0, 1), keepdims=False), lambda x: (x * x).sum(), (N, M)),
-    "one axis": (lambda x: R.reduce_sum(E.exp(x), axes=(0,), keepdims=True), lambda x: np.exp(x).sum(keepdims=True), (N,)),
+    "rows and columns": (
+        lambda x: R.reduce_sum(E.mul(x, x), axes=(0, 1), keepdims=False),
+        lambda x: (x * x).sum(),
+        (N, M),
+    ),
+    "one axis": (
+        lambda x: R.reduce_sum(E.exp(x), axes=(0,), keepdims=True),
+        lambda x: np.exp(x).sum(keepdims=True),
+        (N,),
+    ),
     "maxima": (lambda x: R.reduce_max(x, axes=(0,), keepdims=False), lambda x: x.max(), (N,)),
     "columns": (lambda x: R.reduce_sum(x, axes=(0,), keepdims=False), lambda x: x.sum(0), (N, 3)),
-    "rows of images": (lambda x: R.reduce_min(x, axes=(0, 2), keepdims=True), lambda x: x.min((0, 2), keepdims=True), (N, 3, M)),
-}  # fmt: skip
+    "rows of images": (
+        lambda x: R.reduce_min(x, axes=(0, 2), keepdims=True),
+        lambda x: x.min((0, 2), keepdims=True),
+        (N, 3, M),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", LONG)

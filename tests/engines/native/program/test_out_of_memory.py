@@ -1,4 +1,6 @@
-"""Limits of addresses in every phase: what does not fit is a MemoryError that says what needed how much; the process never ends by itself."""
+"""Limits of addresses in every phase: what does not fit is a MemoryError that says what needed how
+much; the process never ends by itself.
+"""
 
 from __future__ import annotations
 

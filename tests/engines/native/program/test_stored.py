@@ -1,4 +1,6 @@
-"""Programs that are kept from one process to the next: what is found, what is not, and that it computes the same."""
+"""Programs that are kept from one process to the next: what is found, what is not, and that it
+computes the same.
+"""
 
 from __future__ import annotations
 

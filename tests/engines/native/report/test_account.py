@@ -1,4 +1,6 @@
-"""What a program needs and does, told before it runs: footprints, estimates, and the account of its steps."""
+"""What a program needs and does, told before it runs: footprints, estimates, and the account of its
+steps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The arena: lives that never overlap, steps in an order that needs less, and results written over what is not needed any more."""
+"""The arena: lives that never overlap, steps in an order that needs less, and results written over
+what is not needed any more.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def drawn(graph: Graph) -> list[np.ndarray[Any, Any]]:
 
 
 def check(graph: Graph) -> Program:
-    """The program of a graph; its results are those of the reference engine, and the same in a second run over the used arena."""
+    """The program of a graph; its results are those of the reference engine, and the same in a
+    second run over the used arena.
+    """
     program = compile_native(graph)
     arrays = drawn(graph)
     found = run(program, arrays)
@@ -85,7 +89,9 @@ def test_a_buffer_takes_the_place_of_one_that_ends() -> None:
 
 
 def layers(depth: int = 6, size: int = 256) -> Graph:
-    """The gradients of a chain of products, and parameters that they change: what a training step is."""
+    """The gradients of a chain of products, and parameters that they change: what a training step
+    is.
+    """
     t = tensor_type((size, size), float32)
     x = h = input_node(t, "x")
     weights = [input_node(t, f"w{k}") for k in range(depth)]
@@ -131,7 +137,9 @@ def test_small_programs_keep_their_order() -> None:
 
 
 def inner_kernel(build: Any, shape: tuple[int, ...] = (33, 50)) -> tuple[Program, list[Any]]:
-    """A program of x @ w, `build` of the product, and a product of that; with the kernels in between, and whether they write over what they read."""
+    """A program of x @ w, `build` of the product, and a product of that; with the kernels in
+    between, and whether they write over what they read.
+    """
     x, w = input_node(tensor_type(shape, float32), "x"), input_node(tensor_type((shape[-1],) * 2, float32), "w")
     y = L.matmul(x, w)
     z: Node = build(y)
@@ -164,7 +172,10 @@ def test_what_is_read_elsewhere_is_not_written_over() -> None:
 
 
 def test_a_result_of_an_early_stage_does_not_replace_what_a_later_one_reads() -> None:
-    """exp(y - max) is stored in the pass over the row in which it is summed; y is read in the next pass again."""
+    """exp(y - max) is stored in the pass over the row in which it is summed.
+
+    Y is read in the next pass again.
+    """
     x, w = input_node(tensor_type((40, 64), float32), "x"), input_node(tensor_type((64, 64), float32), "w")
     y = L.matmul(x, w)
     e = E.exp(E.sub(y, R.reduce_max(y, axes=(1,), keepdims=True)))

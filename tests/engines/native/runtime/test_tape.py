@@ -1,4 +1,6 @@
-"""Gradients of loops in the native engine: every length and both ways of keeping states, against the recurrence in float64; and what recomputation saves."""
+"""Gradients of loops in the native engine: every length and both ways of keeping states, against
+the recurrence in float64; and what recomputation saves.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ X, A = np.array([0.4, -1.1, 0.9], np.float32), np.array([1.1, 0.7, -0.8], np.flo
 
 
 def loop_graph(value: bool = False) -> Graph:
-    """(x, a, n) -> the gradients of the sum of n rounds of x -> sin(a x) + x / 2, with a flag and a counter carried too, and the value."""
+    """(x, a, n) -> the gradients of the sum of n rounds of x -> sin(a x) + x / 2, with a flag and a
+    counter carried too, and the value.
+    """
     vector, number = tensor_type((3,), float32), tensor_type((), int64)
     i, flag, x, n, a = (input_node(t) for t in (number, tensor_type((), bool_), vector, number, vector))
     test = Graph((i, flag, x, n, a), (E.lt(i, n),), "test")
