@@ -37,11 +37,6 @@ class _Local(threading.local):
     recording: Optional[Recording] = None
     staging: Optional[Staging] = None
 
-    def put(self, context: Optional[Context]) -> None:
-        """Put a context in force."""
-        self.context = context
-        self.recording, self.staging = (None, None) if context is None else (context.recording, context.staging)
-
 
 local = _Local()
 active = 0
@@ -57,14 +52,15 @@ def current_context() -> Optional[Context]:
 def use_context(context: Optional[Context]) -> Iterator[None]:
     """Put a context (None: plain execution) in force in this thread for a block."""
     global active
-    previous = local.context
+    previous = local.context, local.recording, local.staging
     with _lock:
         active += 1
-    local.put(context)
+    local.context = context
+    local.recording, local.staging = (None, None) if context is None else (context.recording, context.staging)
     try:
         yield
     finally:
-        local.put(previous)
+        local.context, local.recording, local.staging = previous
         with _lock:
             active -= 1
 

@@ -31,8 +31,9 @@ __all__ = [
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(PACKAGE, "demo") + os.sep
-STANDARD = tuple({os.path.dirname(os.__file__) + os.sep, sysconfig.get_path("stdlib") + os.sep})
-SITE = tuple({sysconfig.get_path(n) + os.sep for n in ("purelib", "platlib")})
+_PATHS = sysconfig.get_paths()
+STANDARD = tuple({os.path.dirname(os.__file__) + os.sep, _PATHS["stdlib"] + os.sep})
+SITE = tuple({_PATHS[n] + os.sep for n in ("purelib", "platlib")})
 MUTATED = (list, dict, set, deque, OrderedDict, defaultdict, bytearray, np.ndarray)
 
 

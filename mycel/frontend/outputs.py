@@ -24,7 +24,7 @@ from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number
 from mycel.frontend.sizes import number_of
 from mycel.frontend.snapshots import reach
-from mycel.frontend.stage import Stage, is_constant
+from mycel.frontend.stage import Stage, current_stage, is_constant
 from mycel.frontend.views import OWN, Either, Mixed, Origin, Tree, decided, is_left
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
@@ -164,7 +164,7 @@ class Outputs:
         def build(out: Any, args: Any) -> Any:
             if not stage:
                 stage.append(any(number in self.memo for number in _roots(form)))
-            return decided(out[place], self._now(form, out, args)) if stage[0] else out[place]
+            return decided(current_stage(), out[place], self._now(form, out, args)) if stage[0] else out[place]
 
         return build
 

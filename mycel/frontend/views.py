@@ -236,13 +236,13 @@ def _conditions(tree: Tree) -> list[Tensor]:
     return [p.pred for p in parts(tree) if isinstance(p, Either) and p.pred is not None and p.pred._buf is None]
 
 
-def decided(t: Tensor, tree: Tree) -> Tensor:
-    """Return `t`, whose elements are where a tree says, once its conditions have values: a view, or
-    a tensor of its own.
+def decided(stage: Optional[Stage], t: Tensor, tree: Tree) -> Tensor:
+    """Return `t`, whose elements are where a tree says, once its conditions have values.
+
+    It is a view then, or a tensor of its own.
     """
-    context: Any = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
-        return mix(context, t, tree)
+    if stage is not None:
+        return mix(stage, t, tree)
     while isinstance(tree, Either):
         tree = tree.true if bool(tree.pred) else tree.false
     root = tree.root()
