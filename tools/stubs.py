@@ -1,5 +1,7 @@
-"""Write the stubs of what is made at run time: the methods that tensors get from the public
-libraries, and the operations that are rows of tables.
+"""Write the stubs of what is made at run time.
+
+These are the methods that tensors get from the public libraries, and the operations that are
+objects.
 
     python tools/stubs.py            write them (`make stubs`)
     python tools/stubs.py --check    fail where they are not what would be written
