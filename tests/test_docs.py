@@ -17,9 +17,15 @@ import pytest
 
 import mycel as ms
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PACKAGE = ROOT / "mycel"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "api" not in path.relative_to(DOCS).parts)
-WITHOUT_PROGRAMS = {"design.md", "index.md"}
+DESIGN = [DOCS / "design.md", DOCS / "compiled_and_kept.md", *sorted((DOCS / "design").glob("*.md"))]
+WITHOUT_PROGRAMS = {DOCS / "index.md", *DESIGN} - {DOCS / "compiled_and_kept.md", DOCS / "design" / "paths.md"}
+# What paths on a page of the design, or in CONTRIBUTING, may begin at.
+HOMES = (ROOT, PACKAGE)
+HOME_OF_PAGE = {"native.md": PACKAGE / "engines" / "native"}
 
 
 def agree(expected: str, printed: str) -> bool:
@@ -51,12 +57,12 @@ def test_the_programs_of_a_page_run(page: Path, caplog: Any, monkeypatch: Any, t
             printed = output.getvalue()
     finally:
         ms.set_context(mode=mode, check_nan=check_nan)
-    assert blocks or page.name in WITHOUT_PROGRAMS
+    assert blocks or page in WITHOUT_PROGRAMS
 
 
 def test_the_pages_are_those_of_the_table_of_contents() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^((?:tutorials|concepts)/\w+|\w+)$", index, re.M))
+    listed = set(re.findall(r"^((?:tutorials|concepts|design)/\w+|\w+)$", index, re.M))
     assert {p.relative_to(DOCS).with_suffix("").as_posix() for p in PAGES} - {"index"} <= listed
 
 
@@ -65,6 +71,41 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#:]+\.(?:md|rst|py|toml))[^)]*\)", page.read_text(encoding="utf-8")):
             if "api/" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", [*DESIGN, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_files_that_the_design_names_are_there(page: Path) -> None:
+    homes = (*HOMES, HOME_OF_PAGE.get(page.name, PACKAGE))
+    paths = re.findall(r"`([\w.]+(?:/[\w.]+)*(?:\.(?:pyi?|toml)|/))`", page.read_text(encoding="utf-8"))
+    # Words in capitals stand for a name that the reader chooses.
+    named = {path for path in paths if not re.search(r"[A-Z]{4,}", path)}
+    missing = {path for path in named if not any((home / path).exists() for home in homes)}
+    assert not missing
+
+
+@pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.stem)
+def test_functions_that_the_design_names_are_there(page: Path) -> None:
+    """Tables of the design name a file, and functions and classes in it; those of the runtime are LLVM IR."""
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| (`[^|]*`)", page.read_text(encoding="utf-8"), re.M)
+    for path, cell in rows:
+        source = (PACKAGE / path).read_text(encoding="utf-8")
+        for name in re.findall(r"`([\w.]+)`", cell):
+            for part in name.split("."):
+                assert re.search(rf"(?:def|class) {part}\b|@{part}\(", source), f"{path} has no {name}"
+    assert rows or page.name not in ("design.md", "paths.md")
+
+
+def test_the_map_of_the_design_has_every_folder() -> None:
+    the_map = (DOCS / "design.md").read_text(encoding="utf-8").split("```\nmycel/\n")[1].split("```")[0]
+    named = set(re.findall(r"(\w+)/", the_map))
+    assert {p.parent.name for p in PACKAGE.rglob("__init__.py")} - {"mycel"} <= named
+
+
+@pytest.mark.parametrize("page", [*DESIGN, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_lines_of_the_design_fit_a_screen(page: Path) -> None:
+    text = re.sub(r"```mermaid\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    wide = [line for line in text.splitlines() if len(line) > 100]
+    assert not wide
 
 
 def test_output_is_compared() -> None:
