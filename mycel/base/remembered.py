@@ -11,10 +11,10 @@ may, its entries become the `earlier` ones, in place of those that were, and it 
 is found among the earlier entries becomes recent again. So a table holds `most` entries at most,
 and the half of them that was used last at least.
 
-Nothing waits here. Each access is a single operation of a dict, which no thread sees half done.
-Where two threads make an entry for one key, both get the one that was entered first. What is
-entered while another thread moves a table to the next generation may be lost, and is then made
-again; what is made while a table forgets is not kept, as it may be out of date.
+Who looks up or enters something waits for nobody: each access is a single operation of a dict,
+which no thread sees half done. Where two threads make an entry for one key, both get the one that
+was entered first. What is entered while another thread begins a generation may be lost, and is
+then made again; what is made while a table forgets is not kept, as it may be out of date.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from functools import wraps
 from typing import Any, Generic, Optional, TypeVar, cast
 from weakref import WeakValueDictionary, ref
 
-from mycel.base import config
+from mycel.base import config, locks
 
 __all__ = ["FEW", "MANY", "SOME", "Remembered", "RememberedOf", "forget", "sizes"]
 
@@ -50,13 +50,15 @@ class Remembered(Generic[K, V]):
     (4, 9801, None)
     """
 
-    __slots__ = ("name", "most", "forget_on", "recent", "earlier", "since", "__weakref__")
+    __slots__ = ("name", "most", "forget_on", "recent", "earlier", "since", "_changing", "__weakref__")
 
     def __init__(self, name: str, most: int, forget_on: Collection[str] = ()) -> None:
         self.name, self.most, self.forget_on = name, most, frozenset(forget_on)
         self.recent: dict[K, V] = {}
         self.earlier: dict[K, V] = {}
         self.since = object()
+        # Held while the table begins a generation or forgets.
+        self._changing = locks.reentrant()
         _tables[next(_numbers)] = self
         _events.update(self.forget_on)
 
@@ -101,10 +103,14 @@ class Remembered(Generic[K, V]):
 
     def forget(self) -> None:
         """Forget everything."""
-        self.since = object()
-        self.earlier = {}
-        self.recent.clear()
+        with self._changing:
+            # These end after the lock is free, as what ends with them may need other locks.
+            dropped = self.recent.copy(), self.earlier
+            self.earlier = {}
+            self.since = object()
+            self.recent.clear()
         self.emptied()
+        del dropped
 
     def calls(self, function: F) -> F:
         """Return decorate a function so that its results are remembered by its arguments."""
@@ -123,7 +129,8 @@ class Remembered(Generic[K, V]):
         """Enter a value unless the table forgot meanwhile; return the one that came first."""
         self._make_room()
         earlier = self.earlier
-        value = self.recent.setdefault(key, value)
+        first = earlier.get(key)
+        value = self.recent.setdefault(key, value if first is None else first)
         earlier.pop(key, None)
         if self.since is not since:
             self.pop(key)
@@ -132,17 +139,18 @@ class Remembered(Generic[K, V]):
     def _make_room(self) -> None:
         """Begin a new generation if the recent one is full."""
         half = max(self.most // 2, 1)
-        if len(self.recent) < half:
+        if len(self.recent) < half or not self._changing.acquire(blocking=False):
             return
-        since = self.since
-        known = self.recent.copy()
-        # Another thread may have been first.
-        if len(known) >= half:
-            self.recent.clear()
-            self.earlier = known
-            if self.since is not since:
-                self.earlier = {}
-            self.emptied()
+        before = self.earlier
+        try:
+            # Another thread may have been first.
+            if len(self.recent) >= half:
+                self.earlier = self.recent.copy()
+                self.recent.clear()
+        finally:
+            self._changing.release()
+        self.emptied()
+        del before
 
 
 class RememberedOf(Remembered["ref[Any]", V]):

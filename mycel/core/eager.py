@@ -74,8 +74,10 @@ class _Entries(Remembered[Any, Entry]):
     __slots__ = ()
 
     def emptied(self) -> None:
-        for table in list(_pairs.values()):
-            table.clear()
+        for primitive, table in list(_pairs.items()):
+            for types in list(table):
+                if (primitive, types) not in self.recent:
+                    table.pop(types, None)
 
 
 _pairs: dict[Primitive, dict[tuple[TensorType, TensorType], Entry]] = {}

@@ -388,7 +388,7 @@ class _Segment:
         self.program: Optional[Callable[..., Any]] = None
 
 
-_segments = Remembered[str, _Segment]("segments", SOME, config.COMPILED_ANEW)
+_programs = Remembered[str, _Segment]("segments", SOME, config.COMPILED_ANEW)
 _numbers = Remembered[str, tuple[Any, ...]]("numbers in segments", SOME)
 
 
@@ -399,7 +399,7 @@ def _program(graph: Graph) -> Callable[..., Any]:
     key = structural_hash(graph)
     if nonfinite.is_on():
         return nonfinite.program_of(key, graph)
-    found = _segments.recall(key, lambda: _Segment(graph))
+    found = _programs.recall(key, lambda: _Segment(graph))
     if found.program is None:
         found.program = compile_graph(found.graph)
     return found.program
@@ -412,7 +412,7 @@ def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
     if nonfinite.is_on():
         return graph, []
     key = structural_hash(graph)
-    found = _segments.get(key)
+    found = _programs.get(key)
     if found is not None:
         return found.graph, []
     numbers = [n for n in graph.nodes if is_constant(n) and n.shape == ()]
@@ -423,8 +423,8 @@ def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
         if differing:
             general = _lifted(graph, differing)
             extra = [make(n.type, buffers.from_array(np.array(n.value))) for n in differing]
-            return _segments.enter(structural_hash(general), _Segment(general)).graph, extra
-    return _segments.enter(key, _Segment(graph)).graph, []
+            return _programs.enter(structural_hash(general), _Segment(general)).graph, extra
+    return _programs.enter(key, _Segment(graph)).graph, []
 
 
 def _lifted(graph: Graph, numbers: Sequence[Node]) -> Graph:
