@@ -121,6 +121,7 @@ def deciding(decisions: Optional[Decisions]) -> Iterator[Optional[Decisions]]:
 def evaluator(values: Sequence[DimLike], names: Sequence[str]) -> Callable[..., tuple[int, ...]]:
     """Return a function from the sizes of the named symbols to the values of dimensions.
 
+    >>> from mycel.ir.dims import symbol
     >>> n = symbol("n")
     >>> evaluator([n * n + 1, n // 2, 3], ["n"])(5)
     (26, 2, 3)
