@@ -10,8 +10,7 @@ the roles that operations ask for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -48,19 +47,26 @@ def current_context() -> Optional[Context]:
     return local.context
 
 
-@contextmanager
-def use_context(context: Optional[Context]) -> Iterator[None]:
-    """Put a context (None: plain execution) in force in this thread for a block."""
-    global active
-    previous = local.context, local.recording, local.staging
-    with _lock:
-        active += 1
-    local.context = context
-    local.recording, local.staging = (None, None) if context is None else (context.recording, context.staging)
-    try:
-        yield
-    finally:
-        local.context, local.recording, local.staging = previous
+class use_context:
+    """A block in which a context (None: plain execution) is in force in this thread."""
+
+    __slots__ = ("context", "previous")
+
+    def __init__(self, context: Optional[Context]) -> None:
+        self.context = context
+
+    def __enter__(self) -> None:
+        global active
+        context = self.context
+        self.previous = local.context, local.recording, local.staging
+        with _lock:
+            active += 1
+        local.context = context
+        local.recording, local.staging = (None, None) if context is None else (context.recording, context.staging)
+
+    def __exit__(self, *_: object) -> None:
+        global active
+        local.context, local.recording, local.staging = self.previous
         with _lock:
             active -= 1
 
