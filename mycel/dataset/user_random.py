@@ -206,6 +206,10 @@ class _Random(random.Random):
             _any(stream.python()).gauss_next = value
 
 
+# Whoever asks for its origin is told Python's: these are the functions of the module `random`.
+for _method in (_Random.random, _Random.getrandbits, _Random.seed, _Random.getstate, _Random.setstate):
+    _method.__module__, _method.__qualname__ = "random", f"Random.{_method.__name__}"
+
 _lock = locks.lock()
 _ours: MT19937 | None = None
 _native = (random.random, random.getrandbits)

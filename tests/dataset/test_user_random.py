@@ -240,3 +240,9 @@ def test_threads_of_the_program_are_unaffected():
     thread.join()
     again = np.random.default_rng(1)
     assert drawn == [again.random() for _ in drawn] and rows(PIPELINES["map"](1), 1) == expected
+
+
+def test_functions_that_draw_are_refused_as_before():
+    user_random.install()
+    with pytest.raises(ms.errors.CompileError, match=r"random\.random\(\) has to run at each call.*functions of ops"):
+        ms.jit(lambda x: x * random.random(), fullgraph=True)(ms.Tensor(1.0))
