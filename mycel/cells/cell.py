@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, ParamSpec, Protocol, TypeVar
 
 from mycel.base import arguments, config
 from mycel.base.jit_config import JitConfig
@@ -37,6 +37,16 @@ class _Compiler:
 
 compiler = _Compiler()
 _set = object.__setattr__
+
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class _Constructs(Protocol[P, R]):
+    """What has a `construct`, whose signature is that of a call."""
+
+    def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 class Cell(CellHooks, CellState, CellExtras):
@@ -425,15 +435,22 @@ class Cell(CellHooks, CellState, CellExtras):
             f"{type(self).__name__} does not define construct(); define it to say what calling the cell computes"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if "_params" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__}: super().__init__() was not called")
-        if not eager.active or eager.local.context is None:
-            if config._context["mode"] == config.GRAPH_MODE:
-                return self._call_compiled(args, kwargs)
-        elif (staging := eager.local.staging) is not None:
-            return staging.following.call_cell(self, args, kwargs)
-        return self.run_with_hooks(self.construct, args, kwargs)
+    if TYPE_CHECKING:
+
+        def __call__(self: _Constructs[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+            """Call the cell: its `construct`, with the hooks and casts around it."""
+
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            if "_params" not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__}: super().__init__() was not called")
+            if not eager.active or eager.local.context is None:
+                if config._context["mode"] == config.GRAPH_MODE:
+                    return self._call_compiled(args, kwargs)
+            elif (staging := eager.local.staging) is not None:
+                return staging.following.call_cell(self, args, kwargs)
+            return self.run_with_hooks(self.construct, args, kwargs)
 
     def run_with_hooks(
         self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None

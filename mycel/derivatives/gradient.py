@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Concatenate, Literal, Optional, ParamSpec, TypeVar, Union, overload
 
 from mycel.base import arguments
 from mycel.base.tree import flatten, unflatten
@@ -30,6 +30,9 @@ from mycel.derivatives.contexts import (
 __all__ = ["cotangents_for", "get_grad", "grad", "stop_gradient", "value_and_grad"]
 
 Positions = Union[None, int, tuple[int, ...]]
+A = TypeVar("A", bound=Any)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Gradient(Transformed):
@@ -160,6 +163,25 @@ def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Ten
     return result
 
 
+@overload
+def grad(
+    fn: Callable[Concatenate[A, P], Any], grad_position: Literal[0] = 0, weights: None = None
+) -> Callable[Concatenate[A, P], A]: ...
+@overload
+def grad(fn: Callable[P, Any], grad_position: None, weights: Parameter) -> Callable[P, Tensor]: ...
+@overload
+def grad(
+    fn: Callable[P, Any], grad_position: None, weights: Sequence[Parameter]
+) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def grad(
+    fn: Callable[..., Any],
+    grad_position: Positions = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+    sens_param: bool = False,
+) -> Callable[..., Any]: ...
 def grad(
     fn: Callable[..., Any],
     grad_position: Positions = 0,
@@ -184,6 +206,25 @@ def grad(
     return _Gradient(fn, grad_position, weights, has_aux, return_ids, sens_param, with_value=False)
 
 
+@overload
+def value_and_grad(
+    fn: Callable[Concatenate[A, P], R], grad_position: Literal[0] = 0, weights: None = None
+) -> Callable[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(fn: Callable[P, R], grad_position: None, weights: Parameter) -> Callable[P, tuple[R, Tensor]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, R], grad_position: None, weights: Sequence[Parameter]
+) -> Callable[P, tuple[R, tuple[Tensor, ...]]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[..., Any],
+    grad_position: Positions = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+    sens_param: bool = False,
+) -> Callable[..., Any]: ...
 def value_and_grad(
     fn: Callable[..., Any],
     grad_position: Positions = 0,

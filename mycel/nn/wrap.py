@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import ops
@@ -117,7 +118,8 @@ def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inp
     is how they pass through the network.
     """
     if sens is None or (isinstance(sens, (int, float)) and sens == 1):
-        return value_and_grad(network, positions, weights)(*inputs)
+        differentiated: Callable[..., Any] = value_and_grad(network, positions, weights)
+        return differentiated(*inputs)
     (_, value), grads = value_and_grad(_weighted(network, sens), positions, weights, has_aux=True)(*inputs)
     return value, grads
 
