@@ -35,7 +35,7 @@ class _Marked:
 
 
 def _operator(what: str, function: Any, get_instance: bool, name: Optional[str]) -> Any:
-    arguments.function(what, "function", function)
+    arguments.function(what, "fn", function)
     title = str(name or getattr(function, "__name__", type(function).__name__))
     members = {"function": staticmethod(function), "__doc__": function.__doc__, "__module__": __name__}
     kind = type(title, (_Marked,), members)
@@ -138,7 +138,7 @@ def no_inline(fn: Optional[Callable[..., Any]] = None) -> Any:
 
 def _keep(what: str, fn: Any, mark: Optional[str]) -> Any:
     def keep(function: Any) -> Any:
-        arguments.function(what, "function", function)
+        arguments.function(what, "fn", function)
         logger.info("%s has no effect on %s: the compiler decides what becomes a call", what, _title(function))
         if mark is not None:
             setattr(getattr(function, "__func__", function), mark, True)

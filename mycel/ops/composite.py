@@ -220,11 +220,9 @@ def _check_type(kind: Any) -> None:
                 f"MultitypeFuncGraph: {kind!r} is no type name; use one of {', '.join(sorted(_NAMES))}, or Tensor[...] "
                 "with one"
             )
-    elif not isinstance(kind, (type, D.DType)):
-        raise TypeError(
-            f"MultitypeFuncGraph: a type must be a name, a MindSpore type or a class, not {type(kind).__name__} "
-            f"({kind!r})"
-        )
+    else:
+        what = "a name, a MindSpore type or a class"
+        arguments.instance("MultitypeFuncGraph", "a type", kind, (type, D.DType), what)
 
 
 def _ancestors(value: Any) -> tuple[str, ...]:

@@ -199,11 +199,10 @@ def _named(file_name: Any, suffix: str, function: str) -> str:
 
 def model_of(net: Any, inputs: Sequence[Any]) -> Model:
     """Return the staged network with its states and forms."""
-    if not callable(net):
-        raise TypeError(f"export: net must be a Cell or a function, not {type(net).__name__}")
+    arguments.function("export", "net", net, "a Cell or a function")
     function = net.__wrapped__ if isinstance(net, Jit) else net
     tensors: list[Tensor] = []
-    arguments = _argument_form(tuple(inputs), tensors)
+    form = _argument_form(tuple(inputs), tensors)
     types = [t._type for t in tensors]
     plan = None
     symbols = symbols_in(*[t.shape for t in types])
@@ -234,9 +233,7 @@ def model_of(net: Any, inputs: Sequence[Any]) -> Model:
             "; ".join(plan.decisions.describe()),
         )
     sizes = {} if plan is None else dict(plan.sizes)
-    model = Model(
-        version.graph, states, arguments, _result_form(version, tensors), list(version.writes), decisions, sizes
-    )
+    model = Model(version.graph, states, form, _result_form(version, tensors), list(version.writes), decisions, sizes)
     model.producer = f"mycel {_version()}"
     return model
 

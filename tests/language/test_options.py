@@ -224,9 +224,9 @@ def test_options_are_checked_and_set_once(logged: list[str]) -> None:
     cell.set_jit_config(ms.JitConfig(jit_level="O0"))
     assert cell.jit_config_dict["jit_level"] == "O1" and "stay as they are" in logged[-1]
     assert any("jit_level='O1') has no effect" in line for line in logged)
-    with pytest.raises(TypeError, match="takes a JitConfig, not dict"):
+    with pytest.raises(TypeError, match="jit_config must be a JitConfig, not dict"):
         cell.set_jit_config({})
-    with pytest.raises(ValueError, match="greater than 0"):
+    with pytest.raises(ValueError, match="the limit must be at least 1"):
         ms.set_recursion_limit(0)
     with pytest.raises(TypeError, match="must be an int, not str"):
         ms.set_recursion_limit("a")
@@ -255,7 +255,7 @@ def test_constexpr() -> None:
     kind = ms.constexpr(lambda x: x + 1, get_instance=False, name="Increment")
     assert kind.__name__ == "Increment" and kind()(3) == 4
     assert ms.ops.constexpr(get_instance=True)(lambda x: x * 2)(4) == 8
-    with pytest.raises(TypeError, match="takes a function, not int"):
+    with pytest.raises(TypeError, match="fn must be a function, not int"):
         ms.constexpr(3)
 
 
@@ -324,7 +324,7 @@ def test_marks_that_change_nothing() -> None:
         assert float(net(Tensor(1.0))) == 6.0 and float(ms.grad(net)(Tensor(1.0))) == 6.0
     assert _Block.construct.no_inline
     for mark in (ms.lazy_inline, ms.no_inline):
-        with pytest.raises(TypeError, match="takes a function, not int"):
+        with pytest.raises(TypeError, match="fn must be a function, not int"):
             mark(3)
 
 
@@ -377,7 +377,7 @@ def test_states_that_do_not_fit() -> None:
     assert found.missing_keys == ["weight"] and found.unexpected_keys == ["other"] and float(net.bias[2]) == 3.0
     with pytest.raises(RuntimeError, match=r"weight: the value has shape \(3, 3\), the Cell's \(3, 2\)"):
         net.load_state_dict({"weight": ops.ones((3, 3)), "bias": Tensor([1.0, 2.0, 3.0])})
-    with pytest.raises(TypeError, match="takes a mapping, not int"):
+    with pytest.raises(TypeError, match="state_dict must be a dict, not int"):
         net.load_state_dict(3)
     with pytest.raises(RuntimeError, match="does not define get_extra_state"):
         net.get_extra_state()

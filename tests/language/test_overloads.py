@@ -242,7 +242,7 @@ def test_what_maps_and_overloads_refuse() -> None:
         found.register(3)
     with pytest.raises(TypeError, match="the name must be a string"):
         ops.MultitypeFuncGraph(3)
-    with pytest.raises(TypeError, match="ops must be a function, not int"):
+    with pytest.raises(TypeError, match="ops must be a function or None, not int"):
         ops.HyperMap(3)
     with pytest.raises(TypeError, match="there is nothing to map over"):
         ops.HyperMap(lambda x: x)()

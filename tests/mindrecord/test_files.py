@@ -428,7 +428,7 @@ def test_encrypted_files(tmp_path: Path, no_key: None) -> None:
     for key in (3, "short"):
         with pytest.raises(ValueError, match="set_enc_key: the key must"):
             set_enc_key(key)
-    with pytest.raises(ValueError, match="expected a function or 'AES-GCM'"):
+    with pytest.raises(ValueError, match="must be a function or 'AES-GCM'"):
         set_enc_mode("ROT13")
 
 

@@ -29,7 +29,7 @@ def test_what_is_refused() -> None:
         ops.Add().set_device("TPU")
     with pytest.raises(ValueError, match=r"no \('MS_SERVER', 1\)"):
         ops.Add().place("MS_SERVER", 1)
-    with pytest.raises(TypeError, match="recompute takes a bool"):
+    with pytest.raises(TypeError, match="the mode of recompute must be a bool"):
         ops.Add().recompute(1)
     with pytest.raises(TypeError, match="in_strategy must be a tuple"):
         ops.Add().shard([1])

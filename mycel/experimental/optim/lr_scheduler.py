@@ -366,8 +366,8 @@ class CyclicLR(LRScheduler):
         if scale_fn is None:
             self.mode = arguments.choice("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
             scale_mode = "iterations" if mode == "exp_range" else "cycle"
-        elif not callable(scale_fn):
-            raise TypeError(f"CyclicLR: scale_fn must be a function, not {type(scale_fn).__name__}")
+        else:
+            arguments.function("CyclicLR", "scale_fn", scale_fn, "a function or None")
         self.scale_mode = arguments.choice("CyclicLR", "scale_mode", scale_mode, ("cycle", "iterations"))
         self._scale_fn = scale_fn
         if last_epoch == -1:

@@ -139,10 +139,8 @@ class Custom(Primitive):
             raise Unsupported(f"Custom: func_type {func_type!r} is not supported; use one of {', '.join(_KINDS)}")
         if func_type == "aot":
             self._library = _library_function(func)
-        elif not callable(func):
-            raise TypeError(
-                f"Custom: with func_type {func_type!r} func must be a function, not a {type(func).__name__}"
-            )
+        else:
+            arguments.function("Custom", "func", func)
         if bprop is not None:
             arguments.function("Custom", "bprop", bprop, "a function or None")
         if func_type != "hybrid":
