@@ -3,8 +3,7 @@
 A module of this package has one class an operation. Its statement says the function that computes
 it, and its parameters with their defaults (`NEEDED`: none):
 
-    class Logit(Primitive, compute=lambda p, x: math.logit(x, None if p.eps < 0 else p.eps),
-    eps=-1.0): ...
+    class Logit(Primitive, compute=lambda p, x: math.logit(x, p.eps), eps=-1.0): ...
 
 The function is given the object, which holds the parameters, and the inputs; where there are no
 parameters, the inputs alone. A class without a docstring takes that of the function that it calls.
@@ -190,11 +189,10 @@ def _fitting(name: str, parameter: str, value: Any, default: Any) -> Any:
 def _define(cls: type[Primitive], compute: Callable[..., Any], parameters: dict[str, Any]) -> None:
     """Give a class the constructor of these parameters, and the call of `compute`."""
     name = cls.__name__
-    given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
-    signature = inspect.Signature(given)
 
     def start(self: Primitive, *args: Any, **named: Any) -> None:
         Primitive.__init__(self, name)
+        signature: inspect.Signature = getattr(cls, "__signature__")  # noqa: B009
         try:
             bound = signature.bind(*args, **named)
         except TypeError as error:
@@ -215,8 +213,29 @@ def _define(cls: type[Primitive], compute: Callable[..., Any], parameters: dict[
             return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
         return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
 
-    members = {"__init__": start, "__call__": call, "__signature__": signature, "compute": staticmethod(compute)}
+    members: dict[str, Any] = {"__init__": start, "__call__": call, "compute": staticmethod(compute)}
+    members["__signature__"] = _Later(cls, "__signature__", lambda: _signature(parameters))
+    if cls.__doc__ is None:
+        members["__doc__"] = _Later(cls, "__doc__", lambda: _text(name, compute))
     for member, value in members.items():
         setattr(cls, member, value)
-    if cls.__doc__ is None:
-        cls.__doc__ = _text(name, compute)
+
+
+class _Later:
+    """An attribute of a class that is made when it is first asked for."""
+
+    __slots__ = ("owner", "name", "make")
+
+    def __init__(self, owner: type, name: str, make: Callable[[], Any]) -> None:
+        self.owner, self.name, self.make = owner, name, make
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        value = self.make()
+        setattr(self.owner, self.name, value)
+        return value
+
+
+def _signature(parameters: dict[str, Any]) -> inspect.Signature:
+    """Return the signature of a constructor with these parameters and their defaults."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(k, kind, default=v) for k, v in parameters.items()])
