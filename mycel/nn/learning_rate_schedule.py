@@ -40,7 +40,8 @@ class LearningRateSchedule(Cell):
     tensor of one element.
 
     >>> import mycel as ms
-    >>> class Halving(ms.nn.learning_rate_schedule.LearningRateSchedule):
+    >>> from mycel.nn.learning_rate_schedule import LearningRateSchedule
+    >>> class Halving(LearningRateSchedule):
     ...     def construct(self, global_step):
     ...         return 0.1 / (1 + global_step)
     >>> Halving()(ms.Tensor(1))
