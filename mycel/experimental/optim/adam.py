@@ -126,7 +126,7 @@ class AdamW(Adam):
 
 
 class Adamax(Optimizer):
-    """Adam with the largest square of the gradient instead of the mean (Kingma and Ba, 2014,
+    """Adam with the largest absolute gradient instead of the root mean square (Kingma and Ba, 2014,
     section 7).
 
     `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
@@ -236,8 +236,8 @@ class NAdam(Optimizer):
 
 
 class RAdam(Optimizer):
-    """Adam that rectifies the variance of its rate, and takes plain steps until that variance is
-    finite (Liu et al., 2019).
+    """Adam that rectifies the variance of its rate, and omits the second moment until that variance
+    is finite (Liu et al., 2019).
 
     `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
     weights of the running averages, and `eps` is added to the denominator. `weight_decay` adds
@@ -276,7 +276,7 @@ class RAdam(Optimizer):
             most = 2 / (1 - b2) - 1
             rho = most - 2 * t * b2**t / (1 - b2**t)
             known = rho > 5
-            # Where there is no variance yet, the number under the root is one that has a root.
+            # Where rho is too small, 6 replaces it, so that the root exists; it is not used there.
             length = ops.where(known, rho, ops.full_like(rho, 6.0))
             rectified = ops.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length) * (1 - b2**t))
             scale = single(rectified)

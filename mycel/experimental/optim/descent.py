@@ -134,7 +134,7 @@ class ASGD(Optimizer):
         for number, (group, rows) in enumerate(self._each(gradients, self.ax)):
             held, lambd = getattr(self, f"eta_{number}"), group["lambd"]
             eta = held + 0.0
-            # The weight of the average is that which the step before would leave.
+            # As in PyTorch, the weight of the average is that of the previous step.
             share = single(1 / ops.maximum(t - 1 - group["t0"], ops.ones_like(t)))
             for g, targets in rows:
                 p, mean = targets

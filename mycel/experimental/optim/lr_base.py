@@ -51,9 +51,9 @@ class LRScheduler:
     """Base of schedulers; a subclass defines ``get_lr()``.
 
     ``get_lr()`` returns a list of one rate for each group, computed from ``self.last_epoch`` and
-    ``self._last_lr``. The constructor takes the first step, after which the attribute `last_epoch`
-    is 0. The argument `last_epoch` is -1 for a new training; any other value resumes one at that
-    step, for which the groups must have "initial_lr". Raises TypeError for an `optimizer` without
+    ``self._last_lr``. The argument `last_epoch` is the last step before a resumed training, for
+    which the groups must have "initial_lr", and -1 for a new training. The constructor takes the
+    next step, which in a new training is step 0. Raises TypeError for an `optimizer` without
     groups, KeyError for a group without "initial_lr".
 
     >>> import mycel as ms

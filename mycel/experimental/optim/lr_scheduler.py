@@ -49,7 +49,7 @@ __all__ = [
 class StepLR(LRScheduler):
     """A rate that is multiplied by `gamma` after every `step_size` steps.
 
-    `last_epoch` is the step to resume at, -1 for a new training.
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -76,7 +76,7 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """A rate that is multiplied by `gamma` at each of the steps `milestones`.
 
-    `last_epoch` is the step to resume at, -1 for a new training.
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -109,7 +109,7 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """A rate that is multiplied by `factor` for the first `total_iters` steps.
 
-    `last_epoch` is the step to resume at, -1 for a new training.
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -135,7 +135,7 @@ class LinearLR(LRScheduler):
     """A rate multiplied by a factor that changes linearly from `start_factor` to `end_factor`
     within `total_iters` steps.
 
-    `last_epoch` is the step to resume at, -1 for a new training.
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -161,7 +161,7 @@ class LinearLR(LRScheduler):
     def get_lr(self) -> Rates:
         """Return the rates of the groups at `last_epoch`."""
         epoch, way = self._epoch(), self.end_factor - self.start_factor
-        # Past the end, where the factor before may be 0, nothing is divided.
+        # The step is limited to the end, as the factor may be 0 after it.
         inside = ops.minimum(epoch, scalar_one() * self.total_iters)
         later = 1 + way / (self.total_iters * self.start_factor + (inside - 1) * way)
         return self._scaled(at(epoch == 0, self.start_factor, at(epoch > self.total_iters, 1.0, later)))
@@ -197,7 +197,7 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """A rate multiplied by ``(1 - step / total_iters) ** power``, and 0 after `total_iters` steps.
 
-    `last_epoch` is the step to resume at, -1 for a new training.
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -228,7 +228,7 @@ class CosineAnnealingLR(LRScheduler):
     """A rate that follows half a cosine from the first rate to `eta_min` in `T_max` steps, and back
     (Loshchilov and Hutter, 2016).
 
-    `last_epoch` is the step to resume at, -1 for a new training.
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -266,7 +266,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """A rate that follows half a cosine from the first rate to `eta_min` in `T_0` steps, then
     starts again, each time for `T_mult` times as many steps (Loshchilov and Hutter, 2016).
 
-    `last_epoch` is the step to resume at, -1 for a new training.
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -291,7 +291,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             grown = epoch * ((self.T_mult - 1) / self.T_0) + 1
             cycle = ops.floor(ops.log(grown) / math.log(self.T_mult))
-            # The logarithm may fall to the wrong side of a restart.
+            # Rounding may put the logarithm on the wrong side of a restart.
             cycle = cycle + ops.where(self._start(cycle + 1) <= epoch, scalar_one(), scalar_one() * 0)
             cycle = cycle - ops.where(self._start(cycle) > epoch, scalar_one(), scalar_one() * 0)
             part = (epoch - self._start(cycle)) / (self.T_0 * self.T_mult**cycle)
@@ -344,8 +344,7 @@ class MultiplicativeLR(LRScheduler):
     def get_lr(self) -> Rates:
         """Return the rates of the groups at `last_epoch`."""
         epoch = self.last_epoch + 0.0
-        # At the first step the functions are not asked, but at 1, so that they need not make sense
-        # at 0.
+        # At step 0 the functions are called with 1, as they may be undefined at 0.
         later = ops.maximum(epoch, ops.ones_like(epoch))
         return [ops.where(epoch > 0, lr * called(f, later), lr) for lr, f in zip(self._last_lr, self.lr_lambdas)]
 
@@ -367,7 +366,7 @@ class CyclicLR(LRScheduler):
     `mode` scales the height of a cycle: "triangular" not at all, "triangular2" halves it with each
     cycle, "exp_range" multiplies it by ``gamma ** step``. A function `scale_fn` replaces `mode`: it
     is called with a tensor, the number of the cycle from 1 (`scale_mode` "cycle") or the step
-    ("iterations"). `last_epoch` is the step to resume at, -1 for a new training.
+    ("iterations"). `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -442,8 +441,8 @@ class SequentialLR:
     """Several schedulers of one optimizer, one after the other.
 
     The next one of `schedulers` takes over at each of the steps `milestones`, and starts at its own
-    step 0. `last_epoch` is the step to resume at, -1 for a new training. Raises ValueError unless
-    there is one milestone fewer than schedulers, and all are of `optimizer`.
+    step 0. `last_epoch` is the last step before a resumed training, -1 for a new one. Raises
+    ValueError unless there is one milestone fewer than schedulers, and all are of `optimizer`.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
@@ -476,8 +475,7 @@ class SequentialLR:
                 raise ValueError(f"SequentialLR: {type(scheduler).__name__} is a scheduler of another optimizer")
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
         self.last_epoch = state_of("last_epoch_SequentialLR", last_epoch + 1)
-        # The schedulers' own first steps are taken back, and that of the first scheduler is taken
-        # again.
+        # Undo the first steps that the schedulers took themselves, and repeat the first one's.
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for scheduler in self._schedulers:

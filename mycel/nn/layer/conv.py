@@ -331,11 +331,11 @@ class Conv1dTranspose(_Transposed):
 
     `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
     that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
-    kernel's elements) are ints. `pad_mode` is "same", "valid" or "pad", which adds `padding` zeros
-    on each side (an int, or low and high). `has_bias` adds a bias. `weight_init` and `bias_init`
-    are initializers (None: those of the module docstring), `dtype` is the element type of the
-    parameters. "same" gives L * stride positions, "valid" the larger of (L - 1) * stride + span and
-    L * stride. Raises TypeError or ValueError as `Conv1d`.
+    kernel's elements) are ints. `pad_mode` is "same", "valid" or "pad", which removes `padding`
+    elements from each side of the result (an int, or low and high). `has_bias` adds a bias.
+    `weight_init` and `bias_init` are initializers (None: those of the module docstring), `dtype` is
+    the element type of the parameters. "same" gives L * stride positions, "valid" the larger of (L
+    - 1) * stride + span and L * stride. Raises TypeError or ValueError as `Conv1d`.
 
     >>> import mycel as ms
     >>> ms.nn.Conv1dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
@@ -382,11 +382,11 @@ class Conv2dTranspose(_Transposed):
     `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
     that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
     kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
-    which adds `padding` zeros on each side (an int, or low and high for each axis). `has_bias` adds
-    a bias. `weight_init` and `bias_init` are initializers (None: those of the module docstring),
-    `dtype` is the element type of the parameters. "same" gives H * stride rows, "valid" the larger
-    of (H - 1) * stride + span and H * stride; with "pad", `output_padding` adds zeros at the end.
-    Raises TypeError or ValueError as `Conv2d`.
+    which removes `padding` elements from each side of the result (an int, or low and high for each
+    axis). `has_bias` adds a bias. `weight_init` and `bias_init` are initializers (None: those of
+    the module docstring), `dtype` is the element type of the parameters. "same" gives H * stride
+    rows, "valid" the larger of (H - 1) * stride + span and H * stride; with "pad", `output_padding`
+    adds zeros at the end. Raises TypeError or ValueError as `Conv2d`.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
@@ -434,10 +434,11 @@ class Conv3dTranspose(_Transposed):
     `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
     that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
     kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
-    which adds `padding` zeros on each side (an int, or low and high for each axis). `has_bias` adds
-    a bias. `weight_init` and `bias_init` are initializers (None: those of the module docstring),
-    `dtype` is the element type of the parameters. With "pad", `output_padding` adds positions at
-    the end; `data_format` must be "NCDHW". Sizes are those of `Conv2dTranspose` for three axes.
+    which removes `padding` elements from each side of the result (an int, or low and high for each
+    axis). `has_bias` adds a bias. `weight_init` and `bias_init` are initializers (None: those of
+    the module docstring), `dtype` is the element type of the parameters. With "pad",
+    `output_padding` adds positions at the end; `data_format` must be "NCDHW". Sizes are those of
+    `Conv2dTranspose` for three axes.
 
     >>> import mycel as ms
     >>> ms.nn.Conv3dTranspose(2, 3, 3, stride=2)(ms.ops.ones((1, 2, 2, 2, 2))).shape
