@@ -113,7 +113,7 @@ class DynamicLossScaler(LossScaler):
         fine = ops.reshape(ops.cast(grads_finite, D.bool_), ())
         full = self.counter >= self.scale_window - 1
         grown = ops.where(full, self.scale_value * self.scale_factor, self.scale_value)
-        # A scale that would leave float32 stays as it is.
+        # A scale that would overflow float32 is kept.
         grown = ops.where(ops.isfinite(grown), grown, self.scale_value)
         shrunk = ops.maximum(self.scale_value / self.scale_factor, 1.0)
         count = ops.where(ops.logical_and(fine, ops.logical_not(full)), self.counter + 1, 0)

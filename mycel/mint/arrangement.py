@@ -199,7 +199,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     """
     x, places, given = operand("scatter_add", input), operand("scatter_add", index), operand("scatter_add", src)
     if tuple(places.shape) != tuple(given.shape):
-        # More may be given than there are places.
+        # `src` may be larger than `index`; its surplus is ignored.
         if given.ndim != places.ndim:
             raise ShapeError(
                 f"scatter_add: index {places._type} and src {given._type} have different numbers of dimensions"

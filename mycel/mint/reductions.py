@@ -474,7 +474,7 @@ def _unique_slices(x: Tensor, axis: int, return_inverse: bool, return_counts: bo
     rows = ops.movedim(x, axis, 0)
     table = ops.reshape(rows, (rows.shape[0], -1))
     order = ops.arange(rows.shape[0], dtype=D.int64)
-    # By the columns from the last to the first, each sort keeping the order of equals.
+    # Stable sorts by each column, from the last to the first, give the lexicographic order.
     for k in range(table.shape[1] - 1, -1, -1):
         column = ops.gather(take_slice(table, 1, k, k + 1), order, 0)
         order = ops.gather(order, sort(flat(column), dim=0).indices, 0)

@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-# What a float in a list takes.
+# The bytes of a float in a list.
 _EACH = 32
 
 

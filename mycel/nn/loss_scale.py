@@ -148,7 +148,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch, unless the gradients overflow."""
-        # The Parameter may move before this step's result is read.
+        # A copy, as the Parameter may change before this step's result is read.
         scale = self.scale_sense + 0.0
         loss, grads = self.scaled_gradients(inputs, scale)
         overflow = self.process_loss_scale(ops.logical_not(finite(grads)))

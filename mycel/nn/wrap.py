@@ -192,7 +192,7 @@ class TrainOneStepCell(Cell):
         self.weights = self.optimizer.parameters
         self.sens = 1.0 if sens is None else sens
         self.return_grad = bool(return_grad)
-        # What subclasses with a step of their own call.
+        # For subclasses that define their own step.
         self.grad = ops.GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = ops.GradOperation(get_by_list=True)
         self.hyper_map = ops.HyperMap()

@@ -306,7 +306,7 @@ def interpolate(
     """
     x = operand("interpolate", input)
     if mode == "linear" and x.ndim == 3:
-        # One dimension is the last of two, of which the first stays.
+        # A line is resized as an image of height 1.
         given = {"size": size, "scale_factor": scale_factor}
         pair = {k: None if v is None else (1, *resize.per_axis("interpolate", k, v, 1)) for k, v in given.items()}
         image = ops.expand_dims(x, 2)

@@ -20,7 +20,8 @@ def clipped(x: Tensor, axes: tuple[int, ...], largest: Any) -> Tensor:
     value = wide(x)
     bound = cast(wide(largest), value.dtype) if isinstance(largest, Tensor) else largest
     squares = ops.sum(ops.square(value), axes, keepdim=True)
-    # The root's derivative at 0 is infinite, where the norm's does not matter: the bound is larger.
+    # The square root has an infinite derivative at 0. There the norm has no effect, as the bound is
+    # larger, so the root is replaced.
     apart = squares > 0
     norm = ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), squares)
     return cast(value * bound / ops.maximum(norm, bound), x.dtype)

@@ -265,7 +265,7 @@ class TimeDistributed(Cell):
         other = self.reshape_with_axis % rank
         if other == time:
             raise ValueError(f"{owner}: reshape_with_axis and time_axis must be two axes, not both {time}")
-        # Time goes right behind the other axis; `place` is where the two are one.
+        # Time is moved right after the other axis; `place` is the axis that joins the two.
         place = other - (time < other)
         shape = inputs.shape
         moved = ops.movedim(inputs, time, place + 1)

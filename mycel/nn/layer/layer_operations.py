@@ -18,7 +18,7 @@ from mycel.core.tensor import Tensor
 
 __all__: list[str] = []
 
-# Operations as objects are made at import time: the type checker does not see them.
+# Operation objects are made at import time, which the type checker does not see.
 ops: Any = _ops
 
 

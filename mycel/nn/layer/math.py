@@ -127,8 +127,8 @@ class LBeta(Cell):
         _floating("LBeta", x, y)
         kind, x, y = x.dtype, wide(x), wide(y)
         a, b = ops.minimum(x, y), ops.maximum(x, y)
-        # Each way runs on arguments that it holds for, so that no derivative of the others is
-        # infinite.
+        # Each formula gets arguments in its own range, so that the derivative of the one that is
+        # not selected is finite.
         low, high = ops.maximum(a, _LARGE), ops.maximum(b, _LARGE)
         small = ops.minimum(a, _LARGE)
         both = low + high

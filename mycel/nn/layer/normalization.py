@@ -59,8 +59,7 @@ class _Channels(Cell):
         owner = type(self).__name__
         self.num_features = arguments.integer(owner, "num_features", num_features, 1)
         self.eps = arguments.number(owner, "eps", eps, at_least=0)
-        # What the running statistics take of the new ones: of batch normalisation, the complement
-        # of the argument.
+        # The weight of the new statistics; batch normalisation replaces it by 1 - momentum.
         self.momentum = arguments.number(owner, "momentum", momentum, at_least=0, at_most=1)
         self.affine = arguments.flag(owner, "affine", affine)
         self.moving_mean = Parameter(initializer(mean, (num_features,), dtype), name="mean", requires_grad=False)

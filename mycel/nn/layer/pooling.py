@@ -114,7 +114,7 @@ class _MaxPool(_Pool):
         return P.unbatched(P.max_windows(value, self.window, self.strides, self._pairs(value.shape[2:])), single)
 
     def _padded(self, x: Tensor, single: bool) -> Any:
-        # A line is an image of height 1, whose positions along it are those in the image.
+        # A line is an image of height 1, so positions along it are those in the image.
         rank = self.rank
         x = ops.expand_dims(x, 2) if self.rank == 1 else x
         function = ops.max_pool3d if self.rank == 3 else ops.max_pool2d

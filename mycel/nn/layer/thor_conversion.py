@@ -81,7 +81,7 @@ def convert_to_thor(net: Cell) -> list[str]:
             weight: Any = cell.weight if hasattr(cell, "weight") else cell.embedding_table
             if not weight.requires_grad:
                 continue
-            # A layer that is in several places stays one layer.
+            # A layer that is used in several places is replaced by one layer.
             if id(cell) not in made:
                 made[id(cell)] = new = convert(cell)
                 prefix = weight.name.rpartition(".")[0]

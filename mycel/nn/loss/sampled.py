@@ -13,7 +13,7 @@ from mycel.ops._operands import input_of
 
 __all__ = ["CTCLoss", "SampledSoftmaxLoss"]
 
-# What stands for minus infinity: its exponential is 0, and its product with 0 is 0.
+# Minus infinity for logits: its exponential is 0, but its product with 0 is 0 instead of NaN.
 _NEVER = -1e30
 
 

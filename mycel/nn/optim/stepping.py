@@ -13,8 +13,8 @@ from mycel.core import eager
 __all__ = ["Stepping"]
 
 _OWN = __name__.partition(".")[0] + "."
-# Which call of an optimizer of this library is compiled as a whole in PYNATIVE_MODE too: what is
-# called a few times is not worth it.
+# The number of the call from which on a step is compiled as a whole in PYNATIVE_MODE too: a few
+# calls do not repay the compilation.
 COMPILED_FROM = 4
 
 
@@ -27,7 +27,7 @@ class Stepping(Cell):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if eager.active or config._context["mode"] == config.GRAPH_MODE or self._pre_hooks or self._hooks:
             return super().__call__(*args, **kwargs)
-        # Steps are counted where no guard looks.
+        # The count is kept in the instance dictionary, which guards do not check.
         state = self.__dict__
         taken = state["_taken"] = state.get("_taken", 0) + 1
         if taken < COMPILED_FROM or self._is_foreign():

@@ -70,7 +70,7 @@ class Distribution(Cell):
         self.seed = seed or 0
         self.name = name
         self.dtype = D.from_any(dtype)
-        # Parameters and probabilities are of floating type, whatever samples are.
+        # Parameters and probabilities are floats, also where samples are integers.
         self.parameter_type = self.dtype if self.dtype.is_floating else D.float32
         self.parameters: dict[str, Any] = dict(param or {})
         self._generator = default_generator if not seed else Generator().manual_seed(seed)

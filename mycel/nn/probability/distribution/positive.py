@@ -188,7 +188,7 @@ class Beta(Distribution):
         return _log_beta(ab, bb) - _log_beta(a, b) + moved
 
     def _sample(self, shape: Any, a: Tensor, b: Tensor) -> Tensor:
-        # float64, in which both numbers may be small and their ratio still right.
+        # In float64 the ratio is accurate even where both numbers are tiny.
         first = gamma_numbers(shape, a, self._generator, D.float64)
         second = gamma_numbers(shape, b, self._generator, D.float64)
         return first / (first + second)
