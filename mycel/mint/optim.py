@@ -10,7 +10,7 @@ __all__ = ["Adam", "AdamW", "FusedAdamW", "SGD"]
 
 
 class Adam(optim.Adam):
-    """Adam (Kingma and Ba, 2014), as `mycel.experimental.optim.Adam`.
+    """Adam (Kingma and Ba, 2014), as `mycel.experimental.optim.Adam`, whose arguments it takes.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -21,7 +21,7 @@ class Adam(optim.Adam):
 
 class AdamW(optim.AdamW):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017), as
-    `mycel.experimental.optim.AdamW`.
+    `mycel.experimental.optim.AdamW`, whose arguments it takes.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -31,7 +31,7 @@ class AdamW(optim.AdamW):
 
 
 class FusedAdamW(AdamW):
-    """`AdamW`, whose step is always one program.
+    """`AdamW`, with its arguments, whose step is always one program.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -209,11 +209,11 @@ class Optimizer(Stepping):
     def _each(
         self, gradients: Any, *states: Sequence[Parameter], decay: bool = True
     ) -> Iterator[tuple[Group, list[tuple[Tensor, tuple[Any, ...]]]]]:
-        """Yield every group with, for each of its parameters, the gradient as the rules take it and
-        the parameter with its states.
+        """Yield every group with, for each of its parameters, the prepared gradient and the
+        parameter with its states.
 
-        The gradient is negated where the group maximizes, and has ``weight_decay * parameter``
-        added where it decays and `decay` is true.
+        The gradient is negated where the group maximizes. Where the group has a weight decay and
+        `decay` is true, ``weight_decay * parameter`` is added to it.
         """
         found, first = self._gradients(gradients), 0
         for group in self.param_groups:

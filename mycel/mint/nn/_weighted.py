@@ -348,9 +348,12 @@ class _BatchNorm(Cell):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation (Ioffe and Szegedy, 2015) of (N, C) or (N, C, L).
 
-    In training, and always without `track_running_stats`, the statistics are the batch's. In
-    training the running ones follow: ``running = (1 - momentum) * running + momentum * batch``,
-    with the unbiased variance. Raises ValueError for inputs of another form.
+    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
+    weight of new statistics, `affine` adds a trained scale and shift, `track_running_stats` keeps
+    running statistics, and `dtype` is the element type of the parameters (None: float32). In
+    training, and always without `track_running_stats`, the statistics are the batch's. In training
+    the running ones follow: ``running = (1 - momentum) * running + momentum * batch``, with the
+    unbiased variance. Raises ValueError for inputs of another form.
 
     >>> import mycel as ms
     >>> ms.mint.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape

@@ -270,7 +270,7 @@ class Range(Cell):
 
 
 class ReduceLogSumExp(Cell):
-    """The logarithm of the sum of exp(x) over `axis`, an int or several; over all axes for ().
+    """The logarithm of the sum of exp(x) over `axis`, an int or several; () stands for all axes.
 
     No exponential overflows.
 

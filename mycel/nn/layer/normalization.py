@@ -146,7 +146,8 @@ class BatchNorm1d(_BatchNorm):
     unbiased variance; otherwise the running ones are used. `num_features` is the number of
     channels, `eps` is added to the variance, and `affine` trains gamma and beta. `gamma_init`,
     `beta_init`, `moving_mean_init` and `moving_var_init` initialize gamma, beta and the running
-    statistics; `dtype` is their element type. Raises ValueError for inputs of another form.
+    statistics; `dtype` is their element type. `data_format` must be "NCHW". Raises ValueError for
+    inputs of another form.
 
     >>> import mycel as ms
     >>> ms.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
@@ -419,8 +420,10 @@ class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation (Ulyanov et al., 2016) of (N, C, L), with statistics of each sample
     and channel.
 
-    The running statistics are updated in training but never used: they move towards the mean over
-    the batch with weight `momentum`. Raises ValueError for inputs of another form.
+    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
+    gamma and beta. `gamma_init` and `beta_init` initialize them, with element type `dtype`. The
+    running statistics are updated in training but never used: they move towards the mean over the
+    batch with weight `momentum`. Raises ValueError for inputs of another form.
 
     >>> import mycel as ms
     >>> ms.nn.InstanceNorm1d(3)(ms.ops.ones((2, 3, 4))).shape
@@ -432,7 +435,8 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W); see `InstanceNorm1d`.
+    """Instance normalisation of (N, C, H, W); the arguments and statistics are those of
+    `InstanceNorm1d`.
 
     >>> import mycel as ms
     >>> ms.nn.InstanceNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
@@ -441,7 +445,8 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W); see `InstanceNorm1d`.
+    """Instance normalisation of (N, C, D, H, W); the arguments and statistics are those of
+    `InstanceNorm1d`.
 
     >>> import mycel as ms
     >>> ms.nn.InstanceNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape

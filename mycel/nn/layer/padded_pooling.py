@@ -87,7 +87,10 @@ class _Divided(_Windows):
 class AvgPool2dExt(_Divided):
     """The mean of each window of (N, C, H, W) or (C, H, W).
 
-    `divisor_override` divides the sum instead of the count.
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    Padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sum
+    instead of the count.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool2dExt((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()
@@ -110,7 +113,10 @@ class AvgPool2dExt(_Divided):
 class AvgPool3dExt(_Divided):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W).
 
-    `divisor_override` divides the sum instead of the count.
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    Padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sum
+    instead of the count.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool3dExt(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()

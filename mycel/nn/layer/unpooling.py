@@ -114,8 +114,9 @@ class FractionalMaxPool2d(_Fractional):
     """The largest elements of windows at random positions of (N, C, H, W) (Graham, "Fractional
     Max-Pooling", 2014).
 
-    Exactly one of `output_size` and `output_ratio` is given; `return_indices` adds positions in H *
-    W. Random numbers in [0, 1) of shape (N, C, 2) may be given as `_random_samples`; see
+    The windows have the size `kernel_size`. Exactly one of `output_size`, the number of windows,
+    and `output_ratio`, that number over the input's size, is given; `return_indices` adds positions
+    in H * W. Random numbers in [0, 1) of shape (N, C, 2) may be given as `_random_samples`; see
     `ops.fractional_max_pool2d`.
 
     >>> import mycel as ms
@@ -131,8 +132,8 @@ class FractionalMaxPool2d(_Fractional):
 
 
 class FractionalMaxPool3d(_Fractional):
-    """The largest elements of windows at random positions of (N, C, D, H, W); see
-    `FractionalMaxPool2d`.
+    """The largest elements of windows at random positions of (N, C, D, H, W); the arguments are
+    those of `FractionalMaxPool2d`, with sizes for three axes.
 
     >>> import mycel as ms
     >>> ms.nn.FractionalMaxPool3d(2, output_size=(3, 3, 3))(ms.ops.ones((1, 1, 5, 5, 5))).shape

@@ -138,7 +138,7 @@ class _DenseAdam(Adam):
 
 
 class LazyAdam(_DenseAdam):
-    """Adam for sparse gradients; it is `Adam`, since gradients are dense here.
+    """Adam for sparse gradients; it is `Adam`, with its arguments, since gradients are dense here.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -148,7 +148,8 @@ class LazyAdam(_DenseAdam):
 
 
 class AdamOffload(_DenseAdam):
-    """Adam whose step is computed on the host; it is `Adam`, since everything is computed there.
+    """Adam whose step is computed on the host; it is `Adam`, with its arguments, since everything
+    is computed there.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
