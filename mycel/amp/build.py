@@ -22,7 +22,7 @@ _OPTIONS = ("cast_model_type", "keep_batchnorm_fp32", "loss_scale_manager")
 
 
 class WideLoss(nn.WithLossCell):
-    """A network and its loss, which is computed in float32 whatever the network gives."""
+    """A network with its loss, computed in float32 whatever element type the network gives."""
 
     def construct(self, data: Any, label: Any) -> Any:
         """Return the loss."""
@@ -37,18 +37,23 @@ def build_train_network(
     boost_level: str = "O0",
     **kwargs: Any,
 ) -> Cell:
-    """Return a training step of a network in mixed precision: data and label in, the loss out.
+    """Return a training step of a network in mixed precision, called with data and label and giving
+    the loss.
 
-    `level` is a level of `auto_mixed_precision`, in float16. Level "O2" scales the loss dynamically
-    unless told otherwise. Options: `cast_model_type`, the type that all of the network computes in,
-    None for none; `keep_batchnorm_fp32`, whether the layers of `get_black_list` stay in float32;
-    `loss_scale_manager`, a `LossScaleManager` or None. With a manager that leaves steps out the
-    step gives (loss, overflow, scale). Raises ValueError for unknown levels and options, TypeError
-    for what is no Cell.
+    `network` is changed in place; `optimizer` updates its parameters. `loss_fn` is the Cell of the
+    loss, None where the network itself gives it. `level` is a level of `auto_mixed_precision`, in
+    float16; level "O2" scales the loss dynamically unless told otherwise. `boost_level` must be
+    "O0", the only one supported. The further options are `cast_model_type`, the element type that
+    the whole network computes in, None for none; `keep_batchnorm_fp32`, whether the layers of
+    `get_black_list` stay in float32; and `loss_scale_manager`, a `LossScaleManager` or None. With a
+    manager that leaves out steps that overflow, the step gives (loss, overflow, scale). Raises
+    ValueError for unknown levels and options, TypeError for networks, optimizers and losses of
+    another kind.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)
-    >>> step = ms.amp.build_train_network(net, ms.nn.SGD(net.trainable_params(), 0.1), ms.nn.MSELoss(), level="O2")
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.1)
+    >>> step = ms.amp.build_train_network(net, optimizer, ms.nn.MSELoss(), level="O2")
     >>> loss, overflow, scale = step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))
     >>> loss.dtype, float(scale)
     (mindspore.float32, 16777216.0)

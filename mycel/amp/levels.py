@@ -1,9 +1,10 @@
-"""Which parts of a network compute in 16 bits: by level, or by lists of layers and operations.
+"""The choice of the parts of a network that compute in 16 bits: by level, or by lists of layers and
+operations.
 
-Each Cell is given a `Precision` of its own, once, so that what is compiled later sees nothing but
-Cells. In 16 bits with a black list ("O2"), the listed layers compute in float32 and hand 16-bit
-floats on; the network's outputs come back in float32. With a white list ("O1", "auto"), layers in
-it compute in 16 bits and give float32, and the listed operations do so wherever a Cell's own
+Each Cell is given a `Precision` of its own, once, so that later compilation sees nothing but Cells.
+In 16 bits with a black list ("O2"), the listed layers compute in float32 and hand on 16-bit floats;
+the network's outputs come back in float32. With a white list ("O1", "auto"), the listed layers
+compute in 16 bits and give float32, and so do the listed operations wherever a Cell's own
 `construct` uses them.
 """
 
@@ -50,8 +51,9 @@ _BLACK_LAYERS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm")
 
 
 def get_white_list() -> list[Any]:
-    """Return the layers and operations that level "O1" computes in 16 bits, as a list of classes
-    that may be changed and given to `custom_mixed_precision`.
+    """Return the layers and operations that level "O1" computes in 16 bits.
+
+    The result is a new list of classes, which may be changed and given to `custom_mixed_precision`.
 
     >>> import mycel as ms
     >>> ms.nn.Dense in ms.amp.get_white_list()
@@ -62,8 +64,9 @@ def get_white_list() -> list[Any]:
 
 
 def get_black_list() -> list[Any]:
-    """Return the layers that level "O2" computes in float32, as a list of classes that may be
-    changed and given to `custom_mixed_precision`.
+    """Return the layers that level "O2" computes in float32.
+
+    The result is a new list of classes, which may be changed and given to `custom_mixed_precision`.
 
     >>> import mycel as ms
     >>> ms.nn.BatchNorm2d in ms.amp.get_black_list()
@@ -73,13 +76,13 @@ def get_black_list() -> list[Any]:
 
 
 def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = D.float16) -> Cell:
-    """Let a network compute in mixed precision by a level; the network, which is changed in place.
+    """Change a network in place to compute in mixed precision at a level, and return it.
 
     "O0" leaves float32. "O1" computes the layers and operations of `get_white_list` in `dtype`,
-    float16 or bfloat16. "O2" computes everything in it but the layers of `get_black_list`, "O3"
+    float16 or bfloat16. "O2" computes everything but the layers of `get_black_list` in it, "O3"
     everything. "auto" is the white list without its element-wise operations. Parameters stay
     float32. Inputs that are not floats stay as they are, and outputs come in float32. Raises
-    ValueError for another level or type, TypeError for what is no Cell.
+    ValueError for another level or type, TypeError for a network that is no Cell.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.LayerNorm((4,)))
@@ -105,14 +108,13 @@ def custom_mixed_precision(
     black_list: Optional[list[Any]] = None,
     dtype: Any = D.float16,
 ) -> Cell:
-    """Let a network compute in mixed precision by a list of classes.
+    """Change a network in place to compute in mixed precision by a list of classes, and return it.
 
-    The network, which is changed in place.
-
-    Of the lists exactly one is given. With `white_list` its layers and operations (classes such as
-    ``ops.MatMul``, which stands for `matmul` too) compute in `dtype`, float16 or bfloat16; with
-    `black_list` everything but its layers. Raises ValueError for both lists, none, or another type,
-    and TypeError for what is no Cell, list or class.
+    Exactly one of the two lists is given. With `white_list` its layers and operations compute in
+    `dtype`, float16 or bfloat16; a class of an operation such as ``ops.MatMul`` stands for the
+    function `matmul` too. With `black_list` everything but its layers computes in `dtype`. Raises
+    ValueError for both lists, none, or another type, and TypeError for a network that is no Cell
+    and for members that are no classes.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
@@ -146,7 +148,7 @@ def _check(function: str, network: Any, dtype: Any) -> None:
 
 
 def _narrow(network: Cell, listed: list[Any], dtype: DType) -> None:
-    """Compute what is listed in `dtype`."""
+    """Compute the listed layers and operations in `dtype`."""
     layers = tuple(c for c in listed if issubclass(c, Cell))
     operations = frozenset(c.__name__ for c in listed if not issubclass(c, Cell))
     wide = Precision(operations=operations, narrow=dtype) if operations else None
@@ -154,14 +156,14 @@ def _narrow(network: Cell, listed: list[Any], dtype: DType) -> None:
 
 
 def _narrow_but(network: Cell, listed: list[Any], dtype: DType) -> None:
-    """Compute all that is not listed in `dtype`, with outputs in float32."""
+    """Compute everything but the listed layers in `dtype`, with outputs in float32."""
     network.to_float(dtype)
     keep_wide(network, listed, dtype)
     network._cast_to = Precision(dtype, D.float32)
 
 
 def keep_wide(network: Cell, listed: list[Any], dtype: DType) -> None:
-    """Compute the layers that are listed in float32, and hand `dtype` on."""
+    """Compute the listed layers in float32, and give their outputs in `dtype`."""
     for _, cell in network.cells_and_names():
         if isinstance(cell, tuple(listed)):
             cell.to_float(D.float32)
@@ -169,7 +171,9 @@ def keep_wide(network: Cell, listed: list[Any], dtype: DType) -> None:
 
 
 def _assign(network: Cell, layers: tuple[Any, ...], choose: Any, listed: Precision) -> None:
-    """Give every Cell its precision: layers theirs with all inside, others what is chosen."""
+    """Give every Cell its precision: `listed` to the given layers with all Cells inside, `choose`
+    of the Cell to others.
+    """
     seen: set[int] = set()
 
     def visit(cell: Cell, inside: bool) -> None:

@@ -1,4 +1,4 @@
-"""Loss-scale managers: what a `Model` asks for the scale, and for the Cell that moves it inside a
+"""Loss-scale managers, from which a `Model` gets the scale and the Cell that adjusts it inside a
 training step.
 """
 
@@ -15,28 +15,26 @@ __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager
 
 
 class LossScaleManager:
-    """Base of loss-scale managers."""
+    """The base of loss-scale managers."""
 
     def get_loss_scale(self) -> Any:
         """Return the scale."""
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Move the scale after a step."""
+        """Adjust the scale after a step, given whether its gradients overflowed."""
 
     def get_update_cell(self) -> Optional[Cell]:
-        """Return the Cell that moves the scale inside a training step.
-
-        None where none is needed.
+        """Return the Cell that adjusts the scale inside a training step, None where none is
+        needed.
         """
 
 
 class FixedLossScaleManager(LossScaleManager):
     """A fixed loss scale of at least 1.
 
-    With `drop_overflow_update` a step whose gradients overflow is left out.
-
-    Without it, the optimizer divides the gradients: give it the same `loss_scale`. Raises TypeError
-    or ValueError for another scale.
+    With `drop_overflow_update` a step whose gradients overflow is left out. Without it, the
+    optimizer must divide the gradients: give it the same `loss_scale`. Raises TypeError or
+    ValueError for another scale.
 
     >>> import mycel as ms
     >>> ms.amp.FixedLossScaleManager(128.0).get_loss_scale()
@@ -57,7 +55,7 @@ class FixedLossScaleManager(LossScaleManager):
         return self._drop_overflow_update
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Nothing moves."""
+        """Do nothing: the scale is fixed."""
 
     def get_update_cell(self) -> Optional[Cell]:
         """Return the Cell that reports overflows; None where steps are never left out."""
@@ -65,11 +63,11 @@ class FixedLossScaleManager(LossScaleManager):
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A loss scale that is divided by `scale_factor` after an overflow, not below 1, and multiplied
-    by it after `scale_window` steps without one.
+    """A loss scale that is divided by `scale_factor` after an overflow, but not below 1, and
+    multiplied by it after `scale_window` steps without an overflow.
 
-    Raises ValueError for a start below 1 or a factor or window that is not positive, TypeError for
-    other types.
+    Raises ValueError for an initial scale below 1 or a factor or window that is not positive,
+    TypeError for other types.
 
     >>> import mycel as ms
     >>> manager = ms.amp.DynamicLossScaleManager(init_loss_scale=16)
@@ -96,11 +94,11 @@ class DynamicLossScaleManager(LossScaleManager):
         return self.loss_scale
 
     def get_drop_overflow_update(self) -> bool:
-        """True: steps that overflow are left out."""
+        """Return True: steps that overflow are left out."""
         return True
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Move the scale after a step. RuntimeError after 1000 overflows in a row."""
+        """Adjust the scale after a step. Raises RuntimeError after 1000 overflows in a row."""
         if overflow:
             self.loss_scale = max(self.loss_scale * self.decrease_ratio, 1)
             self.last_overflow_iter = self.cur_iter
@@ -119,5 +117,5 @@ class DynamicLossScaleManager(LossScaleManager):
         self.cur_iter += 1
 
     def get_update_cell(self) -> Optional[Cell]:
-        """Return the Cell that moves the scale inside a training step."""
+        """Return the Cell that adjusts the scale inside a training step."""
         return DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)

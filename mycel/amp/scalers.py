@@ -1,5 +1,5 @@
-"""Loss scales for training steps that are written as functions: scale the loss, unscale the
-gradients, adjust.
+"""Loss scales for training steps that are written as functions: they scale the loss, unscale the
+gradients, and adjust themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["AllFinite", "DynamicLossScaler", "LossScaler", "StaticLossScaler", "
 
 
 class LossScaler(ABC):
-    """Base of loss scales: a subclass says how to `scale`, `unscale` and `adjust`."""
+    """Base of loss scales: a subclass defines `scale`, `unscale` and `adjust`."""
 
     @abstractmethod
     def scale(self, inputs: Any) -> Any:
@@ -33,7 +33,9 @@ class LossScaler(ABC):
 
     @abstractmethod
     def adjust(self, grads_finite: Any) -> Any:
-        """Move the scale after a step, given whether its gradients were all finite."""
+        """Adjust the scale after a step, given whether all its gradients were finite; return
+        whether it was adjusted.
+        """
 
 
 def _scale_parameter(owner: str, value: Any) -> Parameter:
@@ -54,7 +56,7 @@ def _over(value: Any, scale: Parameter) -> Any:
 class StaticLossScaler(LossScaler):
     """A loss scale that stays `scale_value`.
 
-    Raises TypeError or ValueError for what is not a number from 1 on.
+    Raises TypeError for a scale that is no number, ValueError for one below 1.
 
     >>> import mycel as ms
     >>> scaler = ms.amp.StaticLossScaler(4.0)
@@ -74,13 +76,13 @@ class StaticLossScaler(LossScaler):
         return _over(inputs, self.scale_value)
 
     def adjust(self, grads_finite: Any) -> bool:
-        """Nothing moves: False."""
+        """Return False: the scale is fixed."""
         return False
 
 
 class DynamicLossScaler(LossScaler):
-    """A loss scale that is divided by `scale_factor` when gradients overflow, not below 1, and
-    multiplied by it after `scale_window` steps without that.
+    """A loss scale that is divided by `scale_factor` when gradients overflow, but not below 1, and
+    multiplied by it after `scale_window` steps without an overflow.
 
     Raises TypeError or ValueError for a scale below 1, or a factor or window that is not a positive
     integer.
@@ -107,11 +109,11 @@ class DynamicLossScaler(LossScaler):
         return _over(inputs, self.scale_value)
 
     def adjust(self, grads_finite: Any) -> bool:
-        """Move the scale after a step: True."""
+        """Adjust the scale after a step, and return True."""
         fine = ops.reshape(ops.cast(grads_finite, D.bool_), ())
         full = self.counter >= self.scale_window - 1
         grown = ops.where(full, self.scale_value * self.scale_factor, self.scale_value)
-        # A scale that would leave float32 stays as it is.
+        # A scale that would overflow float32 is kept.
         grown = ops.where(ops.isfinite(grown), grown, self.scale_value)
         shrunk = ops.maximum(self.scale_value / self.scale_factor, 1.0)
         count = ops.where(ops.logical_and(fine, ops.logical_not(full)), self.counter + 1, 0)
@@ -121,8 +123,8 @@ class DynamicLossScaler(LossScaler):
 
 
 def all_finite(inputs: Any) -> Tensor:
-    """Return whether no element of the inputs, a tensor or a sequence of them, is infinite or NaN:
-    a bool tensor. Integers are finite.
+    """Return a bool tensor: whether all elements of the inputs, a tensor or a sequence of them, are
+    neither infinite nor NaN. Integers are finite.
 
     >>> import mycel as ms
     >>> bool(ms.amp.all_finite((ms.Tensor([1.0, float("nan")]),)))
@@ -135,9 +137,10 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 class AllFinite(Primitive):
-    """``AllFinite()(gradients)``: whether an element of a tuple of tensors is infinite or NaN.
+    """``AllFinite()(gradients)``: a bool tensor, True where an element of a tuple of tensors is
+    infinite or NaN.
 
-    A bool tensor, True for overflow, as MindSpore's operation of this name gives it.
+    True means overflow, as in MindSpore's operation of this name.
 
     >>> import mycel as ms
     >>> bool(AllFinite()((ms.Tensor([1.0, float("inf")]), ms.Tensor([2.0]))))

@@ -1,5 +1,5 @@
-"""Training that does less work or needs less memory for the same model: frozen gradients,
-accumulated and centralized ones.
+"""Training that does less work or needs less memory for the same model, by freezing, accumulating
+or centralizing gradients.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Groups of parameters for other optimizers of the same network: gradient centralization, new
-parameters, and where communication splits.
+"""Parameter groups for other optimizers of the same network: for gradient centralization, for
+parameters that replace others, and for splits of communication.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _CENTRALIZED = ("Conv2d", "Dense")
 
 
 class OptimizerProcess:
-    """Builds an optimizer like `opt` that centralizes the gradients of weights of convolutions and
-    dense layers (Yong et al., 2020), where `opt` has groups.
+    """The maker of an optimizer like `opt` that centralizes the gradients of weights of
+    convolutions and dense layers (Yong et al., 2020).
 
-    Raises TypeError for what is no Optimizer.
+    Gradients are centralized only where the parameters of `opt` are in groups. Raises TypeError for
+    an `opt` that is no Optimizer.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Conv2d(1, 2, 3), ms.nn.BatchNorm2d(2))
@@ -42,7 +43,9 @@ class OptimizerProcess:
 
     @staticmethod
     def build_params_dict(network: Cell) -> dict[int, str]:
-        """Return the class of the layer that each parameter belongs to, by the parameter's ``id``."""
+        """Return a dictionary from each parameter's ``id`` to the name of the class of its
+        layer.
+        """
         return {
             id(p): type(cell).__name__
             for _, cell in arguments.instance("OptimizerProcess", "network", network, Cell).cells_and_names()
@@ -54,7 +57,7 @@ class OptimizerProcess:
         params_dict: dict[int, str], parameters: Sequence[dict[str, Any]]
     ) -> list[dict[str, Any]]:
         """Return the groups, each divided into the weights whose gradients are centralized and the
-        rest.
+        other parameters.
         """
         made: list[dict[str, Any]] = []
         for group in parameters:
@@ -69,28 +72,27 @@ class OptimizerProcess:
         return made
 
     def add_grad_centralization(self, network: Cell) -> None:
-        """Let the new optimizer centralize gradients; without groups there is a warning, and no
-        effect.
-        """
+        """Make the new optimizer centralize gradients; without groups only log a warning."""
         if isinstance(self.origin_params[0], Parameter):
             logger.warning("OptimizerProcess: gradients are centralized in groups of parameters only")
             return
         self.origin_params = self.build_gc_params_group(self.build_params_dict(network), self.origin_params)
 
     def generate_new_optimizer(self) -> Optimizer:
-        """Return the new optimizer, of the class and with the arguments of the given one."""
+        """Return the new optimizer, of the same class and with the same arguments as `opt`."""
         opt = self.single_opt
         made = type(opt)(self.origin_params, learning_rate=opt.init_learning_rate, **opt.init_args)
         return made if self.lars_args is None else LARS(made, **self.lars_args)
 
 
 class ParameterProcess:
-    """Groups for parameters that stand in for those of a network, and the places where
-    communication between devices is split.
+    """Groups for parameters that replace those of a network, and the positions where communication
+    between devices is split.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 2)
-    >>> [p.comm_fusion for p in ms.boost.ParameterProcess().assign_parameter_group(net.trainable_params())]
+    >>> process = ms.boost.ParameterProcess()
+    >>> [p.comm_fusion for p in process.assign_parameter_group(net.trainable_params())]
     [1, 2]
     """
 
@@ -99,11 +101,11 @@ class ParameterProcess:
 
     @staticmethod
     def generate_group_params(parameters: Sequence[Parameter], origin_params: Any) -> list[dict[str, Any]]:
-        """Return the groups of `origin_params` with those of `parameters` that have the names of
-        theirs.
+        """Return the groups of `origin_params`, with each parameter replaced by that of the same
+        name in `parameters`.
 
-        What is in no group joins the options of the group with the most of them. Raises ValueError
-        for an empty list, TypeError for members of another kind.
+        The remaining `parameters` form one more group, with the options of the group that has the
+        most of them. Raises ValueError for an empty list, TypeError for members of another kind.
         """
         origin = _listed(origin_params)
         if not origin:
@@ -125,8 +127,10 @@ class ParameterProcess:
         return made
 
     def assign_parameter_group(self, parameters: Any, split_point: Optional[Sequence[int]] = None) -> Any:
-        """Number parameters by `split_point`, the positions where a new part begins (by default the
-        middle), as their `comm_fusion`.
+        """Number the parameters by the part that they are in, as their `comm_fusion`, and return
+        them.
+
+        A new part begins at each position in `split_point`, by default at the middle.
         """
         if not isinstance(parameters, (list, tuple)) or not parameters:
             return parameters

@@ -1,8 +1,8 @@
-"""Gradient accumulation: the update of an optimizer from the mean of several steps' gradients.
+"""Gradient accumulation: updates of the parameters from the mean of the gradients of several steps.
 
-A sum of ``gradient / steps`` is kept beside each parameter. Step number `steps` gives the sums to
-the optimizer and sets them to zero. The sums and the count are parameters, so that a training step
-may be compiled as a whole.
+A sum of ``gradient / steps`` is kept beside each parameter. Every `steps` calls the sums are given
+to the optimizer and set to zero. The sums and the count are parameters, so that a training step may
+be compiled as a whole.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def _accumulate(steps: int, total: Parameter, gradient: Tensor) -> Parameter:
 
 @gradient_clear_op.register("Tensor")
 def _clear(total: Parameter) -> Parameter:
-    """Start a sum anew."""
+    """Set a sum to zero."""
     store(total, ops.zeros_like(total))
     return total
 
 
 class GradientAccumulation(Cell):
-    """Collects gradients; every `max_accumulation_step` calls the optimizer gets their mean.
+    """A Cell that collects gradients and gives `optimizer` their mean every `max_accumulation_step`
+    calls.
 
-    Called with a loss, which it gives back, and one gradient for each parameter.
-
-    Raises TypeError or ValueError for a number of steps that is no positive integer, TypeError for
-    what has no `parameters`.
+    It is called with a loss, which it returns, and one gradient for each parameter. Raises
+    TypeError or ValueError for a number of steps that is no positive integer, TypeError for an
+    optimizer without `parameters`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -68,7 +68,9 @@ class GradientAccumulation(Cell):
         self._accumulation_step = Parameter(Tensor(0, D.int32), name="accumulation_step")
 
     def construct(self, loss: Any, grads: Any) -> Any:
-        """Add gradients, and update once there are enough of them."""
+        """Add gradients to the sums, update the parameters if there are enough, and return the
+        loss.
+        """
         self.hyper_map(
             ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads
         )

@@ -1,9 +1,9 @@
-"""Gradient freezing: steps that train only the later part of a network, whose gradients cost less.
+"""Gradient freezing: some steps train only the later part of a network, whose gradients cost less.
 
 The parameters are cut into blocks in the order of the network. Training uses several optimizers:
-number 0 has all parameters, each further one begins some blocks later. A strategy lists the
-optimizer of each step. Each has a counter and states of its own, and of a list of learning rates
-those of its own steps.
+number 0 has all parameters, each further one begins some blocks later. A strategy lists the number
+of the optimizer that takes each step. Each optimizer has its own step counter, its own states and,
+where the learning rate is a list, the rates of the steps that it takes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _CONTINUOUS, _INTERVAL = 0, 1
 
 
 class FreezeOpt(Cell):
-    """Optimizers like `opt`, one for each of `train_parameter_groups` (None: one for all
-    parameters), in `opts`; `train_strategy` lists which one takes each step.
+    """Several optimizers like `opt`, one for each list of parameters in `train_parameter_groups`.
 
-    Raises TypeError and ValueError for other arguments, and for a strategy without groups.
+    They are in the attribute `opts`. Without groups there is one, for all parameters.
+    `train_strategy` lists the number of the optimizer for each step. Raises TypeError and
+    ValueError for other arguments, and for a strategy without groups.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)
@@ -71,8 +72,8 @@ class FreezeOpt(Cell):
         self.opts = CellList(made, auto_prefix=False)
 
     def _rates_of(self, number: int) -> Any:
-        """Return the learning rate of an optimizer: of a list that covers steps of the strategy,
-        its own.
+        """Return the learning rate of an optimizer; of a list that covers steps of the strategy,
+        the rates of its own steps.
         """
         if self.train_strategy is None or not isinstance(self.learning_rate, list):
             return self.learning_rate
@@ -102,8 +103,10 @@ def _strategy(given: Any, groups: int) -> Optional[Tensor]:
 
 
 class _StepOf(Cell):
-    """A training step by one optimizer: `finish` gets the loss and the reduced gradients, and gives
-    the loss.
+    """A training step by one optimizer.
+
+    `gradient` makes a function of `network` and the parameters that gives the gradients times
+    `sens`; `reducer` is applied to them; then `finish`, or the optimizer if it is None, gets them.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class _StepOf(Cell):
         self._sens = sens
 
     def construct(self, *batch: Any) -> Any:
-        """Take a step on a batch; the loss."""
+        """Take a step on a batch, and return the loss."""
         loss = self.network(*batch)
         found = self.reducer(self._gradient(*batch, ops.full_like(loss, self._sens)))
         if self.finish is not None:
@@ -125,12 +128,13 @@ class _StepOf(Cell):
 
 
 class GradientFreeze:
-    """Freezes the gradients of the first layers in a part of the steps.
+    """A schedule that freezes the gradients of the first layers in part of the steps.
 
-    `param_groups` is the number of optimizers, `freeze_type` 0 for runs of whole training followed
-    by each of the others, or 1 for single steps of others in between, chosen at random with NumPy's
-    generator, the earlier ones more often. `freeze_p` is the part of the steps that train
-    everything, `total_steps` the length of training.
+    `param_groups` is the number of optimizers. `freeze_type` 0 takes runs of steps that train
+    everything, each followed by one step of every other optimizer; `freeze_type` 1 inserts single
+    steps of the other optimizers, chosen at random with NumPy's generator, earlier ones more often.
+    `freeze_p` is the fraction of steps that train everything, `total_steps` the number of steps of
+    the training.
 
     >>> import mycel as ms
     >>> ms.boost.GradientFreeze(3, 0, 0.5, 4).generate_freeze_index_sequence(3, 0, 0.5, 4)
@@ -150,10 +154,11 @@ class GradientFreeze:
         self.grad_reducer = Identity()
 
     def split_parameters_groups(self, net: Cell, freeze_para_groups_number: int) -> list[list[Parameter]]:
-        """Return the parameters of each optimizer: all, and from each further beginning on.
+        """Return a list of parameters for each optimizer: all, then those from each further block
+        on.
 
-        Blocks hold at least three parameters; biases and those of "bn" layers stay with what they
-        follow.
+        Blocks hold at least three parameters; biases and parameters of "bn" layers stay in the
+        block of the parameter before them.
         """
         name = "GradientFreeze"
         arguments.integer(name, "freeze_para_groups_number", freeze_para_groups_number, 1)
@@ -171,7 +176,12 @@ class GradientFreeze:
     def generate_freeze_index_sequence(
         self, parameter_groups_number: int, freeze_strategy: int, freeze_p: float, total_steps: int
     ) -> list[int]:
-        """Return the optimizer of each step, for at least 1.01 times as many steps."""
+        """Return the number of the optimizer for each step, for at least 1.01 * `total_steps`
+        steps.
+
+        `parameter_groups_number` is the number of optimizers, `freeze_strategy` 0 or 1 as
+        `freeze_type` of the class, and `freeze_p` the fraction of steps that train everything.
+        """
         name = "GradientFreeze"
         arguments.integer(name, "parameter_groups_number", parameter_groups_number, 1)
         arguments.number(name, "freeze_p", freeze_p, at_least=0, below=1)
@@ -195,7 +205,9 @@ class GradientFreeze:
         return found
 
     def freeze_generate(self, network: Cell, optimizer: Optimizer) -> tuple[Cell, FreezeOpt]:
-        """Return the network, and the optimizers with their strategy."""
+        """Return the network unchanged, and a `FreezeOpt` with the strategy, made of its
+        optimizer.
+        """
         groups = self.split_parameters_groups(network, self._param_groups)
         steps = self.generate_freeze_index_sequence(
             self._param_groups, self._freeze_type, self._freeze_p, self._total_steps
@@ -214,16 +226,19 @@ def freeze_cell(
     degree: Optional[int] = None,
     max_accumulation_step: int = 1,
 ) -> tuple[Cell, ...]:
-    """Return a training step for each optimizer of a `FreezeOpt`: a batch in, the loss out.
+    """Return a training step for each optimizer of a `FreezeOpt`, called with a batch and giving
+    the loss.
 
-    `grad` is a `GradOperation` with `get_by_list` and `sens_param`, which gives the gradients times
-    `sens`. With `reducer_flag` they go through a `DistributedGradReducer` of `mean` and `degree`;
-    with `use_grad_accumulation` an update comes every `max_accumulation_step` calls.
+    `network` computes the loss, and `grad` is a `GradOperation` with `get_by_list` and
+    `sens_param`, which gives the gradients times `sens`. With `reducer_flag` they go through a
+    `DistributedGradReducer` with `mean` and `degree`. With `use_grad_accumulation` the parameters
+    are updated every `max_accumulation_step` calls.
 
     >>> import mycel as ms
     >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
     >>> grad = ms.ops.GradOperation(get_by_list=True, sens_param=True)
-    >>> step, = ms.boost.freeze_cell(False, net, ms.boost.FreezeOpt(ms.nn.SGD(net.trainable_params(), 0.1)), 1.0, grad, False)
+    >>> optimizer = ms.boost.FreezeOpt(ms.nn.SGD(net.trainable_params(), 0.1))
+    >>> step, = ms.boost.freeze_cell(False, net, optimizer, 1.0, grad, False)
     >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
     ()
     """

@@ -1,5 +1,5 @@
-"""Training steps that freeze gradients or accumulate them, as their optimizer and the settings of
-training say.
+"""Training steps that freeze or accumulate gradients, depending on their optimizer and on the
+settings of the training.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ __all__ = ["BoostTrainOneStepCell", "BoostTrainOneStepWithLossScaleCell"]
 
 
 class BoostTrainOneStepCell(TrainOneStepCell):
-    """A training step that gives the loss: by an Optimizer as `nn.TrainOneStepCell`, by a
-    `FreezeOpt` with the optimizer that its strategy names.
+    """A training step that gives the loss; with an Optimizer it is `nn.TrainOneStepCell`.
 
-    Behind the end of the strategy it begins anew; without one the first optimizer takes all steps.
-    Raises TypeError for other arguments.
+    With a `FreezeOpt` each step is taken by the optimizer that its strategy names. At its end the
+    strategy begins again; without a strategy the first optimizer takes all steps. Raises TypeError
+    for other arguments.
 
     >>> import mycel as ms
     >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
     >>> w, b = net.trainable_params()
-    >>> step = ms.boost.BoostTrainOneStepCell(net, ms.boost.FreezeOpt(ms.nn.SGD([w, b], 0.1), [[w, b], [b]], [0, 1]))
+    >>> optimizer = ms.boost.FreezeOpt(ms.nn.SGD([w, b], 0.1), [[w, b], [b]], [0, 1])
+    >>> step = ms.boost.BoostTrainOneStepCell(net, optimizer)
     >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
     ()
     """
@@ -50,11 +51,11 @@ class BoostTrainOneStepCell(TrainOneStepCell):
             )
 
     def construct(self, *inputs: Any) -> Any:
-        """Take a step on a batch."""
+        """Take a step on a batch, and return the loss."""
         return self.gradient_freeze_process(*inputs) if self.freezes else super().construct(*inputs)
 
     def gradient_freeze_process(self, *inputs: Any) -> Any:
-        """Return a step by the optimizer whose turn it is; the loss."""
+        """Take a step by the optimizer whose turn it is, and return the loss."""
         nets: Any = self.freeze_nets
         if self.train_strategy is None:
             return nets[0](*inputs)
@@ -67,21 +68,24 @@ class BoostTrainOneStepCell(TrainOneStepCell):
         return loss
 
     def check_adasum_enable(self) -> bool:
-        """Return whether Adasum joins the gradients of several devices: not with one."""
+        """Return whether Adasum combines the gradients of several devices; it does not on one
+        device.
+        """
         return False
 
     def check_dim_reduce_enable(self) -> bool:
-        """Return whether the dimensions of gradients are reduced: not in this step."""
+        """Return whether the dimensions of gradients are reduced; this step never does so."""
         return False
 
 
 class BoostTrainOneStepWithLossScaleCell(TrainOneStepWithLossScaleCell):
-    """A training step with a loss scale, as `nn.TrainOneStepWithLossScaleCell`: gives the loss,
+    """A training step with a loss scale, as `nn.TrainOneStepWithLossScaleCell`: it gives the loss,
     whether gradients overflowed, and the scale.
 
     >>> import mycel as ms
     >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
-    >>> step = ms.boost.BoostTrainOneStepWithLossScaleCell(net, ms.nn.SGD(net.trainable_params(), 0.1), ms.Tensor(8.0))
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.1)
+    >>> step = ms.boost.BoostTrainOneStepWithLossScaleCell(net, optimizer, ms.Tensor(8.0))
     >>> [t.shape for t in step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))]
     [(), (), ()]
     """

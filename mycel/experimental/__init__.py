@@ -1,4 +1,4 @@
-"""Interfaces that MindSpore calls experimental."""
+"""The interfaces that MindSpore calls experimental."""
 
 from __future__ import annotations
 

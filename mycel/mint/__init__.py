@@ -1,4 +1,4 @@
-"""MindSpore's second interface: functions with `dim` and `keepdim`, in the manner of PyTorch."""
+"""MindSpore's second interface: functions with `dim` and `keepdim`, as in PyTorch."""
 
 # isort: skip_file
 from __future__ import annotations

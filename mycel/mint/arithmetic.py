@@ -1,5 +1,5 @@
-"""Arithmetic whose forms differ from those of `mycel.ops`: scaled sums, roundings of quotients,
-distances, products.
+"""Arithmetic that differs from `mycel.ops` in its arguments: scaled sums, rounding, distances,
+products.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 
 
 def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return `input` overwritten by beta * input + alpha * (vec1 as a column) @ (vec2 as a row),
-    and returned.
+    """Assign beta * input + alpha * (vec1 as a column) @ (vec2 as a row) to `input`, and return it.
 
     >>> import mycel as ms
     >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
@@ -103,7 +102,8 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     """Return beta * input + alpha * batch1 @ batch2 for stacks of matrices.
 
     >>> import mycel as ms
-    >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))).item()
+    >>> row, column = ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))
+    >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), row, column).item()
     3.0
     """
     return ops.baddbmm(input, batch1, batch2, beta, alpha)
@@ -143,8 +143,9 @@ def vdot(input: Any, other: Any) -> Tensor:
 
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as a Python bool;
-    with `equal_nan` NaN is close to NaN.
+    """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as a Python bool.
+
+    With `equal_nan` NaN is close to NaN.
 
     >>> import mycel as ms
     >>> ms.mint.allclose(ms.Tensor([1.0]), ms.Tensor([1.0]))
@@ -154,9 +155,10 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """Return the distances of order `p` between the rows of two stacks of matrices.
+    """Return the distances of order `p` between the rows of `x1` and `x2`, two matrices or stacks
+    of matrices.
 
-    `compute_mode` is checked and changes nothing.
+    `compute_mode` has no effect.
 
     >>> import mycel as ms
     >>> ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
@@ -168,7 +170,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
 
 
 def equal(input: Any, other: Any) -> Tensor:
-    """Return whether two tensors have the same shape and equal elements: one boolean.
+    """Return whether two tensors have the same shape and equal elements, as a tensor of one
+    boolean.
 
     >>> import mycel as ms
     >>> ms.mint.equal(ms.Tensor([1, 2]), ms.Tensor([1, 2])).item()
@@ -179,7 +182,7 @@ def equal(input: Any, other: Any) -> Tensor:
 
 
 def fix(input: Any) -> Tensor:
-    """Return each element without its fraction.
+    """Return each element rounded towards 0.
 
     >>> import mycel as ms
     >>> ms.mint.fix(ms.Tensor([-1.5])).tolist()
@@ -189,7 +192,7 @@ def fix(input: Any) -> Tensor:
 
 
 def frac(input: Any) -> Tensor:
-    """Return the fraction of each element, with its sign.
+    """Return the fractional part of each element, with its sign.
 
     >>> import mycel as ms
     >>> ms.mint.frac(ms.Tensor([-1.5])).tolist()
@@ -219,7 +222,7 @@ def sqrt(input: Any) -> Tensor:
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return exp(x) over its sum along `dim`.
+    """Return exp(x) over its sum along `dim`; `dtype` converts the elements first.
 
     >>> import mycel as ms
     >>> ms.mint.softmax(ms.Tensor([1.0, 1.0]), 0).tolist()
@@ -229,8 +232,9 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """Return how many elements lie in each of `bins` equal parts of [min, max], or of the range of
-    the elements where both are 0.
+    """Return the number of elements of `input` in each of `bins` equal parts of [min, max].
+
+    Where `min` and `max` are both 0 the interval is the range of the elements.
 
     >>> import mycel as ms
     >>> ms.mint.histc(ms.Tensor([1.0, 2.0, 1.0]), 2, 0, 2).tolist()
@@ -244,7 +248,10 @@ def conv2d(
 ) -> Tensor:
     """Return the two-dimensional convolution of (N, C, H, W) images.
 
-    `padding` is a number, one for each axis, "valid" or "same".
+    `input` is convolved with `weight` (C_out, C_in / groups, *kernel), and `bias` (C_out,) is
+    added. `stride` and `dilation` (the distance of the kernel's elements) are an int, or one for
+    each axis; `groups` is the number of groups of channels that are convolved separately. `padding`
+    is a number, one for each axis, "valid" or "same".
 
     >>> import mycel as ms
     >>> ms.mint.conv2d(ms.ops.ones((1, 1, 3, 3)), ms.ops.ones((1, 1, 2, 2))).shape
@@ -256,8 +263,10 @@ def conv2d(
 
 
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
-    """Return the convolution along time of (time, batch, channels) with weights (kernel, in, out),
-    and a bias.
+    """Return the convolution along time of `input` (time, batch, channels) with `weight` (kernel,
+    in, out), plus `bias`.
+
+    `pad` is the number of zeros that are added at both ends of the time axis.
 
     >>> import mycel as ms
     >>> ms.mint.conv_tbc(ms.ops.ones((4, 1, 2)), ms.ops.ones((3, 2, 1)), ms.ops.zeros((1,))).shape
@@ -298,7 +307,7 @@ def batch_norm_elemt(
 ) -> Tensor:
     """Return (input - mean) * invstd * weight + bias, by channel (axis 1).
 
-    What is None is left out.
+    Arguments that are None are left out; `eps` has no effect.
 
     >>> import mycel as ms
     >>> x, one = ms.ops.ones((1, 1)), ms.ops.ones((1,))
@@ -322,15 +331,16 @@ def batch_norm_gather_stats_with_counts(
     eps: float = 1e-05,
     counts: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and 1 / sqrt(variance + eps) of each channel over several parts, of which
-    `mean`, `invstd` (parts, channels) and `counts` (parts) are given.
+    """Return the mean and 1 / sqrt(variance + eps) of each channel over several parts.
 
-    Running statistics, where given, are overwritten: (1 - momentum) of the old and momentum of the
-    new, the variance divided by the count less 1.
+    `mean`, `invstd` (parts, channels) and `counts` (parts) are the statistics of the parts; `input`
+    has no effect. `running_mean` and `running_var`, where given, are overwritten by (1 - momentum)
+    of the old and momentum of the new statistics, with the unbiased variance.
 
     >>> import mycel as ms
     >>> one = ms.ops.ones((1, 1))
-    >>> ms.mint.batch_norm_gather_stats_with_counts(one, one, one, eps=0.0, counts=ms.Tensor([2.0]))[0].tolist()
+    >>> gather, counts = ms.mint.batch_norm_gather_stats_with_counts, ms.Tensor([2.0])
+    >>> gather(one, one, one, eps=0.0, counts=counts)[0].tolist()
     [1.0]
     """
     means, inverses = (

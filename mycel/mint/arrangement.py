@@ -41,7 +41,7 @@ __all__ = [
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
-    """Return the tensors joined along an axis that they have.
+    """Return the tensors joined along an existing axis.
 
     >>> import mycel as ms
     >>> ms.mint.cat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
@@ -51,7 +51,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def concat(tensors: Any, dim: int = 0) -> Tensor:
-    """Return the tensors joined along an axis that they have.
+    """Return the tensors joined along an existing axis, as `cat`.
 
     >>> import mycel as ms
     >>> ms.mint.concat([ms.Tensor([1]), ms.Tensor([2])]).tolist()
@@ -71,7 +71,7 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along `dim`, all but the last of one size.
+    """Split a tensor along `dim` into at most `chunks` parts, all but the last of the same size.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.mint.chunk(ms.Tensor([1, 2, 3]), 2)]
@@ -81,7 +81,8 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], dim: int = 0) -> tuple[Tensor, ...]:
-    """Return parts along `dim` of one size, the last perhaps smaller, or of the sizes given.
+    """Split a tensor along `dim` into parts of one size, the last perhaps smaller, or of the given
+    sizes.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.mint.split(ms.Tensor([1, 2, 3]), 2)]
@@ -91,7 +92,7 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], dim: i
 
 
 def clone(input: Any) -> Tensor:
-    """Return a copy, through which gradients pass.
+    """Return a copy; gradients pass through it.
 
     >>> import mycel as ms
     >>> ms.mint.clone(ms.Tensor([1])).tolist()
@@ -101,9 +102,9 @@ def clone(input: Any) -> Tensor:
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:
-    """Return a vector as the diagonal of a matrix, or the diagonal of a matrix.
+    """Return the matrix with a given diagonal for a vector, or the diagonal of a matrix.
 
-    Above the main one if `diagonal` is positive.
+    `diagonal` counts the diagonals above the main one, or below if it is negative.
 
     >>> import mycel as ms
     >>> ms.mint.diag(ms.Tensor([1, 2])).tolist()
@@ -118,8 +119,9 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
 
 
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the differences of neighbours along `dim`, taken `n` times, after joining `prepend`
-    and `append`.
+    """Return the differences of adjacent elements of `input` along `dim`, taken `n` times.
+
+    `prepend` and `append` are first joined to its ends.
 
     >>> import mycel as ms
     >>> ms.mint.diff(ms.Tensor([1, 4, 9])).tolist()
@@ -129,7 +131,7 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return the axes from `start_dim` to `end_dim` as one.
+    """Join the axes from `start_dim` to `end_dim` into one.
 
     >>> import mycel as ms
     >>> ms.mint.flatten(ms.ops.ones((2, 3))).shape
@@ -140,7 +142,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def gather(input: Any, dim: int, index: Any) -> Tensor:
-    """Return the elements whose place along `dim` is given by `index`, at each place of it.
+    """Return the elements of `input` at the positions `index` along `dim`; the result has the shape
+    of `index`.
 
     >>> import mycel as ms
     >>> ms.mint.gather(ms.Tensor([[1, 2]]), 1, ms.Tensor([[1]])).tolist()
@@ -150,7 +153,7 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
-    """Return the slices at the places `index` along `dim`.
+    """Return the slices at the positions `index` along `dim`.
 
     >>> import mycel as ms
     >>> ms.mint.index_select(ms.Tensor([[1, 2]]), 1, ms.Tensor([1])).tolist()
@@ -160,11 +163,14 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
-    """Return `input` with the slices of `source`, times `alpha`, added at the places `index` along
-    `dim`; equal places add up.
+    """Return `input` with the slices of `source`, times `alpha`, added at the positions `index`
+    along `dim`.
+
+    Slices with equal positions add up.
 
     >>> import mycel as ms
-    >>> ms.mint.index_add(ms.Tensor([1.0, 2.0]), 0, ms.Tensor([0, 0]), ms.Tensor([1.0, 1.0])).tolist()
+    >>> x, ones = ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 1.0])
+    >>> ms.mint.index_add(x, 0, ms.Tensor([0, 0]), ones).tolist()
     [3.0, 2.0]
     """
     given = operand("index_add", source)
@@ -172,8 +178,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 
 
 def scatter(input: Any, dim: int, index: Any, src: Any) -> Tensor:
-    """Return `input` with elements of `src`, a tensor or a number, written where `index` says along
-    `dim`.
+    """Return `input` with the elements of `src`, a tensor or a number, written at the positions
+    `index` along `dim`.
 
     >>> import mycel as ms
     >>> ms.mint.scatter(ms.Tensor([1, 2]), 0, ms.Tensor([1]), 7).tolist()
@@ -183,8 +189,9 @@ def scatter(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 
 
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
-    """Return `input` with elements of `src` added where `index` says along `dim`; equal places add
-    up.
+    """Return `input` with the elements of `src` added at the positions `index` along `dim`.
+
+    Elements with equal positions add up.
 
     >>> import mycel as ms
     >>> ms.mint.scatter_add(ms.Tensor([1, 2]), 0, ms.Tensor([1, 1]), ms.Tensor([7, 1])).tolist()
@@ -192,7 +199,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     """
     x, places, given = operand("scatter_add", input), operand("scatter_add", index), operand("scatter_add", src)
     if tuple(places.shape) != tuple(given.shape):
-        # More may be given than there are places.
+        # `src` may be larger than `index`; its surplus is ignored.
         if given.ndim != places.ndim:
             raise ShapeError(
                 f"scatter_add: index {places._type} and src {given._type} have different numbers of dimensions"
@@ -203,7 +210,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 
 
 def item(input: Any) -> Any:
-    """Return the one element as a Python number; ValueError unless there is exactly one.
+    """Return the only element as a Python number; raises ValueError unless there is exactly one.
 
     >>> import mycel as ms
     >>> ms.mint.item(ms.Tensor([3]))
@@ -213,9 +220,9 @@ def item(input: Any) -> Any:
 
 
 def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> tuple[Tensor, ...]:
-    """Return the coordinates of a grid of vectors.
+    """Return the coordinates of the grid that vectors span.
 
-    The first is for the rows, or the columns if `indexing` is "xy".
+    The first vector runs over the rows, or over the columns if `indexing` is "xy".
 
     >>> import mycel as ms
     >>> ms.mint.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3]))[0].tolist()
@@ -226,7 +233,7 @@ def meshgrid(*tensors: Any, indexing: Optional[str] = None) -> tuple[Tensor, ...
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Tensor:
-    """Return the part of `length` from `start` on along `dim`.
+    """Return the slice of `input` along `dim` with `length` elements, from position `start` on.
 
     >>> import mycel as ms
     >>> ms.mint.narrow(ms.Tensor([1, 2, 3]), 0, 1, 2).tolist()
@@ -236,7 +243,7 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Tensor:
 
 
 def nonzero(input: Any, as_tuple: bool = False) -> Any:
-    """Return the places of elements that are not 0, one row for each; with `as_tuple` one tensor
+    """Return the positions of elements that are not 0, one row for each; with `as_tuple` one tensor
     for each axis.
 
     >>> import mycel as ms
@@ -247,7 +254,7 @@ def nonzero(input: Any, as_tuple: bool = False) -> Any:
 
 
 def permute(input: Any, dims: Any) -> Tensor:
-    """Return the axes in another order.
+    """Return the tensor with its axes in the order `dims`.
 
     >>> import mycel as ms
     >>> ms.mint.permute(ms.ops.ones((2, 3)), (1, 0)).shape
@@ -257,7 +264,7 @@ def permute(input: Any, dims: Any) -> Tensor:
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Return two axes exchanged.
+    """Return the tensor with two axes exchanged.
 
     >>> import mycel as ms
     >>> ms.mint.transpose(ms.ops.ones((2, 3)), 0, 1).shape
@@ -269,10 +276,10 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
 def repeat_interleave(
     input: Any, repeats: Any, dim: Optional[int] = None, *, output_size: Optional[int] = None
 ) -> Tensor:
-    """Return each element repeated, `repeats` a number or one for each place along `dim`; without
-    `dim` the elements of all axes.
+    """Return `input` with each element repeated along `dim`, or with all elements repeated in one
+    axis if it is None.
 
-    `output_size` is accepted and not needed.
+    `repeats` is a number, or one for each position along `dim`. `output_size` has no effect.
 
     >>> import mycel as ms
     >>> ms.mint.repeat_interleave(ms.Tensor([1, 2]), 2).tolist()
@@ -282,7 +289,7 @@ def repeat_interleave(
 
 
 def select(input: Any, dim: int, index: Any) -> Tensor:
-    """Return the slice at place `index` along `dim`, without that axis.
+    """Return the slice at position `index` along `dim`, without that axis.
 
     >>> import mycel as ms
     >>> ms.mint.select(ms.Tensor([[1, 2], [3, 4]]), 0, 1).tolist()
@@ -294,7 +301,7 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def squeeze(input: Any, dim: Any = None) -> Tensor:
-    """Without axes of size 1: all of them, or those of `dim` (one or several) that have it.
+    """Remove axes of size 1; `dim`, an axis or several, limits which.
 
     >>> import mycel as ms
     >>> ms.mint.squeeze(ms.ops.ones((1, 2, 1)), 0).shape
@@ -309,8 +316,9 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:
 
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """Return `input` where the condition holds, else `other`; with the condition alone the places
-    where it holds, one tensor for each axis.
+    """Return `input` where the condition holds, else `other`.
+
+    With the condition alone, return the positions where it holds, one tensor for each axis.
 
     >>> import mycel as ms
     >>> ms.mint.where(ms.Tensor([True, False]), 1.0, 2.0).tolist()

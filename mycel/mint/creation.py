@@ -1,5 +1,7 @@
-"""New tensors: constants, ranges, random numbers from a `generator` (the default one unless it is
-given). `device` may be None or "CPU".
+"""New tensors: constants, ranges and random numbers.
+
+Random numbers come from `generator`, by default the default generator. `device` may be None or
+"CPU".
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _kind(dtype: Any, like: Any = None) -> Any:
 
 
 def zeros(size: Any, *, dtype: Any = None) -> Tensor:
-    """Return zeros of a shape; float32 unless `dtype` says otherwise.
+    """Return zeros of a shape, in float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.mint.zeros((2,)).tolist()
@@ -59,7 +61,7 @@ def zeros(size: Any, *, dtype: Any = None) -> Tensor:
 
 
 def ones(size: Any, *, dtype: Any = None) -> Tensor:
-    """Return ones of a shape; float32 unless `dtype` says otherwise.
+    """Return ones of a shape, in float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.mint.ones((2,)).tolist()
@@ -69,8 +71,10 @@ def ones(size: Any, *, dtype: Any = None) -> Tensor:
 
 
 def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return a tensor of a shape (one sequence or sizes) whose elements say nothing: zeros. float32
-    unless `dtype` says otherwise.
+    """Return a tensor of a shape (one sequence or several sizes) with unspecified elements, here
+    zeros.
+
+    The element type is float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.mint.empty(2, 3).shape
@@ -83,7 +87,8 @@ def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return a tensor of the shape and type of another whose elements say nothing: zeros.
+    """Return a tensor of the shape and element type of another with unspecified elements, here
+    zeros.
 
     >>> import mycel as ms
     >>> ms.mint.empty_like(ms.Tensor([1, 2])).shape
@@ -94,8 +99,8 @@ def empty_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
-    """Return `steps` numbers from `start` to `end`, both included, at equal distances; float32
-    unless `dtype` says otherwise.
+    """Return `steps` equally spaced numbers from `start` to `end`, both included, in float32 unless
+    `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.mint.linspace(0, 1, 3).tolist()
@@ -113,7 +118,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
 
 
 def rand(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return numbers spread evenly over [0, 1).
+    """Return numbers uniform in [0, 1).
 
     >>> import mycel as ms
     >>> ms.mint.rand(2, 3).shape
@@ -124,7 +129,7 @@ def rand(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, d
 
 
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return numbers spread evenly over [0, 1), of the shape and type of another tensor.
+    """Return numbers uniform in [0, 1), of the shape and element type of another tensor.
 
     >>> import mycel as ms
     >>> ms.mint.rand_like(ms.ops.ones((2, 3))).shape
@@ -146,7 +151,8 @@ def randn(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, 
 
 
 def randn_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return numbers of the standard normal distribution, of the shape and type of another tensor.
+    """Return numbers of the standard normal distribution, of the shape and element type of another
+    tensor.
 
     >>> import mycel as ms
     >>> ms.mint.randn_like(ms.ops.ones((2, 3))).shape
@@ -157,7 +163,7 @@ def randn_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def _bounds(name: str, args: tuple[Any, ...], rest: int) -> tuple[Any, ...]:
-    """Return low (0 unless given), high, and what follows."""
+    """Return `low` (0 unless given), `high`, and the arguments after them."""
     if len(args) == rest + 1:
         return (0, *args)
     if len(args) == rest + 2:
@@ -168,8 +174,10 @@ def _bounds(name: str, args: tuple[Any, ...], rest: int) -> tuple[Any, ...]:
 
 
 def randint(*args: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return `randint(low, high, size)`: integers spread evenly over low .. high - 1, int64 unless
-    `dtype` says otherwise; low is 0 unless given.
+    """Return integers uniform in low .. high - 1: ``randint(low, high, size)``, or ``randint(high,
+    size)`` with `low` 0.
+
+    The element type is int64 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.mint.randint(0, 5, (2, 3)).shape
@@ -182,8 +190,10 @@ def randint(*args: Any, generator: Optional[Generator] = None, dtype: Any = None
 
 
 def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return `randint_like(input, low, high)`: integers spread evenly over low .. high - 1, of the
-    shape and type of a tensor; low is 0 unless given.
+    """Return integers uniform in low .. high - 1: ``randint_like(input, low, high)``, or
+    ``randint_like(input, high)``.
+
+    The shape and element type are those of `input`; `low` is 0 unless given.
 
     >>> import mycel as ms
     >>> ms.mint.randint_like(ms.ops.ones((2, 3)), 5).shape
@@ -206,10 +216,10 @@ def randperm(n: int, *, generator: Optional[Generator] = None, dtype: Any = D.in
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optional[Generator] = None) -> Tensor:
-    """Return numbers of normal distributions with means and standard deviations, numbers or tensors
-    that broadcast to the result's shape.
+    """Return numbers of normal distributions with means `mean` and standard deviations `std`.
 
-    `size` is the shape, needed where both are numbers.
+    Both are numbers, or tensors that broadcast to the result's shape. `size` is the shape, needed
+    where both are numbers; `generator` is the generator (None: the default one).
 
     >>> import mycel as ms
     >>> ms.mint.normal(0.0, 1.0, (2, 3)).shape
@@ -223,7 +233,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optiona
 
 
 def bernoulli(input: Any, *, generator: Optional[Generator] = None) -> Tensor:
-    """Return 1 with the probability that each element is, else 0.
+    """Return 1 with the probability that the element of `input` gives, else 0.
 
     >>> import mycel as ms
     >>> ms.mint.bernoulli(ms.Tensor([0.0, 1.0])).tolist()
@@ -236,8 +246,11 @@ def bernoulli(input: Any, *, generator: Optional[Generator] = None) -> Tensor:
 def multinomial(
     input: Any, num_samples: int, replacement: bool = False, *, generator: Optional[Generator] = None
 ) -> Tensor:
-    """Return int64 positions along the last axis, drawn with the probabilities of its weights; each
-    at most once without `replacement`.
+    """Return `num_samples` int64 positions along the last axis of `input`, drawn with its elements
+    as weights.
+
+    Without `replacement` each position is drawn at most once. `generator` is the generator (None:
+    the default one).
 
     >>> import mycel as ms
     >>> ms.mint.multinomial(ms.Tensor([0.0, 1.0]), 1).tolist()

@@ -1,5 +1,6 @@
-"""Communication among processes under the names of PyTorch: the functions of `mycel.communication`,
-which write into the tensors they are given.
+"""Communication among processes under the names of PyTorch.
+
+These are the functions of `mycel.communication`, which write into the tensors that they are given.
 """
 
 # isort: skip_file

@@ -22,8 +22,8 @@ def inv(input: Any) -> Tensor:
 
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """Return orthonormal columns Q and upper triangular R with Q R = A; "complete" gives square Q,
-    "r" an empty Q.
+    """Return orthonormal columns Q and an upper triangular R with Q R = A; mode "complete" gives a
+    square Q, "r" an empty Q.
 
     >>> import mycel as ms
     >>> [t.shape for t in ms.mint.linalg.qr(ms.ops.ones((3, 2)))]
@@ -36,9 +36,10 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
+    """Return the norm of the matrices in the axes `dim` of `A`.
 
-    See `mycel.ops.matrix_norm`.
+    `ord` is "fro", "nuc", 2, -2, 1, -1, inf or -inf. `keepdim` keeps the axes with size 1, and
+    `dtype` converts the elements first. See `mycel.ops.matrix_norm`.
 
     >>> import mycel as ms
     >>> ms.mint.linalg.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
@@ -48,7 +49,10 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
 
 
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of order `ord` over `dim`, all axes by default. See `mycel.ops.vector_norm`.
+    """Return the norm of order `ord` of `x` over `dim`, by default all axes.
+
+    `keepdim` keeps the axes with size 1, and `dtype` converts the elements first. See
+    `mycel.ops.vector_norm`.
 
     >>> import mycel as ms
     >>> ms.mint.linalg.vector_norm(ms.Tensor([3.0, 4.0])).item()
@@ -58,8 +62,10 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
 
 
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of vectors (one axis) or matrices (two axes); without `ord` the 2-norm of all
-    elements over `dim`.
+    """Return the norm of the vectors (one axis) or matrices (two axes) of `A` in `dim`.
+
+    Without `ord` it is the 2-norm of all elements over `dim`. `keepdim` keeps the axes with size 1,
+    and `dtype` converts the elements first.
 
     >>> import mycel as ms
     >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()

@@ -1,4 +1,4 @@
-"""Optimizers under the names of PyTorch: those of `mycel.experimental.optim`."""
+"""Optimizers under the names of PyTorch, which are those of `mycel.experimental.optim`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Adam", "AdamW", "FusedAdamW", "SGD"]
 
 
 class Adam(optim.Adam):
-    """Adam (Kingma and Ba, 2014), as `mycel.experimental.optim.Adam`.
+    """Adam (Kingma and Ba, 2014), as `mycel.experimental.optim.Adam`, whose arguments it takes.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -21,7 +21,7 @@ class Adam(optim.Adam):
 
 class AdamW(optim.AdamW):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017), as
-    `mycel.experimental.optim.AdamW`.
+    `mycel.experimental.optim.AdamW`, whose arguments it takes.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -31,7 +31,7 @@ class AdamW(optim.AdamW):
 
 
 class FusedAdamW(AdamW):
-    """`AdamW`, whose step is one program in any case.
+    """`AdamW`, with its arguments, whose step is always one program.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -43,6 +43,10 @@ class FusedAdamW(AdamW):
 class SGD(optim.SGD):
     """Stochastic gradient descent with momentum, dampening and Nesterov's form, as
     `mycel.experimental.optim.SGD`.
+
+    `params` lists the parameters or groups of them, `weight_decay` adds ``weight_decay * p`` to the
+    gradient, `nesterov` selects Nesterov's form, and `maximize` increases the loss instead of
+    decreasing it.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -40,7 +40,7 @@ def cdist_(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
 
 
 def equal_ext_op(input: Any, other: Any) -> Tensor:
-    """Return whether two tensors have the same shape and elements, as a tensor.
+    """Return whether two tensors have the same shape and equal elements, as a tensor.
 
     >>> import mycel as ms
     >>> ms.mint.equal_ext_op(ms.Tensor([1, 2]), ms.Tensor([1, 2])).item()
@@ -63,7 +63,7 @@ def npu_gelu(input: Any, approximate: str = "none") -> Tensor:
 
 
 def squeeze_impl(input: Any, axis: Any) -> Tensor:
-    """Without those of the axes `axis`, one or several, that have size 1.
+    """Remove the axes `axis`, one or several, that have size 1.
 
     >>> import mycel as ms
     >>> ms.mint.squeeze_impl(ms.ops.ones((1, 2, 1)), 0).shape
@@ -73,9 +73,8 @@ def squeeze_impl(input: Any, axis: Any) -> Tensor:
 
 
 def jit_forbidden_register(fn: F) -> F:
-    """Mark a function that MindSpore's graphs must not call.
-
-    Here any function may be compiled, so it is the function itself.
+    """Return the function unchanged: MindSpore's graphs must not call a function marked so, but
+    here any function may be compiled.
 
     >>> import mycel as ms
     >>> ms.mint.jit_forbidden_register(abs) is abs
@@ -85,9 +84,8 @@ def jit_forbidden_register(fn: F) -> F:
 
 
 def jit_view_unsupported(fn: F) -> F:
-    """Mark a function whose views MindSpore's graphs do not support.
-
-    Here they are supported, so it is the function itself.
+    """Return the function unchanged: MindSpore's graphs do not support its views, but here they are
+    supported.
 
     >>> import mycel as ms
     >>> ms.mint.jit_view_unsupported(abs) is abs

@@ -1,4 +1,4 @@
-"""Reductions, orders and running reductions with `dim` and `keepdim`. Positions are int64."""
+"""Reductions, sorting and running reductions with `dim` and `keepdim`; positions are int64."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def _chosen(values: Tensor, indices: Tensor) -> Chosen:
 
 
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Return whether all elements are true (not 0) over `dim`, an axis or several; all axes by
-    default.
+    """Return whether all elements are true (not 0) over `dim`, an axis or several, by default all
+    axes.
 
     >>> import mycel as ms
     >>> ms.mint.all(ms.Tensor([1, 0])).item()
@@ -61,8 +61,8 @@ def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Return whether any element is true (not 0) over `dim`, an axis or several; all axes by
-    default.
+    """Return whether any element is true (not 0) over `dim`, an axis or several, by default all
+    axes.
 
     >>> import mycel as ms
     >>> ms.mint.any(ms.Tensor([1, 0])).item()
@@ -72,9 +72,8 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """Return the largest elements over `dim`; all axes by default.
-
-    Equal elements share the derivative.
+    """Return the largest elements over `dim`, by default all axes; equal elements share the
+    derivative.
 
     >>> import mycel as ms
     >>> ms.mint.amax(ms.Tensor([1.0, 3.0])).item()
@@ -84,9 +83,8 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
 
 
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """Return the smallest elements over `dim`; all axes by default.
-
-    Equal elements share the derivative.
+    """Return the smallest elements over `dim`, by default all axes; equal elements share the
+    derivative.
 
     >>> import mycel as ms
     >>> ms.mint.amin(ms.Tensor([1.0, 3.0])).item()
@@ -129,10 +127,11 @@ def _position(function: Any, input: Any, dim: Optional[int], keepdim: bool) -> T
 
 
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the largest element of all; along `dim` the largest with their positions; or of two
-    tensors the larger at each place.
+    """Return the largest element of all, the largest elements along `dim`, or the larger elements
+    of two tensors.
 
-    `max(input)`, `max(input, dim, keepdim)` gives (values, indices), `max(input, other)`.
+    `max(input)` returns one element, `max(input, dim, keepdim)` (values, indices), and `max(input,
+    other)` the element-wise maximum.
 
     >>> import mycel as ms
     >>> ms.mint.max(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
@@ -142,10 +141,11 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the smallest element of all; along `dim` the smallest with their positions; or of two
-    tensors the smaller at each place.
+    """Return the smallest element of all, the smallest elements along `dim`, or the smaller
+    elements of two tensors.
 
-    `min(input)`, `min(input, dim, keepdim)` gives (values, indices), `min(input, other)`.
+    `min(input)` returns one element, `min(input, dim, keepdim)` (values, indices), and `min(input,
+    other)` the element-wise minimum.
 
     >>> import mycel as ms
     >>> ms.mint.min(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
@@ -171,9 +171,10 @@ def _extreme(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the mean over `dim`, an axis or several; all by default.
+    """Return the mean over axes.
 
-    With `dtype` the elements are converted first.
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1. `dtype` converts the elements first.
 
     >>> import mycel as ms
     >>> ms.mint.mean(ms.Tensor([1.0, 3.0])).item()
@@ -184,9 +185,10 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the sum over `dim`, an axis or several; all by default.
+    """Return the sum over axes.
 
-    Integers and booleans are summed in int64.
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1. `dtype` converts the elements first; without it integers and booleans are converted to int64.
 
     >>> import mycel as ms
     >>> ms.mint.sum(ms.Tensor([1, 3])).item()
@@ -196,7 +198,10 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the product over `dim`; all by default. Integers and booleans are multiplied in int64.
+    """Return the product over axes.
+
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1. `dtype` converts the elements first; without it integers and booleans are converted to int64.
 
     >>> import mycel as ms
     >>> ms.mint.prod(ms.Tensor([2, 3])).item()
@@ -212,7 +217,10 @@ def _counted(x: Tensor, dtype: Any) -> Tensor:
 
 
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the sum over `dim` with NaN as 0; all axes by default.
+    """Return the sum over axes, with NaN as 0.
+
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1. `dtype` converts the elements first; without it integers and booleans are converted to int64.
 
     >>> import mycel as ms
     >>> ms.mint.nansum(ms.Tensor([1.0, float("nan")])).item()
@@ -222,7 +230,9 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 
 def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """Return variances and means; divided by the count less `correction`."""
+    """Return variances and means; variances are sums of squares divided by the count less
+    `correction`.
+    """
     x = floating(name, input)
     average = ops.mean(x, dim, True)
     squares = ops.mean(ops.square(x - average), dim, keepdim)
@@ -240,8 +250,11 @@ def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> 
 
 
 def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """Return the variance over `dim`: the squared distances from the mean, summed and divided by
-    their count less `correction`.
+    """Return the variance over axes: the sum of squared distances from the mean, divided by the
+    count less `correction`.
+
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1.
 
     >>> import mycel as ms
     >>> ms.mint.var(ms.Tensor([1.0, 3.0])).item()
@@ -251,7 +264,10 @@ def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
 
 
 def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """Return the standard deviation over `dim`: the root of `var`.
+    """Return the standard deviation over axes: the square root of `var` with the same `correction`.
+
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1.
 
     >>> import mycel as ms
     >>> ms.mint.std(ms.Tensor([1.0, 3.0]), correction=0).item()
@@ -261,7 +277,10 @@ def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
 
 
 def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the variance and the mean over `dim`.
+    """Return the variance, divided by the count less `correction`, and the mean over axes.
+
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.mint.var_mean(ms.Tensor([1.0, 3.0]))]
@@ -271,7 +290,10 @@ def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool 
 
 
 def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the standard deviation and the mean over `dim`.
+    """Return the standard deviation, with the `correction` of `var`, and the mean over axes.
+
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.mint.std_mean(ms.Tensor([1.0, 3.0]), correction=0)]
@@ -282,8 +304,11 @@ def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool 
 
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the vector norm of order `p` over `dim` (all axes by default); "fro" is order 2, "nuc"
-    the nuclear norm of two axes.
+    """Return the vector norm of order `p` over axes; "fro" is order 2, "nuc" the nuclear norm of
+    two axes.
+
+    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
+    1. `dtype` converts the elements first.
 
     >>> import mycel as ms
     >>> ms.mint.norm(ms.Tensor([3.0, 4.0])).item()
@@ -298,7 +323,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
 
 
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:
-    """Return how many elements are not 0 over `dim`, in int64; all axes by default.
+    """Return the number of elements that are not 0 over `dim`, by default all axes, in int64.
 
     >>> import mycel as ms
     >>> ms.mint.count_nonzero(ms.Tensor([1.0, 0.0])).item()
@@ -308,8 +333,9 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:
 
 
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """Return the positions that sort along `dim`, equal elements in their order whether `stable` or
-    not; NaN counts as the largest.
+    """Return the positions that sort `input` along `dim`, in ascending order or `descending`.
+
+    Equal elements keep their order whether `stable` or not; NaN counts as the largest.
 
     >>> import mycel as ms
     >>> ms.mint.argsort(ms.Tensor([3.0, 1.0])).tolist()
@@ -319,9 +345,10 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = False) -> Chosen:
-    """Return the elements in order along `dim`, with their positions.
+    """Return the elements of `input` sorted along `dim`, in ascending order or `descending`, with
+    their positions.
 
-    Equal elements keep their order; NaN counts as the largest.
+    Equal elements keep their order whether `stable` or not; NaN counts as the largest.
 
     >>> import mycel as ms
     >>> ms.mint.sort(ms.Tensor([3.0, 1.0])).values.tolist()
@@ -335,9 +362,10 @@ def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Chosen:
-    """Return the `k` largest elements along `dim` in order, or the smallest, with their positions.
+    """Return the `k` largest elements of `input` along `dim`, or the smallest without `largest`,
+    with their positions.
 
-    NaN counts as the largest.
+    They are in order whether `sorted` or not; NaN counts as the largest.
 
     >>> import mycel as ms
     >>> ms.mint.topk(ms.Tensor([3.0, 1.0, 2.0]), 2).indices.tolist()
@@ -347,9 +375,9 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def median(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:
-    """Return the median of all elements; or along `dim` with its position.
+    """Return the median of all elements, or the medians along `dim` with their positions.
 
-    Of two in the middle it is the smaller; NaN if there is one.
+    Of two elements in the middle it is the smaller one; it is NaN if an element is NaN.
 
     >>> import mycel as ms
     >>> ms.mint.median(ms.Tensor([3.0, 1.0, 2.0])).item()
@@ -377,9 +405,9 @@ def _middle(x: Tensor, axis: int, keepdim: bool) -> Chosen:
 
 
 def cummax(input: Any, dim: int) -> Chosen:
-    """Return the running maxima along `dim` and their positions, the last of equals.
+    """Return the running maxima along `dim` and their positions, the last of equal elements.
 
-    NaN stays from where it appears.
+    From the first NaN on they are NaN.
 
     >>> import mycel as ms
     >>> ms.mint.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0).values.tolist()
@@ -389,9 +417,9 @@ def cummax(input: Any, dim: int) -> Chosen:
 
 
 def cummin(input: Any, dim: int) -> Chosen:
-    """Return the running minima along `dim` and their positions, the last of equals.
+    """Return the running minima along `dim` and their positions, the last of equal elements.
 
-    NaN stays from where it appears.
+    From the first NaN on they are NaN.
 
     >>> import mycel as ms
     >>> ms.mint.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0).values.tolist()
@@ -402,7 +430,7 @@ def cummin(input: Any, dim: int) -> Chosen:
 
 
 def cumsum(input: Any, dim: int, dtype: Any = None) -> Tensor:
-    """Return the running sums along `dim`. Integers and booleans are summed in int64.
+    """Return the running sums along `dim`; integers and booleans are summed in int64.
 
     >>> import mycel as ms
     >>> ms.mint.cumsum(ms.Tensor([1, 2]), 0).tolist()
@@ -418,10 +446,11 @@ def unique(
     return_counts: bool = False,
     dim: Optional[int] = None,
 ) -> Any:
-    """Return the distinct elements in ascending order, whether `sorted` or not; with where each
-    element went, and how often each was there.
+    """Return the distinct elements of `input` in ascending order, whether `sorted` or not.
 
-    With `dim` the distinct slices along it, in lexicographic order.
+    `return_inverse` adds the position of each element in the result, `return_counts` the number of
+    times that each occurs. With `dim` the distinct slices along it are returned, in lexicographic
+    order.
 
     >>> import mycel as ms
     >>> ms.mint.unique(ms.Tensor([3, 1, 3])).tolist()
@@ -445,7 +474,7 @@ def _unique_slices(x: Tensor, axis: int, return_inverse: bool, return_counts: bo
     rows = ops.movedim(x, axis, 0)
     table = ops.reshape(rows, (rows.shape[0], -1))
     order = ops.arange(rows.shape[0], dtype=D.int64)
-    # By the columns from the last to the first, each sort keeping the order of equals.
+    # Stable sorts by each column, from the last to the first, give the lexicographic order.
     for k in range(table.shape[1] - 1, -1, -1):
         column = ops.gather(take_slice(table, 1, k, k + 1), order, 0)
         order = ops.gather(order, sort(flat(column), dim=0).indices, 0)

@@ -17,8 +17,9 @@ __all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "round_op",
 
 
 def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
-    """Return the logarithm of the soft-max along `dim`: axis 0 of tensors of 0, 1 or 3 dimensions
-    and axis 1 of others where it is None.
+    """Return the logarithm of the softmax along `dim`.
+
+    Where `dim` is None it is axis 0 of tensors of 0, 1 or 3 dimensions and axis 1 of others.
 
     >>> import mycel as ms
     >>> ms.mint.special.log_softmax(ms.Tensor([0.0]), 0).tolist()
@@ -29,7 +30,7 @@ def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
 
 
 def usual_axis(x: Tensor) -> int:
-    """Return the axis of a soft-max where none is given."""
+    """Return the axis of a softmax where none is given."""
     return 0 if operand("softmax", x).ndim in (0, 1, 3) else 1
 
 

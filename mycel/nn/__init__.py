@@ -233,7 +233,7 @@ from mycel.nn.wrap import WithEvalCell as WithEvalCell
 from mycel.nn.wrap import WithGradCell as WithGradCell
 from mycel.nn.wrap import WithLossCell as WithLossCell
 
-# Metrics, which MindSpore has here as well.
+# Metrics, which MindSpore offers under `nn` too.
 _METRICS = (
     "Accuracy",
     "BleuScore",
@@ -265,7 +265,7 @@ _METRICS = (
     "rearrange_inputs",
 )
 
-# Layers that are those of `mint.nn` under another name.
+# Other names of layers of `mint.nn`.
 _MINT = {
     "Dropout2dExt": "Dropout2d",
     "DropoutExt": "Dropout",
@@ -277,7 +277,7 @@ _MINT = {
 }
 
 
-# To type checkers only these names are there beside; any other is a mistake.
+# Type checkers see only these names besides the imported ones; any other is a mistake.
 if TYPE_CHECKING:
     from mycel.nn.lazy_names import *  # noqa: F403
 else:
@@ -290,5 +290,5 @@ else:
         raise AttributeError(f"module 'mycel.nn' has no attribute {name!r}")
 
 
-# Last, because it adds to all of the classes.
+# Last, because it adds attributes to the classes above.
 import mycel.nn.layer.layer_operations  # noqa: E402, F401

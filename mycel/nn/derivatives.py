@@ -1,4 +1,4 @@
-"""Cells that compute derivatives of Cells along directions."""
+"""Cells that compute the derivatives of Cells along directions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ __all__ = ["Jvp", "Vjp"]
 
 
 class Jvp(Cell):
-    """A Cell's outputs and its Jacobian times a vector: ``Jvp(fn)(*inputs, v)``, with a tuple `v`
-    for several inputs; see `mycel.jvp`.
+    """The outputs of a Cell and the product of its Jacobian and a vector: ``Jvp(fn)(*inputs, v)``.
+
+    For several inputs `v` is a tuple; see `mycel.jvp`.
 
     >>> import mycel as ms
     >>> out, product = ms.nn.Jvp(ms.nn.ReLU())(ms.Tensor([1.0, -1.0]), ms.Tensor([5.0, 5.0]))
@@ -30,10 +31,10 @@ class Jvp(Cell):
 
 
 class Vjp(Cell):
-    """A Cell's outputs and a vector times its Jacobian: ``Vjp(fn)(*inputs, v)``, with a tuple `v`
-    for several outputs; see `mycel.vjp`.
+    """The outputs of a Cell and the product of a vector and its Jacobian: ``Vjp(fn)(*inputs, v)``.
 
-    The product is a tensor for one input, a tuple for several.
+    For several outputs `v` is a tuple. The product is a tensor for one input, a tuple for several;
+    see `mycel.vjp`.
 
     >>> import mycel as ms
     >>> out, product = ms.nn.Vjp(ms.nn.ReLU())(ms.Tensor([1.0, -1.0]), ms.Tensor([5.0, 5.0]))

@@ -1,4 +1,4 @@
-"""Learning rates as lists, one number a step, constant within an epoch."""
+"""Learning rates as lists of one number for each step, constant within an epoch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-# What a float in a list takes.
+# The bytes of a float in a list.
 _EACH = 32
 
 
@@ -41,7 +41,8 @@ def _check_decay(name: str, learning_rate: Any, decay_rate: Any, is_stair: Any) 
 
 
 def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
-    """Return rate ``learning_rates[i]`` for the steps below ``milestone[i]``, which must grow.
+    """Return a list with the rate ``learning_rates[i]`` for the steps before ``milestone[i]``;
+    milestones must increase.
 
     >>> import mycel as ms
     >>> ms.nn.piecewise_constant_lr([2, 3], [0.1, 0.05])
@@ -76,8 +77,10 @@ def exponential_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """Return ``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step, in stairs if
-    `is_stair`.
+    """Return ``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step.
+
+    The list has `total_step` numbers, `step_per_epoch` for each epoch. `is_stair` rounds ``epoch /
+    decay_epoch`` down.
 
     >>> import mycel as ms
     >>> ms.nn.exponential_decay_lr(0.5, 0.5, 4, 2, 1)
@@ -96,8 +99,10 @@ def natural_exp_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """Return ``learning_rate * exp(-decay_rate * epoch)`` for each step, in stairs of `decay_epoch`
-    if `is_stair`.
+    """Return ``learning_rate * exp(-decay_rate * epoch)`` for each step.
+
+    The list has `total_step` numbers, `step_per_epoch` for each epoch. `is_stair` rounds the epoch
+    down to a multiple of `decay_epoch`, which has no effect otherwise.
 
     >>> import mycel as ms
     >>> [round(r, 4) for r in ms.nn.natural_exp_decay_lr(0.1, 0.9, 4, 2, 2)]
@@ -116,8 +121,10 @@ def inverse_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """Return ``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step, in stairs if
-    `is_stair`.
+    """Return ``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step.
+
+    The list has `total_step` numbers, `step_per_epoch` for each epoch. `is_stair` rounds ``epoch /
+    decay_epoch`` down.
 
     >>> import mycel as ms
     >>> ms.nn.inverse_decay_lr(0.5, 1.0, 3, 1, 1)[:2]
@@ -131,7 +138,10 @@ def inverse_decay_lr(
 def cosine_decay_lr(
     min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
 ) -> list[float]:
-    """Return half a cosine from `max_lr` to `min_lr` over `decay_epoch` epochs, then `min_lr`.
+    """Return rates along half a cosine from `max_lr` to `min_lr` over `decay_epoch` epochs, then
+    `min_lr`.
+
+    The list has `total_step` numbers, `step_per_epoch` for each epoch.
 
     >>> import mycel as ms
     >>> [round(r, 3) for r in ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2)]
@@ -154,10 +164,12 @@ def polynomial_decay_lr(
     power: float,
     update_decay_epoch: bool = False,
 ) -> list[float]:
-    """From `learning_rate` to `end_learning_rate` along ``(1 - epoch / decay_epoch) ** power``.
+    """Return rates from `learning_rate` to `end_learning_rate` along ``(1 - epoch / decay_epoch) **
+    power``.
 
-    With `update_decay_epoch` the period is stretched to the next multiple of itself instead of
-    ending.
+    The list has `total_step` numbers, `step_per_epoch` for each epoch. After `decay_epoch` epochs
+    the rate stays `end_learning_rate`; with `update_decay_epoch` the period is stretched to the
+    next multiple of itself instead.
 
     >>> import mycel as ms
     >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)
@@ -177,7 +189,10 @@ def polynomial_decay_lr(
 
 
 def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
-    """From 0 to `learning_rate` over `warmup_epoch` epochs in a line, then constant.
+    """Return rates that rise linearly from 0 to `learning_rate` over `warmup_epoch` epochs, then
+    stay constant.
+
+    The list has `total_step` numbers, `step_per_epoch` for each epoch.
 
     >>> import mycel as ms
     >>> ms.nn.warmup_lr(0.5, 6, 2, 2)

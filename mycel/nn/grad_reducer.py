@@ -14,13 +14,13 @@ __all__ = ["DistributedGradReducer"]
 
 
 class DistributedGradReducer(Cell):
-    """The sums of gradients over the processes of `group`; with `mean` divided by `degree`, by
-    default the number of processes. One process has its own gradients.
+    """The sums of gradients over the processes of `group`; a single process keeps its own
+    gradients.
 
-    `parameters` are those of the optimizer, one for each gradient that a call takes. `mean` None is
-    True only where the settings of parallel training ask for it, and False in one process.
-    `fusion_type`, a whole number, has no effect on results. Raises TypeError and ValueError for
-    other arguments.
+    `parameters` are those of the optimizer, one for each gradient that a call takes. With `mean`
+    the sums are divided by `degree`, by default the number of processes; None is True only where
+    the settings of parallel training ask for it, and False in one process. `fusion_type`, a whole
+    number, has no effect on results. Raises TypeError and ValueError for other arguments.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -45,6 +45,6 @@ class DistributedGradReducer(Cell):
         self.all_reduce: Any = ops.AllReduce(ops.ReduceOp.SUM, group)
 
     def construct(self, grads: Any) -> Any:
-        """Return the gradients of all processes."""
+        """Return the gradients summed over all processes."""
         summed = tuple([self.all_reduce(g) for g in grads])
         return tuple([g / self.degree for g in summed]) if self.mean else summed

@@ -8,7 +8,8 @@ number if `is_stair`:
     natural         r * exp(-a * t), with t rounded down to a multiple of n if `is_stair`
     inverse         r / (1 + a * p)
     cosine          low + (high - low) / 2 * (1 + cos(pi * min(t, n) / n))
-    polynomial      (r - end) * (1 - min(t, n) / n)**power + end, with n stretched to the multiple that t has reached if asked for
+    polynomial      (r - end) * (1 - min(t, n) / n)**power + end,
+                    with n stretched to the multiple that t has reached if asked for
     warm-up         r * min(t, n) / n
 """
 
@@ -35,11 +36,12 @@ __all__ = [
 
 
 class LearningRateSchedule(Cell):
-    """Base of schedules; a subclass defines ``construct(global_step)``, which gives the rate as a
+    """Base of schedules; a subclass defines ``construct(global_step)``, which returns the rate as a
     tensor of one element.
 
     >>> import mycel as ms
-    >>> class Halving(ms.nn.learning_rate_schedule.LearningRateSchedule):
+    >>> from mycel.nn.learning_rate_schedule import LearningRateSchedule
+    >>> class Halving(LearningRateSchedule):
     ...     def construct(self, global_step):
     ...         return 0.1 / (1 + global_step)
     >>> Halving()(ms.Tensor(1))
@@ -63,7 +65,8 @@ def _common(owner: str, learning_rate: Any, decay_rate: Any, decay_steps: Any, i
 
 
 class ExponentialDecayLR(LearningRateSchedule):
-    """``learning_rate * decay_rate ** (step / decay_steps)``, in stairs if `is_stair`.
+    """The rate ``learning_rate * decay_rate ** (step / decay_steps)``; `is_stair` rounds ``step /
+    decay_steps`` down.
 
     >>> import mycel as ms
     >>> ms.nn.ExponentialDecayLR(0.1, 0.5, 4)(ms.Tensor(8, ms.int32))
@@ -87,7 +90,8 @@ class ExponentialDecayLR(LearningRateSchedule):
 
 
 class NaturalExpDecayLR(LearningRateSchedule):
-    """``learning_rate * exp(-decay_rate * step)``, in stairs of `decay_steps` if `is_stair`.
+    """The rate ``learning_rate * exp(-decay_rate * step)``; `is_stair` rounds the step down to a
+    multiple of `decay_steps`.
 
     >>> import mycel as ms
     >>> ms.nn.NaturalExpDecayLR(0.1, 0.9, 4, True)(ms.Tensor(3, ms.int32))
@@ -113,7 +117,8 @@ class NaturalExpDecayLR(LearningRateSchedule):
 
 
 class InverseDecayLR(LearningRateSchedule):
-    """``learning_rate / (1 + decay_rate * step / decay_steps)``, in stairs if `is_stair`.
+    """The rate ``learning_rate / (1 + decay_rate * step / decay_steps)``; `is_stair` rounds ``step
+    / decay_steps`` down.
 
     >>> import mycel as ms
     >>> ms.nn.InverseDecayLR(0.1, 1.0, 4)(ms.Tensor(4, ms.int32))
@@ -137,8 +142,8 @@ class InverseDecayLR(LearningRateSchedule):
 
 
 class CosineDecayLR(LearningRateSchedule):
-    """Half a cosine from `max_lr` to `min_lr` over `decay_steps` (Loshchilov and Hutter, "SGDR",
-    2017), then `min_lr`.
+    """A rate along half a cosine from `max_lr` to `min_lr` over `decay_steps` (Loshchilov and
+    Hutter, "SGDR", 2017), then `min_lr`.
 
     >>> import mycel as ms
     >>> float(ms.nn.CosineDecayLR(0.0, 0.5, 4)(ms.Tensor(4, ms.int32)))
@@ -163,7 +168,7 @@ class CosineDecayLR(LearningRateSchedule):
 
 
 class PolynomialDecayLR(LearningRateSchedule):
-    """From `learning_rate` to `end_learning_rate` over `decay_steps` along ``(1 - step /
+    """A rate from `learning_rate` to `end_learning_rate` over `decay_steps` along ``(1 - step /
     decay_steps) ** power``.
 
     With `update_decay_steps` the period is stretched to the next multiple of itself instead of
@@ -203,7 +208,8 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """From 0 to `learning_rate` over `warmup_steps` in a line, then constant.
+    """A rate that rises linearly from 0 to `learning_rate` over `warmup_steps`, then stays
+    constant.
 
     >>> import mycel as ms
     >>> ms.nn.WarmUpLR(0.5, 4)(ms.Tensor(2, ms.int32))

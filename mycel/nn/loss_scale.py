@@ -1,8 +1,8 @@
-"""Training steps with a loss scale, and how the scale moves.
+"""Training steps with a loss scale, and the cells that adjust the scale.
 
 Small gradients vanish in 16-bit floats. The loss is therefore multiplied by a scale before
 differentiating and the gradients are divided by it after. A step whose gradients overflow is left
-out: parameters, optimizer states and its step counter stay as they are. The dynamic scale follows
+out: parameters, optimizer states and its step counter keep their values. The dynamic scale follows
 Micikevicius et al., 2018: divided by a factor after an overflow, multiplied by it after a window of
 steps without one.
 """
@@ -30,8 +30,8 @@ __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneSt
 
 
 def finite(tensors: Sequence[Tensor]) -> Tensor:
-    """Return whether no element of some tensors is infinite or NaN, as a bool tensor of no
-    dimensions.
+    """Return whether all elements of some tensors are neither infinite nor NaN, as a bool tensor of
+    no dimensions.
     """
     found: Optional[Tensor] = None
     for t in tensors:
@@ -46,7 +46,8 @@ def _truth(overflow: Any) -> Tensor:
 
 
 class FixedLossScaleUpdateCell(Cell):
-    """A loss scale that stays as it is: gives back whether there was an overflow.
+    """A loss scale that never changes; called with the scale and whether there was an overflow, it
+    returns the latter.
 
     >>> import mycel as ms
     >>> bool(ms.nn.FixedLossScaleUpdateCell(8.0)(ms.Parameter(ms.Tensor(8.0)), ms.Tensor(True)))
@@ -63,16 +64,16 @@ class FixedLossScaleUpdateCell(Cell):
         return self.loss_scale_value
 
     def construct(self, _: Any, overflow: Any) -> Tensor:
-        """Return the overflow itself."""
+        """Return `overflow` unchanged."""
         return _truth(overflow)
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """A loss scale that is divided by `scale_factor` after an overflow, not below 1, and multiplied
-    by it every `scale_window` steps without one.
+    """A loss scale that is divided by `scale_factor` after an overflow, but not below 1, and
+    multiplied by it every `scale_window` steps without one.
 
-    Called with the scale (a Parameter, which it changes) and whether there was an overflow, which
-    it gives back. Raises ValueError for a start, factor or window that is not positive.
+    It is called with the scale (a Parameter, which it changes) and whether there was an overflow,
+    which it returns. Raises ValueError for an initial scale, factor or window that is not positive.
 
     >>> import mycel as ms
     >>> scale = ms.Parameter(ms.Tensor(16.0))
@@ -92,11 +93,11 @@ class DynamicLossScaleUpdateCell(Cell):
         self.last_overflow_iter = Parameter(Tensor(0, D.int32), name="last_overflow_iterator_step", requires_grad=False)
 
     def get_loss_scale(self) -> Any:
-        """Return the scale to start with."""
+        """Return the initial scale."""
         return self.loss_scale_value
 
     def construct(self, loss_scale: Parameter, overflow: Any) -> Tensor:
-        """Move the scale; whether there was an overflow."""
+        """Adjust the scale, and return `overflow`."""
         hit = _truth(overflow)
         scale = ops.where(hit, ops.maximum(loss_scale / self.scale_factor, 1.0), loss_scale)
         start = ops.where(hit, self.cur_iter, self.last_overflow_iter)
@@ -110,10 +111,9 @@ class DynamicLossScaleUpdateCell(Cell):
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     """A training step that scales the loss, and is left out where its gradients overflow.
 
-    Gives the loss, whether there was an overflow, and the scale of this step.
-
-    `scale_sense` is a Tensor of one element (a fixed scale, see `set_sense_scale`), or a Cell that
-    moves the scale, as `DynamicLossScaleUpdateCell`. Raises TypeError for anything else, ValueError
+    It returns the loss, whether there was an overflow, and the scale of this step. `scale_sense` is
+    a Tensor of one element (a fixed scale, see `set_sense_scale`), or a Cell that adjusts the
+    scale, as `DynamicLossScaleUpdateCell`. Raises TypeError for another `scale_sense`, ValueError
     for a tensor of more elements.
 
     >>> import mycel as ms
@@ -148,7 +148,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch, unless the gradients overflow."""
-        # The Parameter may move before this step's result is read.
+        # A copy, as the Parameter may change before this step's result is read.
         scale = self.scale_sense + 0.0
         loss, grads = self.scaled_gradients(inputs, scale)
         overflow = self.process_loss_scale(ops.logical_not(finite(grads)))
@@ -156,7 +156,9 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss, overflow, scale
 
     def scaled_gradients(self, inputs: Any, scale: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
-        """Return the loss, and the gradients that were computed at a scale and divided by it."""
+        """Return the loss, and the gradients computed with a scaled loss and divided by the
+        scale.
+        """
         factor = ops.reshape(scale, ())
 
         def scaled(*given: Any) -> tuple[Any, Any]:
@@ -168,9 +170,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss, tuple([g / cast(factor, g.dtype) for g in grads])
 
     def update_unless(self, overflow: Tensor, grads: tuple[Tensor, ...]) -> None:
-        """Call the optimizer, and where there was an overflow leave everything that it owns as it
-        was.
-        """
+        """Call the optimizer, and restore everything that it owns where there was an overflow."""
         context = eager.current_context()
         if context is None or not context.is_staging:
             if not bool(overflow):
@@ -183,16 +183,17 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             store(p, ops.where(overflow, old, p))
 
     def set_sense_scale(self, sens: Tensor) -> None:
-        """Give the scale another value.
+        """Set the scale to another value.
 
-        TypeError for what is no Tensor, ValueError for another shape.
+        Raises TypeError for a `sens` that is no Tensor, ValueError for another shape.
         """
         arguments.instance("TrainOneStepWithLossScaleCell", "the scale", sens, Tensor)
         self.scale_sense.set_data(sens)
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
-        """Return the state that `get_overflow_status` takes, and the input of the computation: for
-        programs that bracket it. A CPU needs no state.
+        """Return the state that `get_overflow_status` takes, and the input of the computation.
+
+        Programs call both around a computation; a CPU needs no state.
         """
         return as_tensor(False), compute_input
 
@@ -202,7 +203,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return ops.logical_not(finite(found))
 
     def process_loss_scale(self, overflow: Any) -> Tensor:
-        """Let the scale's Cell see whether there was an overflow, and give it back."""
+        """Let the Cell of the scale adjust it, and return `overflow`."""
         if self.loss_scaling_manager is None:
             return _truth(overflow)
         return self.loss_scaling_manager(self.scale_sense, overflow)

@@ -1,9 +1,9 @@
-"""Cells that cut a batch into micro-batches, as they work in one process.
+"""Cells that divide a batch into micro-batches, in one process.
 
 A network f of a batch x, whose parts along axis 0 are x_1, ..., x_n, becomes f(x_1) + ... + f(x_n):
-the sum, as MindSpore takes it, so that its gradient is the sum of the gradients of the parts. A
-loss that is a mean over its batch is therefore n times that of the whole; divide the gradients by
-n, or scale them in the optimizer.
+the sum, as in MindSpore, so that its gradient is the sum of the gradients of the parts. A loss that
+is a mean over its batch is therefore n times that of the whole; divide the gradients by n, or scale
+them in the optimizer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ __all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell", "Vir
 
 
 class _MicroBatch(Cell):
-    """Part `index` of `count` of every tensor along axis 0.
-
-    Other inputs, and scalars, stay as they are.
+    """Part `index` of `count` of every tensor along axis 0; scalars and other inputs stay as they
+    are.
     """
 
     def __init__(self, owner: str, index: int, count: int) -> None:
@@ -45,7 +44,7 @@ class _MicroBatch(Cell):
 
 
 class _Parts(Cell):
-    """The sum of a network over micro-batches."""
+    """Base of sums of a network's results over micro-batches."""
 
     def __init__(self, network: Any, name: str, count: Any) -> None:
         super().__init__(auto_prefix=False)
@@ -68,11 +67,11 @@ class _Parts(Cell):
 
 
 class GradAccumulationCell(_Parts):
-    """The sum of a network's results over `micro_size` parts of the batch, so that gradients
-    accumulate over them.
+    """The sum of a network's results over `micro_size` parts of the batch, which accumulates
+    gradients over them.
 
-    Raises TypeError for a network that is no Cell, ValueError for a `micro_size` below 1 or batches
-    that it does not divide.
+    Raises TypeError for a network that is no Cell, ValueError for a `micro_size` below 1 or one
+    that does not divide the batch.
 
     >>> import mycel as ms
     >>> net = ms.nn.GradAccumulationCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
@@ -91,12 +90,12 @@ class GradAccumulationCell(_Parts):
 
 
 class PipelineCell(_Parts):
-    """The sum of a network's results over `micro_size` parts of the batch, as a pipeline of one
-    stage computes it.
+    """The sum of a network's results over `micro_size` parts of the batch, computed as a pipeline
+    of one stage.
 
     `stage_config` and `segment_config`, which place cells on the stages of a cluster, map names of
-    cells to whole numbers; one process has stage 0 alone (ValueError for another, or for a name
-    that the network has not).
+    cells to whole numbers. One process has stage 0 alone: raises ValueError for another stage, and
+    for a name that is not in the network.
 
     >>> import mycel as ms
     >>> net = ms.nn.PipelineCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
@@ -132,11 +131,11 @@ class PipelineCell(_Parts):
 
 
 class MicroBatchInterleaved(_Parts):
-    """The sum of a network's results over `interleave_num` parts of the batch, whose work a cluster
-    would interleave.
+    """The sum of a network's results over `interleave_num` parts of the batch, which a cluster
+    would compute interleaved.
 
     Raises TypeError for a network that is no Cell, ValueError for an `interleave_num` below 1 or
-    batches that it does not divide.
+    one that does not divide the batch.
 
     >>> import mycel as ms
     >>> net = ms.nn.MicroBatchInterleaved(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()))
@@ -156,10 +155,11 @@ class MicroBatchInterleaved(_Parts):
 
 class VirtualDatasetCellTriple(Cell):
     """A network of three inputs, which a cluster would distribute over its devices; on one device
-    the network itself.
+    it is the network itself.
 
     >>> import mycel as ms
-    >>> float(ms.nn.VirtualDatasetCellTriple(ms.nn.CosineEmbeddingLoss())(*(ms.Tensor(v) for v in ([[1.0]], [[1.0]], [1]))))
+    >>> loss = ms.nn.VirtualDatasetCellTriple(ms.nn.CosineEmbeddingLoss())
+    >>> float(loss(ms.Tensor([[1.0]]), ms.Tensor([[1.0]]), ms.Tensor([1])))
     0.0
     """
 

@@ -1,4 +1,4 @@
-"""Writing parameters inside `construct`."""
+"""Assignments to parameters inside `construct`."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ __all__ = ["store"]
 
 
 def store(parameter: Parameter, value: Tensor) -> None:
-    """Give a parameter a new value, in its own element type."""
+    """Assign a value to a parameter, converted to the parameter's element type."""
     parameter._replace(cast(value, parameter.dtype))

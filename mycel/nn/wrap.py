@@ -19,7 +19,7 @@ __all__ = ["ForwardValueAndGrad", "ParameterUpdate", "TrainOneStepCell", "WithEv
 
 
 class WithLossCell(Cell):
-    """A network and its loss as one: ``loss_fn(backbone(data), label)``.
+    """A network and its loss as one Cell: ``loss_fn(backbone(data), label)``.
 
     >>> import mycel as ms
     >>> net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss())
@@ -43,11 +43,13 @@ class WithLossCell(Cell):
 
 
 class WithEvalCell(Cell):
-    """A network and its loss for evaluation: gives the loss, the outputs and the labels; in float32
-    with `add_cast_fp32`.
+    """A network and its loss for evaluation, which returns the loss, the outputs and the labels.
+
+    `add_cast_fp32` converts the outputs and labels to float32.
 
     >>> import mycel as ms
-    >>> loss, out, label = ms.nn.WithEvalCell(ms.nn.ReLU(), ms.nn.L1Loss())(ms.Tensor([-1.0]), ms.Tensor([1.0]))
+    >>> net = ms.nn.WithEvalCell(ms.nn.ReLU(), ms.nn.L1Loss())
+    >>> loss, out, label = net(ms.Tensor([-1.0]), ms.Tensor([1.0]))
     >>> float(loss), float(out), float(label)
     (1.0, 0.0, 1.0)
     """
@@ -73,8 +75,9 @@ class WithEvalCell(Cell):
 class ForwardValueAndGrad(Cell):
     """The value of a network and its gradients.
 
-    By the first input, by all inputs with `get_all`, by `weights` with `get_by_list`, by both with
-    both. With `sens_param` the last input is not the network's but scales the gradients.
+    The gradients are those with respect to the first input, with `get_all` all inputs, with
+    `get_by_list` the parameters `weights`, and with both the inputs and the parameters. With
+    `sens_param` the last input is not given to the network but scales the gradients.
 
     >>> import mycel as ms
     >>> value, gradient = ms.nn.ForwardValueAndGrad(ms.nn.ReLU())(ms.Tensor(2.0))
@@ -114,8 +117,8 @@ class ForwardValueAndGrad(Cell):
 
 
 def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inputs: Any) -> tuple[Any, Any]:
-    """Return the value of a network and the gradients of the value times `sens` (None: one), which
-    is how they pass through the network.
+    """Return the value of a network, and the gradients of that value times `sens` (None: 1), as
+    which they flow back through the network.
     """
     if sens is None or (isinstance(sens, (int, float)) and sens == 1):
         differentiated: Callable[..., Any] = value_and_grad(network, positions, weights)
@@ -125,9 +128,7 @@ def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inp
 
 
 def _weighted(network: Any, sens: Any) -> Any:
-    """Return a function that gives the network's output weighted by a constant, and the output
-    itself.
-    """
+    """Return a function that gives the network's output times a constant, and the output itself."""
 
     def run(*inputs: Any) -> tuple[Any, Any]:
         value = network(*inputs)
@@ -140,12 +141,15 @@ def _weighted(network: Any, sens: Any) -> Any:
 
 
 class WithGradCell(Cell):
-    """The gradients of a network with its loss (None: the network gives it) by its trainable
-    parameters, scaled by `sens`.
+    """The gradients of a network with its loss, scaled by `sens`, with respect to its trainable
+    parameters.
+
+    Where the loss is None, the network itself gives it.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)
-    >>> [g.shape for g in ms.nn.WithGradCell(net, ms.nn.MSELoss())(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))]
+    >>> gradients = ms.nn.WithGradCell(net, ms.nn.MSELoss())
+    >>> [g.shape for g in gradients(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))]
     [(1, 2), (1,)]
     """
 
@@ -163,16 +167,17 @@ class WithGradCell(Cell):
 
 
 class TrainOneStepCell(Cell):
-    """A training step: the loss of `network`, its gradients by the optimizer's parameters, and the
-    optimizer's update. Gives the loss.
+    """A training step: the loss of `network`, its gradients with respect to the optimizer's
+    parameters, and their update.
 
-    `sens` scales the loss on the way back (so that gradients do not vanish in 16-bit floats; the
-    optimizer divides by it). With `return_grad` the gradients come beside the loss, by parameter
-    name.
+    A call returns the loss. `sens` scales the gradients, so that they do not vanish in 16-bit
+    floats; the optimizer divides by it. With `return_grad` the gradients are returned beside the
+    loss, by parameter name.
 
     >>> import mycel as ms
     >>> net = ms.nn.Dense(2, 1)
-    >>> step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), ms.nn.SGD(net.trainable_params(), 0.01))
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.01)
+    >>> step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), optimizer)
     >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
     ()
     """
@@ -189,7 +194,7 @@ class TrainOneStepCell(Cell):
         self.weights = self.optimizer.parameters
         self.sens = 1.0 if sens is None else sens
         self.return_grad = bool(return_grad)
-        # What subclasses with a step of their own call.
+        # For subclasses that define their own step.
         self.grad = ops.GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = ops.GradOperation(get_by_list=True)
         self.hyper_map = ops.HyperMap()
@@ -197,7 +202,7 @@ class TrainOneStepCell(Cell):
         self.grad_reducer = Identity()
 
     def construct(self, *inputs: Any) -> Any:
-        """Take a step on a batch."""
+        """Take a step on a batch, and return the loss."""
         loss, grads = _scaled_gradients(
             self.network,
             None if isinstance(self.sens, float) and self.sens == 1.0 else self.sens,
@@ -213,7 +218,7 @@ class TrainOneStepCell(Cell):
 
 
 class ParameterUpdate(Cell):
-    """Gives a parameter the value that it is called with.
+    """A Cell that assigns the value that it is called with to a parameter.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -227,6 +232,6 @@ class ParameterUpdate(Cell):
         self._param = param
 
     def construct(self, x: Tensor) -> Parameter:
-        """Update and give the parameter."""
+        """Assign the value, and return the parameter."""
         store(self._param, x)
         return self._param

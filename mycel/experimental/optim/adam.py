@@ -1,13 +1,16 @@
-"""Adam and its relatives: steps scaled by running averages m of the gradient and v of its square,
-with weights b1 and b2, corrected for their start at 0.
+"""Adam and its relatives: steps scaled by running averages m of the gradient g and v of its square.
 
-With t the number of the step, M = m / (1 - b1**t) and V = v / (1 - b2**t):
+The averages have the weights b1 and b2, and start at 0, for which they are corrected. With t the
+number of the step, M = m / (1 - b1**t) and V = v / (1 - b2**t):
 
-    Adam, AdamW  p -= lr * M / (sqrt(V) + eps), with amsgrad the largest v so far; AdamW first p *= 1 - lr * weight_decay
+    Adam, AdamW  p -= lr * M / (sqrt(V) + eps), with amsgrad V of the largest v so far;
+                 AdamW first p *= 1 - lr * weight_decay
     Adamax       p -= lr * M / u, u = max(b2 * u, |g| + eps)
-    NAdam        p -= lr * ((1 - c) / (1 - C) * g + c' / (1 - C c') * m) / (sqrt(V) + eps), with c = b1 * (1 - 0.96**(t * momentum_decay) / 2),
-                 c' that of the next step and C the product of all c
-    RAdam        p -= lr * M * r / (sqrt(V) + eps) where the variance of the rate can be had (rho > 5), p -= lr * M where not
+    NAdam        p -= lr * ((1 - c) / (1 - C) * g + c' / (1 - C c') * m) / (sqrt(V) + eps),
+                 with c = b1 * (1 - 0.96**(t * momentum_decay) / 2), c' that of the next step
+                 and C the product of all c
+    RAdam        p -= lr * M * r / (sqrt(V) + eps) where the variance of the rate is finite
+                 (rho > 5), p -= lr * M where not
 
 The factors that depend on the step are computed in float64.
 """
@@ -30,13 +33,15 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2014), with the largest second moment (Reddi et al., 2018) where
+    """Adam (Kingma and Ba, 2014), with the largest second moment so far (Reddi et al., 2018) if
     `amsgrad`.
 
-    `weight_decay` adds ``weight_decay * p`` to the gradient, `maximize` climbs instead of
-    descending. The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", with `amsgrad`
-    "max_exp_avg_sq.<parameter>", and "state_step". Raises ValueError for numbers below 0 and betas
-    outside [0, 1).
+    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
+    weights of the running averages of the gradient and of its square, and `eps` is added to the
+    denominator. `weight_decay` adds ``weight_decay * p`` to the gradient, and `maximize` increases
+    the loss instead of decreasing it. The states are "exp_avg.<parameter>",
+    "exp_avg_sq.<parameter>", with `amsgrad` "max_exp_avg_sq.<parameter>", and "state_step". Raises
+    ValueError for numbers below 0 and betas outside [0, 1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -94,7 +99,9 @@ class Adam(Optimizer):
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017): ``p *= 1 - lr *
-    weight_decay`` before the step. Otherwise as `Adam`.
+    weight_decay`` before the step.
+
+    `params`, `betas`, `eps`, `amsgrad`, `maximize` and the states are those of `Adam`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -119,10 +126,15 @@ class AdamW(Adam):
 
 
 class Adamax(Optimizer):
-    """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7).
+    """Adam with the largest absolute gradient instead of the root mean square (Kingma and Ba, 2014,
+    section 7).
 
-    The states are "exp_avg.<parameter>", "exp_inf.<parameter>" and "step_t". Raises ValueError for
-    numbers below 0 and betas outside [0, 1).
+    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
+    weights of the running average and of the running maximum, and `eps` is added to the gradient's
+    absolute value. `weight_decay` adds ``weight_decay * p`` to the gradient, and `maximize`
+    increases the loss instead of decreasing it. The states are "exp_avg.<parameter>",
+    "exp_inf.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside [0,
+    1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -165,9 +177,12 @@ class Adamax(Optimizer):
 class NAdam(Optimizer):
     """Adam with Nesterov's momentum, whose weight changes with the step (Dozat, 2016).
 
-    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", "step_t" and for each group the
-    product of the momenta, "mu_product_<group>". Raises ValueError for numbers below 0 and betas
-    outside [0, 1).
+    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
+    weights of the running averages, and `eps` is added to the denominator. `weight_decay` adds
+    ``weight_decay * p`` to the gradient; the larger `momentum_decay`, the sooner the weight of the
+    momentum reaches ``betas[0]``. The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>",
+    "step_t" and for each group the product of the weights of its momentum, "mu_product_<group>".
+    Raises ValueError for numbers below 0 and betas outside [0, 1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -193,7 +208,7 @@ class NAdam(Optimizer):
         self._counter("step_t")
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Optimize the parameters of one more group, with options of its own."""
+        """Add a group of parameters with its own options."""
         super().add_param_group(param_group)
         held = Parameter(Tensor(np.float64(1)), name=f"mu_product_{len(self.param_groups) - 1}", requires_grad=False)
         setattr(self, held.name, held)
@@ -221,11 +236,14 @@ class NAdam(Optimizer):
 
 
 class RAdam(Optimizer):
-    """Adam whose steps wait for the variance of their scale, and are rectified by it (Liu et al.,
-    2019).
+    """Adam that rectifies the variance of its rate, and omits the second moment until that variance
+    is finite (Liu et al., 2019).
 
-    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>" and "step_t". Raises ValueError
-    for numbers below 0 and betas outside [0, 1).
+    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
+    weights of the running averages, and `eps` is added to the denominator. `weight_decay` adds
+    ``weight_decay * p`` to the gradient. The states are "exp_avg.<parameter>",
+    "exp_avg_sq.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside
+    [0, 1).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -258,7 +276,7 @@ class RAdam(Optimizer):
             most = 2 / (1 - b2) - 1
             rho = most - 2 * t * b2**t / (1 - b2**t)
             known = rho > 5
-            # Where there is no variance yet, the number under the root is one that has a root.
+            # Where rho is too small, 6 replaces it, so that the root exists; it is not used there.
             length = ops.where(known, rho, ops.full_like(rho, 6.0))
             rectified = ops.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length) * (1 - b2**t))
             scale = single(rectified)

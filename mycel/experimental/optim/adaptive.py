@@ -13,11 +13,13 @@ __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class Adadelta(Optimizer):
-    """Adadelta (Zeiler, 2012): ``s = rho * s + (1 - rho) * g**2; d = sqrt(a + eps) / sqrt(s + eps)
-    * g; a = rho * a + (1 - rho) * d**2; p -= lr * d``.
+    """Adadelta (Zeiler, 2012), whose steps are in proportion to the size of the steps before.
 
-    The states s are "accum.<parameter>", the states a "accum_update.<parameter>". Raises ValueError
-    for negative numbers and `rho` above 1.
+    ``s = rho * s + (1 - rho) * g**2; d = sqrt(a + eps) / sqrt(s + eps) * g; a = rho * a + (1 - rho)
+    * d**2; p -= lr * d``. `params` are the parameters or groups of them, `weight_decay` adds
+    ``weight_decay * p`` to the gradient, and `maximize` increases the loss instead of decreasing
+    it. The states s are "accum.<parameter>", the states a "accum_update.<parameter>". Raises
+    ValueError for negative numbers and `rho` above 1.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -57,8 +59,10 @@ class Adagrad(Optimizer):
     """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(a)
     + eps)``.
 
-    The states a are "accum.<parameter>", at first `initial_accumulator_value`; the steps are
-    counted in "step_t". Raises ValueError for negative numbers.
+    `params` are the parameters or groups of them, `weight_decay` adds ``weight_decay * p`` to the
+    gradient, and `maximize` increases the loss instead of decreasing it. The states a are
+    "accum.<parameter>", at first `initial_accumulator_value`; the steps are counted in "step_t".
+    Raises ValueError for negative numbers.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -108,14 +112,17 @@ class Adagrad(Optimizer):
 class RMSprop(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
 
-    ``s = alpha * s + (1 - alpha) * g**2; d = g / (sqrt(s) + eps)``, where `centered` takes the
+    ``s = alpha * s + (1 - alpha) * g**2; d = g / (sqrt(s) + eps)``, where `centered` subtracts the
     square of the mean gradient from s; then ``p -= lr * d``, or with momentum ``v = momentum * v +
-    d; p -= lr * v``. The states are "mean_square.<parameter>", "moment.<parameter>" and
-    "mean_grad.<parameter>". Raises ValueError for negative numbers.
+    d; p -= lr * v``. `params` are the parameters or groups of them, `weight_decay` adds
+    ``weight_decay * p`` to the gradient, and `maximize` increases the loss instead of decreasing
+    it. The states are "mean_square.<parameter>", "moment.<parameter>" and "mean_grad.<parameter>".
+    Raises ValueError for negative numbers.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.RMSprop([w], lr=0.1, alpha=0.75)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    >>> step = ms.experimental.optim.RMSprop([w], lr=0.1, alpha=0.75)
+    >>> _ = step((ms.Tensor([3.0]),)); w.asnumpy().round(4)
     array([0.8], dtype=float32)
     """
 

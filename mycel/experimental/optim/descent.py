@@ -1,4 +1,4 @@
-"""Gradient descent with momentum, with averaging, and by signs."""
+"""Gradient descent: with momentum, with averaged parameters, and by the signs of gradients."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ class SGD(Optimizer):
     form (Sutskever et al., 2013).
 
     ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr
-    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. The states are "accum.<parameter>"
-    and "stat.<parameter>" (1 before the first step). Raises ValueError for negative numbers, and
-    for `nesterov` without momentum or with dampening.
+    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. `params` are the parameters or
+    groups of them, `weight_decay` adds ``weight_decay * p`` to the gradient, and `maximize`
+    increases the loss instead of decreasing it. The states are "accum.<parameter>" and
+    "stat.<parameter>" (1 before the first step). Raises ValueError for negative numbers, and for
+    `nesterov` without momentum or with dampening.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -85,12 +87,15 @@ class ASGD(Optimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky, 1992).
 
     ``p -= eta * (g + lambd * p)`` with ``eta = lr / (1 + lambd * lr * t)**alpha`` of the step
-    before; "ax.<parameter>" is the average of p over the steps after `t0`. The other states are
-    "step_t" and "eta_<group>". Raises ValueError for a negative `weight_decay`.
+    before; "ax.<parameter>" is the average of p over the steps after `t0`. `params` are the
+    parameters or groups of them, `weight_decay` adds ``weight_decay * p`` to the gradient, and
+    `maximize` increases the loss instead of decreasing it. The other states are "step_t" and
+    "eta_<group>". Raises ValueError for a negative `weight_decay`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.ASGD([w], lr=0.5, lambd=0.1)((ms.Tensor([1.0]),)); w.asnumpy().round(4)
+    >>> step = ms.experimental.optim.ASGD([w], lr=0.5, lambd=0.1)
+    >>> _ = step((ms.Tensor([1.0]),)); w.asnumpy().round(4)
     array([0.45], dtype=float32)
     """
 
@@ -112,7 +117,7 @@ class ASGD(Optimizer):
         self._counter("step_t")
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Optimize the parameters of one more group, with options of its own."""
+        """Add a group of parameters with its own options."""
         super().add_param_group(param_group)
         rate = Tensor(np.float32(self.param_groups[-1]["lr"].asnumpy()))
         held = Parameter(rate, name=f"eta_{len(self.param_groups) - 1}", requires_grad=False)
@@ -129,7 +134,7 @@ class ASGD(Optimizer):
         for number, (group, rows) in enumerate(self._each(gradients, self.ax)):
             held, lambd = getattr(self, f"eta_{number}"), group["lambd"]
             eta = held + 0.0
-            # The weight of the average is that which the step before would leave.
+            # As in PyTorch, the weight of the average is that of the previous step.
             share = single(1 / ops.maximum(t - 1 - group["t0"], ops.ones_like(t)))
             for g, targets in rows:
                 p, mean = targets
@@ -141,13 +146,14 @@ class ASGD(Optimizer):
 
 
 class Rprop(Optimizer):
-    """Resilient propagation (Riedmiller and Braun, 1993): steps of sizes that grow while the sign
-    of the gradient stays, and shrink where it changes.
+    """Resilient propagation (Riedmiller and Braun, 1993): steps whose sizes grow while the sign of
+    the gradient stays, and shrink when it changes.
 
-    `etas` are the factors of shrinking and growing, `step_sizes` the bounds of the sizes, which
-    start at `lr`. After a change of sign a coordinate rests for one step. The states are
-    "prev.<parameter>", "step_size.<parameter>" and "step_t". Raises ValueError unless ``0 < etas[0]
-    < 1 < etas[1]``.
+    `params` are the parameters or groups of them. `etas` are the factors by which sizes shrink and
+    grow, `step_sizes` the lower and upper bound of the sizes, which start at `lr`. After a change
+    of sign a coordinate stays where it is for one step. `maximize` increases the loss instead of
+    decreasing it. The states are "prev.<parameter>", "step_size.<parameter>" and "step_t". Raises
+    ValueError unless ``0 < etas[0] < 1 < etas[1]``.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

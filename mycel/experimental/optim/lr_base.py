@@ -1,5 +1,5 @@
-"""What the schedules of learning rates have in common: where the rates and the count of steps are
-kept, and how a step is taken.
+"""The base of schedulers of learning rates: where the rates and the count of steps are kept, and
+how a step is taken.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def optimizer_of(name: str, optimizer: Any) -> Optimizer:
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
-    """Return what a function of the user's gives; the compiler follows it into a graph."""
+    """Return the result of a user's function, which the compiler traces into the graph."""
     context: Any = eager.local.context if eager.active else None
     if context is not None and context.is_staging:
         return context.invoke(function, args, {})
@@ -48,12 +48,13 @@ def store_rates(holders: Sequence[Parameter], values: Sequence[Any]) -> None:
 
 
 class LRScheduler:
-    """Base of schedulers; a subclass defines ``get_lr()``, which returns a list of one rate for
-    each group, from ``self.last_epoch`` and ``self._last_lr``.
+    """Base of schedulers; a subclass defines ``get_lr()``.
 
-    Making a scheduler takes its first step, after which `last_epoch` is 0. With `last_epoch` not -1
-    training goes on: the groups must have "initial_lr". Raises TypeError for what is no optimizer
-    with groups, KeyError for a group without "initial_lr".
+    ``get_lr()`` returns a list of one rate for each group, computed from ``self.last_epoch`` and
+    ``self._last_lr``. The argument `last_epoch` is the last step before a resumed training, for
+    which the groups must have "initial_lr", and -1 for a new training. The constructor takes the
+    next step, which in a new training is step 0. Raises TypeError for an `optimizer` without
+    groups, KeyError for a group without "initial_lr".
 
     >>> import mycel as ms
     >>> class Half(ms.experimental.optim.lr_scheduler.LRScheduler):
@@ -80,15 +81,15 @@ class LRScheduler:
         self.step()
 
     def get_lr(self) -> Any:
-        """Return the rates of the groups at `last_epoch`; schedulers define it."""
+        """Return the rates of the groups at `last_epoch`; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define get_lr()")
 
     def get_last_lr(self) -> Rates:
-        """Return the rates of the groups as the last step left them."""
+        """Return the rates of the groups after the last step."""
         return [lr + 0.0 for lr in self._last_lr]
 
     def step(self, epoch: Any = None) -> None:
-        """Go on by one step, or to `epoch`, and set the rates."""
+        """Advance by one step, or to `epoch`, and set the rates."""
         if epoch is None:
             store(self.last_epoch, self.last_epoch + 1)
             values = called(self.get_lr)
@@ -111,9 +112,9 @@ class LRScheduler:
         return [lr * factor for lr in self.base_lrs]
 
     def _proposed(self, enters: Tensor, active: Tensor) -> Any:
-        """Return the rates of one more step where `active`, of the step to 0 where `enters`.
+        """Return the rates after one more step where `active`, and those of step 0 where `enters`.
 
-        Nothing is counted elsewhere.
+        Without `active` the step is not counted.
         """
         before = self.last_epoch + 0.0
         store(self.last_epoch, ops.where(enters, ops.zeros_like(before), before + 1))

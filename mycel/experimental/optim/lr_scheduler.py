@@ -3,8 +3,8 @@
 The count of steps `last_epoch` and the rates are Parameters, and a rate is a function of tensors,
 so that `step` may be called inside a compiled function, which is compiled once. Most rates follow
 from the rate before (`get_lr`), so that several schedulers of one optimizer multiply their effects;
-where the rate is also known from the step alone (`_get_closed_form_lr`), that is what
-``step(epoch)`` uses. Factors are computed in float64. Definitions are PyTorch's.
+where the rate is also known from the step alone (`_get_closed_form_lr`), ``step(epoch)`` uses that.
+Factors are computed in float64. The definitions are PyTorch's.
 """
 
 from __future__ import annotations
@@ -47,11 +47,15 @@ __all__ = [
 
 
 class StepLR(LRScheduler):
-    """The rate times `gamma` after every `step_size` steps.
+    """A rate that is multiplied by `gamma` after every `step_size` steps.
+
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.StepLR(optimizer, 1, 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.StepLR(optimizer, 1, 0.5)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -70,11 +74,15 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times `gamma` at each of the steps `milestones`.
+    """A rate that is multiplied by `gamma` at each of the steps `milestones`.
+
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.MultiStepLR(optimizer, [1], 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.MultiStepLR(optimizer, [1], 0.5)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -99,7 +107,9 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The rate times `factor` for the first `total_iters` steps.
+    """A rate that is multiplied by `factor` for the first `total_iters` steps.
+
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
@@ -122,12 +132,16 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes in a line from `start_factor` to `end_factor` within
-    `total_iters` steps.
+    """A rate multiplied by a factor that changes linearly from `start_factor` to `end_factor`
+    within `total_iters` steps.
+
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 2)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.75
     """
 
@@ -147,7 +161,7 @@ class LinearLR(LRScheduler):
     def get_lr(self) -> Rates:
         """Return the rates of the groups at `last_epoch`."""
         epoch, way = self._epoch(), self.end_factor - self.start_factor
-        # Past the end, where the factor before may be 0, nothing is divided.
+        # The step is limited to the end, as the factor may be 0 after it.
         inside = ops.minimum(epoch, scalar_one() * self.total_iters)
         later = 1 + way / (self.total_iters * self.start_factor + (inside - 1) * way)
         return self._scaled(at(epoch == 0, self.start_factor, at(epoch > self.total_iters, 1.0, later)))
@@ -158,11 +172,13 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times `gamma` at each step.
+    """A rate that is multiplied by `gamma` at each step.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.ExponentialLR(optimizer, 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -179,11 +195,15 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The rate times ``(1 - step / total_iters) ** power``, and 0 from then on.
+    """A rate multiplied by ``(1 - step / total_iters) ** power``, and 0 after `total_iters` steps.
+
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.PolynomialLR(optimizer, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.PolynomialLR(optimizer, 2)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -205,12 +225,16 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rate goes along half a cosine from the first to `eta_min` in `T_max` steps, and back
+    """A rate that follows half a cosine from the first rate to `eta_min` in `T_max` steps, and back
     (Loshchilov and Hutter, 2016).
 
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
+
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.CosineAnnealingLR(optimizer, 1)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.0
     """
 
@@ -239,12 +263,16 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rate goes along half a cosine from the first to `eta_min` in `T_0` steps, and starts
-    again, each time for `T_mult` times as many (Loshchilov and Hutter, 2016).
+    """A rate that follows half a cosine from the first rate to `eta_min` in `T_0` steps, then
+    starts again, each time for `T_mult` times as many steps (Loshchilov and Hutter, 2016).
+
+    `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -263,7 +291,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             grown = epoch * ((self.T_mult - 1) / self.T_0) + 1
             cycle = ops.floor(ops.log(grown) / math.log(self.T_mult))
-            # The logarithm may fall to the wrong side of a restart.
+            # Rounding may put the logarithm on the wrong side of a restart.
             cycle = cycle + ops.where(self._start(cycle + 1) <= epoch, scalar_one(), scalar_one() * 0)
             cycle = cycle - ops.where(self._start(cycle) > epoch, scalar_one(), scalar_one() * 0)
             part = (epoch - self._start(cycle)) / (self.T_0 * self.T_mult**cycle)
@@ -275,13 +303,15 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class LambdaLR(LRScheduler):
-    """The first rate times a function of the step.
+    """The first rate multiplied by a function of the step.
 
-    `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
+    `lr_lambda` is a function, or a list of one for each group. It is called with a tensor.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -295,13 +325,15 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LRScheduler):
-    """The rate times a function of the step, at each step.
+    """A rate that is multiplied at each step by a function of the step.
 
-    `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
+    `lr_lambda` is a function, or a list of one for each group. It is called with a tensor.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -312,8 +344,7 @@ class MultiplicativeLR(LRScheduler):
     def get_lr(self) -> Rates:
         """Return the rates of the groups at `last_epoch`."""
         epoch = self.last_epoch + 0.0
-        # At the first step the functions are not asked, but at 1, so that they need not make sense
-        # at 0.
+        # At step 0 the functions are called with 1, as they may be undefined at 0.
         later = ops.maximum(epoch, ops.ones_like(epoch))
         return [ops.where(epoch > 0, lr * called(f, later), lr) for lr, f in zip(self._last_lr, self.lr_lambdas)]
 
@@ -329,16 +360,19 @@ def _functions(name: str, optimizer: Any, given: Any) -> list[Callable[[Tensor],
 
 
 class CyclicLR(LRScheduler):
-    """The rate goes up from `base_lr` to `max_lr` in `step_size_up` steps and down in
-    `step_size_down` (as many by default), again and again (Smith, 2015).
+    """A rate that rises from `base_lr` to `max_lr` in `step_size_up` steps and falls in
+    `step_size_down` (None: as many), again and again (Smith, 2015).
 
-    `mode` scales the height of a cycle: "triangular" not at all, "triangular2" halves it with each,
-    "exp_range" takes ``gamma ** step``. A `scale_fn` of your own is called with the number of the
-    cycle, from 1, or with the step (`scale_mode` "cycle" or "iterations"), a tensor.
+    `mode` scales the height of a cycle: "triangular" not at all, "triangular2" halves it with each
+    cycle, "exp_range" multiplies it by ``gamma ** step``. A function `scale_fn` replaces `mode`: it
+    is called with a tensor, the number of the cycle from 1 (`scale_mode` "cycle") or the step
+    ("iterations"). `last_epoch` is the last step before a resumed training, -1 for a new one.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> scheduler = lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, 2)
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     0.5
     """
 
@@ -378,7 +412,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = [Tensor(np.float32(v)) for v in lows]
 
     def scale_fn(self, x: Tensor) -> Any:
-        """Return the height of a cycle at its number, or at the step."""
+        """Return the factor of a cycle's height, given the number of the cycle or the step."""
         if self._scale_fn is not None:
             return called(self._scale_fn, x)
         if self.mode == "triangular":
@@ -404,17 +438,19 @@ def _per_group(name: str, value: Any, count: int) -> list[float]:
 
 
 class SequentialLR:
-    """Several schedulers of one optimizer, one after the other: the next takes over at each of the
-    steps `milestones`, with its own step 0.
+    """Several schedulers of one optimizer, one after the other.
 
-    Raises ValueError unless there is one milestone less than there are schedulers, all of
-    `optimizer`.
+    The next one of `schedulers` takes over at each of the steps `milestones`, and starts at its own
+    step 0. `last_epoch` is the last step before a resumed training, -1 for a new one. Raises
+    ValueError unless there is one milestone fewer than schedulers, and all are of `optimizer`.
 
     >>> import mycel as ms
     >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> parts = [lr_scheduler.ConstantLR(optimizer, 0.5), lr_scheduler.ExponentialLR(optimizer, 0.5)]
-    >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, [1]); scheduler.step(); scheduler.get_last_lr()[0].item()
+    >>> parts = [lr_scheduler.ConstantLR(optimizer, 0.5)]
+    >>> parts.append(lr_scheduler.ExponentialLR(optimizer, 0.5))
+    >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, [1])
+    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
     1.0
     """
 
@@ -439,8 +475,7 @@ class SequentialLR:
                 raise ValueError(f"SequentialLR: {type(scheduler).__name__} is a scheduler of another optimizer")
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
         self.last_epoch = state_of("last_epoch_SequentialLR", last_epoch + 1)
-        # The schedulers' own first steps are taken back, and that of the first scheduler is taken
-        # again.
+        # Undo the first steps that the schedulers took themselves, and repeat the first one's.
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for scheduler in self._schedulers:
@@ -448,11 +483,11 @@ class SequentialLR:
         self._schedulers[0].step()
 
     def get_last_lr(self) -> Rates:
-        """Return the rates of the groups as the last step left them."""
+        """Return the rates of the groups after the last step."""
         return [lr + 0.0 for lr in self._last_lr]
 
     def step(self) -> None:
-        """Go on by one step, and set the rates."""
+        """Advance by one step, and set the rates."""
         store(self.last_epoch, self.last_epoch + 1)
         epoch = self.last_epoch + 0.0
         rates: list[Any] = [lr + 0.0 for lr in self._last_lr]
@@ -465,16 +500,18 @@ class SequentialLR:
 
 
 class ReduceLROnPlateau:
-    """The rate times `factor` when a metric has not become better for more than `patience` steps;
-    never below `min_lr`, a number or one for each group.
+    """A rate that is multiplied by `factor` when a metric has not improved for more than `patience`
+    steps.
 
-    Better is lower (`mode` "min") or higher ("max") by `threshold`, relative to the best so far
-    (`threshold_mode` "rel") or absolute ("abs"). After a reduction `cooldown` steps do not count. A
-    rate that would change by `eps` or less stays.
+    To improve is to fall (`mode` "min") or rise ("max") by more than `threshold`, relative to the
+    best value so far (`threshold_mode` "rel") or absolute ("abs"). After a reduction the next
+    `cooldown` steps do not count. The rate does not fall below `min_lr`, a number or one for each
+    group, and stays if it would change by `eps` or less.
 
     >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
     >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = ms.experimental.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "min", 0.5, patience=0)
+    >>> scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, "min", 0.5, patience=0)
     >>> scheduler.step(3.0); scheduler.step(4.0); scheduler.get_last_lr()[0].item()
     0.5
     """
@@ -508,16 +545,16 @@ class ReduceLROnPlateau:
         self.last_epoch = state_of("last_epoch_ReduceLROnPlateau", 0, np.int32)
 
     def get_last_lr(self) -> Rates:
-        """Return the rates of the groups as the last step left them."""
+        """Return the rates of the groups after the last step."""
         return [lr + 0.0 for lr in self._last_lr]
 
     @property
     def in_cooldown(self) -> Tensor:
-        """Whether steps do not count now."""
+        """Whether the last reduction is so recent that steps do not count."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any) -> None:
-        """Go on by one step with a metric, a number or a tensor of one."""
+        """Advance by one step with a metric, a number or a tensor of one element."""
         value = metrics if isinstance(metrics, Tensor) else Tensor(np.float32(metrics))
         value = ops.reshape(cast(value, D.float32), ())
         store(self.last_epoch, self.last_epoch + 1)

@@ -1,12 +1,12 @@
-"""What the optimizers with parameter groups share: groups of options, learning rates that
-schedulers set, and states.
+"""The base of optimizers with parameter groups: options, learning rates that schedulers set, and
+states.
 
-A group is a dictionary of options of its own: "params", "lr" and what the optimizer calls its
+A group is a dictionary of options of its own: "params", "lr" and the options in the optimizer's
 defaults. The rate of a group is a `Parameter`, so a compiled step stays valid when a scheduler, or
 an assignment of a number to ``group["lr"]``, changes it; any other option is a constant of the
-step, and a change of it is seen by the next call. States are Parameters named
-``<state>.<parameter>``. A step goes through the groups and gives every parameter and its states new
-values by operations on tensors alone: called often, it is one compiled program in every mode.
+step, and the next call sees a change of it. States are Parameters named ``<state>.<parameter>``. A
+step goes through the groups and gives every parameter and its states new values by operations on
+tensors alone: called often, it is one compiled program in every mode.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Optimizer(Stepping):
     one gradient for each of `parameters`.
 
     `params` is a list of Parameters, or of groups: dictionaries with "params" and any of the
-    options in `defaults`, which hold for groups that do not give their own. `param_groups` lists
-    the groups, and their rates are Parameters ("learning_rate_group_0", ...), which
+    options in `defaults`, which groups that lack an option take it from. `param_groups` lists the
+    groups, and their rates are Parameters ("learning_rate_group_0", ...), which
     `mycel.experimental.optim.lr_scheduler` sets. Raises TypeError or ValueError for other
     arguments, ValueError for a parameter in two groups and for two parameters of one name.
 
@@ -99,7 +99,7 @@ class Optimizer(Stepping):
     # The groups.
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Optimize the parameters of one more group, with options of its own."""
+        """Add a group of parameters with its own options."""
         name = type(self).__name__
         if not isinstance(param_group, dict):
             raise TypeError(
@@ -142,7 +142,7 @@ class Optimizer(Stepping):
             setattr(self, state, ParameterTuple([*getattr(self, state), *self._new_states(added, state, init, group)]))
 
     def _check_group(self, group: Group) -> None:
-        """Raise for options of a group that make no sense; optimizers define it."""
+        """Raise an error for invalid options of a group; subclasses define it."""
 
     def _checked(
         self,
@@ -166,9 +166,9 @@ class Optimizer(Stepping):
     # States.
 
     def _states(self, name: str, init: Any = "zeros") -> None:
-        """Have a state of every parameter as the attribute `name`.
+        """Make a state of every parameter, as the attribute `name`.
 
-        `init` is an initializer or a function of a group.
+        `init` is an initializer, or a function from a group to one.
         """
         self._made[name] = init
         made: list[Parameter] = []
@@ -181,13 +181,13 @@ class Optimizer(Stepping):
         return members.clone(prefix=name, init=init(group) if callable(init) else init)
 
     def _counter(self, name: str) -> None:
-        """Count the steps in the attribute `name`, an int32 Parameter that is 0 before the first."""
+        """Make the step counter `name`, an int32 Parameter that is 0 before the first step."""
         setattr(self, name, Parameter(Tensor(np.int32(0)), name=name, requires_grad=False))
 
     @staticmethod
     def _count(counter: Parameter) -> Tensor:
-        """Count one step; the number of steps in float64, so that powers and differences of it are
-        exact enough.
+        """Count one step, and return the number of steps in float64, so that its powers and
+        differences are exact enough.
         """
         store(counter, counter + 1)
         return cast(counter, D.float64)
@@ -209,11 +209,11 @@ class Optimizer(Stepping):
     def _each(
         self, gradients: Any, *states: Sequence[Parameter], decay: bool = True
     ) -> Iterator[tuple[Group, list[tuple[Tensor, tuple[Any, ...]]]]]:
-        """Yield every group with, for each of its parameters, the gradient as the rules take it and
-        the parameter with its states.
+        """Yield every group with, for each of its parameters, the prepared gradient and the
+        parameter with its states.
 
-        The gradient is negated where the group maximizes, and has ``weight_decay * parameter``
-        added where it decays and `decay` is true.
+        The gradient is negated where the group maximizes. Where the group has a weight decay and
+        `decay` is true, ``weight_decay * parameter`` is added to it.
         """
         found, first = self._gradients(gradients), 0
         for group in self.param_groups:
@@ -242,11 +242,11 @@ class Optimizer(Stepping):
 
 
 def put(targets: Sequence[Parameter], *values: Tensor) -> None:
-    """Give a parameter and its first states new values."""
+    """Assign new values to a parameter and its first states."""
     for target, value in zip(targets, values):
         store(target, value)
 
 
 def single(value: Tensor) -> Tensor:
-    """Return a number computed in float64, as the float32 that the rules use."""
+    """Convert a number computed in float64 to the float32 that the rules use."""
     return cast(value, D.float32)

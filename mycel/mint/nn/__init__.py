@@ -1,4 +1,4 @@
-"""Layers under the names and arguments of PyTorch, and their functions."""
+"""Layers under the names and arguments of PyTorch, and the functions behind them."""
 
 # isort: skip_file
 from __future__ import annotations
@@ -61,8 +61,8 @@ kl_div_ext, mse_loss_ext, nllloss = functional.kl_div, functional.mse_loss, func
 
 
 def upsample_nearest2d_op(x: Any, output_size: Any = None, scales: Any = None) -> _Tensor:
-    """Return images (N, C, H, W) at the size `output_size`, or as many times as large as `scales`
-    says, by the nearest element.
+    """Return images (N, C, H, W) resized to `output_size`, or by the factors `scales`, by the
+    nearest element.
 
     >>> import mycel as ms
     >>> ms.mint.nn.upsample_nearest2d_op(ms.Tensor([[[[1.0, 3.0]]]]), (1, 4)).tolist()
@@ -72,11 +72,14 @@ def upsample_nearest2d_op(x: Any, output_size: Any = None, scales: Any = None) -
 
 
 def upsample_bilinear2d_op(x: Any, output_size: Any = None, scales: Any = None, align_corners: bool = False) -> _Tensor:
-    """Return images (N, C, H, W) at the size `output_size`, or as many times as large as `scales`
-    says, by bilinear interpolation.
+    """Return images `x` (N, C, H, W) resized to `output_size`, or by the factors `scales`, by
+    bilinear interpolation.
+
+    `align_corners` keeps the corner elements in place.
 
     >>> import mycel as ms
-    >>> ms.mint.nn.upsample_bilinear2d_op(ms.Tensor([[[[1.0, 3.0]]]]), (1, 3), align_corners=True).tolist()
+    >>> x = ms.Tensor([[[[1.0, 3.0]]]])
+    >>> ms.mint.nn.upsample_bilinear2d_op(x, (1, 3), align_corners=True).tolist()
     [[[[1.0, 2.0, 3.0]]]]
     """
     return functional.interpolate(x, output_size, scales if output_size is None else None, "bilinear", align_corners)

@@ -48,8 +48,10 @@ def _written(input: Any, result: Tensor, inplace: bool = True) -> Tensor:
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training each element is 0 with probability `p`, and the others are divided by 1 - p
+    """Set each element of `input` to 0 with probability `p`, and divide the others by 1 - p
     (Srivastava et al., 2014).
+
+    Without `training` the input is returned. `inplace` writes the result into `input`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
@@ -59,7 +61,9 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `dropout` of whole channels of (N, C, H, W) or (C, H, W).
+    """Apply `dropout` to whole channels of (N, C, H, W) or (C, H, W).
+
+    `input`, `p`, `training` and `inplace` are those of `dropout`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
@@ -81,7 +85,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def elu_(input: Any, alpha: float = 1.0) -> Tensor:
-    """Return `elu`, written into the argument.
+    """Assign `elu` of the argument to it, and return it.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-1.0, 2.0]); _ = ms.mint.nn.functional.elu_(x, 0.0); x.tolist()
@@ -91,8 +95,8 @@ def elu_(input: Any, alpha: float = 1.0) -> Tensor:
 
 
 def gelu(input: Any, *, approximate: str = "none") -> Tensor:
-    """Return x times the normal distribution's probability below x, or its approximation by "tanh"
-    (Hendrycks and Gimpel, 2016).
+    """Return x * P(X <= x) for a standard normal X, or its approximation by "tanh" (Hendrycks and
+    Gimpel, 2016).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.gelu(ms.Tensor([0.0])).tolist()
@@ -112,7 +116,9 @@ def glu(input: Any, dim: int = -1) -> Tensor:
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return x, but at least `min_val` and at most `max_val`; the derivative at the bounds is 0.
+    """Return `input` limited to [`min_val`, `max_val`]; the derivative at the bounds is 0.
+
+    `inplace` writes the result into `input`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.hardtanh(ms.Tensor([-3.0, 0.5])).tolist()
@@ -122,7 +128,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 
 def hardtanh_(input: Any, min_val: float = -1, max_val: float = 1) -> Tensor:
-    """Return `hardtanh`, written into the argument.
+    """Assign `hardtanh` of the argument to it, and return it.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-3.0, 0.5]); _ = ms.mint.nn.functional.hardtanh_(x); x.tolist()
@@ -132,7 +138,7 @@ def hardtanh_(input: Any, min_val: float = -1, max_val: float = 1) -> Tensor:
 
 
 def inplace_elu(input: Any, alpha: float = 1.0) -> Tensor:
-    """Return `elu`, written into the argument.
+    """Assign `elu` of the argument to it, and return it.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-1.0, 2.0]); _ = ms.mint.nn.functional.inplace_elu(x, 0.0); x.tolist()
@@ -162,7 +168,7 @@ def silu_func(input: Any) -> Tensor:
 
 
 def inplace_silu(input: Any) -> Tensor:
-    """Return `silu`, written into the argument.
+    """Assign `silu` of the argument to it, and return it.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([0.0]); ms.mint.nn.functional.inplace_silu(x) is x
@@ -202,7 +208,7 @@ def mish(input: Any) -> Tensor:
 
 
 def relu_(input: Any) -> Tensor:
-    """Return max(x, 0), written into the argument.
+    """Assign max(x, 0) to the argument, and return it.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([-1.0, 2.0]); _ = ms.mint.nn.functional.relu_(x); x.tolist()
@@ -232,7 +238,7 @@ def selu(input: Any) -> Tensor:
 
 
 def sigmoid_(input: Any) -> Tensor:
-    """Return 1 / (1 + exp(-x)), written into the argument.
+    """Assign 1 / (1 + exp(-x)) to the argument, and return it.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([0.0]); _ = ms.mint.nn.functional.sigmoid_(x); x.tolist()
@@ -242,8 +248,9 @@ def sigmoid_(input: Any) -> Tensor:
 
 
 def softmax(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
-    """Return exp(x) over its sum along `dim`: axis 0 of tensors of 0, 1 or 3 dimensions and axis 1
-    of others where it is None. `dtype` converts before.
+    """Return exp(x) over its sum along `dim`; `dtype` converts the elements first.
+
+    Where `dim` is None it is axis 0 of tensors of 0, 1 or 3 dimensions and axis 1 of others.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.softmax(ms.Tensor([1.0, 1.0])).tolist()
@@ -265,7 +272,9 @@ def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
 
 
 def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> Tensor:
-    """Return x where it is above `threshold`, else `value`.
+    """Return `input` where it is above `threshold`, else `value`.
+
+    `inplace` writes the result into `input`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.threshold(ms.Tensor([1.0, 3.0]), 2.0, 9.0).tolist()
@@ -275,7 +284,7 @@ def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> 
 
 
 def threshold_(input: Any, threshold: Any, value: Any) -> Tensor:
-    """Return x where it is above `threshold`, else `value`; written into the argument.
+    """Assign `value` to the elements of the argument that are not above `threshold`, and return it.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([1.0, 3.0]); _ = ms.mint.nn.functional.threshold_(x, 2.0, 9.0); x.tolist()

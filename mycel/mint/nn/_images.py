@@ -67,7 +67,10 @@ def conv1d(
 ) -> Tensor:
     """Return the one-dimensional convolution of (N, C, L) signals.
 
-    `padding` is a number, "valid" or "same".
+    `input` is convolved with `weight` (C_out, C_in / groups, *kernel), and `bias` (C_out,) is
+    added. `stride` and `dilation` (the distance of the kernel's elements) are an int, or one for
+    each axis; `groups` is the number of groups of channels that are convolved separately. `padding`
+    is a number, "valid" or "same".
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2))).tolist()
@@ -81,10 +84,14 @@ def conv3d(
 ) -> Tensor:
     """Return the three-dimensional convolution of (N, C, D, H, W).
 
-    `padding` is a number, one for each axis, "valid" or "same".
+    `input` is convolved with `weight` (C_out, C_in / groups, *kernel), and `bias` (C_out,) is
+    added. `stride` and `dilation` (the distance of the kernel's elements) are an int, or one for
+    each axis; `groups` is the number of groups of channels that are convolved separately. `padding`
+    is a number, one for each axis, "valid" or "same".
 
     >>> import mycel as ms
-    >>> ms.mint.nn.functional.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((1, 1, 2, 2, 2))).shape
+    >>> x, weight = ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((1, 1, 2, 2, 2))
+    >>> ms.mint.nn.functional.conv3d(x, weight).shape
     (1, 1, 2, 2, 2)
     """
     return _convolved(ops.conv3d, input, weight, bias, stride, padding, dilation, groups)
@@ -117,9 +124,11 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Return means over the windows of (N, C, L) or (C, L).
+    """Return the mean of each window of (N, C, L) or (C, L).
 
-    The stride is the window where it is None.
+    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
+    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
+    padding counts as zeros unless `count_include_pad` is False.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.avg_pool1d(ms.Tensor([[[1.0, 3.0]]]), 2).tolist()
@@ -139,7 +148,11 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: Optional[int] = None,
 ) -> Tensor:
-    """Return means over the windows of (N, C, H, W) or (C, H, W); `divisor_override` divides
+    """Return the mean of each window of (N, C, H, W) or (C, H, W).
+
+    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
+    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
+    padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sums
     instead of the number of elements.
 
     >>> import mycel as ms
@@ -160,7 +173,11 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: Optional[int] = None,
 ) -> Tensor:
-    """Return means over the windows of (N, C, D, H, W) or (C, D, H, W); `divisor_override` divides
+    """Return the mean of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
+    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
+    padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sums
     instead of the number of elements.
 
     >>> import mycel as ms
@@ -187,8 +204,12 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices`
-    also its position in H * W.
+    """Return the largest element of each window of (N, C, H, W) or (C, H, W).
+
+    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
+    with `padding` on both sides; `dilation` is the distance of a window's elements. `ceil_mode`
+    adds a window where elements are left over at the end. With `return_indices` positions in H * W
+    are returned too.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
@@ -198,11 +219,12 @@ def max_pool2d(
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Return (N, C, L) or (C, L) pooled by maxima to length `output_size`; with `return_indices`
-    also their positions.
+    """Return the largest elements of `output_size` nearly equal windows of (N, C, L) or (C, L);
+    with `return_indices` also their positions.
 
     >>> import mycel as ms
-    >>> ms.mint.nn.functional.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 1, True)[1].tolist()
+    >>> x = ms.Tensor([[[1.0, 2.0, 3.0]]])
+    >>> ms.mint.nn.functional.adaptive_max_pool1d(x, 1, True)[1].tolist()
     [[[2]]]
     """
     if not return_indices:
@@ -211,8 +233,10 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Return (N, C, H, W) or (C, H, W) pooled by maxima to `output_size`, where None keeps an axis;
-    with `return_indices` also positions in H * W.
+    """Return the largest elements of nearly equal windows of (N, C, H, W) or (C, H, W).
+
+    `output_size` is the number of windows, an int or two, where None keeps an axis; with
+    `return_indices` positions in H * W are returned too.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.adaptive_max_pool2d(ms.ops.ones((1, 2, 5, 5)), 2).shape
@@ -224,13 +248,16 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return the maxima of `max_pool2d` back at their positions `indices` in an image of zeros.
+    """Return an image of zeros with the maxima `input` of `max_pool2d` at their positions
+    `indices`.
 
-    The image is as small as could be, or of `output_size`: (H, W), or all of its sizes. ShapeError
-    where the indices are of another shape.
+    `kernel_size`, `stride` (None: the window) and `padding` are those of the pooling. The image is
+    as small as possible, or of `output_size`: (H, W), or all of its sizes. Raises ShapeError where
+    the indices have another shape.
 
     >>> import mycel as ms
-    >>> ms.mint.nn.functional.max_unpool2d(ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]]), (1, 2)).tolist()
+    >>> x, indices = ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]])
+    >>> ms.mint.nn.functional.max_unpool2d(x, indices, (1, 2)).tolist()
     [[[[0.0, 3.0]]]]
     """
     name = "max_unpool2d"
@@ -267,10 +294,11 @@ def interpolate(
     align_corners: Optional[bool] = None,
     recompute_scale_factor: Optional[bool] = None,
 ) -> Tensor:
-    """Return an input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
+    """Return an input (N, C, *spatial) with 1 to 3 spatial axes resized.
 
-    The arguments are those of `mycel.ops.interpolate`. Cubic weights are Keys' with a = -3/4, and
-    the edge is repeated outside (PyTorch's definition).
+    `size`, `scale_factor`, `mode`, `align_corners` and `recompute_scale_factor` are those of
+    `mycel.ops.interpolate`. Cubic weights are Keys' with a = -3/4, and the edge is repeated outside
+    (PyTorch's definition).
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
@@ -278,7 +306,7 @@ def interpolate(
     """
     x = operand("interpolate", input)
     if mode == "linear" and x.ndim == 3:
-        # One dimension is the last of two, of which the first stays.
+        # A line is resized as an image of height 1.
         given = {"size": size, "scale_factor": scale_factor}
         pair = {k: None if v is None else (1, *resize.per_axis("interpolate", k, v, 1)) for k, v in given.items()}
         image = ops.expand_dims(x, 2)
@@ -304,8 +332,10 @@ def interpolate(
 
 
 def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
-    """Return cubic convolution along an axis, `ratio` input elements for each of the output, the
-    edge repeated outside.
+    """Return the cubic convolution along an axis, with `ratio` input elements for each output
+    element.
+
+    The edge is repeated outside.
     """
     at = (numbers(out) + 0.5) * ratio - 0.5
     low = np.floor(at)
@@ -325,7 +355,9 @@ def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Optional[bool] = None
 ) -> Tensor:
-    """Return `interpolate` under an older name.
+    """Return `input` resized: `interpolate` under an older name.
+
+    `size`, `scale_factor`, `mode` and `align_corners` are those of `interpolate`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
@@ -339,16 +371,24 @@ def grid_sample(
 ) -> Tensor:
     """Return an input (N, C, [D,] H, W) at the positions of `grid`, as `mycel.ops.grid_sample`.
 
+    `mode` is "bilinear" or "nearest". Outside of the input `padding_mode` takes "zeros", the
+    "border" element or its "reflection". With `align_corners` the positions -1 and 1 are the
+    centres of the outermost elements, else their outer edges.
+
     >>> import mycel as ms
-    >>> ms.mint.nn.functional.grid_sample(ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])).item()
+    >>> x, middle = ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])
+    >>> ms.mint.nn.functional.grid_sample(x, middle).item()
     2.5
     """
     return resize.grid_sample(input, grid, mode, padding_mode, align_corners)
 
 
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Return elements added around the last axes: `pad` is (low, high) of the last axis, then of
-    the one before, and so on; see `mycel.ops.pad`.
+    """Return `input` with elements added at the ends of its last axes.
+
+    `pad` is (low, high) of the last axis, then of the one before, and so on. `mode` "constant" adds
+    `value` (None: 0), "reflect" mirrors without the edge, "replicate" repeats the edge, "circular"
+    continues at the other end; see `mycel.ops.pad`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.pad(ms.Tensor([1.0]), (1, 2)).tolist()
@@ -370,19 +410,24 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Return each channel (axis 1) normalised, scaled by `weight` and shifted by `bias` (Ioffe and
-    Szegedy, 2015); see `mycel.ops.batch_norm`.
+    """Return each channel (axis 1) of `input` normalised, scaled by `weight` and shifted by `bias`
+    (Ioffe and Szegedy, 2015).
+
+    In `training` the statistics are those of the batch, and `running_mean` and `running_var` follow
+    them with the weight `momentum`; otherwise these are used. `eps` is added to the variance. See
+    `mycel.ops.batch_norm`.
 
     >>> import mycel as ms
     >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
-    >>> ms.mint.nn.functional.batch_norm(ms.Tensor([[1.0], [3.0]]), zero, one, training=True, eps=0.0).tolist()
+    >>> x = ms.Tensor([[1.0], [3.0]])
+    >>> ms.mint.nn.functional.batch_norm(x, zero, one, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
     return ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
-    """Return the input over its norm of order `p` along `dim`, or over `eps` where the norm is
+    """Return the input divided by its norm of order `p` along `dim`, or by `eps` where the norm is
     smaller.
 
     >>> import mycel as ms
@@ -402,13 +447,12 @@ def embedding(
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
 ) -> Tensor:
-    """Return the rows of a table `weight` that whole numbers name.
+    """Return the rows of a table `weight` at the whole numbers `input`.
 
-    The row `padding_idx` gets no gradient.
-
-    Rows whose norm of order `norm_type` is above `max_norm` are shortened to it in the result;
-    derivatives do not see that, and the table stays as it is. With `scale_grad_by_freq` the
-    gradient of a row is divided by the number of times that it is named.
+    The row `padding_idx` gets no gradient. Rows whose norm of order `norm_type` is above `max_norm`
+    are scaled to it in the result; derivatives ignore that, and the table keeps its values. With
+    `scale_grad_by_freq` the gradient of a row is divided by the number of times that it is looked
+    up.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0], [3.0]])).tolist()
@@ -433,11 +477,11 @@ def embedding(
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
-    """Return int64 rows of zeros with a one at the place that each whole number of the tensor
-    names.
+    """Return int64 rows of zeros with a one at the position that each whole number of the tensor
+    gives.
 
-    With `num_classes` -1 there are as many classes as the largest number needs: that is a value of
-    the tensor, and a compiled function goes on from there in another graph.
+    With `num_classes` -1 the number of classes is one more than the largest number. It depends on
+    the values of the tensor, so that a compiled function continues in a second graph.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.one_hot(ms.Tensor([1, 0])).tolist()

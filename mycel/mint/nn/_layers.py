@@ -1,5 +1,7 @@
-"""Layers without weights: each is one row of a table, a function of `mycel.mint.nn.functional` and
-the arguments that its constructor takes.
+"""Layers without weights.
+
+Each is one row of a table: a function of `mycel.mint.nn.functional` and the arguments that its
+constructor takes.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ _NEEDED: Any = inspect.Parameter.empty
 
 
 def _define(name: str, function: Callable[..., Any], text: str, example: tuple[str, str], **parameters: Any) -> None:
-    """A Cell that keeps its arguments as attributes and calls ``function(*inputs, **arguments)``,
-    with the phase where that has a `training`.
+    """Define a Cell that keeps its arguments as attributes and calls ``function(*inputs,
+    **arguments)``.
+
+    Functions with a parameter `training` also get the phase. `text` and `example` make its
+    docstring.
     """
     given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
     signature = inspect.Signature(given)
@@ -118,19 +123,19 @@ _define(
 _define(
     "Hardsigmoid",
     F.hardsigmoid,
-    "min(max(x / 6 + 1 / 2, 0), 1).",
+    "The piecewise linear approximation min(max(x / 6 + 1 / 2, 0), 1) of the sigmoid.",
     ("Hardsigmoid()(ms.Tensor([0.0])).tolist()", "[0.5]"),
 )
 _define(
     "Hardswish",
     F.hardswish,
-    "x min(max(x + 3, 0), 6) / 6 (Howard et al., 2019).",
+    "The piecewise approximation x min(max(x + 3, 0), 6) / 6 of `SiLU` (Howard et al., 2019).",
     ("Hardswish()(ms.Tensor([-4.0, 4.0])).tolist()", "[-0.0, 4.0]"),
 )
 _define(
     "Hardtanh",
     F.hardtanh,
-    "x, but at least `min_val` and at most `max_val`.",
+    "x limited to [`min_val`, `max_val`].",
     ("Hardtanh()(ms.Tensor([-3.0, 0.5])).tolist()", "[-1.0, 0.5]"),
     min_val=-1.0,
     max_val=1.0,
@@ -146,12 +151,16 @@ _define(
 _define(
     "Softmax",
     F.softmax,
-    "exp(x) over its sum along `dim`; see `mycel.mint.nn.functional.softmax` for the axis where it is None.",
+    "The normalised exponential along `dim`; see `mycel.mint.nn.functional.softmax` for the axis where it is None.",
     ("Softmax()(ms.Tensor([1.0, 1.0])).tolist()", "[0.5, 0.5]"),
     dim=None,
 )
 _define(
-    "ReLU6", F.relu6, "min(max(x, 0), 6).", ("ReLU6()(ms.Tensor([-1.0, 8.0])).tolist()", "[0.0, 6.0]"), inplace=False
+    "ReLU6",
+    F.relu6,
+    "The rectified linear unit with an upper limit, min(max(x, 0), 6).",
+    ("ReLU6()(ms.Tensor([-1.0, 8.0])).tolist()", "[0.0, 6.0]"),
+    inplace=False,
 )
 _define(
     "SELU",
@@ -169,7 +178,7 @@ _define(
 _define(
     "Softshrink",
     F.softshrink,
-    "x drawn towards 0 by `lambd`, and 0 where it would pass it.",
+    "x moved towards 0 by `lambd`, and 0 where that would pass it.",
     ("Softshrink()(ms.Tensor([0.25, 2.0])).tolist()", "[0.0, 1.5]"),
     lambd=0.5,
 )
@@ -185,7 +194,8 @@ _define(
 _define(
     "Dropout",
     F.dropout,
-    "In training each element is 0 with probability `p`, and the others are divided by 1 - p (Srivastava et al., 2014).",
+    "A layer that sets each element to 0 with probability `p` in training, and divides the others by 1 - p "
+    "(Srivastava et al., 2014).",
     (f"Dropout(){_PAIR}.tolist()", "[1.0, 3.0]"),
     p=0.5,
     inplace=False,
@@ -202,7 +212,8 @@ _define(
 _define(
     "AdaptiveMaxPool1d",
     F.adaptive_max_pool1d,
-    "(N, C, L) pooled by maxima to length `output_size`; with `return_indices` also their positions.",
+    "The largest elements of `output_size` nearly equal windows of (N, C, L); with `return_indices` also their "
+    "positions.",
     ("AdaptiveMaxPool1d(1)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[3.0]]]"),
     output_size=_NEEDED,
     return_indices=False,
@@ -210,7 +221,8 @@ _define(
 _define(
     "AdaptiveMaxPool2d",
     F.adaptive_max_pool2d,
-    "(N, C, H, W) pooled by maxima to `output_size`; with `return_indices` also positions in H * W.",
+    "The largest elements of nearly equal windows of (N, C, H, W), whose number is `output_size`; with "
+    "`return_indices` also their positions in H * W.",
     ("AdaptiveMaxPool2d(1)(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[3.0]]]]"),
     output_size=_NEEDED,
     return_indices=False,
@@ -218,14 +230,14 @@ _define(
 _define(
     "AvgPool1d",
     F.avg_pool1d,
-    "Means over the windows of (N, C, L); the stride is the window where it is None.",
+    "The mean of each window of (N, C, L); the arguments are those of `mycel.mint.nn.functional.avg_pool1d`.",
     ("AvgPool1d(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[2.0]]]"),
     **_WINDOWS,
 )
 _define(
     "AvgPool2d",
     F.avg_pool2d,
-    "Means over the windows of (N, C, H, W); `divisor_override` divides instead of the number of elements.",
+    "The mean of each window of (N, C, H, W); the arguments are those of `mycel.mint.nn.functional.avg_pool2d`.",
     ("AvgPool2d((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[2.0]]]]"),
     **_WINDOWS,
     divisor_override=None,
@@ -233,7 +245,7 @@ _define(
 _define(
     "AvgPool3d",
     F.avg_pool3d,
-    "Means over the windows of (N, C, D, H, W); `divisor_override` divides instead of the number of elements.",
+    "The mean of each window of (N, C, D, H, W); the arguments are those of `mycel.mint.nn.functional.avg_pool3d`.",
     ("AvgPool3d(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()", "[[[[[1.0]]]]]"),
     **_WINDOWS,
     divisor_override=None,
@@ -241,7 +253,8 @@ _define(
 _define(
     "MaxPool2d",
     F.max_pool2d,
-    "The largest element of each window of (N, C, H, W); with `return_indices` also its position in H * W.",
+    "The largest element of each window of (N, C, H, W); with `return_indices` also its position in H * W. "
+    "The arguments are those of `mycel.mint.nn.functional.max_pool2d`.",
     ("MaxPool2d((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[3.0]]]]"),
     kernel_size=1,
     stride=None,
@@ -253,7 +266,7 @@ _define(
 _define(
     "MaxUnpool2d",
     F.max_unpool2d,
-    "The maxima of `MaxPool2d` back at their positions in an image of zeros; called with them, the indices and "
+    "An image of zeros with the maxima of `MaxPool2d` at their positions; called with the maxima, the positions and "
     "optionally `output_size`.",
     ("MaxUnpool2d((1, 2))(ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]])).tolist()", "[[[[0.0, 3.0]]]]"),
     kernel_size=_NEEDED,
@@ -263,7 +276,9 @@ _define(
 _define(
     "Fold",
     F.fold,
-    "Blocks, the columns of (N, C * block, L), added up where they overlap in images of `output_size`.",
+    "Images of `output_size` from blocks of `kernel_size`, the columns of (N, C * block, L), which add up where they "
+    "overlap. Blocks lie `stride` apart, in images with `padding` on both sides; `dilation` is the distance of "
+    "their elements.",
     ("Fold((2, 2), 1)(ms.ops.ones((1, 1, 4))).shape", "(1, 1, 2, 2)"),
     output_size=_NEEDED,
     **_BLOCKS,
@@ -271,7 +286,8 @@ _define(
 _define(
     "Unfold",
     F.unfold,
-    "The blocks of images (N, C, H, W) as columns of (N, C * block, L).",
+    "The blocks of `kernel_size` of images (N, C, H, W) as columns of (N, C * block, L). Blocks lie `stride` apart, "
+    "in images with `padding` on both sides; `dilation` is the distance of their elements.",
     ("Unfold(2)(ms.ops.ones((1, 1, 2, 2))).shape", "(1, 4, 1)"),
     **_BLOCKS,
 )
@@ -292,7 +308,7 @@ _define(
 _define(
     "Upsample",
     F.interpolate,
-    "An input (N, C, *spatial) at another size, as `mycel.mint.nn.functional.interpolate`.",
+    "An input (N, C, *spatial) resized; the arguments are those of `mycel.mint.nn.functional.interpolate`.",
     ("Upsample(4)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[1.0, 1.0, 3.0, 3.0]]]"),
     size=None,
     scale_factor=None,
@@ -303,7 +319,7 @@ _define(
 _define(
     "UpsamplingBilinear2d",
     _bilinear,
-    "Images (N, C, H, W) at another size by bilinear interpolation with aligned corners.",
+    "Images (N, C, H, W) resized by bilinear interpolation with aligned corners.",
     ("UpsamplingBilinear2d((1, 3))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[1.0, 2.0, 3.0]]]]"),
     size=None,
     scale_factor=None,
@@ -311,7 +327,7 @@ _define(
 _define(
     "UpsamplingNearest2d",
     _nearest,
-    "Images (N, C, H, W) at another size by the nearest element.",
+    "Images (N, C, H, W) resized by the nearest element.",
     ("UpsamplingNearest2d((1, 4))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[1.0, 1.0, 3.0, 3.0]]]]"),
     size=None,
     scale_factor=None,
@@ -320,7 +336,7 @@ _define(
 _define(
     "BCEWithLogitsLoss",
     F.binary_cross_entropy_with_logits,
-    "Binary cross entropy of the sigmoid of the input; `pos_weight` multiplies the part of the positive class.",
+    "The binary cross-entropy of the sigmoid of the input; `pos_weight` scales the term of positive labels.",
     ("BCEWithLogitsLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).asnumpy().round(3).item()", "0.6930000185966492"),
     weight=None,
     reduction="mean",
@@ -329,7 +345,8 @@ _define(
 _define(
     "KLDivLoss",
     F.kl_div,
-    "``y (log y - x)`` for log-probabilities x and probabilities y, or their logarithms with `log_target`.",
+    "The divergence ``y (log y - x)`` of log-probabilities x and probabilities y, or their logarithms with "
+    "`log_target`.",
     ("KLDivLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).item()", "0.0"),
     reduction="mean",
     log_target=False,

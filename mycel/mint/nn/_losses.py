@@ -1,4 +1,4 @@
-"""Losses under the names and arguments of PyTorch. `reduction` is "none", "mean" or "sum"."""
+"""Losses under the names and arguments of PyTorch; `reduction` is "none", "mean" or "sum"."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
 
 
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
-    """Return ``-(y log x + (1 - y) log(1 - x))`` for probabilities x and y, times `weight`.
+    """Return the binary cross-entropy ``-(y log x + (1 - y) log(1 - x))`` of probabilities x and y,
+    times `weight`.
+
+    `input` is x, `target` is y, and `reduction` is "none", "mean" or "sum".
 
     >>> import mycel as ms
-    >>> round(ms.mint.nn.functional.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item(), 4)
+    >>> loss = ms.mint.nn.functional.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0]))
+    >>> round(loss.item(), 4)
     0.6931
     """
     return ops.binary_cross_entropy(input, target, weight, reduction)
@@ -25,21 +29,25 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
-    """Return `binary_cross_entropy` of the sigmoid of the input; `pos_weight` multiplies the part
-    of the positive class.
+    """Return `binary_cross_entropy` of the sigmoid of the input; `pos_weight` scales the term of
+    positive labels.
+
+    `target`, `weight` and `reduction` are those of `binary_cross_entropy`.
 
     >>> import mycel as ms
-    >>> round(ms.mint.nn.functional.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
+    >>> loss = ms.mint.nn.functional.binary_cross_entropy_with_logits
+    >>> round(loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
     0.6931
     """
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """Return ``y (log y - x)`` for log-probabilities x and probabilities y, or their logarithms
-    with `log_target`.
+    """Return the divergence ``y (log y - x)`` of log-probabilities x and probabilities y (Kullback
+    and Leibler, 1951).
 
-    `reduction` may also be "batchmean": the sum over the size of axis 0.
+    `input` is x and `target` is y, or the logarithm of y with `log_target`. `reduction` may also be
+    "batchmean": the sum divided by the size of axis 0.
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.kl_div(ms.Tensor([0.0]), ms.Tensor([0.0]), log_target=True).item()
@@ -58,8 +66,10 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 
 
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """Return the negative of what the input, log-probabilities (N, C, ...), has at the classes
-    `target` (N, ...), by `weight` of the class.
+    """Return the negative of the log-probabilities `input` (N, C, ...) at the classes `target` (N,
+    ...), scaled by the `weight` of the class.
+
+    Targets equal to `ignore_index` are left out, and `reduction` is "none", "mean" or "sum".
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
@@ -71,6 +81,8 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Return ``d**2 / (2 beta)`` for differences |d| below `beta`, else ``|d| - beta / 2``
     (Girshick, 2015); |d| where `beta` is 0.
+
+    d is the difference of `input` and `target`, and `reduction` is "none", "mean" or "sum".
 
     >>> import mycel as ms
     >>> ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([3.0]), ms.Tensor([0.0])).item()

@@ -1,4 +1,4 @@
-"""Layers with weights under the names and arguments of PyTorch; weights start as there."""
+"""Layers with weights under the names, arguments and initial weights of PyTorch."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ class _Convolution(Cell):
         self.bias = _parameter("bias", Uniform(bound), (out_channels,), dtype) if bias else None
 
     def _padded(self, x: Tensor) -> tuple[Tensor, Any]:
-        """Return the input with what is not zeros around it, and the padding that is left to do."""
+        """Return the input with padding added unless it is zeros, and the padding that is left to
+        add.
+        """
         if self.padding_mode == "zeros":
             return x, self.padding if isinstance(self.padding, str) or self.rank > 1 else self.padding[0]
         amounts: list[int] = []
@@ -111,9 +113,12 @@ class Conv1d(_Convolution):
     """The convolution of (N, C, L) signals with a weight (out_channels, in_channels / groups,
     kernel).
 
-    `padding` is a number, "valid" or "same", `padding_mode` "zeros", "reflect", "replicate" or
-    "circular". Weight and bias start evenly within 1 / sqrt(fan in). Raises TypeError or ValueError
-    for arguments that do not fit together.
+    `in_channels` and `out_channels` are the numbers of channels, and `groups` of groups that are
+    convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the kernel's
+    elements) are an int, or one for each axis. `padding` is an int, one for each axis, "valid" or
+    "same", and `padding_mode` "zeros", "reflect", "replicate" or "circular". `bias` adds a bias;
+    `dtype` is the element type of the parameters (None: float32). Weight and bias start uniformly
+    within 1 / sqrt(fan in). Raises TypeError or ValueError for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.mint.nn.Conv1d(2, 3, 2)(ms.ops.ones((1, 2, 5))).shape
@@ -148,7 +153,13 @@ class Conv1d(_Convolution):
 
 class Conv2d(_Convolution):
     """The convolution of (N, C, H, W) images with a weight (out_channels, in_channels / groups,
-    *kernel); the arguments are those of `Conv1d`.
+    *kernel).
+
+    `in_channels` and `out_channels` are the numbers of channels, and `groups` of groups that are
+    convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the kernel's
+    elements) are an int, or one for each axis. `padding` is an int, one for each axis, "valid" or
+    "same", and `padding_mode` "zeros", "reflect", "replicate" or "circular". `bias` adds a bias;
+    `dtype` is the element type of the parameters (None: float32).
 
     >>> import mycel as ms
     >>> ms.mint.nn.Conv2d(2, 3, 2)(ms.ops.ones((1, 2, 5, 5))).shape
@@ -181,7 +192,13 @@ class Conv2d(_Convolution):
 
 class Conv3d(_Convolution):
     """The convolution of (N, C, D, H, W) with a weight (out_channels, in_channels / groups,
-    *kernel); the arguments are those of `Conv1d`.
+    *kernel).
+
+    `in_channels` and `out_channels` are the numbers of channels, and `groups` of groups that are
+    convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the kernel's
+    elements) are an int, or one for each axis. `padding` is an int, one for each axis, "valid" or
+    "same", and `padding_mode` "zeros", "reflect", "replicate" or "circular". `bias` adds a bias;
+    `dtype` is the element type of the parameters (None: float32).
 
     >>> import mycel as ms
     >>> ms.mint.nn.Conv3d(2, 3, 2)(ms.ops.ones((1, 2, 3, 3, 3))).shape
@@ -217,6 +234,11 @@ class Conv3d(_Convolution):
 class ConvTranspose2d(_Convolution):
     """The transpose of `Conv2d`: (N, C, H, W) spread over a larger image by a weight (in_channels,
     out_channels / groups, *kernel).
+
+    `kernel_size`, `stride` and `dilation` are those of `Conv2d`, `padding` is removed from both
+    sides of the result (an int or two), and `output_padding` is added at its end. `bias` adds a
+    bias; `padding_mode` must be "zeros"; `dtype` is the element type of the parameters (None:
+    float32).
 
     >>> import mycel as ms
     >>> ms.mint.nn.ConvTranspose2d(2, 3, 2, stride=2)(ms.ops.ones((1, 2, 2, 2))).shape
@@ -264,6 +286,13 @@ class ConvTranspose2d(_Convolution):
 
 
 class _BatchNorm(Cell):
+    """Base of batch normalisation layers.
+
+    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
+    weight of new statistics, `affine` adds a trained scale and shift, `track_running_stats` keeps
+    running statistics, and `dtype` is the element type of the parameters (None: float32).
+    """
+
     ranks: tuple[int, ...] = ()
 
     def __init__(
@@ -292,7 +321,7 @@ class _BatchNorm(Cell):
             self.num_batches_tracked = Parameter(Tensor(np.int64(0)), name="num_batches_tracked", requires_grad=False)
 
     def construct(self, input: Tensor) -> Tensor:
-        """Return the normalised input; in training the running statistics follow the batch."""
+        """Normalise the input; in training the running statistics follow those of the batch."""
         input = input_of(self, input)
         if (self.ranks and input.ndim not in self.ranks) or input.ndim < 2 or input.shape[1] != self.num_features:
             takes = " or ".join(map(str, self.ranks)) or "at least 2"
@@ -319,8 +348,11 @@ class _BatchNorm(Cell):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation (Ioffe and Szegedy, 2015) of (N, C) or (N, C, L).
 
-    In training, and always without `track_running_stats`, the statistics are the batch's, and the
-    running ones follow: ``running = (1 - momentum) * running + momentum * batch``, with the
+    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
+    weight of new statistics, `affine` adds a trained scale and shift, `track_running_stats` keeps
+    running statistics, and `dtype` is the element type of the parameters (None: float32). In
+    training, and always without `track_running_stats`, the statistics are the batch's. In training
+    the running ones follow: ``running = (1 - momentum) * running + momentum * batch``, with the
     unbiased variance. Raises ValueError for inputs of another form.
 
     >>> import mycel as ms
@@ -356,9 +388,12 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, ...) over all processes, which is one here.
+    """Batch normalisation of (N, C, ...) over all processes, of which there is one here.
 
-    Raises ValueError for a `process_group`.
+    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
+    weight of new statistics, `affine` adds a trained scale and shift, `track_running_stats` keeps
+    running statistics, and `dtype` is the element type of the parameters (None: float32). Raises
+    ValueError for a `process_group`.
 
     >>> import mycel as ms
     >>> ms.mint.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4))).shape
@@ -381,8 +416,11 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class GroupNorm(Cell):
-    """Each sample and group of channels of (N, C, ...) normalised, then scaled and shifted by
-    channel (Wu and He, 2018).
+    """Normalisation of each sample and group of channels of (N, C, ...), followed by a scale and a
+    shift of each channel (Wu and He, 2018).
+
+    `num_groups` must divide `num_channels`. `eps` is added to the variance, `affine` trains the
+    scale and shift, and `dtype` is their element type (None: float32).
 
     >>> import mycel as ms
     >>> ms.mint.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3))).shape
@@ -412,8 +450,11 @@ class GroupNorm(Cell):
 
 
 class LayerNorm(Cell):
-    """Each sample normalised over its last axes, whose sizes are `normalized_shape`, then scaled
-    and shifted (Ba et al., 2016).
+    """Normalisation of each sample over its last axes, whose sizes are `normalized_shape`, followed
+    by a scale and a shift (Ba et al., 2016).
+
+    `eps` is added to the variance, `elementwise_affine` adds the trained scale and shift, `bias`
+    False leaves out the shift, and `dtype` is their element type (None: float32).
 
     >>> import mycel as ms
     >>> ms.mint.nn.LayerNorm(4)(ms.ops.ones((2, 3, 4))).shape
@@ -447,10 +488,13 @@ class LayerNorm(Cell):
 
 
 class Embedding(Cell):
-    """The rows of a table that whole numbers name; see `mycel.mint.nn.functional.embedding`.
+    """The rows of a table at whole numbers; see `mycel.mint.nn.functional.embedding`.
 
-    The table starts as standard normal numbers, with zeros in the row `padding_idx`, or is
-    `_weight`; `_freeze` keeps it from training. `sparse` gradients are not supported (ValueError).
+    The table has `num_embeddings` rows of `embedding_dim` elements of type `dtype` (None: float32).
+    It starts as standard normal numbers, with zeros in the row `padding_idx`, or is `_weight`;
+    `_freeze` excludes it from training. Rows whose norm of order `norm_type` is above `max_norm`
+    are scaled to it; `scale_grad_by_freq` divides the gradient of a row by the number of times that
+    it is looked up. Raises ValueError for `sparse` gradients.
 
     >>> import mycel as ms
     >>> ms.mint.nn.Embedding(5, 3, padding_idx=0)(ms.Tensor([0])).tolist()
@@ -501,8 +545,8 @@ class Embedding(Cell):
 
 
 class PReLU(Cell):
-    """x where it is positive, else a weight times x, one for all or one for each channel (He et
-    al., 2015).
+    """x where it is positive, else w * x with one trained w, or one for each channel (He et al.,
+    2015).
 
     >>> import mycel as ms
     >>> ms.mint.nn.PReLU(init=0.5)(ms.Tensor([[-2.0, 1.0]])).tolist()
@@ -515,7 +559,7 @@ class PReLU(Cell):
         self.weight = _parameter("weight", float(init), (num_parameters,), dtype)
 
     def construct(self, input: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return F.prelu(input, self.weight)
 
     def extend_repr(self) -> str:

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class ReLU(Cell):
-    """max(x, 0).
+    """The rectified linear unit max(x, 0).
 
     >>> import mycel as ms
     >>> ms.nn.ReLU()(ms.Tensor([-1.0, 2.0])).tolist()
@@ -55,12 +55,12 @@ class ReLU(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.relu(x)
 
 
 class ReLU6(Cell):
-    """min(max(x, 0), 6).
+    """The rectified linear unit with an upper limit, min(max(x, 0), 6).
 
     >>> import mycel as ms
     >>> ms.nn.ReLU6()(ms.Tensor([-1.0, 8.0])).tolist()
@@ -68,7 +68,7 @@ class ReLU6(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.relu6(x)
 
 
@@ -85,14 +85,14 @@ class LeakyReLU(Cell):
         self.alpha = arguments.number("LeakyReLU", "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.leaky_relu(x, self.alpha)
 
 
 class RReLU(Cell):
-    """x where it is positive, else a random multiple: uniform in [`lower`, `upper`] in training,
-    their mean otherwise (Xu et al., 2015).
+    """x where it is positive, else x times a slope (Xu et al., 2015).
 
+    The slope is random in training, uniform in [`lower`, `upper`], and otherwise their mean.
     (MindSpore 2.10 draws in evaluation as well.)
 
     >>> import mycel as ms
@@ -106,7 +106,7 @@ class RReLU(Cell):
         self.upper = arguments.number("RReLU", "upper", upper, at_least=lower)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         if not self.training:
             return ops.leaky_relu(x, (self.lower + self.upper) / 2)
         slope = ops.rand_like(x) * (self.upper - self.lower) + self.lower
@@ -114,8 +114,8 @@ class RReLU(Cell):
 
 
 class PReLU(Cell):
-    """x where it is positive, else w * x with one trained w, or one for each of `channel` channels
-    (He et al., 2015).
+    """x where it is positive, else ``w * x`` with one trained w, or one for each of `channel`
+    channels (He et al., 2015).
 
     Raises ValueError where an array `w` does not have `channel` elements.
 
@@ -136,7 +136,7 @@ class PReLU(Cell):
         self.w = Parameter(initializer(w, (channel,)), name="a")
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         x = input_of(self, x)
         return ops.prelu(x, cast(self.w, x.dtype))
 
@@ -154,12 +154,15 @@ class ELU(Cell):
         self.alpha = arguments.number("ELU", "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.elu(x, self.alpha)
 
 
 class CELU(Cell):
-    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017); ValueError for alpha 0.
+    """The continuous exponential unit ``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`` (Barron,
+    2017).
+
+    Raises ValueError if `alpha` is 0.
 
     >>> import mycel as ms
     >>> ms.nn.CELU()(ms.Tensor([0.0, 2.0])).tolist()
@@ -173,7 +176,7 @@ class CELU(Cell):
             raise ValueError("CELU: alpha must not be 0")
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.celu(x, self.alpha)
 
 
@@ -186,13 +189,14 @@ class SeLU(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.selu(input_x)
 
 
 class GELU(Cell):
-    """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016), by tanh if `approximate`,
-    else by erf.
+    """The Gaussian error unit x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016).
+
+    It is computed with tanh if `approximate`, else with erf.
 
     >>> import mycel as ms
     >>> ms.nn.GELU()(ms.Tensor([0.0])).tolist()
@@ -204,12 +208,12 @@ class GELU(Cell):
         self.approximate = arguments.flag("GELU", "approximate", approximate)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.gelu(x, "tanh" if self.approximate else "none")
 
 
 class FastGelu(Cell):
-    """x * sigmoid(1.702 * x), an approximation of `GELU`.
+    """The approximation x * sigmoid(1.702 * x) of `GELU`.
 
     >>> import mycel as ms
     >>> ms.nn.FastGelu()(ms.Tensor([0.0])).tolist()
@@ -217,7 +221,7 @@ class FastGelu(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.fast_gelu(x)
 
 
@@ -234,12 +238,12 @@ class GLU(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.glu(x, self.axis)
 
 
 class Sigmoid(Cell):
-    """1 / (1 + exp(-x)).
+    """The logistic function 1 / (1 + exp(-x)).
 
     >>> import mycel as ms
     >>> ms.nn.Sigmoid()(ms.Tensor([0.0])).tolist()
@@ -247,12 +251,12 @@ class Sigmoid(Cell):
     """
 
     def construct(self, input: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.sigmoid(input)
 
 
 class LogSigmoid(Cell):
-    """log(1 / (1 + exp(-x))), without overflow.
+    """The logarithm of the logistic function, log(1 / (1 + exp(-x))), without overflow.
 
     >>> import mycel as ms
     >>> ms.nn.LogSigmoid()(ms.Tensor([0.0])).asnumpy().round(3)
@@ -260,7 +264,7 @@ class LogSigmoid(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.logsigmoid(input_x)
 
 
@@ -273,12 +277,12 @@ class Tanh(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.tanh(x)
 
 
 class Tanhshrink(Cell):
-    """x - tanh(x).
+    """The difference x - tanh(x).
 
     >>> import mycel as ms
     >>> ms.nn.Tanhshrink()(ms.Tensor([0.0])).tolist()
@@ -286,12 +290,12 @@ class Tanhshrink(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.tanhshrink(x)
 
 
 class SiLU(Cell):
-    """x * sigmoid(x), also called swish (Elfwing et al., 2017).
+    """The sigmoid linear unit x * sigmoid(x), also called swish (Elfwing et al., 2017).
 
     >>> import mycel as ms
     >>> ms.nn.SiLU()(ms.Tensor([0.0])).tolist()
@@ -299,12 +303,12 @@ class SiLU(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.silu(x)
 
 
 class Mish(Cell):
-    """x * tanh(log(1 + exp(x))) (Misra, 2019).
+    """The function x * tanh(log(1 + exp(x))) (Misra, 2019).
 
     >>> import mycel as ms
     >>> ms.nn.Mish()(ms.Tensor([0.0])).tolist()
@@ -312,12 +316,12 @@ class Mish(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.mish(input_x)
 
 
 class HSwish(Cell):
-    """x * min(max(x + 3, 0), 6) / 6 (Howard et al., 2019).
+    """The piecewise approximation x * min(max(x + 3, 0), 6) / 6 of `SiLU` (Howard et al., 2019).
 
     >>> import mycel as ms
     >>> ms.nn.HSwish()(ms.Tensor([-4.0, 3.0])).asnumpy() + 0.0
@@ -325,12 +329,12 @@ class HSwish(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.hardswish(x)
 
 
 class HSigmoid(Cell):
-    """min(max(x + 3, 0), 6) / 6.
+    """The piecewise linear approximation min(max(x + 3, 0), 6) / 6 of `Sigmoid`.
 
     >>> import mycel as ms
     >>> ms.nn.HSigmoid()(ms.Tensor([0.0, 4.0])).tolist()
@@ -338,12 +342,12 @@ class HSigmoid(Cell):
     """
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.hardsigmoid(input_x)
 
 
 class Hardtanh(Cell):
-    """x limited to [`min_val`, `max_val`]; ValueError for an empty interval.
+    """x limited to [`min_val`, `max_val`]; an empty interval raises ValueError.
 
     >>> import mycel as ms
     >>> ms.nn.Hardtanh()(ms.Tensor([-2.0, 0.5])).tolist()
@@ -356,7 +360,7 @@ class Hardtanh(Cell):
         self.max_val = arguments.number("Hardtanh", "max_val", max_val, at_least=min_val)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.hardtanh(x, self.min_val, self.max_val)
 
 
@@ -373,12 +377,12 @@ class HShrink(Cell):
         self.lambd = arguments.number("HShrink", "lambd", lambd)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.hardshrink(input_x, self.lambd)
 
 
 class SoftShrink(Cell):
-    """x moved by `lambd` towards 0, where it stops.
+    """x moved towards 0 by `lambd`, and 0 where that would pass it.
 
     >>> import mycel as ms
     >>> ms.nn.SoftShrink()(ms.Tensor([0.25, 2.0])).tolist()
@@ -390,12 +394,12 @@ class SoftShrink(Cell):
         self.lambd = arguments.number("SoftShrink", "lambd", lambd, at_least=0)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.softshrink(input_x, self.lambd)
 
 
 class Softsign(Cell):
-    """x / (1 + \\|x\\|).
+    r"""The function x / (1 + \|x\|).
 
     >>> import mycel as ms
     >>> ms.nn.Softsign()(ms.Tensor([1.0])).tolist()
@@ -403,7 +407,7 @@ class Softsign(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.softsign(x)
 
 
@@ -421,12 +425,12 @@ class Threshold(Cell):
         self.value = arguments.number("Threshold", "value", value)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.threshold(input_x, self.threshold, self.value)
 
 
 class Softmax(Cell):
-    """exp(x) / sum(exp(x)) along an axis.
+    """The normalised exponential exp(x) / sum(exp(x)) along an axis.
 
     >>> import mycel as ms
     >>> ms.nn.Softmax()(ms.Tensor([0.0, 0.0])).tolist()
@@ -438,7 +442,7 @@ class Softmax(Cell):
         self.axis = arguments.integer("Softmax", "axis", axis)
 
     def construct(self, input: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.softmax(input, self.axis)
 
 
@@ -455,7 +459,7 @@ class Softmin(Cell):
         self.axis = arguments.integer("Softmin", "axis", axis)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.softmin(x, self.axis)
 
 
@@ -468,7 +472,7 @@ class Softmax2d(Cell):
     """
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         x = input_of(self, x)
         if x.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), not of shape {x.shape}")
@@ -488,7 +492,7 @@ class LogSoftmax(Cell):
         self.axis = arguments.integer("LogSoftmax", "axis", axis)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the function of a tensor."""
+        """Apply the function to a tensor."""
         return ops.log_softmax(x, self.axis)
 
 
@@ -524,7 +528,8 @@ _BY_NAME: dict[str, type[Cell]] = {
 
 
 def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Optional[Cell]:
-    """Return a new activation layer by its name; None for None; KeyError for an unknown name.
+    """Return a new activation layer by its name, or None for None; raises KeyError for an unknown
+    name.
 
     >>> import mycel as ms
     >>> ms.nn.get_activation("sigmoid")
@@ -540,7 +545,7 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
 
 
 def activation_of(owner: str, activation: Union[None, str, Cell]) -> Optional[Cell]:
-    """Return an activation given by name or as a cell; TypeError for another type."""
+    """Return an activation given by its name or as a Cell; raises TypeError for another type."""
     if activation is None or isinstance(activation, Cell):
         return activation
     if isinstance(activation, str):

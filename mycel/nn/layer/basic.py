@@ -1,4 +1,4 @@
-"""Dense layers, dropout, and layers that only rearrange."""
+"""Dense layers, dropout, and layers that only rearrange elements."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ def _dense_parameters(
 
 
 class Dense(Cell):
-    """``activation(x @ weight.T + bias)`` over the last axis, with a weight of shape (out_channels,
-    in_channels).
+    """The layer ``activation(x @ weight.T + bias)`` over the last axis, with a weight of shape
+    (out_channels, in_channels).
 
-    The weight starts as ``HeUniform(sqrt(5))``, the bias as ``Uniform(1 / sqrt(in_channels))``.
-    `activation` is a name, a cell or None; a name in the place of `has_bias` is the activation.
-    Raises ValueError for inputs of another last axis.
+    `weight_init` and `bias_init` initialize the parameters, with element type `dtype`; None stands
+    for ``HeUniform(sqrt(5))`` and ``Uniform(1 / sqrt(in_channels))``. `activation` is a name, a
+    Cell or None; a name in the place of `has_bias` is the activation. Raises ValueError for inputs
+    with another size of the last axis.
 
     >>> import mycel as ms
     >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
@@ -99,8 +100,10 @@ class Dense(Cell):
 
 
 class Linear(Cell):
-    """``x @ weight.T + bias`` over the last axis, with a weight of shape (out_features,
-    in_features); see `Dense`.
+    """The layer ``x @ weight.T + bias`` over the last axis, with a weight of shape (out_features,
+    in_features).
+
+    `weight_init`, `bias_init` and `dtype` (None: float32) are those of `Dense`.
 
     >>> import mycel as ms
     >>> ms.nn.Linear(3, 4)(ms.ops.ones((2, 3))).shape
@@ -141,11 +144,11 @@ class Linear(Cell):
 
 
 class Dropout(Cell):
-    """In training each element is 0 with probability `p`, and the others are divided by 1 - p
-    (Srivastava et al., 2014).
+    """A layer that sets each element to 0 with probability `p` in training, and divides the others
+    by 1 - p (Srivastava et al., 2014).
 
-    `keep_prob`, the older form, is 1 - p; `p` wins where both are given. Raises ValueError for `p`
-    outside [0, 1).
+    `keep_prob`, the older form, is 1 - p; `p` is used where both are given. Raises ValueError for
+    `p` outside [0, 1).
 
     >>> import mycel as ms
     >>> ms.nn.Dropout(p=0.5)(ms.Tensor([1.0, 2.0])).tolist()
@@ -182,8 +185,8 @@ class _DropChannels(Cell):
 
 
 class Dropout1d(_DropChannels):
-    """In training whole channels of (N, C, L) are 0 with probability `p`, the others divided by 1 -
-    p (Tompson et al., 2015).
+    """A layer that sets whole channels of (N, C, L) to 0 with probability `p` in training, and
+    divides the others by 1 - p (Tompson et al., 2015).
 
     >>> import mycel as ms
     >>> ms.nn.Dropout1d(0.5)(ms.ops.ones((1, 1, 2))).tolist()
@@ -196,8 +199,8 @@ class Dropout1d(_DropChannels):
 
 
 class Dropout2d(_DropChannels):
-    """In training whole channels of (N, C, H, W) are 0 with probability `p`, the others divided by
-    1 - p.
+    """A layer that sets whole channels of (N, C, H, W) to 0 with probability `p` in training, and
+    divides the others by 1 - p.
 
     >>> import mycel as ms
     >>> ms.nn.Dropout2d(0.5)(ms.ops.ones((1, 1, 1, 2))).tolist()
@@ -210,8 +213,8 @@ class Dropout2d(_DropChannels):
 
 
 class Dropout3d(_DropChannels):
-    """In training whole channels of (N, C, D, H, W) are 0 with probability `p`, the others divided
-    by 1 - p.
+    """A layer that sets whole channels of (N, C, D, H, W) to 0 with probability `p` in training,
+    and divides the others by 1 - p.
 
     >>> import mycel as ms
     >>> ms.nn.Dropout3d(0.5)(ms.ops.ones((1, 1, 1, 1, 2))).shape
@@ -224,7 +227,7 @@ class Dropout3d(_DropChannels):
 
 
 class Flatten(Cell):
-    """The axes from `start_dim` to `end_dim` as one.
+    """The axes from `start_dim` to `end_dim` joined into one.
 
     >>> import mycel as ms
     >>> ms.nn.Flatten()(ms.ops.ones((2, 3, 4))).shape
@@ -242,7 +245,7 @@ class Flatten(Cell):
 
 
 class Unflatten(Cell):
-    """One axis as several, of sizes `unflattened_size`, one of which may be -1.
+    """One axis split into several of sizes `unflattened_size`, one of which may be -1.
 
     >>> import mycel as ms
     >>> ms.nn.Unflatten(1, (2, -1))(ms.ops.ones((2, 12))).shape
@@ -263,7 +266,7 @@ class Unflatten(Cell):
 
 
 class Identity(Cell):
-    """The input itself; all arguments are ignored.
+    """The input itself; all arguments of the constructor are ignored.
 
     >>> import mycel as ms
     >>> ms.nn.Identity()(ms.Tensor([1.0])).tolist()
@@ -304,9 +307,9 @@ class Norm(Cell):
 
 
 class OneHot(Cell):
-    """Rows of `depth` with `on_value` at the index and `off_value` elsewhere.
+    """Rows of length `depth` with `on_value` at the index and `off_value` elsewhere.
 
-    `axis` says where the new axis goes.
+    `axis` is the position of the new axis, `dtype` the element type.
 
     >>> import mycel as ms
     >>> ms.nn.OneHot(depth=3)(ms.Tensor([2, 0])).tolist()
@@ -322,12 +325,12 @@ class OneHot(Cell):
         self.on_value, self.off_value = Tensor(on_value, dtype), Tensor(off_value, dtype)
 
     def construct(self, indices: Tensor) -> Tensor:
-        """Return the indices as rows."""
+        """Return a row for each index."""
         return ops.one_hot(indices, self.depth, self.on_value, self.off_value, self.axis)
 
 
 class PixelShuffle(Cell):
-    """(N, C * r**2, H, W) as (N, C, H * r, W * r) (Shi et al., 2016).
+    """(N, C * r**2, H, W) rearranged to (N, C, H * r, W * r) (Shi et al., 2016).
 
     >>> import mycel as ms
     >>> ms.nn.PixelShuffle(2)(ms.ops.ones((1, 4, 2, 2))).shape
@@ -344,7 +347,7 @@ class PixelShuffle(Cell):
 
 
 class PixelUnshuffle(Cell):
-    """(N, C, H * r, W * r) as (N, C * r**2, H, W): the inverse of `PixelShuffle`.
+    """(N, C, H * r, W * r) rearranged to (N, C * r**2, H, W): the inverse of `PixelShuffle`.
 
     >>> import mycel as ms
     >>> ms.nn.PixelUnshuffle(2)(ms.ops.ones((1, 1, 4, 4))).shape

@@ -1,4 +1,4 @@
-"""Tensors scaled down to a norm."""
+"""The layer that scales tensors down to a norm."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ __all__ = ["ClipByNorm", "clipped"]
 
 
 def clipped(x: Tensor, axes: tuple[int, ...], largest: Any) -> Tensor:
-    """Return ``x * largest / max(norm, largest)`` with the 2-norm over `axes`; all in float32 at
-    least.
+    """Return ``x * largest / max(norm, largest)`` with the 2-norm over `axes`, computed in float32
+    at least.
     """
     value = wide(x)
     bound = cast(wide(largest), value.dtype) if isinstance(largest, Tensor) else largest
     squares = ops.sum(ops.square(value), axes, keepdim=True)
-    # The root's derivative at 0 is infinite, where the norm's does not matter: the bound is larger.
+    # The square root has an infinite derivative at 0. There the norm has no effect, as the bound is
+    # larger, so the root is replaced.
     apart = squares > 0
     norm = ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), squares)
     return cast(value * bound / ops.maximum(norm, bound), x.dtype)
 
 
 class ClipByNorm(Cell):
-    """``x * clip_norm / max(norm, clip_norm)`` with the 2-norm of x over `axis`, all axes by
-    default.
+    """The layer ``x * clip_norm / max(norm, clip_norm)`` with the 2-norm of x over `axis`, by
+    default all axes.
 
     `clip_norm`, a positive number or a tensor, must broadcast to x. (MindSpore 2.10's own norms
-    along single axes are wrong on a CPU.) Raises TypeError for other axes than ints and tuples of
-    them.
+    along single axes are wrong on a CPU.) Raises TypeError for an `axis` that is neither an int nor
+    a tuple of ints.
 
     >>> import mycel as ms
     >>> ms.nn.ClipByNorm()(ms.Tensor([3.0, 4.0]), ms.Tensor(10.0)).tolist()

@@ -25,7 +25,7 @@ __all__ = ["BiDense", "Conv2dBnAct", "DenseBnAct", "L1Regularizer", "TimeDistrib
 
 
 class _Stages(Cell):
-    """What the combined layers share: normalisation and activation after a first stage."""
+    """Base of the combined layers: normalisation and activation after a first stage."""
 
     def _finish_with(self, has_bn: bool, norm: Any, activation: Any, alpha: float, after_fake: bool) -> None:
         owner = type(self).__name__
@@ -51,11 +51,13 @@ class _Stages(Cell):
 
 
 class Conv2dBnAct(_Stages):
-    """`Conv2d`, then `BatchNorm2d` if `has_bn`, then an activation (a name, a Cell, a Primitive or
-    None); `alpha` is the slope of "leakyrelu".
+    """`Conv2d`, then `BatchNorm2d` if `has_bn`, then an activation.
 
-    `after_fake`, a mark for quantisation, has no effect. Raises TypeError or ValueError as the
-    layers do.
+    `in_channels`, `out_channels`, `kernel_size`, `stride`, `pad_mode`, `padding`, `dilation`,
+    `group`, `has_bias`, `weight_init` and `bias_init` are those of `Conv2d`, `momentum` and `eps`
+    those of `BatchNorm2d`. `activation` is a name, a Cell, a Primitive or None; `alpha` is the
+    slope of "leakyrelu". `after_fake`, a mark for quantisation, has no effect. Raises TypeError or
+    ValueError as the layers do.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2dBnAct(3, 4, 3, has_bn=True, activation="relu")(ms.ops.ones((1, 3, 8, 8))).shape
@@ -99,16 +101,17 @@ class Conv2dBnAct(_Stages):
         self._finish_with(has_bn, lambda: BatchNorm2d(out_channels, eps, momentum), activation, alpha, after_fake)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return all stages of an image."""
+        """Return the result of all stages."""
         return self._finished(self.conv(x))
 
 
 class DenseBnAct(_Stages):
-    """`Dense`, then `BatchNorm1d` if `has_bn`, then an activation (a name, a Cell, a Primitive or
-    None); `alpha` is the slope of "leakyrelu".
+    """`Dense`, then `BatchNorm1d` if `has_bn`, then an activation.
 
-    `after_fake`, a mark for quantisation, has no effect. Raises TypeError or ValueError as the
-    layers do.
+    `in_channels`, `out_channels`, `weight_init`, `bias_init` and `has_bias` are those of `Dense`,
+    `momentum` and `eps` those of `BatchNorm1d`. `activation` is a name, a Cell, a Primitive or
+    None; `alpha` is the slope of "leakyrelu". `after_fake`, a mark for quantisation, has no effect.
+    Raises TypeError or ValueError as the layers do.
 
     >>> import mycel as ms
     >>> ms.nn.DenseBnAct(3, 4, has_bn=True, activation="relu")(ms.ops.ones((2, 3))).shape
@@ -134,16 +137,17 @@ class DenseBnAct(_Stages):
         self._finish_with(has_bn, lambda: BatchNorm1d(out_channels, eps, momentum), activation, alpha, after_fake)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return all stages."""
+        """Return the result of all stages."""
         return self._finished(self.dense(x))
 
 
 class BiDense(Cell):
-    """``y[..., o] = x1 @ weight[o] @ x2 + bias[o]`` over the last axes, with a weight of shape
-    (out_channels, in1_channels, in2_channels).
+    """The layer ``y[..., o] = x1 @ weight[o] @ x2 + bias[o]`` over the last axes, with a weight of
+    shape (out_channels, in1_channels, in2_channels).
 
-    Both start as ``Uniform(1 / sqrt(in1_channels))``. Raises ValueError for inputs of other last
-    axes, or of different leading ones.
+    `weight_init` and `bias_init` initialize the parameters, with element type `dtype` (None:
+    ``Uniform(1 / sqrt(in1_channels))``); `has_bias` adds the bias. Raises ValueError for inputs
+    with other sizes of the last axes, or different leading axes.
 
     >>> import mycel as ms
     >>> ms.nn.BiDense(2, 3, 4)(ms.ops.ones((5, 2)), ms.ops.ones((5, 3))).shape
@@ -200,7 +204,7 @@ class BiDense(Cell):
 
 
 class L1Regularizer(Cell):
-    """`scale` times the sum of the absolute values, in float32 at least.
+    """The sum of the absolute values times `scale`, in float32 at least.
 
     Raises ValueError for a `scale` that is not positive and finite.
 
@@ -221,15 +225,16 @@ class L1Regularizer(Cell):
 
 
 class TimeDistributed(Cell):
-    """A layer (a Cell or Primitive) applied to every slice of an input along `time_axis`, where the
-    results are put together again.
+    """A layer (a Cell or Primitive) applied to every slice of an input along `time_axis`; the
+    results are stacked along it.
 
-    With `reshape_with_axis` the layer runs once, with time as a part of that axis, as where that is
-    the batch. The input must have three axes at least; ValueError for others, for axes out of
-    range, and for layers that leave no room for the time axis.
+    With `reshape_with_axis` the time axis is merged into that axis, such as the batch, and the
+    layer runs once. Raises ValueError for inputs of fewer than three axes, axes out of range, and
+    layers whose results have no place for the time axis.
 
     >>> import mycel as ms
-    >>> ms.nn.TimeDistributed(ms.nn.Dense(3, 6), time_axis=1, reshape_with_axis=0)(ms.ops.ones((2, 5, 3))).shape
+    >>> layer = ms.nn.TimeDistributed(ms.nn.Dense(3, 6), time_axis=1, reshape_with_axis=0)
+    >>> layer(ms.ops.ones((2, 5, 3))).shape
     (2, 5, 6)
     """
 
@@ -260,7 +265,7 @@ class TimeDistributed(Cell):
         other = self.reshape_with_axis % rank
         if other == time:
             raise ValueError(f"{owner}: reshape_with_axis and time_axis must be two axes, not both {time}")
-        # Time goes right behind the other axis; `place` is where the two are one.
+        # Time is moved right after the other axis; `place` is the axis that joins the two.
         place = other - (time < other)
         shape = inputs.shape
         moved = ops.movedim(inputs, time, place + 1)

@@ -1,9 +1,10 @@
 """Cells that hold cells: in a sequence to run, in a list, or in a dictionary.
 
-Children are registered under their position or key, so that parameters are named by it
+Children are registered under their position or key, which begins the names of their parameters
 ("0.weight"); inserting or removing one renames those that move. A list that became part of a
-network knows where only by the names of its members: one that was empty then names by position
-alone, as MindSpore does, whose checkpoints have these names.
+network knows its place only from the parameter names of its members. A list that was empty at that
+time therefore names parameters by position alone, as in MindSpore, whose checkpoints have these
+names.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ __all__ = ["CellDict", "CellList", "SequentialCell"]
 
 
 def _prefix(cells: Mapping[str, Cell]) -> str:
-    """Return what the names of members start with before their key: the last place where the first
-    name has its key, or the first place where the second one has its own too.
+    """Return the beginning of the members' parameter names before their key.
+
+    It ends at the last part of the first name that is the key of its member, or at the first such
+    part where the second name has its own key too.
     """
     named = [
         (key, name.split("."))
@@ -38,7 +41,7 @@ def _prefix(cells: Mapping[str, Cell]) -> str:
 
 
 class _Indexed(Cell):
-    """Children under the keys "0", "1", ..., or under names given at the start."""
+    """Base of containers with children under the keys "0", "1", ..., or under given names."""
 
     def _set_children(self, children: Iterable[tuple[str, Cell]]) -> None:
         before = self._cells
@@ -94,12 +97,12 @@ class _Indexed(Cell):
             self._set_children(kept)
 
     def append(self, cell: Cell) -> Any:
-        """Add a cell at the end; the container itself."""
+        """Add a cell at the end, and return the container."""
         self._enter(str(len(self._cells)), self._check(cell), self._cells)
         return self
 
     def set_grad(self, flag: bool = True) -> Cell:
-        """Say that the cells will be differentiated; the container itself."""
+        """Set whether the cells will be differentiated, and return the container."""
         self.requires_grad = flag
         for cell in self._cells.values():
             cell.set_grad(flag)
@@ -109,8 +112,8 @@ class _Indexed(Cell):
 class SequentialCell(_Indexed):
     """Cells that run one after the other, each on the result of the one before.
 
-    Takes cells, one list of cells, or one `OrderedDict` of them, whose keys then name the
-    parameters. Raises TypeError for other members.
+    The arguments are cells, one list of cells, or one `OrderedDict` of them, whose keys then name
+    the parameters. Raises TypeError for other members.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
@@ -149,9 +152,9 @@ class SequentialCell(_Indexed):
 
 
 class CellList(_Indexed):
-    """A list of cells, which have their parameters registered; it is not callable itself.
+    """A list of cells whose parameters are registered; it cannot be called.
 
-    Takes cells or one list of them. Raises TypeError for other members.
+    The arguments are cells or one list of them. Raises TypeError for other members.
 
     >>> import mycel as ms
     >>> layers = ms.nn.CellList([ms.nn.Dense(2, 3), ms.nn.ReLU()])
@@ -180,7 +183,7 @@ class CellList(_Indexed):
         return len(self._cells) != 0
 
     def insert(self, index: int, cell: Cell) -> None:
-        """Put a cell before position `index`, which may be the length; IndexError beyond."""
+        """Insert a cell before position `index`, at most the length; raises IndexError beyond."""
         size = len(self._cells)
         if not -size <= index <= size:
             raise IndexError(f"CellList: index {index} is out of range for an insertion into {size} cells")
@@ -189,7 +192,7 @@ class CellList(_Indexed):
         self._renumber(cells)
 
     def extend(self, cells: Iterable[Cell]) -> CellList:
-        """Add the cells of a list at the end; the list itself."""
+        """Add the cells of a list at the end, and return the container."""
         if not isinstance(cells, (list, tuple, CellList)):
             raise TypeError(f"CellList: extend takes a list of cells, not {type(cells).__name__}")
         for cell in list(cells):
@@ -197,15 +200,16 @@ class CellList(_Indexed):
         return self
 
     def construct(self, *inputs: Any) -> Any:
-        """Not defined: index or loop over the list instead."""
+        """Raise an error: index the list or loop over it instead."""
         raise NotImplementedError("CellList: a list of cells is not called itself; loop over it and call its members")
 
 
 class CellDict(Cell):
-    """A dictionary of cells, which have their parameters registered; it is not callable itself.
+    """A dictionary of cells whose parameters are registered; it cannot be called.
 
-    Takes a mapping, a `CellDict`, or pairs of a string and a cell. Raises TypeError for other keys
-    and members, KeyError for keys that are empty, hold a dot, or are attributes of every cell.
+    The argument is a mapping, a `CellDict`, or pairs of a string and a cell. Raises TypeError for
+    other keys and members, KeyError for keys that are empty, hold a dot, or are attributes of every
+    cell.
 
     >>> import mycel as ms
     >>> layers = ms.nn.CellDict({"act": ms.nn.ReLU()})
@@ -259,7 +263,7 @@ class CellDict(Cell):
             delattr(self, key)
 
     def pop(self, key: str) -> Cell:
-        """Remove a cell and give it; KeyError where there is none."""
+        """Remove a cell and return it; raises KeyError where there is none."""
         cell = self[key]
         delattr(self, key)
         return cell
@@ -290,5 +294,5 @@ class CellDict(Cell):
             self[key] = cell
 
     def construct(self, *inputs: Any) -> Any:
-        """Not defined: look a cell up and call it instead."""
+        """Raise an error: look a cell up and call it instead."""
         raise NotImplementedError("CellDict: a dictionary of cells is not called itself; call its members")

@@ -1,9 +1,9 @@
-"""Convolution layers. Images are (N, C, *spatial).
+"""Convolution layers, for images of shape (N, C, *spatial).
 
 `pad_mode` "same" adds zeros so that there are ceil(size / stride) positions, "valid" none, "pad"
 `padding` on each side (an int, or low and high for each axis). One-dimensional layers keep their
-weights as two-dimensional ones of height 1. Weights start as ``HeUniform(sqrt(5))``, biases as
-``Uniform(1 / sqrt(fan_in))``.
+weights as two-dimensional ones of height 1. By default weights start as ``HeUniform(sqrt(5))``,
+biases as ``Uniform(1 / sqrt(fan_in))``.
 """
 
 from __future__ import annotations
@@ -41,13 +41,22 @@ def _padding(owner: str, padding: Any, rank: int, pad_mode: str) -> Any:
 
 
 def as_image(rank: int, one: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the sizes of a line as those of an image of height 1, where `rank` is 1."""
+    """Return sizes as those of an image: where `rank` is 1, the size of a line after the height
+    `one`.
+    """
     return (one, *sizes) if rank == 1 else sizes
 
 
 class _Conv(Cell):
-    """What the layers share; `rank` is the number of spatial dimensions of the image, `kept` of the
-    weight.
+    """Base of the layers; `rank` is the number of spatial axes of the image.
+
+    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
+    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
+    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
+    which adds `padding` zeros on each side (an int, or low and high for each axis). `has_bias` adds
+    a bias. `weight_init` and `bias_init` are initializers (None: those of the module docstring),
+    `dtype` is the element type of the parameters. `data_format` must be "NC" with the spatial axes;
+    `output_padding` adds zeros at the end of a transposed convolution.
     """
 
     rank = 2
@@ -162,10 +171,16 @@ class _Transposed(_Conv):
 
 
 class Conv1d(_Conv):
-    """Cross-correlation of (N, C_in, L) with a weight of shape (C_out, C_in / group, 1,
+    """The cross-correlation of (N, C_in, L) with a weight of shape (C_out, C_in / group, 1,
     kernel_size), plus a bias if asked for.
 
-    Gives (N, C_out, L'). Raises TypeError or ValueError for arguments that do not fit together.
+    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
+    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
+    kernel's elements) are ints. `pad_mode` is "same", "valid" or "pad", which adds `padding` zeros
+    on each side (an int, or low and high). `has_bias` adds a bias. `weight_init` and `bias_init`
+    are initializers (None: those of the module docstring), `dtype` is the element type of the
+    parameters. The result is (N, C_out, L'). Raises TypeError or ValueError for arguments that do
+    not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.Conv1d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
@@ -206,11 +221,17 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Cross-correlation of (N, C_in, H, W) with a weight of shape (C_out, C_in / group,
+    """The cross-correlation of (N, C_in, H, W) with a weight of shape (C_out, C_in / group,
     *kernel_size), plus a bias if asked for.
 
-    Gives (N, C_out, H', W'). By position, `data_format` may also stand before `has_bias`. Raises
-    TypeError or ValueError for arguments that do not fit together.
+    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
+    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
+    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
+    which adds `padding` zeros on each side (an int, or low and high for each axis). `has_bias` adds
+    a bias. `weight_init` and `bias_init` are initializers (None: those of the module docstring),
+    `dtype` is the element type of the parameters. `data_format` must be "NCHW"; by position it may
+    also stand before `has_bias`. The result is (N, C_out, H', W'). Raises TypeError or ValueError
+    for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
@@ -253,11 +274,16 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Cross-correlation of (N, C_in, D, H, W) with a weight of shape (C_out, C_in / group,
+    """The cross-correlation of (N, C_in, D, H, W) with a weight of shape (C_out, C_in / group,
     *kernel_size), plus a bias if asked for.
 
-    Gives (N, C_out, D', H', W'). Raises TypeError or ValueError for arguments that do not fit
-    together.
+    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
+    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
+    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
+    which adds `padding` zeros on each side (an int, or low and high for each axis). `has_bias` adds
+    a bias. `weight_init` and `bias_init` are initializers (None: those of the module docstring),
+    `dtype` is the element type of the parameters. `data_format` must be "NCDHW". The result is (N,
+    C_out, D', H', W'). Raises TypeError or ValueError for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.Conv3d(2, 4, 3, stride=2)(ms.ops.ones((1, 2, 4, 6, 8))).shape
@@ -300,11 +326,16 @@ class Conv3d(_Conv):
 
 
 class Conv1dTranspose(_Transposed):
-    """The transpose of `Conv1d` in its input: (N, C_in, L) with a weight of shape (C_in, C_out /
-    group, 1, kernel_size).
+    """The transpose of `Conv1d` as a function of its input: (N, C_in, L) with a weight of shape
+    (C_in, C_out / group, 1, kernel_size).
 
-    "same" gives L * stride positions, "valid" (L - 1) * stride + span or L * stride if larger.
-    Raises TypeError or ValueError as `Conv1d`.
+    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
+    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
+    kernel's elements) are ints. `pad_mode` is "same", "valid" or "pad", which removes `padding`
+    elements from each side of the result (an int, or low and high). `has_bias` adds a bias.
+    `weight_init` and `bias_init` are initializers (None: those of the module docstring), `dtype` is
+    the element type of the parameters. "same" gives L * stride positions, "valid" the larger of (L
+    - 1) * stride + span and L * stride. Raises TypeError or ValueError as `Conv1d`.
 
     >>> import mycel as ms
     >>> ms.nn.Conv1dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
@@ -345,11 +376,17 @@ class Conv1dTranspose(_Transposed):
 
 
 class Conv2dTranspose(_Transposed):
-    """The transpose of `Conv2d` in its input: (N, C_in, H, W) with a weight of shape (C_in, C_out /
-    group, *kernel_size).
+    """The transpose of `Conv2d` as a function of its input: (N, C_in, H, W) with a weight of shape
+    (C_in, C_out / group, *kernel_size).
 
-    "same" gives H * stride rows, "valid" (H - 1) * stride + span or H * stride if larger; with
-    "pad", `output_padding` adds zeros behind. Raises TypeError or ValueError as `Conv2d`.
+    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
+    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
+    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
+    which removes `padding` elements from each side of the result (an int, or low and high for each
+    axis). `has_bias` adds a bias. `weight_init` and `bias_init` are initializers (None: those of
+    the module docstring), `dtype` is the element type of the parameters. "same" gives H * stride
+    rows, "valid" the larger of (H - 1) * stride + span and H * stride; with "pad", `output_padding`
+    adds zeros at the end. Raises TypeError or ValueError as `Conv2d`.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
@@ -391,10 +428,17 @@ class Conv2dTranspose(_Transposed):
 
 
 class Conv3dTranspose(_Transposed):
-    """The transpose of `Conv3d` in its input: (N, C_in, D, H, W) with a weight of shape (C_in,
-    C_out / group, *kernel_size).
+    """The transpose of `Conv3d` as a function of its input: (N, C_in, D, H, W) with a weight of
+    shape (C_in, C_out / group, *kernel_size).
 
-    The sizes are those of `Conv2dTranspose` for three axes.
+    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
+    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
+    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
+    which removes `padding` elements from each side of the result (an int, or low and high for each
+    axis). `has_bias` adds a bias. `weight_init` and `bias_init` are initializers (None: those of
+    the module docstring), `dtype` is the element type of the parameters. With "pad",
+    `output_padding` adds positions at the end; `data_format` must be "NCDHW". Sizes are those of
+    `Conv2dTranspose` for three axes.
 
     >>> import mycel as ms
     >>> ms.nn.Conv3dTranspose(2, 3, 3, stride=2)(ms.ops.ones((1, 2, 2, 2, 2))).shape

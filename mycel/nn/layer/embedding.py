@@ -1,4 +1,4 @@
-"""Embedding layers: rows of a table by number."""
+"""Embedding layers, which look up rows of a table by number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Embedding", "EmbeddingLookup", "MultiFieldEmbeddingLookup"]
 
 
 class _PaddedRow(Initializer):
-    """Another initializer with one row of zeros."""
+    """An initializer with one row of another initializer's values set to zeros."""
 
     def __init__(self, inner: Any, row: int) -> None:
         super().__init__(inner=inner, row=row)
@@ -31,11 +31,12 @@ class _PaddedRow(Initializer):
 
 
 class Embedding(Cell):
-    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name; a new
-    last axis.
+    """The rows of a table of shape (vocab_size, embedding_size) at integer inputs, as a new last
+    axis.
 
-    With `padding_idx` that row starts as zeros; `use_one_hot` computes the look-up as a product.
-    Raises ValueError for a `padding_idx` out of range.
+    `embedding_table` is the initializer of the table, `dtype` its element type. The row
+    `padding_idx` starts as zeros; `use_one_hot` computes the look-up as a product. Raises
+    ValueError for a `padding_idx` out of range.
 
     >>> import mycel as ms
     >>> ms.nn.Embedding(10, 4)(ms.Tensor([[1, 2, 3]])).shape
@@ -88,12 +89,13 @@ class Embedding(Cell):
 
 
 class EmbeddingLookup(Cell):
-    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name, zeros for
+    """The rows of a table of shape (vocab_size, embedding_size) at integer inputs, zeros for
     numbers out of range.
 
-    Rows of a norm above `max_norm` are scaled to it. `target` ("CPU" or "DEVICE"), `slice_mode`,
-    `manual_shapes` and `sparse` say where a table that is cut into parts lies, and mean nothing on
-    one CPU. Raises TypeError or ValueError for arguments that do not fit.
+    `param_init` is the initializer of the table, `dtype` its element type. Rows of a norm above
+    `max_norm` are scaled to it. `target` ("CPU" or "DEVICE"), `slice_mode`, `manual_shapes` and
+    `sparse` place the parts of a table on devices, and have no effect on one CPU. Raises TypeError
+    or ValueError for arguments that do not fit.
 
     >>> import mycel as ms
     >>> ms.nn.EmbeddingLookup(4, 2, "ones")(ms.Tensor([1, 7])).tolist()
@@ -136,13 +138,15 @@ _SLICES = ("batch_slice", "field_slice", "table_row_slice", "table_column_slice"
 
 
 class MultiFieldEmbeddingLookup(EmbeddingLookup):
-    """The rows of a table that integers name, times weights, combined within each field: (N, S)
-    indices, weights and field numbers give (N, field_size, embedding_size).
+    """The rows of a table at integer inputs, times weights, combined within each field.
 
-    `operator` is "SUM", "MEAN" (the sum over the sum of the weights' absolute values) or "MAX",
-    over the entries whose weight is not 0; a field without any is zeros, and entries of other
-    fields than 0 .. field_size - 1 count nothing. `feature_num_list` is not used; the rest is as in
-    `EmbeddingLookup`. Raises TypeError or ValueError for arguments that do not fit.
+    (N, S) indices, weights and field numbers give (N, field_size, embedding_size). `vocab_size` is
+    the number of rows, `embedding_size` their length, `param_init` the initializer of the table and
+    `dtype` its element type. `operator` is "SUM", "MEAN" (the sum over the sum of the weights'
+    absolute values) or "MAX", over the entries whose weight is not 0; a field without any is zeros,
+    and entries whose field is not in 0 .. field_size - 1 are left out. Rows of a norm above
+    `max_norm` are scaled to it. `feature_num_list`, `target`, `slice_mode` and `sparse` have no
+    effect on one CPU. Raises TypeError or ValueError for arguments that do not fit.
 
     >>> import mycel as ms
     >>> layer = ms.nn.MultiFieldEmbeddingLookup(4, 1, 2, "ones")

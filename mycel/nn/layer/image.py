@@ -1,13 +1,14 @@
-"""Images: their patches, their sizes, their channels, and how alike two of them are.
+"""Layers for images: their patches, sizes and channels, and the similarity of two images.
 
-Similarities take two batches (N, C, H, W) of values up to `max_val` and give one number for each
+Similarities take two batches (N, C, H, W) of values up to `max_val` and return one number for each
 pair. With Gaussian means m, variances v and covariance c of each window
 
-    SSIM = l * s,      l = (2 m1 m2 + c1) / (m1^2 + m2^2 + c1),      s = (2 c + c2) / (v1 + v2 + c2),      c1, c2 = (k1 max_val)^2, (k2 max_val)^2
+    SSIM = l * s,   l = (2 m1 m2 + c1) / (m1^2 + m2^2 + c1),   s = (2 c + c2) / (v1 + v2 + c2)
 
-averaged over windows (Wang et al., "Image quality assessment", 2004). The multi-scale form halves
-the images by means, takes s from every scale but the last, where it takes SSIM, and multiplies
-their powers (Wang, Simoncelli and Bovik, 2003).
+where c1 = (k1 max_val)^2 and c2 = (k2 max_val)^2, averaged over windows (Wang et al., "Image
+quality assessment", 2004). The multi-scale form halves the images by means, takes s from every
+scale but the last, where it takes SSIM, and multiplies their powers (Wang, Simoncelli and Bovik,
+2003).
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = ["CentralCrop", "ChannelShuffle", "ImageGradients", "MSSSIM", "PSNR", 
 
 
 class Unfold(Cell):
-    """The patches of (N, C, H, W) as channels: (N, rows * columns * C, H', W'), the place in the
+    """The patches of (N, C, H, W) as channels: (N, rows * columns * C, H', W'), the position in the
     patch before the channel.
 
     `ksizes`, `strides` and `rates` (the distance of a patch's elements) have the form [1, rows,
-    columns, 1]. `padding` "valid" takes whole patches only, "same" adds zeros around for ceil(size
-    / stride) of them. Raises ValueError for other forms.
+    columns, 1]. `padding` "valid" takes whole patches only, "same" adds zeros for ceil(size /
+    stride) of them. Raises ValueError for other forms.
 
     >>> import mycel as ms
     >>> ms.nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 2, 2, 1])(ms.ops.ones((2, 3, 6, 6))).shape
@@ -79,7 +80,12 @@ class Unfold(Cell):
 
 
 class Upsample(Cell):
-    """(N, C, *spatial) at another size or scale; see `ops.interpolate`.
+    """(N, C, *spatial) resized to another size or scale; see `ops.interpolate`.
+
+    `size` is the new size or `scale_factor` the factor, an int or float or one for each axis.
+    `mode` is the method, such as "nearest", "linear", "bilinear" or "bicubic"; `align_corners`
+    keeps corner elements in place, and `recompute_scale_factor` computes the factor from the
+    rounded sizes.
 
     >>> import mycel as ms
     >>> ms.nn.Upsample(size=(4, 4))(ms.ops.ones((1, 3, 2, 2))).shape
@@ -106,8 +112,8 @@ class Upsample(Cell):
 
 
 class ChannelShuffle(Cell):
-    """The channels of (N, C, H, W) in `groups` rows, read by columns (Zhang et al., "ShuffleNet",
-    2018).
+    """The channels of (N, C, H, W) written as `groups` rows and read by columns (Zhang et al.,
+    "ShuffleNet", 2018).
 
     >>> import mycel as ms
     >>> ms.nn.ChannelShuffle(2)(ms.ops.arange(4).reshape((1, 4, 1, 1))).flatten().tolist()
@@ -127,8 +133,8 @@ class CentralCrop(Cell):
     """The middle of images (C, H, W) or (N, C, H, W): `central_fraction`, in (0, 1], of the height
     and of the width.
 
-    floor(d (1 - fraction) / 2) elements are left out at each end. TypeError for a fraction that is
-    not a float.
+    floor(d (1 - fraction) / 2) elements are removed at each end. Raises TypeError for a fraction
+    that is not a float.
 
     >>> import mycel as ms
     >>> ms.nn.CentralCrop(0.5)(ms.ops.ones((4, 3, 4, 6))).shape
@@ -153,7 +159,8 @@ class CentralCrop(Cell):
 
 
 class ImageGradients(Cell):
-    """The differences to the next row and to the next column of images (N, C, H, W), 0 in the last.
+    """The differences to the next row and to the next column of images (N, C, H, W), 0 in the last
+    row and column.
 
     >>> import mycel as ms
     >>> [t.flatten().tolist() for t in ms.nn.ImageGradients()(ms.Tensor([[[[1, 2], [3, 5]]]]))]
@@ -161,7 +168,7 @@ class ImageGradients(Cell):
     """
 
     def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the differences downwards and to the right."""
+        """Return the differences to the next row and to the next column."""
         return image_gradients(images)
 
 
@@ -197,6 +204,12 @@ class PSNR(Cell):
 
 
 class _Similarity(Cell):
+    """Base of similarities of images, with the constants of the module docstring.
+
+    `max_val` is the largest value of images, `filter_size` and `filter_sigma` the size and
+    deviation of the Gaussian windows, and `k1` and `k2` give c1 and c2.
+    """
+
     def __init__(self, max_val: Any, filter_size: Any, filter_sigma: Any, k1: Any, k2: Any) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -235,7 +248,9 @@ class SSIM(_Similarity):
     """The structural similarity of pairs of images over Gaussian windows of `filter_size` and
     deviation `filter_sigma` (Wang et al., 2004).
 
-    Raises ValueError for images that differ in shape or type, or are smaller than a window.
+    `max_val` is the largest value of images; `k1` and `k2` are the constants of the module
+    docstring. Raises ValueError for images that differ in shape or type, or are smaller than a
+    window.
 
     >>> import mycel as ms
     >>> a = ms.ops.ones((1, 3, 16, 16))
@@ -254,10 +269,11 @@ class SSIM(_Similarity):
 
 
 class MSSSIM(_Similarity):
-    """The structural similarity of pairs of images at as many scales as there are `power_factors`
-    (Wang et al., 2003).
+    """The structural similarity of pairs of images at several scales, one for each of
+    `power_factors` (Wang et al., 2003).
 
-    Raises ValueError for images that are smaller than a window at the last scale.
+    `max_val`, `filter_size`, `filter_sigma`, `k1` and `k2` are those of `SSIM`. Raises ValueError
+    for images that are smaller than a window at the last scale.
 
     >>> import mycel as ms
     >>> a = ms.ops.ones((1, 3, 32, 32))

@@ -1,8 +1,8 @@
 """The operations that MindSpore's layers, losses, optimizers and training steps keep as attributes.
 
-Programs that subclass a layer and write `construct` anew call them: ``self.conv2d(x, weight)``.
-Mycel's own layers call functions instead, so an operation is made when it is first asked for, from
-the layer's arguments, by a descriptor of the class; an attribute of the object goes before it.
+Programs that subclass a layer and override `construct` call them: ``self.conv2d(x, weight)``.
+Mycel's own layers call functions instead, so a descriptor of the class makes an operation from the
+layer's arguments when it is first used; an attribute of the object takes precedence.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mycel.core.tensor import Tensor
 
 __all__: list[str] = []
 
-# Operations as objects are made at import time: the type checker does not see them.
+# Operation objects are made at import time, which the type checker does not see.
 ops: Any = _ops
 
 
 class _Kept:
-    """An attribute that `make` computes of the object once."""
+    """An attribute that `make` computes from the object on first use."""
 
     def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
         self.name = name
@@ -42,7 +42,7 @@ def _keep(owner: type[Cell], **made: Callable[[Any], Any]) -> None:
 
 
 def _plain(text: str) -> dict[str, Callable[[Any], Any]]:
-    """Return ``attribute=Operation`` pairs of operations without arguments."""
+    """Return a maker for each ``attribute=Operation`` pair of operations without arguments."""
 
     def maker(operation: str) -> Callable[[Any], Any]:
         return lambda cell: getattr(ops, operation)()

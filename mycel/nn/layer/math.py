@@ -1,9 +1,10 @@
 """Mathematical functions as layers, which MindSpore keeps for older programs.
 
 ``LBeta`` avoids the difference of large numbers in lgamma(a) + lgamma(b) - lgamma(a + b). With
-Stirling's formula
+Stirling's formula for z >= 8,
 
-    lgamma(z) = (z - 1/2) log z - z + log(2 pi) / 2 + c(z),   c(z) = 1 / (12 z) - 1 / (360 z**3) + ...   (z >= 8)
+    lgamma(z) = (z - 1/2) log z - z + log(2 pi) / 2 + c(z),
+    c(z) = 1 / (12 z) - 1 / (360 z**3) + ...
 
 the large terms of the arguments that are at least 8 cancel by algebra (DiDonato and Morris, 1992),
 and logarithms of quotients remain.
@@ -51,8 +52,10 @@ def _floating(owner: str, *operands: Any) -> None:
 
 
 class LGamma(Cell):
-    """The logarithm of the absolute value of the gamma function; inf at 0 and negative whole
-    numbers. TypeError for integers.
+    """The logarithm of the absolute value of the gamma function, inf at 0 and negative whole
+    numbers.
+
+    Raises TypeError for integers.
 
     >>> import mycel as ms
     >>> ms.nn.LGamma()(ms.Tensor([1.0, 4.0])).asnumpy().round(4).tolist()
@@ -66,7 +69,9 @@ class LGamma(Cell):
 
 
 class DiGamma(Cell):
-    """The derivative of the logarithm of the gamma function. TypeError for integers.
+    """The derivative of the logarithm of the gamma function.
+
+    Raises TypeError for integers.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.DiGamma()(ms.Tensor([1.0]))), 4)
@@ -80,10 +85,10 @@ class DiGamma(Cell):
 
 
 class IGamma(Cell):
-    """The lower regularised incomplete gamma function, the integral of ``t**(a - 1) exp(-t)`` up to
-    x over gamma(a); a and x broadcast.
+    """The lower regularised incomplete gamma function: the integral of ``t**(a - 1) exp(-t)`` from
+    0 to x over gamma(a).
 
-    TypeError for integers or operands of two types.
+    a and x broadcast. Raises TypeError for integers or operands of two types.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.IGamma()(ms.Tensor([1.0]), ms.Tensor([1.0]))), 4)
@@ -110,7 +115,7 @@ class LBeta(Cell):
     """The logarithm of the beta function, lgamma(x) + lgamma(y) - lgamma(x + y), without the
     cancellation of large terms.
 
-    For positive x and y, which broadcast. TypeError for integers or operands of two types.
+    x and y are positive and broadcast. Raises TypeError for integers or operands of two types.
 
     >>> import mycel as ms
     >>> ms.nn.LBeta()(ms.Tensor([2.0]), ms.Tensor([2.0])).asnumpy().round(4).tolist()
@@ -122,8 +127,8 @@ class LBeta(Cell):
         _floating("LBeta", x, y)
         kind, x, y = x.dtype, wide(x), wide(y)
         a, b = ops.minimum(x, y), ops.maximum(x, y)
-        # Each way runs on arguments that it holds for, so that no derivative of the others is
-        # infinite.
+        # Each formula gets arguments in its own range, so that the derivative of the one that is
+        # not selected is finite.
         low, high = ops.maximum(a, _LARGE), ops.maximum(b, _LARGE)
         small = ops.minimum(a, _LARGE)
         both = low + high
@@ -137,7 +142,7 @@ class LBeta(Cell):
 
 
 def _factor(a: Tensor) -> Tensor:
-    """Return Cholesky's factor; of the symmetric part, so that the derivative is that of the value."""
+    """Return Cholesky's factor of the symmetric part, so that the derivative is symmetric."""
     value = wide(a)
     return ops.cholesky(0.5 * (value + ops.swapaxes(value, -1, -2)))
 
@@ -177,9 +182,9 @@ class MatDet(Cell):
 
 
 class MatMul(Cell):
-    """``x1 @ x2`` as `ops.matmul`, with the last two axes of one or both exchanged.
+    """The product ``x1 @ x2`` of `ops.matmul`, with the last two axes of one or both transposed.
 
-    Vectors stay as they are.
+    Vectors are not transposed.
 
     >>> import mycel as ms
     >>> ms.nn.MatMul(transpose_x2=True)(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
@@ -203,9 +208,9 @@ class MatMul(Cell):
 
 
 class Moments(Cell):
-    """The mean and the (biased) variance over `axis`, an int or several (all by default).
+    """The mean and the biased variance over `axis`, an int or several (by default all).
 
-    TypeError for integers.
+    Raises TypeError for integers.
 
     >>> import mycel as ms
     >>> mean, variance = ms.nn.Moments()(ms.Tensor([1.0, 3.0]))
@@ -235,11 +240,11 @@ class Moments(Cell):
 
 
 class Range(Cell):
-    """Numbers from `start` up to `limit`, which is not among them, in steps of `delta`; from 0 to
-    `start` if that is alone.
+    """The numbers from `start` to `limit`, excluded, in steps of `delta`; with `start` alone, the
+    numbers from 0 to it.
 
-    int32 where all three are whole, else float32. TypeError for other types than numbers,
-    ValueError for a `delta` of 0.
+    The result is int32 where all three are whole numbers, else float32. Raises TypeError for
+    arguments that are no numbers, ValueError for a `delta` of 0.
 
     >>> import mycel as ms
     >>> ms.nn.Range(1, 8, 3)().tolist()
@@ -265,7 +270,7 @@ class Range(Cell):
 
 
 class ReduceLogSumExp(Cell):
-    """The logarithm of the sum of exp(x) over `axis`, an int or several; over all axes for ().
+    """The logarithm of the sum of exp(x) over `axis`, an int or several; () stands for all axes.
 
     No exponential overflows.
 

@@ -37,7 +37,7 @@ def _matrices(owner: str, x: Tensor) -> None:
 
 
 class MatrixDiagPart(Cell):
-    """The diagonals (..., min(m, n)) of matrices (..., m, n); ValueError for a vector.
+    """The diagonals (..., min(m, n)) of matrices (..., m, n); a vector raises ValueError.
 
     >>> import mycel as ms
     >>> ms.nn.MatrixDiagPart()(ms.Tensor([[1, 2, 3], [4, 5, 6]])).tolist()
@@ -76,7 +76,7 @@ class MatrixSetDiag(Cell):
 
 
 class Tril(Cell):
-    """The triangle on and below the diagonal `k` of the last two axes, and zeros above.
+    """The triangle on and below the diagonal `k` of the last two axes, with zeros above.
 
     Raises ValueError for a vector.
 
@@ -92,7 +92,7 @@ class Tril(Cell):
 
 
 class Triu(Cell):
-    """The triangle on and above the diagonal `k` of the last two axes, and zeros below.
+    """The triangle on and above the diagonal `k` of the last two axes, with zeros below.
 
     Raises ValueError for a vector.
 
@@ -108,8 +108,10 @@ class Triu(Cell):
 
 
 class Roll(Cell):
-    """Elements moved `shift` places along `axis`, those pushed out at one end entering at the
-    other; ints, or tuples of one length.
+    """Elements moved `shift` positions along `axis`, where those pushed out at one end enter at the
+    other.
+
+    `shift` and `axis` are ints, or tuples of the same length.
 
     >>> import mycel as ms
     >>> ms.nn.Roll(1, 0)(ms.Tensor([1, 2, 3])).tolist()

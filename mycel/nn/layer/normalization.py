@@ -36,7 +36,12 @@ __all__ = [
 
 
 class _Channels(Cell):
-    """Scale, shift and running statistics of each channel."""
+    """Base of layers with a scale, a shift and running statistics of each channel.
+
+    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
+    weight of new statistics, and `affine` trains gamma and beta. `gamma`, `beta`, `mean` and
+    `variance` are the initializers of the parameters, `dtype` is their element type.
+    """
 
     def __init__(
         self,
@@ -54,8 +59,7 @@ class _Channels(Cell):
         owner = type(self).__name__
         self.num_features = arguments.integer(owner, "num_features", num_features, 1)
         self.eps = arguments.number(owner, "eps", eps, at_least=0)
-        # What the running statistics take of the new ones: of batch normalisation, the complement
-        # of the argument.
+        # The weight of the new statistics; batch normalisation replaces it by 1 - momentum.
         self.momentum = arguments.number(owner, "momentum", momentum, at_least=0, at_most=1)
         self.affine = arguments.flag(owner, "affine", affine)
         self.moving_mean = Parameter(initializer(mean, (num_features,), dtype), name="mean", requires_grad=False)
@@ -85,6 +89,15 @@ class _Channels(Cell):
 
 
 class _BatchNorm(_Channels):
+    """Base of batch normalisation layers.
+
+    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
+    gamma and beta. `gamma_init`, `beta_init`, `moving_mean_init` and `moving_var_init` initialize
+    gamma, beta and the running statistics; `dtype` is their element type. `momentum` is the weight
+    of the running statistics; `use_batch_statistics` chooses whether those of the batch are used
+    (None: in training); `data_format` must be "NCHW".
+    """
+
     ranks: tuple[int, ...] = (4,)
     form = "(N, C, H, W)"
 
@@ -117,7 +130,7 @@ class _BatchNorm(_Channels):
         return 1 - self.momentum
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the normalised input; in training the running statistics follow the batch."""
+        """Normalise the input; in training the running statistics follow those of the batch."""
         self._check(x, self.ranks, self.form)
         from_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         return ops.batch_norm(
@@ -130,7 +143,11 @@ class BatchNorm1d(_BatchNorm):
 
     In training (or always, with `use_batch_statistics`) the statistics are the batch's, and the
     running ones follow: ``running = momentum * running + (1 - momentum) * batch``, with the
-    unbiased variance; else the running ones are used. Raises ValueError for inputs of another form.
+    unbiased variance; otherwise the running ones are used. `num_features` is the number of
+    channels, `eps` is added to the variance, and `affine` trains gamma and beta. `gamma_init`,
+    `beta_init`, `moving_mean_init` and `moving_var_init` initialize gamma, beta and the running
+    statistics; `dtype` is their element type. `data_format` must be "NCHW". Raises ValueError for
+    inputs of another form.
 
     >>> import mycel as ms
     >>> ms.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
@@ -153,7 +170,11 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(Cell):
     """Batch normalisation of (N, C, D, H, W).
 
-    The arguments and statistics are those of `BatchNorm1d`.
+    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
+    gamma and beta. `gamma_init`, `beta_init`, `moving_mean_init` and `moving_var_init` initialize
+    gamma, beta and the running statistics; `dtype` is their element type. `momentum` is the weight
+    of the running statistics; `use_batch_statistics` chooses whether those of the batch are used
+    (None: in training). The statistics are those of `BatchNorm1d`.
 
     >>> import mycel as ms
     >>> ms.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
@@ -199,10 +220,14 @@ class BatchNorm3d(Cell):
 
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation of (N, C) or (N, C, H, W) with statistics over the batches of all
-    processes, which is one here; see `BatchNorm1d`.
+    processes, of which there is one here; see `BatchNorm1d`.
 
-    `process_groups`, lists of the numbers of processes that share their statistics, may name
-    process 0 alone (ValueError for others).
+    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
+    gamma and beta. `gamma_init`, `beta_init`, `moving_mean_init` and `moving_var_init` initialize
+    gamma, beta and the running statistics; `dtype` is their element type. `momentum` is the weight
+    of the running statistics; `use_batch_statistics` chooses whether those of the batch are used
+    (None: in training). `process_groups`, lists of the numbers of processes that share their
+    statistics, may name process 0 alone; others raise ValueError.
 
     >>> import mycel as ms
     >>> ms.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4, 4))).shape
@@ -251,11 +276,11 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class LayerNorm(Cell):
-    """Layer normalisation (Ba et al., 2016) over the axes from `begin_norm_axis` on, with gamma and
-    beta of shape `normalized_shape`.
+    """Layer normalisation (Ba et al., 2016) over the axes from `begin_norm_axis` on.
 
-    gamma and beta apply to the axes from `begin_params_axis` on. Raises TypeError for a shape that
-    is no tuple or list of ints.
+    gamma and beta have the shape `normalized_shape` and apply to the axes from `begin_params_axis`
+    on; `gamma_init` and `beta_init` initialize them, with element type `dtype`. `epsilon` is added
+    to the variance. Raises TypeError for a shape that is no tuple or list of ints.
 
     >>> import mycel as ms
     >>> ms.nn.LayerNorm((3,))(ms.Tensor([[1.0, 2.0, 3.0]])).asnumpy().round(3)
@@ -314,7 +339,9 @@ class GroupNorm(Cell):
     """Group normalisation (Wu and He, 2018) of (N, C, *spatial) over `num_groups` groups of
     channels.
 
-    Raises ValueError where the groups do not divide the channels or the input has other channels.
+    `num_channels` is C, `eps` is added to the variance, and `affine` trains gamma and beta.
+    `gamma_init` and `beta_init` initialize them, with element type `dtype`. Raises ValueError where
+    the groups do not divide the channels or the input has another number of channels.
 
     >>> import mycel as ms
     >>> ms.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3, 3))).shape
@@ -357,6 +384,13 @@ class GroupNorm(Cell):
 
 
 class _InstanceNorm(_Channels):
+    """Base of instance normalisation layers.
+
+    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
+    weight of new statistics, and `affine` trains gamma and beta. `gamma_init` and `beta_init`
+    initialize them, with element type `dtype`.
+    """
+
     rank = 4
     form = "(N, C, H, W)"
 
@@ -373,7 +407,7 @@ class _InstanceNorm(_Channels):
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the normalised input; in training the running statistics follow the instances."""
+        """Normalise the input; in training the running statistics follow those of the instances."""
         self._check(x, (self.rank,), self.form)
         if self.training:
             variance, mean = ops.var_mean(stop_gradient(cast(x, self.moving_mean.dtype)), tuple(range(2, self.rank)))
@@ -383,11 +417,13 @@ class _InstanceNorm(_Channels):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation (Ulyanov et al., 2016) of (N, C, L): statistics of each sample and
-    channel.
+    """Instance normalisation (Ulyanov et al., 2016) of (N, C, L), with statistics of each sample
+    and channel.
 
-    The running statistics, which are kept in training and not used here, move by ``momentum``
-    towards the mean over the batch. Raises ValueError for inputs of another form.
+    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
+    gamma and beta. `gamma_init` and `beta_init` initialize them, with element type `dtype`. The
+    running statistics are updated in training but never used: they move towards the mean over the
+    batch with weight `momentum`. Raises ValueError for inputs of another form.
 
     >>> import mycel as ms
     >>> ms.nn.InstanceNorm1d(3)(ms.ops.ones((2, 3, 4))).shape
@@ -399,7 +435,8 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W); see `InstanceNorm1d`.
+    """Instance normalisation of (N, C, H, W); the arguments and statistics are those of
+    `InstanceNorm1d`.
 
     >>> import mycel as ms
     >>> ms.nn.InstanceNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
@@ -408,7 +445,8 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W); see `InstanceNorm1d`.
+    """Instance normalisation of (N, C, D, H, W); the arguments and statistics are those of
+    `InstanceNorm1d`.
 
     >>> import mycel as ms
     >>> ms.nn.InstanceNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
@@ -422,6 +460,9 @@ class InstanceNorm3d(_InstanceNorm):
 class LRN(Cell):
     """Local response normalisation (Krizhevsky et al., 2012) of (N, C, H, W) across channels; see
     `ops.lrn`.
+
+    Each element is divided by (`bias` + `alpha` * s) ** `beta`, where s is the sum of squares of
+    the channels within `depth_radius`. `norm_region` must be "ACROSS_CHANNELS".
 
     >>> import mycel as ms
     >>> ms.nn.LRN()(ms.ops.ones((1, 3, 2, 2))).shape

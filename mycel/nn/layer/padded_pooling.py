@@ -1,5 +1,5 @@
-"""Pooling layers whose stride is the window unless given, with padding on both sides: each keeps
-its arguments and calls a function of `mycel.ops`.
+"""Pooling layers with padding on both sides, whose stride is by default the window; each keeps its
+arguments and calls a function of `mycel.ops`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ __all__ = ["AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "MaxPool2dExt"]
 
 
 class _Windows(Cell):
+    """Base of the layers.
+
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    """
+
     def __init__(self, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any) -> None:
         super().__init__()
         self.kernel_size, self.padding = kernel_size, padding
@@ -25,7 +31,9 @@ class _Windows(Cell):
 class AvgPool1dExt(_Windows):
     """The mean of each window of (N, C, L) or (C, L).
 
-    Padding counts as zeros unless `count_include_pad` is off.
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    Padding counts as zeros unless `count_include_pad` is False.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool1dExt(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()
@@ -51,6 +59,14 @@ class AvgPool1dExt(_Windows):
 
 
 class _Divided(_Windows):
+    """Base of means over windows.
+
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    Padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sum
+    instead of the count.
+    """
+
     def __init__(
         self,
         kernel_size: Any,
@@ -71,7 +87,10 @@ class _Divided(_Windows):
 class AvgPool2dExt(_Divided):
     """The mean of each window of (N, C, H, W) or (C, H, W).
 
-    `divisor_override` divides instead of the count.
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    Padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sum
+    instead of the count.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool2dExt((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()
@@ -94,7 +113,10 @@ class AvgPool2dExt(_Divided):
 class AvgPool3dExt(_Divided):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W).
 
-    `divisor_override` divides instead of the count.
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    Padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sum
+    instead of the count.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool3dExt(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()
@@ -117,6 +139,10 @@ class AvgPool3dExt(_Divided):
 class MaxPool2dExt(_Windows):
     """The largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices` also
     its position in H * W.
+
+    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
+    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
+    `dilation` is the distance of a window's elements.
 
     >>> import mycel as ms
     >>> ms.nn.MaxPool2dExt((1, 2), return_indices=True)(ms.Tensor([[[[1.0, 3.0]]]]))[1].tolist()

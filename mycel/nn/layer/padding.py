@@ -29,10 +29,11 @@ __all__ = [
 
 
 class Pad(Cell):
-    """Each axis padded by a pair (before, behind): with zeros ("CONSTANT"), or mirrored without
-    ("REFLECT") or with ("SYMMETRIC") its edge.
+    """Each axis padded by a pair (before, after).
 
-    Raises ValueError for another mode, or where the pairs are not one for each axis.
+    `mode` "CONSTANT" pads with zeros, "REFLECT" with the mirror image without the edge, "SYMMETRIC"
+    with the mirror image including the edge. Raises ValueError for another mode, or where there is
+    not one pair for each axis.
 
     >>> import mycel as ms
     >>> ms.nn.Pad(((0, 0), (1, 1)))(ms.Tensor([[1.0]])).tolist()
@@ -91,7 +92,7 @@ class _Edges(Cell):
 class ConstantPad1d(_Edges):
     """The last axis padded with `value` by (left, right), or one int for both.
 
-    A negative one takes elements away.
+    A negative size removes elements.
 
     >>> import mycel as ms
     >>> ms.nn.ConstantPad1d(1, 9.0)(ms.Tensor([[1.0]])).tolist()
@@ -145,7 +146,7 @@ class ZeroPad2d(_Edges):
 
 
 class ReflectionPad1d(_Edges):
-    """The last axis padded by (left, right) with its mirror image, the edge not repeated.
+    """The last axis padded by (left, right) with its mirror image, which does not repeat the edge.
 
     >>> import mycel as ms
     >>> ms.nn.ReflectionPad1d((2, 1))(ms.Tensor([[1.0, 2.0, 3.0]])).tolist()

@@ -1,8 +1,8 @@
 """Pooling layers over (N, C, *spatial), or (C, *spatial) without a batch.
 
-`pad_mode` "valid" adds nothing, "same" enough for ceil(size / stride) positions, "pad" `padding` on
-both sides. Dilation, positions and `ceil_mode` go with "pad". A mean with "same" counts no padding
-in one and two dimensions, and in three unless `count_include_pad` is off.
+`pad_mode` "valid" adds no padding, "same" enough for ceil(size / stride) positions, "pad" `padding`
+on both sides. A mean with "same" never counts padding in one and two dimensions, and in three it
+does unless `count_include_pad` is False.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ __all__ = [
 
 
 class _Pool(Cell):
+    """Base of pooling layers; `rank` is the number of spatial axes.
+
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. `data_format` must be "NCHW".
+    """
+
     rank = 2
 
     def __init__(
@@ -71,6 +78,15 @@ class _Pool(Cell):
 
 
 class _MaxPool(_Pool):
+    """Base of maximum pooling layers.
+
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. `dilation` is the distance of a window's
+    elements; it, `ceil_mode` and `return_indices` need `pad_mode` "pad". `data_format` must be
+    "NCHW".
+    """
+
     def __init__(
         self,
         kernel_size: Any = 1,
@@ -91,14 +107,14 @@ class _MaxPool(_Pool):
         self._only_with_pad("ceil_mode", ceil_mode, ceil_mode)
 
     def construct(self, x: Tensor) -> Any:
-        """Return the largest element of each window; with `return_indices` also where it is."""
+        """Return the largest element of each window; with `return_indices` also its position."""
         value, single = P.batched(type(self).__name__, x, self.rank)
         if self.pad_mode == "PAD":
             return self._padded(value, single)
         return P.unbatched(P.max_windows(value, self.window, self.strides, self._pairs(value.shape[2:])), single)
 
     def _padded(self, x: Tensor, single: bool) -> Any:
-        # A line is an image of height 1, whose positions along it are those in the image.
+        # A line is an image of height 1, so positions along it are those in the image.
         rank = self.rank
         x = ops.expand_dims(x, 2) if self.rank == 1 else x
         function = ops.max_pool3d if self.rank == 3 else ops.max_pool2d
@@ -120,7 +136,11 @@ class MaxPool1d(_MaxPool):
     """The largest element of each window over (N, C, L); with `return_indices` also its position
     along L.
 
-    Raises TypeError or ValueError for arguments that do not fit together.
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. `dilation` is the distance of a window's
+    elements; it, `ceil_mode` and `return_indices` need `pad_mode` "pad". Raises TypeError or
+    ValueError for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.MaxPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
@@ -146,7 +166,11 @@ class MaxPool2d(_MaxPool):
     """The largest element of each window over (N, C, H, W); with `return_indices` also its position
     in H * W.
 
-    Raises TypeError or ValueError for arguments that do not fit together.
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. `dilation` is the distance of a window's
+    elements; it, `ceil_mode` and `return_indices` need `pad_mode` "pad". `data_format` must be
+    "NCHW". Raises TypeError or ValueError for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.MaxPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
@@ -171,7 +195,11 @@ class MaxPool3d(_MaxPool):
     """The largest element of each window over (N, C, D, H, W); with `return_indices` also its
     position in D * H * W.
 
-    Raises TypeError or ValueError for arguments that do not fit together.
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. `dilation` is the distance of a window's
+    elements; it, `ceil_mode` and `return_indices` need `pad_mode` "pad". Raises TypeError or
+    ValueError for arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.MaxPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
@@ -194,6 +222,15 @@ class MaxPool3d(_MaxPool):
 
 
 class _AvgPool(_Pool):
+    """Base of mean pooling layers.
+
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. Padding counts as zeros unless
+    `count_include_pad` is False. `divisor_override` divides the sum instead of the count.
+    `data_format` must be "NCHW".
+    """
+
     def __init__(
         self,
         kernel_size: Any,
@@ -229,9 +266,11 @@ class _AvgPool(_Pool):
 class AvgPool1d(_AvgPool):
     """The mean of each window over (N, C, L).
 
-    Padding counts as zeros unless `count_include_pad` is off.
-
-    Raises TypeError or ValueError for arguments that do not fit together.
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. Padding counts as zeros unless
+    `count_include_pad` is False. Raises TypeError or ValueError for arguments that do not fit
+    together.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
@@ -255,10 +294,12 @@ class AvgPool1d(_AvgPool):
 class AvgPool2d(_AvgPool):
     """The mean of each window over (N, C, H, W).
 
-    Padding counts as zeros unless `count_include_pad` is off.
-
-    `divisor_override` divides the sum instead of the count. Raises TypeError or ValueError for
-    arguments that do not fit together.
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. Padding counts as zeros unless
+    `count_include_pad` is False. `divisor_override` divides the sum instead of the count.
+    `data_format` must be "NCHW". Raises TypeError or ValueError for arguments that do not fit
+    together.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
@@ -282,7 +323,12 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window over (N, C, D, H, W); see `AvgPool2d`.
+    """The mean of each window over (N, C, D, H, W).
+
+    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
+    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
+    a window where elements are left over at the end. Padding counts as zeros unless
+    `count_include_pad` is False. `divisor_override` divides the sum instead of the count.
 
     >>> import mycel as ms
     >>> ms.nn.AvgPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
@@ -324,7 +370,7 @@ class AdaptiveAvgPool1d(Cell):
 class AdaptiveAvgPool2d(Cell):
     """The mean over nearly equal windows of (N, C, H, W).
 
-    `output_size` is an int or two, None for the input's own size.
+    `output_size` is the number of windows, an int or two; None stands for the input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool2d((2, None))(ms.ops.ones((1, 3, 5, 4))).shape
@@ -343,7 +389,7 @@ class AdaptiveAvgPool2d(Cell):
 class AdaptiveAvgPool3d(Cell):
     """The mean over nearly equal windows of (N, C, D, H, W).
 
-    `output_size` is an int or three, None for the input's own size.
+    `output_size` is the number of windows, an int or three; None stands for the input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveAvgPool3d(2)(ms.ops.ones((1, 3, 5, 4, 4))).shape
@@ -360,7 +406,7 @@ class AdaptiveAvgPool3d(Cell):
 
 
 class AdaptiveMaxPool1d(Cell):
-    """The largest of `output_size` nearly equal windows of (N, C, L).
+    """The largest element of each of `output_size` nearly equal windows of (N, C, L).
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveMaxPool1d(2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
@@ -372,13 +418,13 @@ class AdaptiveMaxPool1d(Cell):
         self.output_size = arguments.integer("AdaptiveMaxPool1d", "output_size", output_size, 1)
 
     def construct(self, input: Tensor) -> Tensor:
-        """Return the largest of each window."""
+        """Return the largest element of each window."""
         return ops.adaptive_max_pool1d(input, self.output_size)
 
 
 class AdaptiveMaxPool2d(Cell):
-    """The largest of nearly equal windows of (N, C, H, W), with `return_indices` also its position
-    in H * W.
+    """The largest element of nearly equal windows of (N, C, H, W); with `return_indices` also its
+    position in H * W.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveMaxPool2d(2)(ms.ops.ones((1, 3, 4, 4))).shape
@@ -391,5 +437,5 @@ class AdaptiveMaxPool2d(Cell):
         self.return_indices = arguments.flag("AdaptiveMaxPool2d", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
-        """Return the largest of each window."""
+        """Return the largest element of each window."""
         return ops.adaptive_max_pool2d(input, self.output_size, self.return_indices)

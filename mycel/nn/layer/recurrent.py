@@ -1,17 +1,18 @@
 """Recurrent layers (Elman, 1990; Hochreiter and Schmidhuber, 1997; Cho et al., 2014) and their
 single steps.
 
-With p = x @ weight_ih.T + bias_ih and q = h @ weight_hh.T + bias_hh, split into as many gates as
-there are, a step is
+With p = x @ weight_ih.T + bias_ih and q = h @ weight_hh.T + bias_hh, split into the gates, a step
+is
 
     RNN     h' = tanh(p + q), or relu
-    GRU     r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z);  n = tanh(p_n + r * q_n);  h' = n + z * (h - n)
-    LSTM    i, f, g, o of p + q;  c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c')
+    GRU     r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z)
+            n = tanh(p_n + r * q_n);  h' = n + z * (h - n)
+    LSTM    i, f, g, o of p + q
+            c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c')
 
 The layers compute p for all times in one product and run the steps as one recurrence
-(`ops.sequences.recurrence`). Where `seq_length` is given a sequence that has ended keeps its state
-and gives zeros; so the reverse direction, which comes from the end, starts at each sequence's own
-last element.
+(`ops.sequences.recurrence`). With `seq_length` a sequence that has ended keeps its state and gives
+zeros. The reverse direction therefore starts at each sequence's own last element.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ def _weight(name: str, shape: tuple[int, ...], hidden: int, dtype: Any) -> Param
 
 
 class _Step(Cell):
-    """The weights of one step."""
+    """Base of single steps, with their weights.
+
+    `input_size` and `hidden_size` are the numbers of features of inputs and states, `has_bias` adds
+    the biases, and `dtype` is the element type of the parameters.
+    """
 
     mode = "tanh"
 
@@ -71,12 +76,12 @@ class _Step(Cell):
 
 
 class RNNCell(_Step):
-    """One step of an Elman network: ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T +
-    bias_hh)``, or relu (Elman, 1990).
+    """One step of an Elman network (Elman, 1990): ``tanh(x @ weight_ih.T + bias_ih + h @
+    weight_hh.T + bias_hh)``, or relu instead of tanh.
 
-    x is (batch, input_size), `hx` and the result (batch, hidden_size). The weights start uniformly
-    in ±1 / sqrt(hidden_size). Raises ValueError for other shapes and for a nonlinearity other than
-    "tanh" and "relu".
+    x is (batch, input_size), `hx` and the result are (batch, hidden_size). `has_bias` adds the
+    biases; weights of element type `dtype` start uniformly in ±1 / sqrt(hidden_size). Raises
+    ValueError for other shapes and for a nonlinearity other than "tanh" and "relu".
 
     >>> import mycel as ms
     >>> ms.nn.RNNCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
@@ -101,11 +106,12 @@ class RNNCell(_Step):
 
 
 class GRUCell(_Step):
-    """One step of a gated recurrent unit (Cho et al., 2014), with the reset gate behind the product
+    """One step of a gated recurrent unit (Cho et al., 2014), with the reset gate after the product
     with h.
 
-    x is (batch, input_size), `hx` and the result (batch, hidden_size); the weights hold the gates
-    r, z, n. Raises ValueError for other shapes.
+    x is (batch, input_size), `hx` and the result are (batch, hidden_size); the weights hold the
+    gates r, z, n. `has_bias` adds the biases, and `dtype` is the element type of the parameters.
+    Raises ValueError for other shapes.
 
     >>> import mycel as ms
     >>> ms.nn.GRUCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
@@ -126,11 +132,13 @@ class LSTMCell(_Step):
     """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997).
 
     x is (batch, input_size), `hx` the pair (h, c) of (batch, hidden_size), and the result the next
-    such pair; the weights hold the gates i, f, g, o. Raises TypeError where `hx` is no pair,
-    ValueError for other shapes.
+    such pair; the weights hold the gates i, f, g, o. `has_bias` adds the biases, and `dtype` is the
+    element type of the parameters. Raises TypeError where `hx` is no pair, ValueError for other
+    shapes.
 
     >>> import mycel as ms
-    >>> h, c = ms.nn.LSTMCell(3, 4)(ms.ops.ones((2, 3)), (ms.ops.zeros((2, 4)), ms.ops.zeros((2, 4))))
+    >>> state = (ms.ops.zeros((2, 4)), ms.ops.zeros((2, 4)))
+    >>> h, c = ms.nn.LSTMCell(3, 4)(ms.ops.ones((2, 3)), state)
     >>> h.shape, c.shape
     ((2, 4), (2, 4))
     """
@@ -156,7 +164,13 @@ def _pair(owner: str, hx: Any) -> tuple[Tensor, Tensor]:
 
 
 class _Recurrent(Cell):
-    """Layers of one or two directions."""
+    """Base of recurrent layers of one or two directions.
+
+    `input_size` and `hidden_size` are the numbers of features of inputs and states, `num_layers` is
+    the number of layers, and `has_bias` adds the biases. `batch_first` puts the batch before the
+    time, `dropout` is the probability with which elements between layers are dropped in training,
+    `bidirectional` adds the reverse direction, and `dtype` is the element type of the parameters.
+    """
 
     mode = "tanh"
 
@@ -285,14 +299,17 @@ class _Recurrent(Cell):
 
 
 class RNN(_Recurrent):
-    """Layers of Elman networks: ``RNN(input_size, hidden_size, num_layers, nonlinearity, ...)``.
+    """Layers of Elman networks (see `RNNCell`).
+
+    The arguments are `input_size`, `hidden_size`, `num_layers` (1), `has_bias` (True),
+    `batch_first` (False), `dropout` (0.0), `bidirectional` (False), `dtype` (float32) and, by name
+    only, `nonlinearity` ("tanh", or "relu"). In training elements between layers are dropped with
+    probability `dropout`. Raises TypeError or ValueError for arguments that do not fit.
 
     x is (time, batch, input_size), or (batch, time, input_size) with `batch_first`; `hx` is
-    (num_layers * directions, batch, hidden_size), zeros where it is not given; `seq_length` gives
-    the length of each sequence. The results are the outputs, (time, batch, directions *
-    hidden_size) or batch first, and the last states, of the form of `hx`. In training elements
-    between layers are dropped with probability `dropout`. Raises TypeError or ValueError for
-    arguments that do not fit.
+    (num_layers * directions, batch, hidden_size), zeros where it is not given; `seq_length` is the
+    length of each sequence. The results are the outputs, (time, batch, directions * hidden_size) or
+    batch first, and the last states, of the shape of `hx`.
 
     >>> import mycel as ms
     >>> output, h = ms.nn.RNN(3, 4, bidirectional=True)(ms.ops.ones((5, 2, 3)))
@@ -308,7 +325,7 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Layers of gated recurrent units (see `GRUCell`); arguments and results as those of `RNN`,
+    """Layers of gated recurrent units (see `GRUCell`); arguments and results are those of `RNN`,
     without a nonlinearity.
 
     >>> import mycel as ms
@@ -324,8 +341,8 @@ class GRU(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """Layers of long short-term memories (see `LSTMCell`); arguments and results as those of `RNN`,
-    with pairs (h, c) for states.
+    """Layers of long short-term memories (see `LSTMCell`); arguments and results are those of
+    `RNN`, with pairs (h, c) as states.
 
     >>> import mycel as ms
     >>> output, (h, c) = ms.nn.LSTM(3, 4)(ms.ops.ones((5, 2, 3)))

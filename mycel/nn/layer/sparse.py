@@ -14,9 +14,9 @@ __all__ = ["SparseTensorDenseMatmul", "SparseToDense"]
 
 
 class SparseToDense(Cell):
-    """The tensor of a COOTensor; of values at one place the last stays.
+    """The tensor of a COOTensor; of several values at one position the last is kept.
 
-    TypeError for what is no COOTensor.
+    Raises TypeError for an argument that is no COOTensor.
 
     >>> import mycel as ms
     >>> ms.nn.SparseToDense()(ms.COOTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2))).tolist()
@@ -29,11 +29,11 @@ class SparseToDense(Cell):
 
 
 class SparseTensorDenseMatmul(Cell):
-    """A sparse matrix, given as indices (N, 2), values (N,) and a shape of two sizes, times a dense
-    matrix.
+    """The product of a sparse matrix, given as indices (N, 2), values (N,) and a shape of two
+    sizes, and a dense matrix.
 
-    `adjoint_st` transposes and conjugates the sparse matrix, `adjoint_dt` the dense one. ShapeError
-    where the two do not fit.
+    `adjoint_st` transposes and conjugates the sparse matrix, `adjoint_dt` the dense one. Raises
+    ShapeError where the two do not fit.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0], [5.0]])

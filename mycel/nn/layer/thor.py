@@ -1,10 +1,10 @@
-"""Layers that keep what second-order optimization needs of them: the second moments of their inputs
-and of the gradients of their outputs.
+"""Layers that record the second moments of their inputs and of the gradients of their outputs for
+second-order optimization.
 
 With rows a of inputs and d of output gradients, one for each example (and position), a layer writes
 ``matrix_a = mean(a a^T)`` in each forward pass and ``matrix_g = mean(d d^T)`` in each backward
 pass, while its flag `thor` is set. `mycel.nn.thor` reads them. An embedding's inputs are rows of an
-identity matrix: there matrix_a holds how often each row was asked for.
+identity matrix; its matrix_a holds how often each row was looked up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _second_moment(rows: Tensor) -> Tensor:
 
 
 class SavesFactors(Cell):
-    """What the layers of this module share."""
+    """Base of the layers of this module."""
 
     matrix_a: Parameter
     matrix_g: Parameter
@@ -59,7 +59,11 @@ class SavesFactors(Cell):
 
 
 class DenseThor(Dense, SavesFactors):
-    """`Dense` that keeps the second moments of its inputs and output gradients for `mycel.nn.thor`.
+    """`Dense` that records the second moments of its inputs and output gradients for
+    `mycel.nn.thor`.
+
+    `in_channels`, `out_channels`, `weight_init`, `bias_init`, `has_bias` and `activation` are those
+    of `Dense`.
 
     >>> import mycel as ms
     >>> net = ms.nn.DenseThor(3, 4, weight_init="ones")
@@ -88,10 +92,12 @@ class DenseThor(Dense, SavesFactors):
 
 
 class Conv2dThor(Conv2d, SavesFactors):
-    """`Conv2d` that keeps the second moments of its patches and output gradients for
-    `mycel.nn.thor`, and how many positions there are.
+    """`Conv2d` that records the second moments of its patches and output gradients, and the number
+    of positions, for `mycel.nn.thor`.
 
-    With several groups it is `Conv2d`, and keeps nothing.
+    `in_channels`, `out_channels`, `kernel_size`, `stride`, `pad_mode`, `padding`, `dilation`,
+    `group`, `has_bias`, `weight_init` and `bias_init` are those of `Conv2d`. With several groups
+    nothing is recorded.
 
     >>> import mycel as ms
     >>> net = ms.nn.Conv2dThor(1, 2, 2, pad_mode="valid", weight_init="ones")
@@ -148,7 +154,9 @@ class Conv2dThor(Conv2d, SavesFactors):
 
 
 def _patches(x: Tensor, layer: Conv2d) -> Tensor:
-    """Return what the kernel sees at each position: (N, channels * height * width, positions)."""
+    """Return the patch that the kernel covers at each position: (N, channels * height * width,
+    positions).
+    """
     sizes = (layer.kernel_size, layer.stride, layer.dilation)
     high, wide = paddings("Conv2dThor", layer.pad_mode, layer.padding, x.shape[2:], *sizes)
     padded = ops.pad(x, (*wide, *high)) if any((*wide, *high)) else x
@@ -156,7 +164,7 @@ def _patches(x: Tensor, layer: Conv2d) -> Tensor:
 
 
 class _Rows(SavesFactors):
-    """Embeddings: counts of the rows asked for."""
+    """Base of embeddings that count how often each row is looked up."""
 
     vocab_size: int
 
@@ -170,8 +178,11 @@ class _Rows(SavesFactors):
 
 
 class EmbeddingThor(Embedding, _Rows):
-    """`Embedding` that keeps how often each row is used and the second moment of the rows'
+    """`Embedding` that records how often each row is used and the second moment of the rows'
     gradients for `mycel.nn.thor`.
+
+    `vocab_size`, `embedding_size`, `use_one_hot`, `embedding_table`, `dtype` and `padding_idx` are
+    those of `Embedding`.
 
     >>> import mycel as ms
     >>> net = ms.nn.EmbeddingThor(3, 2)
@@ -197,8 +208,11 @@ class EmbeddingThor(Embedding, _Rows):
 
 
 class EmbeddingLookupThor(EmbeddingLookup, _Rows):
-    """`EmbeddingLookup` that keeps how often each row is used and the second moment of the rows'
+    """`EmbeddingLookup` that records how often each row is used and the second moment of the rows'
     gradients for `mycel.nn.thor`.
+
+    `vocab_size`, `embedding_size`, `param_init`, `target`, `slice_mode`, `manual_shapes`,
+    `max_norm` and `sparse` are those of `EmbeddingLookup`.
 
     >>> import mycel as ms
     >>> net = ms.nn.EmbeddingLookupThor(3, 2)

@@ -1,8 +1,8 @@
-"""Giving a network the layers that second-order optimization wants, in the place of its own.
+"""The replacement of a network's layers by those that second-order optimization needs.
 
-A `Dense`, `Conv2d`, `Embedding` or `EmbeddingLookup` (those classes, not others derived from them)
-whose weight is trained becomes its counterpart of `mycel.nn.layer.thor`, which computes the same
-from the very same parameters. As in MindSpore, layers with "wide" in their path stay as they are.
+A `Dense`, `Conv2d`, `Embedding` or `EmbeddingLookup` (those classes, not their subclasses) whose
+weight is trained is replaced by its counterpart in `mycel.nn.layer.thor`, which computes the same
+with the same Parameter objects. As in MindSpore, layers with "wide" in their path stay as they are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _with(made: Cell, cell: Cell, *names: str) -> Cell:
 
 
 def convert_to_thor(net: Cell) -> list[str]:
-    """Replace the layers in a network; the paths of those that were."""
+    """Replace the layers of a network, and return the paths of the replaced ones."""
     replaced: list[str] = []
     made: dict[int, Cell] = {}
     for path, parent in list(net.cells_and_names()):
@@ -81,7 +81,7 @@ def convert_to_thor(net: Cell) -> list[str]:
             weight: Any = cell.weight if hasattr(cell, "weight") else cell.embedding_table
             if not weight.requires_grad:
                 continue
-            # A layer that is in several places stays one layer.
+            # A layer that is used in several places is replaced by one layer.
             if id(cell) not in made:
                 made[id(cell)] = new = convert(cell)
                 prefix = weight.name.rpartition(".")[0]

@@ -1,13 +1,15 @@
 """Attention and the transformer (Vaswani et al., "Attention is all you need", 2017).
 
-    attention(q, k, v) = softmax(q k^T / sqrt(d) + mask) v          for each head, of d = embed_dim / num_heads features
+For each head, of d = embed_dim / num_heads features,
+
+    attention(q, k, v) = softmax(q k^T / sqrt(d) + mask) v
 
 Queries are (length, batch, features), or (batch, length, features) with `batch_first`, or (length,
-features) of one sample. A boolean (or uint8) mask is true where nothing may be looked at; a mask of
-floats is added. `attn_mask` is (queries, keys), or (batch * num_heads, queries, keys);
-`key_padding_mask` is (batch, keys). Masks of both kinds may be mixed (MindSpore 2.10 on a CPU then
-lets padding be seen). A query that may look at nothing has weights of NaN. Encoders and decoders
-copy the layer that they are given, so that all of their layers start with the same values.
+features) of one sample. A boolean (or uint8) mask is true at keys that are hidden; a mask of floats
+is added. `attn_mask` is (queries, keys), or (batch * num_heads, queries, keys); `key_padding_mask`
+is (batch, keys). Masks of both kinds may be mixed (MindSpore 2.10 on a CPU then does not hide
+padding). A query for which all keys are hidden has weights of NaN. Encoders and decoders copy the
+layer that they are given, so that all of their layers start with the same values.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ MaybeTensor = Optional[Tensor]
 
 
 def _added(owner: str, name: str, mask: Tensor, like: Tensor) -> Tensor:
-    """Return a mask as what is added to the products."""
+    """Return a mask in the form in which it is added to the products."""
     if mask.dtype is D.bool_ or mask.dtype is D.uint8:
         hidden = cast(mask, D.bool_)
         return ops.where(hidden, ops.full((), -math.inf, dtype=like.dtype), ops.zeros((), like.dtype))
@@ -51,16 +53,15 @@ def _added(owner: str, name: str, mask: Tensor, like: Tensor) -> Tensor:
 
 
 class MultiheadAttention(Cell):
-    """Attention in `num_heads` subspaces of the features, with projections in front and behind
+    """Attention in `num_heads` subspaces of the features, with projections before and after
     (Vaswani et al., 2017).
 
-    The result is the attention, of the form of `query`, and with `need_weights` the weights,
-    (batch, queries, keys), each head's own with ``average_attn_weights=False``: (batch, num_heads,
-    queries, keys); without `need_weights` None stands in their place. The features of keys and
-    values are `kdim` and `vdim` where they differ from embed_dim. `add_bias_kv` appends a learnt
-    key and value, `add_zero_attn` zeros. In training weights are dropped with probability
-    `dropout`. Raises ValueError where embed_dim does not divide into the heads, and for shapes and
-    masks that do not fit.
+    The features of keys and values are `kdim` and `vdim` where they differ from `embed_dim`.
+    `has_bias` adds biases to the projections, `add_bias_kv` appends a learnt key and value,
+    `add_zero_attn` zeros. In training weights are dropped with probability `dropout`. `batch_first`
+    puts the batch before the length, and `dtype` is the element type of the parameters. Raises
+    ValueError where `embed_dim` does not divide into the heads, and for shapes and masks that do
+    not fit.
 
     >>> import mycel as ms
     >>> x = ms.ops.ones((5, 2, 8))
@@ -123,7 +124,12 @@ class MultiheadAttention(Cell):
         attn_mask: MaybeTensor = None,
         average_attn_weights: bool = True,
     ) -> tuple[Tensor, MaybeTensor]:
-        """Return the attention and its weights."""
+        """Return the attention, of the shape of `query`, and its weights (batch, queries, keys).
+
+        `query`, `key`, `value`, `key_padding_mask` and `attn_mask` have the forms of the module
+        docstring. With ``average_attn_weights=False`` the weights are those of each head: (batch,
+        num_heads, queries, keys). Without `need_weights` None is returned instead of them.
+        """
         query = input_of(self, query)
         single = query.ndim == 2
         if single:
@@ -227,11 +233,14 @@ def _activation(owner: str, given: Any) -> Any:
 
 
 class TransformerEncoderLayer(Cell):
-    """Self-attention and two dense layers, each with a shortcut and a layer normalisation behind
-    them, or in front with `norm_first`.
+    """Self-attention and two dense layers, each with a shortcut, followed by a layer normalisation,
+    or preceded by it with `norm_first`.
 
-    Raises TypeError or ValueError for arguments that do not fit; `activation` is "relu", "gelu", a
-    function or a Cell.
+    `d_model` is the number of features, `nhead` of heads, and `dim_feedforward` the width of the
+    inner dense layer. In training elements are dropped with probability `dropout`. `activation` is
+    "relu", "gelu", a function or a Cell; `layer_norm_eps` is added to variances; `batch_first` puts
+    the batch before the length; `dtype` is the element type of the parameters. Raises TypeError or
+    ValueError for arguments that do not fit.
 
     >>> import mycel as ms
     >>> ms.nn.TransformerEncoderLayer(8, 2, 16)(ms.ops.ones((5, 2, 8))).shape
@@ -278,11 +287,17 @@ class TransformerEncoderLayer(Cell):
 
 
 class TransformerDecoderLayer(Cell):
-    """Self-attention, attention to the encoder's results (`memory`), and two dense layers, each as
-    in `TransformerEncoderLayer`.
+    """Self-attention, attention to the encoder's results (`memory`), and two dense layers, each
+    with a shortcut and a layer normalisation after it, or before it with `norm_first`.
+
+    `d_model` is the number of features, `nhead` of heads, and `dim_feedforward` the width of the
+    inner dense layer. In training elements are dropped with probability `dropout`. `activation` is
+    "relu", "gelu", a function or a Cell; `layer_norm_eps` is added to variances; `batch_first` puts
+    the batch before the length; `dtype` is the element type of the parameters.
 
     >>> import mycel as ms
-    >>> ms.nn.TransformerDecoderLayer(8, 2, 16)(ms.ops.ones((3, 2, 8)), ms.ops.ones((5, 2, 8))).shape
+    >>> layer = ms.nn.TransformerDecoderLayer(8, 2, 16)
+    >>> layer(ms.ops.ones((3, 2, 8)), ms.ops.ones((5, 2, 8))).shape
     (3, 2, 8)
     """
 
@@ -322,7 +337,11 @@ class TransformerDecoderLayer(Cell):
         tgt_key_padding_mask: MaybeTensor = None,
         memory_key_padding_mask: MaybeTensor = None,
     ) -> Tensor:
-        """Return the decoded sequence."""
+        """Return the decoded sequence of the target `tgt` and the encoder's results `memory`.
+
+        `tgt_mask` and `tgt_key_padding_mask` are the masks of the self-attention, `memory_mask` and
+        `memory_key_padding_mask` those of the attention to `memory`.
+        """
         if self.norm_first:
             tgt = tgt + self._attention(self.norm1(tgt), tgt_mask, tgt_key_padding_mask)
             tgt = tgt + self._look(self.norm2(tgt), memory, memory_mask, memory_key_padding_mask)
@@ -352,7 +371,7 @@ def _copies(owner: str, layer: Any, count: int) -> CellList:
 
 
 class TransformerEncoder(Cell):
-    """`num_layers` copies of an encoder layer, one after the other, and `norm` behind them.
+    """A chain of `num_layers` copies of an encoder layer, followed by `norm`.
 
     >>> import mycel as ms
     >>> layer = ms.nn.TransformerEncoderLayer(8, 2, 16)
@@ -374,7 +393,7 @@ class TransformerEncoder(Cell):
 
 
 class TransformerDecoder(Cell):
-    """`num_layers` copies of a decoder layer, one after the other, and `norm` behind them.
+    """A chain of `num_layers` copies of a decoder layer, followed by `norm`.
 
     >>> import mycel as ms
     >>> layer = ms.nn.TransformerDecoderLayer(8, 2, 16)
@@ -397,19 +416,28 @@ class TransformerDecoder(Cell):
         tgt_key_padding_mask: MaybeTensor = None,
         memory_key_padding_mask: MaybeTensor = None,
     ) -> Tensor:
-        """Return the decoded sequence."""
+        """Return the decoded sequence of the target `tgt` and the encoder's results `memory`.
+
+        `tgt_mask`, `memory_mask`, `tgt_key_padding_mask` and `memory_key_padding_mask` are given to
+        every layer.
+        """
         for layer in self.layers:
             tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         return tgt if self.norm is None else self.norm(tgt)
 
 
 class Transformer(Cell):
-    """An encoder of the source and a decoder of the target (Vaswani et al., 2017), each closed by a
-    layer normalisation.
+    """An encoder of the source and a decoder of the target (Vaswani et al., 2017), each followed by
+    a layer normalisation.
 
-    `custom_encoder` and `custom_decoder` take the place of either. Weights of two and more
+    `num_encoder_layers` and `num_decoder_layers` are the numbers of layers, and `norm_first` puts
+    their layer normalisation first. `d_model` is the number of features, `nhead` of heads, and
+    `dim_feedforward` the width of the inner dense layer. In training elements are dropped with
+    probability `dropout`. `activation` is "relu", "gelu", a function or a Cell; `layer_norm_eps` is
+    added to variances; `batch_first` puts the batch before the length; `dtype` is the element type
+    of the parameters. `custom_encoder` and `custom_decoder` replace either. Weights of two and more
     dimensions start as XavierUniform. Raises ValueError where source and target do not have
-    `d_model` features and one batch.
+    `d_model` features and the same batch.
 
     >>> import mycel as ms
     >>> net = ms.nn.Transformer(8, 2, 1, 1, 16)
@@ -461,7 +489,11 @@ class Transformer(Cell):
         tgt_key_padding_mask: MaybeTensor = None,
         memory_key_padding_mask: MaybeTensor = None,
     ) -> Tensor:
-        """Return the decoded target."""
+        """Return the decoded target, given the source `src` and the target `tgt`.
+
+        `src_mask` and `src_key_padding_mask` are the masks of the encoder; `tgt_mask`,
+        `memory_mask`, `tgt_key_padding_mask` and `memory_key_padding_mask` those of the decoder.
+        """
         src = input_of(self, src)
         tgt = input_of(self, tgt)
         axis = 0 if self.batch_first else 1

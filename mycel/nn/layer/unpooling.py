@@ -1,5 +1,5 @@
-"""Pooling by norms, over adaptive volumes and over windows of random sizes, and maxima put back to
-where they came from.
+"""Pooling by norms, over adaptive volumes and over windows of random sizes, and the inverse of
+maximum pooling.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ __all__ = [
 
 
 class LPPool1d(Cell):
-    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L) or (C, L), where p is `norm_type`.
+    """The norm ``sum(x ** p) ** (1 / p)`` of each window of (N, C, L) or (C, L), where p is
+    `norm_type`.
 
-    The stride is the window unless given.
+    `kernel_size` is the window, and the stride unless `stride` is given; `ceil_mode` adds a window
+    where elements are left over at the end.
 
     >>> import mycel as ms
     >>> ms.nn.LPPool1d(2, 2)(ms.Tensor([[[3.0, 4.0, 6.0, 8.0]]])).tolist()
@@ -45,9 +47,10 @@ class LPPool1d(Cell):
 
 
 class LPPool2d(Cell):
-    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
+    """The norm ``sum(x ** p) ** (1 / p)`` of each window of (N, C, H, W), where p is `norm_type`.
 
-    The stride is the window unless given.
+    `kernel_size` is the window, and the stride unless `stride` is given; `ceil_mode` adds a window
+    where elements are left over at the end.
 
     >>> import mycel as ms
     >>> ms.nn.LPPool2d(2, 2)(ms.ops.ones((1, 1, 2, 2))).tolist()
@@ -66,10 +69,10 @@ class LPPool2d(Cell):
 
 
 class AdaptiveMaxPool3d(Cell):
-    """The largest of nearly equal windows of (N, C, D, H, W) or (C, D, H, W), with `return_indices`
-    also its position in D * H * W.
+    """The largest element of nearly equal windows of (N, C, D, H, W) or (C, D, H, W); with
+    `return_indices` also its position in D * H * W.
 
-    `output_size` is an int or three, None for the input's own size.
+    `output_size` is the number of windows, an int or three; None stands for the input's own size.
 
     >>> import mycel as ms
     >>> ms.nn.AdaptiveMaxPool3d((1, 2, 3))(ms.ops.ones((1, 2, 4, 4, 4))).shape
@@ -82,11 +85,17 @@ class AdaptiveMaxPool3d(Cell):
         self.return_indices = arguments.flag("AdaptiveMaxPool3d", "return_indices", return_indices)
 
     def construct(self, input: Tensor) -> Any:
-        """Return the largest of each window."""
+        """Return the largest element of each window."""
         return ops.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _Fractional(Cell):
+    """Base of pooling over windows at random positions.
+
+    `kernel_size` is the window. Exactly one of `output_size`, the number of windows, and
+    `output_ratio`, that number over the input's size, is given; `return_indices` adds positions.
+    """
+
     def __init__(
         self,
         kernel_size: Any,
@@ -102,11 +111,12 @@ class _Fractional(Cell):
 
 
 class FractionalMaxPool2d(_Fractional):
-    """The largest elements of windows at random places of (N, C, H, W) (Graham, "Fractional
+    """The largest elements of windows at random positions of (N, C, H, W) (Graham, "Fractional
     Max-Pooling", 2014).
 
-    Exactly one of `output_size` and `output_ratio` is given; `return_indices` adds positions in H *
-    W. Random numbers in [0, 1) of shape (N, C, 2) may be given as `_random_samples`; see
+    The windows have the size `kernel_size`. Exactly one of `output_size`, the number of windows,
+    and `output_ratio`, that number over the input's size, is given; `return_indices` adds positions
+    in H * W. Random numbers in [0, 1) of shape (N, C, 2) may be given as `_random_samples`; see
     `ops.fractional_max_pool2d`.
 
     >>> import mycel as ms
@@ -115,15 +125,15 @@ class FractionalMaxPool2d(_Fractional):
     """
 
     def construct(self, input: Tensor) -> Any:
-        """Return the largest of each window."""
+        """Return the largest element of each window."""
         return ops.fractional_max_pool2d(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
 
 
 class FractionalMaxPool3d(_Fractional):
-    """The largest elements of windows at random places of (N, C, D, H, W); see
-    `FractionalMaxPool2d`.
+    """The largest elements of windows at random positions of (N, C, D, H, W); the arguments are
+    those of `FractionalMaxPool2d`, with sizes for three axes.
 
     >>> import mycel as ms
     >>> ms.nn.FractionalMaxPool3d(2, output_size=(3, 3, 3))(ms.ops.ones((1, 1, 5, 5, 5))).shape
@@ -131,7 +141,7 @@ class FractionalMaxPool3d(_Fractional):
     """
 
     def construct(self, input: Tensor) -> Any:
-        """Return the largest of each window."""
+        """Return the largest element of each window."""
         return ops.fractional_max_pool3d(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
@@ -149,7 +159,7 @@ class _Unpool(Cell):
 
 
 class MaxUnpool1d(_Unpool):
-    """The elements of (N, C, L) or (C, L) at the positions that a maximum pooling found, zeros
+    """The elements of (N, C, L) or (C, L) at the positions that a maximum pooling found, with zeros
     elsewhere; see `ops.max_unpool1d`.
 
     >>> import mycel as ms
@@ -158,13 +168,13 @@ class MaxUnpool1d(_Unpool):
     """
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return the elements at their places."""
+        """Return the elements at their positions."""
         return ops.max_unpool1d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_Unpool):
     """The elements of (N, C, H, W) or (C, H, W) at the positions in an image that a maximum pooling
-    found, zeros elsewhere.
+    found, with zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.nn.MaxUnpool2d(2)(ms.Tensor([[[[5.0]]]]), ms.Tensor([[[[3]]]])).tolist()
@@ -174,13 +184,13 @@ class MaxUnpool2d(_Unpool):
     rank = 2
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return the elements at their places."""
+        """Return the elements at their positions."""
         return ops.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool3d(_Unpool):
     """The elements of (N, C, D, H, W) or (C, D, H, W) at the positions in a volume that a maximum
-    pooling found, zeros elsewhere.
+    pooling found, with zeros elsewhere.
 
     >>> import mycel as ms
     >>> ms.nn.MaxUnpool3d(2)(ms.Tensor([[[[[5.0]]]]]), ms.Tensor([[[[[7]]]]])).sum().item()
@@ -190,5 +200,5 @@ class MaxUnpool3d(_Unpool):
     rank = 3
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return the elements at their places."""
+        """Return the elements at their positions."""
         return ops.max_unpool3d(x, indices, self.kernel_size, self.stride, self.padding, output_size)

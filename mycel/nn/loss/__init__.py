@@ -1,1 +1,1 @@
-"""Losses."""
+"""The losses."""

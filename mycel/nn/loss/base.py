@@ -1,4 +1,4 @@
-"""What losses share: weights and the reduction to a sum or a mean."""
+"""The base of losses: weights and the reduction to a sum or a mean."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["LossBase"]
 
 
 class LossBase(Cell):
-    """Base of losses: `reduction` is 'mean', 'sum' or 'none'; a subclass defines
-    ``construct(logits, labels)``.
+    """Base of losses; a subclass defines ``construct(logits, labels)``.
+
+    `reduction` is 'mean', 'sum' or 'none'.
 
     >>> import mycel as ms
     >>> class Absolute(ms.nn.LossBase):
@@ -38,7 +39,7 @@ class LossBase(Cell):
         return tuple(range(operand(type(self).__name__, x).ndim))
 
     def get_loss(self, x: Tensor, weights: Any = 1.0) -> Tensor:
-        """Return ``weights * x``, reduced."""
+        """Return ``weights * x``, reduced as `reduction` says."""
         x = x * weights
         return x if self.reduction == "none" else ops.sum(x) if self.reduction == "sum" else ops.mean(x)
 
@@ -48,7 +49,7 @@ class LossBase(Cell):
 
 
 def same_shape(owner: str, logits: Tensor, labels: Tensor) -> None:
-    """Raise ValueError where two tensors differ in shape."""
+    """Raise ValueError if two tensors differ in shape."""
     logits, labels = operand(owner, logits), operand(owner, labels)
     if logits.shape != labels.shape:
         raise ValueError(f"{owner}: logits and labels must have the same shape, not {logits.shape} and {labels.shape}")

@@ -32,8 +32,9 @@ class CrossEntropyLoss(LossBase):
     """The cross-entropy of softmax(logits) with labels: class numbers (N, ...) or probabilities (N,
     C, ...); see `ops.cross_entropy`.
 
-    `weight` scales each class; examples of class `ignore_index` count nothing. Raises ValueError
-    for a `label_smoothing` outside [0, 1].
+    `weight` scales each class; examples of class `ignore_index` are left out. `reduction` is
+    'mean', 'sum' or 'none'. `label_smoothing`, in [0, 1], is the part of the probability that is
+    spread evenly over the classes; raises ValueError for other values.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.CrossEntropyLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1]))), 3)
@@ -117,8 +118,10 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
 
 class BCELoss(LossBase):
-    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p and labels y in [0, 1], scaled by
-    `weight`, reduced.
+    """The binary cross-entropy ``-(y log p + (1 - y) log(1 - p))`` of probabilities p and labels y
+    in [0, 1].
+
+    It is scaled by `weight`, then reduced.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.BCELoss()(ms.Tensor([0.5]), ms.Tensor([1.0]))), 3)
@@ -155,9 +158,11 @@ class BCEWithLogitsLoss(LossBase):
 
 
 class KLDivLoss(LossBase):
-    """``y * (log y - x)`` for log-probabilities x and probabilities y.
+    """The divergence ``y * (log y - x)`` of log-probabilities x and probabilities y (Kullback and
+    Leibler, 1951).
 
-    `reduction` may also be 'batchmean'. ValueError for different shapes.
+    `reduction` may also be 'batchmean', the sum divided by the batch size. Raises ValueError for
+    different shapes.
 
     >>> import mycel as ms
     >>> float(ms.nn.KLDivLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])))
@@ -173,8 +178,8 @@ class KLDivLoss(LossBase):
 
 
 class MultiLabelSoftMarginLoss(LossBase):
-    """The mean over classes of the binary cross-entropy of sigmoid(x), scaled by `weight`, for (N,
-    C), reduced.
+    """The mean over classes of the binary cross-entropy of sigmoid(x), for (N, C), scaled by
+    `weight` and reduced.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.MultiLabelSoftMarginLoss()(ms.Tensor([[0.0]]), ms.Tensor([[1.0]]))), 3)
@@ -192,7 +197,9 @@ class MultiLabelSoftMarginLoss(LossBase):
 
 class MultiMarginLoss(LossBase):
     """The mean over the other classes of ``max(0, margin - x[target] + x[i])**p``, for (N, C) and
-    class numbers, reduced.
+    class numbers.
+
+    `weight` scales the terms of each target class, and `reduction` is 'mean', 'sum' or 'none'.
 
     >>> import mycel as ms
     >>> float(ms.nn.MultiMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])))
@@ -229,7 +236,7 @@ class MultilabelMarginLoss(LossBase):
 
 
 class DiceLoss(LossBase):
-    """One less Dice's coefficient: ``1 - 2 * sum(x * y) / (sum(x**2) + sum(y**2) + smooth)``
+    """One minus Dice's coefficient: ``1 - 2 * sum(x * y) / (sum(x**2) + sum(y**2) + smooth)``
     (Milletari et al., 2016).
 
     Raises ValueError for a `smooth` that is not positive, or for different shapes.
@@ -253,12 +260,12 @@ class DiceLoss(LossBase):
 
 
 class MultiClassDiceLoss(LossBase):
-    """`DiceLoss` of each class (axis 1) of activation(logits), summed and divided by the number of
+    """The sum of `DiceLoss` of activation(logits) for each class (axis 1), divided by the number of
     classes (Milletari et al., 2016).
 
-    logits and labels are (N, C, ...) of one shape; `weights`, (C, D), scale the classes and give D
-    losses; the class `ignore_indiex` (spelt as in MindSpore) counts nothing. `activation` is a
-    name, a Cell or None. Raises ValueError for shapes that do not fit.
+    Logits and labels have the same shape (N, C, ...). `weights`, (C, D), scale the classes and give
+    D losses; the class `ignore_indiex` (spelt as in MindSpore) is left out. `activation` is a name,
+    a Cell or None. Raises ValueError for shapes that do not fit.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 0.0], [0.0, 1.0]])
@@ -301,10 +308,10 @@ class MultiClassDiceLoss(LossBase):
 
 
 class FocalLoss(LossBase):
-    """The cross-entropy of softmax(logits) scaled by ``(1 - p)**gamma`` for the labelled class's
-    probability p (Lin et al., 2017).
+    """The cross-entropy of softmax(logits) scaled by ``(1 - p)**gamma``, where p is the probability
+    of the labelled class (Lin et al., 2017).
 
-    logits are (N, C, ...), labels class numbers (N, 1, ...) or one-hot of the shape of the logits;
+    Logits are (N, C, ...), labels class numbers (N, 1, ...) or one-hot of the shape of the logits;
     `weight` scales each class.
 
     >>> import mycel as ms

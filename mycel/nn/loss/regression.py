@@ -28,7 +28,7 @@ __all__ = [
 
 
 class L1Loss(LossBase):
-    """``|logits - labels|``, reduced.
+    """The absolute difference ``|logits - labels|``, reduced.
 
     >>> import mycel as ms
     >>> float(ms.nn.L1Loss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])))
@@ -54,7 +54,7 @@ class MAELoss(LossBase):
 
 
 class MSELoss(LossBase):
-    """``(logits - labels)**2``, reduced.
+    """The squared difference ``(logits - labels)**2``, reduced.
 
     >>> import mycel as ms
     >>> float(ms.nn.MSELoss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])))
@@ -83,7 +83,7 @@ class RMSELoss(LossBase):
 
 
 class SmoothL1Loss(LossBase):
-    """With d the absolute difference: ``d**2 / (2 * beta)`` where d < `beta`, else ``d - beta / 2``
+    """With d the absolute difference, ``d**2 / (2 * beta)`` if d < `beta`, else ``d - beta / 2``
     (Girshick, 2015).
 
     Raises ValueError for a `beta` that is not positive, or for different shapes.
@@ -104,7 +104,7 @@ class SmoothL1Loss(LossBase):
 
 
 class HuberLoss(LossBase):
-    """With d the absolute difference: ``d**2 / 2`` where d <= `delta`, else ``delta * (d - delta /
+    """With d the absolute difference, ``d**2 / 2`` if d <= `delta`, else ``delta * (d - delta /
     2)`` (Huber, 1964).
 
     Raises ValueError for a `delta` that is not positive.
@@ -124,7 +124,7 @@ class HuberLoss(LossBase):
 
 
 class SoftMarginLoss(LossBase):
-    """``log(1 + exp(-labels * logits))`` for labels 1 and -1, reduced.
+    """The logistic loss ``log(1 + exp(-labels * logits))`` for labels 1 and -1, reduced.
 
     >>> import mycel as ms
     >>> round(float(ms.nn.SoftMarginLoss()(ms.Tensor([0.0]), ms.Tensor([1.0]))), 3)
@@ -138,9 +138,9 @@ class SoftMarginLoss(LossBase):
 
 class CosineEmbeddingLoss(LossBase):
     """``1 - cos(a, b)`` where the label is 1, ``max(0, cos(a, b) - margin)`` where it is -1,
-    reduced; vectors lie along axis 1.
+    reduced.
 
-    Raises ValueError for a `margin` outside [-1, 1].
+    The vectors a and b lie along axis 1. Raises ValueError for a `margin` outside [-1, 1].
 
     >>> import mycel as ms
     >>> a = ms.Tensor([[1.0, 0.0]])
@@ -158,7 +158,7 @@ class CosineEmbeddingLoss(LossBase):
 
 
 class MarginRankingLoss(LossBase):
-    """``max(0, -target * (a - b) + margin)`` for targets 1 and -1, reduced.
+    """The ranking loss ``max(0, -target * (a - b) + margin)`` for targets 1 and -1, reduced.
 
     >>> import mycel as ms
     >>> float(ms.nn.MarginRankingLoss()(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])))
@@ -175,7 +175,7 @@ class MarginRankingLoss(LossBase):
 
 
 class HingeEmbeddingLoss(LossBase):
-    """x where the label is 1, ``max(0, margin - x)`` where it is -1, reduced.
+    """The input x where the label is 1, ``max(0, margin - x)`` where it is -1, reduced.
 
     >>> import mycel as ms
     >>> float(ms.nn.HingeEmbeddingLoss()(ms.Tensor([0.25]), ms.Tensor([-1.0])))
@@ -192,11 +192,11 @@ class HingeEmbeddingLoss(LossBase):
 
 
 class TripletMarginLoss(LossBase):
-    """``max(0, d(x, positive) - d(x, negative) + margin)`` with the p-norm (Schroff et al., 2015),
-    reduced.
+    """``max(0, d(x, positive) - d(x, negative) + margin)`` with the p-norm as the distance d
+    (Schroff et al., 2015), reduced.
 
-    With `swap` the negative's distance is the smaller of that to x and to the positive. `margin`
-    may be given with the call.
+    With `swap` d(x, negative) is replaced by d(positive, negative) where that is smaller. `eps` is
+    added to differences, against norms of 0. `reduction` is 'mean', 'sum' or 'none'.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[0.0, 0.0]])
@@ -214,17 +214,19 @@ class TripletMarginLoss(LossBase):
         self.margin = arguments.number("TripletMarginLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:
-        """Return the loss."""
+        """Return the loss of tensors `x`, `positive` and `negative`; `margin` replaces that of the
+        constructor.
+        """
         margin = self.margin if margin is None else margin
         return ops.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """``max(0, d(x, positive) - d(x, negative) + margin)`` with a distance function of two tensors,
-    reduced.
+    """``max(0, d(x, positive) - d(x, negative) + margin)`` with a given distance d, reduced.
 
-    The distance is the 2-norm of the difference along axis 1 unless given. With `swap` the
-    negative's distance is the smaller of that to x and to the positive.
+    `distance_function` maps two tensors to their distances, by default the 2-norm of the difference
+    along axis 1. With `swap` d(x, negative) is replaced by d(positive, negative) where that is
+    smaller. `reduction` is 'mean', 'sum' or 'none'.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[0.0, 0.0]])
@@ -253,17 +255,20 @@ class TripletMarginWithDistanceLoss(LossBase):
 
 
 def _distance(x: Tensor, y: Tensor) -> Tensor:
-    """Return the 2-norm of the difference along axis 1, whose derivative is 0 where it is 0."""
+    """Return the 2-norm of the difference along axis 1, with a derivative of 0 where the norm
+    is 0.
+    """
     squares = ops.sum(ops.square(x - y), 1)
     apart = squares > 0
     return ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), ops.zeros_like(squares))
 
 
 class PoissonNLLLoss(LossBase):
-    """The negative log-likelihood of counts: ``exp(x) - y * x`` for log-rates x, or ``x - y * log(x
-    + eps)``, reduced.
+    """The negative log-likelihood of counts y for log-rates x: ``exp(x) - y * x``.
 
-    With `full` the Stirling term ``y * log(y) - y + log(2 * pi * y) / 2`` is added where y > 1.
+    Without `log_input` the input is the rate: ``x - y * log(x + eps)``. With `full` the Stirling
+    term ``y * log(y) - y + log(2 * pi * y) / 2`` is added where y > 1. `reduction` is 'mean', 'sum'
+    or 'none'.
 
     >>> import mycel as ms
     >>> float(ms.nn.PoissonNLLLoss()(ms.Tensor([0.0]), ms.Tensor([3.0])))
@@ -288,8 +293,10 @@ class PoissonNLLLoss(LossBase):
 
 
 class GaussianNLLLoss(LossBase):
-    """``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps) (Nix and Weigend, 1994), plus log(2
-    pi) / 2 with `full`, reduced.
+    """The negative log-likelihood ``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps) (Nix and
+    Weigend, 1994), reduced.
+
+    With `full` log(2 pi) / 2 is added.
 
     >>> import mycel as ms
     >>> one = ms.Tensor([1.0])

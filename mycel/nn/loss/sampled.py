@@ -1,4 +1,4 @@
-"""Losses of label sequences, and of classes too many to compute all of them."""
+"""Losses of label sequences, and of so many classes that only a sample is computed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from mycel.ops._operands import input_of
 
 __all__ = ["CTCLoss", "SampledSoftmaxLoss"]
 
-# What stands for minus infinity: its exponential is 0, and its product with 0 is 0.
+# Minus infinity for logits: its exponential is 0, but its product with 0 is 0 instead of NaN.
 _NEVER = -1e30
 
 
 class CTCLoss(LossBase):
     """The loss of connectionist temporal classification (Graves et al., 2006); see `ops.ctc_loss`.
 
-    Called with logarithms of probabilities (T, N, C), or (T, C) of one sequence, targets (N, S) or
-    one after the other, and the lengths of both (N,), tensors or tuples. 'mean' divides each loss
-    by its target's length first. A target that is impossible has the loss inf, or 0 with
-    `zero_infinity`.
+    The reduction 'mean' first divides each loss by the length of its target. A target that is
+    impossible has the loss inf, or 0 with `zero_infinity`.
 
     >>> import mycel as ms
     >>> log_probs = ms.ops.log(ms.Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
-    >>> round(float(ms.nn.CTCLoss()(log_probs, ms.Tensor([[1]]), ms.Tensor([2]), ms.Tensor([1]))), 4)
+    >>> loss = ms.nn.CTCLoss()(log_probs, ms.Tensor([[1]]), ms.Tensor([2]), ms.Tensor([1]))
+    >>> round(float(loss), 4)
     0.2877
     """
 
@@ -37,7 +36,11 @@ class CTCLoss(LossBase):
         self.zero_infinity = arguments.flag("CTCLoss", "zero_infinity", zero_infinity)
 
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        """Return the loss."""
+        """Return the loss of targets, given the logarithms of probabilities at each time.
+
+        `log_probs` are (T, N, C), or (T, C) of one sequence, and `targets` (N, S) or one after the
+        other. `input_lengths` and `target_lengths` are the lengths of both (N,), tensors or tuples.
+        """
         log_probs = input_of(self, log_probs)
         targets = input_of(self, targets)
         if targets.dtype not in (D.int32, D.int64):
@@ -59,18 +62,19 @@ class SampledSoftmaxLoss(LossBase):
     """The cross-entropy of a softmax over the labelled and `num_sampled` other classes instead of
     all `num_classes` (Jean et al., 2015).
 
-    Called with the weights (C, D) and biases (C,) of the classes, labels (N, num_true), or (N,) for
-    one, and inputs (N, D); gives (N,), reduced. Each class's logit is lessened by the logarithm of
-    its expected count, and the labels share the probability equally. `sampled_values` are the
-    sampled classes and the expected counts of true and sampled ones, as the candidate samplers of
-    `ops` give them; by default `ops.uniform_candidate_sampler` draws them with `seed`. With
-    `remove_accidental_hits` sampled classes that are labels of a row do not count for it.
-    (MindSpore 2.10 ignores that and `reduction` on a CPU.) Raises TypeError or ValueError for
-    arguments that do not fit.
+    Each row has `num_true` labels, which share the probability equally. The logarithm of each
+    class's expected count is subtracted from its logit. `sampled_values` are the sampled classes
+    and the expected counts of the labelled and the sampled ones, as the candidate samplers of `ops`
+    return them; by default `ops.uniform_candidate_sampler` draws them with `seed`. With
+    `remove_accidental_hits` sampled classes that are labels of a row are left out for it.
+    `reduction` is 'mean', 'sum' or 'none'. (MindSpore 2.10 ignores these two on a CPU.) Raises
+    TypeError or ValueError for arguments that do not fit.
 
     >>> import mycel as ms
-    >>> loss = ms.nn.SampledSoftmaxLoss(2, 3, sampled_values=(ms.Tensor([0, 2]), ms.Tensor([[1.0]]), ms.Tensor([1.0, 1.0])))
-    >>> loss(ms.ops.zeros((3, 4)), ms.ops.zeros(3), ms.Tensor([1]), ms.ops.ones((1, 4))).asnumpy().round(4)
+    >>> sampled = (ms.Tensor([0, 2]), ms.Tensor([[1.0]]), ms.Tensor([1.0, 1.0]))
+    >>> loss = ms.nn.SampledSoftmaxLoss(2, 3, sampled_values=sampled)
+    >>> weights, biases = ms.ops.zeros((3, 4)), ms.ops.zeros(3)
+    >>> loss(weights, biases, ms.Tensor([1]), ms.ops.ones((1, 4))).asnumpy().round(4)
     array([1.0986], dtype=float32)
     """
 
@@ -104,7 +108,11 @@ class SampledSoftmaxLoss(LossBase):
         self.seed = arguments.integer(owner, "seed", seed)
 
     def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-        """Return the loss."""
+        """Return the loss, (N,) before the reduction.
+
+        `weights` (C, D) and `biases` (C,) are those of the classes, `labels` are (N, num_true), or
+        (N,) for one, and `logits` are the inputs (N, D).
+        """
         labels = input_of(self, labels)
         owner = "SampledSoftmaxLoss"
         if labels.dtype not in (D.int32, D.int64):

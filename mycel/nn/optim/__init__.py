@@ -1,4 +1,4 @@
-"""Optimizers."""
+"""The optimizers."""
 
 from mycel.nn.optim.adafactor import AdaFactor as AdaFactor
 from mycel.nn.optim.adam import Adam as Adam

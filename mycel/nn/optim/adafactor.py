@@ -1,4 +1,4 @@
-"""Adafactor: adaptive steps whose second moments take no more memory than rows and columns."""
+"""Adafactor: adaptive steps whose second moments are kept as means of rows and columns."""
 
 from __future__ import annotations
 
@@ -27,19 +27,23 @@ class AdaFactor(Optimizer):
     The second moment of a parameter of two or more dimensions is the product of the running means
     of ``g**2 + eps[0]`` over its rows and over its columns, divided by the mean of the former;
     their weight at step t is ``1 - t**-decay_rate``. The update u is divided by ``max(1, rms(u) /
-    clip_threshold)``, averaged with weight `beta1` (None: not at all), and multiplied by the rate:
-    with `relative_step` ``min(0.01, 1 / sqrt(t))`` (``1e-6 * t`` for 0.01 with `warmup_init`), else
-    the learning rate; with `scale_parameter` times the parameter's root mean square, at least
-    ``eps[1]``. The decay is taken off the parameter.
+    clip_threshold)`` and multiplied by the rate, then averaged with weight `beta1` unless it is
+    None. The rate is `learning_rate`, or with `relative_step` ``min(0.01, 1 / sqrt(t))``, where
+    `warmup_init` replaces 0.01 by ``1e-6 * t``. With `scale_parameter` it is multiplied by the
+    parameter's root mean square, at least ``eps[1]``.
 
-    `compression` keeps the second moments without factors in float16. The states are
+    `params` lists the parameters or groups of them; gradients are divided by `loss_scale`.
+    `weight_decay` times the rate times the parameter is subtracted from the parameter.
+
+    `compression` keeps second moments that are not factored in float16. The states are
     "exp_avg.<parameter>", "exp_avg_sq_row_<parameter>", "exp_avg_sq_col_<parameter>",
-    "exp_avg_sq_<parameter>" and "afactor_step". Raises ValueError for a learning rate with
+    "exp_avg_sq_<parameter>" and "afactor_step". Raises ValueError for a `learning_rate` with
     `relative_step` and for none without it.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.AdaFactor([w], 0.5, beta1=None, relative_step=False)((ms.Tensor([3.0]),)); w.asnumpy()
+    >>> step = ms.nn.AdaFactor([w], 0.5, beta1=None, relative_step=False)
+    >>> _ = step((ms.Tensor([3.0]),)); w.asnumpy()
     array([0.5], dtype=float32)
     """
 
@@ -100,7 +104,7 @@ class AdaFactor(Optimizer):
         self.afactor_step = Parameter(Tensor(np.zeros(1, np.float32)), name="afactor_step", requires_grad=False)
 
     def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
-        """Return the gradients as they are: the decay is part of the step."""
+        """Return the gradients unchanged, as the weight decay is part of the step."""
         return tuple(gradients)
 
     def _relative_rate(self, step: Tensor) -> Tensor:

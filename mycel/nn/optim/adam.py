@@ -1,11 +1,12 @@
 """Adam and its relatives: steps scaled by running averages of the gradient and of its square.
 
-With m and v the averages of g and g**2 of weights beta1 and beta2, and powers b1 = beta1**t and b2
-= beta2**t kept as parameters:
+With m and v the averages of g and g**2 with weights beta1 and beta2, and the powers b1 = beta1**t
+and b2 = beta2**t kept as parameters:
 
     Adam             p -= lr * sqrt(1 - b2) / (1 - b1) * m / (sqrt(v) + eps)
     AdamWeightDecay  p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)
-    Lamb             p -= lr * |p| / |u| * u,  u = m / (1 - b1) / (sqrt(v / (1 - b2)) + eps) + weight_decay * p
+    Lamb             p -= lr * |p| / |u| * u,
+                     u = m / (1 - b1) / (sqrt(v / (1 - b2)) + eps) + weight_decay * p
     AdaMax           p -= lr / (1 - b1) * m / (u + eps),  u = max(beta2 * u, |g|)
 """
 
@@ -29,8 +30,8 @@ __all__ = ["AdaMax", "Adam", "AdamOffload", "AdamWeightDecay", "Lamb", "LazyAdam
 
 
 def _checked(name: str, beta1: Any, beta2: Any, eps: Any) -> tuple[float, float, float]:
-    """Return the betas as float32 holds them, so that ``1 - beta`` is that of a float32 tensor, and
-    eps.
+    """Return `eps` and the betas, rounded to float32 so that ``1 - beta`` is that of a float32
+    tensor.
     """
     betas = [
         float(np.float32(arguments.number(name, n, b, above=0, below=1)))
@@ -47,8 +48,14 @@ class Adam(Optimizer):
     """Adam (Kingma and Ba, 2014), with Nesterov's form (Dozat, 2016) or the maximum of the second
     moments (Reddi et al., 2018) on request.
 
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. `beta1` and `beta2` are the weights of the running averages of
+    the gradient and of its square, and `eps` is added to the denominator. `use_nesterov` selects
+    Nesterov's form, `use_amsgrad` the maximum.
+
     The states are named "moment1.<parameter>", "moment2.<parameter>" and, with `use_amsgrad`,
-    "vhat.<parameter>". `use_locking` and the keywords `use_lazy` and `use_offload` change nothing,
+    "vhat.<parameter>". `use_locking` and the keywords `use_lazy` and `use_offload` have no effect,
     since gradients are dense here. Raises ValueError for betas outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
@@ -110,6 +117,9 @@ class Adam(Optimizer):
 class _DenseAdam(Adam):
     """Adam under the names of forms that differ in where, or for which gradients, the step is
     computed.
+
+    `params`, `learning_rate`, `beta1`, `beta2`, `eps`, `use_locking`, `use_nesterov`,
+    `weight_decay` and `loss_scale` are those of `Adam`.
     """
 
     def __init__(
@@ -128,7 +138,7 @@ class _DenseAdam(Adam):
 
 
 class LazyAdam(_DenseAdam):
-    """Adam for sparse gradients; gradients are dense here, for which it is `Adam`.
+    """Adam for sparse gradients; it is `Adam`, with its arguments, since gradients are dense here.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -138,8 +148,8 @@ class LazyAdam(_DenseAdam):
 
 
 class AdamOffload(_DenseAdam):
-    """Adam whose step is computed by the host's processor, which computes everything here: it is
-    `Adam`.
+    """Adam whose step is computed on the host; it is `Adam`, with its arguments, since everything
+    is computed there.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -149,9 +159,12 @@ class AdamOffload(_DenseAdam):
 
 
 class _Decoupled(Optimizer):
-    """Weight decay goes into the step, not into the gradient.
+    """Base of optimizers whose weight decay is part of the step instead of the gradient.
 
-    The states are named after `_states`.
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. `beta1` and `beta2` are the weights of the running averages of the gradient
+    and of its square, `eps` is added to the denominator, and `weight_decay` is the factor of the
+    decay. The names of the states begin with `_states`.
     """
 
     _states = ""
@@ -171,7 +184,7 @@ class _Decoupled(Optimizer):
         self.moments2 = self.states(f"{self._states}_v")
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the gradients as they are: the decay is part of the step."""
+        """Return the gradients unchanged, as the weight decay is part of the step."""
         return tuple(gradients)
 
     def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
@@ -192,8 +205,11 @@ class _Decoupled(Optimizer):
 class AdamWeightDecay(_Decoupled):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017) and without bias correction.
 
-    The states are named "adam_m.<parameter>" and "adam_v.<parameter>". Raises ValueError for betas
-    outside (0, 1) and eps <= 0.
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. `beta1` and `beta2` are the weights of the running averages of the gradient
+    and of its square, `eps` is added to the denominator, and `weight_decay` is the factor of the
+    decay. The states are named "adam_m.<parameter>" and "adam_v.<parameter>". Raises ValueError for
+    betas outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -222,8 +238,8 @@ class Lamb(_Decoupled):
     """Adam with a step for each parameter in proportion to its norm (You et al., "Large batch
     optimization", 2019).
 
-    The states are named "lamb_m.<parameter>" and "lamb_v.<parameter>". Raises ValueError for betas
-    outside (0, 1) and eps <= 0.
+    The arguments are those of `AdamWeightDecay`. The states are named "lamb_m.<parameter>" and
+    "lamb_v.<parameter>". Raises ValueError for betas outside (0, 1) and eps <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -240,10 +256,15 @@ class Lamb(_Decoupled):
 
 
 class AdaMax(Optimizer):
-    """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7).
+    """Adam with the largest absolute gradient instead of the root mean square (Kingma and Ba, 2014,
+    section 7).
 
-    The states are named "moment1.<parameter>" and "moment2.<parameter>". Raises ValueError for
-    betas outside (0, 1) and eps <= 0.
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. `beta1` and `beta2` are the weights of the running average and of
+    the running maximum, and `eps` is added to the denominator. The states are named
+    "moment1.<parameter>" and "moment2.<parameter>". Raises ValueError for betas outside (0, 1) and
+    eps <= 0.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

@@ -16,8 +16,10 @@ __all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSProp"]
 class Adagrad(Optimizer):
     """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr * g / sqrt(a)``.
 
-    `accum` is the first value of the states "accum.<parameter>"; without `update_slots` they stay
-    at it. Raises ValueError for a negative `accum`.
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. `accum` is the first value of the states "accum.<parameter>", and
+    without `update_slots` their only one. Raises ValueError for a negative `accum`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -51,7 +53,11 @@ class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
 
     ``s = decay * s + (1 - decay) * g**2; v = momentum * v + lr * g / sqrt(s + epsilon); p -= v``;
-    centred with the mean gradient's square taken from s. The states are named
+    `centered` subtracts the square of the mean gradient from s.
+
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. `use_locking` has no effect. The states are named
     "mean_square.<parameter>" (1 at first), "moment.<parameter>" and "mean_grad.<parameter>". Raises
     ValueError for negative numbers and epsilon <= 0.
 
@@ -98,7 +104,12 @@ class ProximalAdagrad(Optimizer):
     2009).
 
     ``a += g**2; r = lr / sqrt(a); q = p - r * g; p = sign(q) * max(|q| - r * l1, 0) / (1 + r *
-    l2)``. The states are named "accum.<parameter>". Raises ValueError for negative numbers.
+    l2)``.
+
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. `use_locking` has no effect. The states a are named
+    "accum.<parameter>" and start at `accum`. Raises ValueError for negative numbers.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -136,10 +147,13 @@ class FTRL(Optimizer):
     """Follow the regularized leader, proximal (McMahan et al., "Ad click prediction", 2013).
 
     With ``n' = n + g**2`` and ``s = (n'**-lr_power - n**-lr_power) / lr``: ``z += g - s * p``; p is
-    0 where ``|z| <= l1``, else ``(sign(z) * l1 - z) / (n'**-lr_power / lr + 2 * l2)``. The states
-    are named "moments.<parameter>" (n, at first `initial_accum`) and "linear.<parameter>" (z).
-    Weight decay applies to every parameter. Raises ValueError for negative numbers and a positive
-    `lr_power`.
+    0 where ``|z| <= l1``, else ``(sign(z) * l1 - z) / (n'**-lr_power / lr + 2 * l2)``.
+
+    `params` lists the parameters or groups of them, which share one constant `learning_rate`. The
+    decay ``weight_decay * p`` is added to the gradients of every parameter, which are first divided
+    by `loss_scale`. `use_locking` has no effect. The states are named "moments.<parameter>" (n, at
+    first `initial_accum`) and "linear.<parameter>" (z). Raises ValueError for negative numbers and
+    a positive `lr_power`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([0.0]), name="w")
@@ -181,10 +195,14 @@ class FTRL(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Adadelta (Zeiler, 2012).
+    """Adadelta (Zeiler, 2012), whose steps are in proportion to the size of the steps before.
 
     ``a = rho * a + (1 - rho) * g**2; d = sqrt(u + epsilon) / sqrt(a + epsilon) * g; u = rho * u +
-    (1 - rho) * d**2; p -= lr * d``. The states are named "accum.<parameter>" and
+    (1 - rho) * d**2; p -= lr * d``.
+
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. The states are named "accum.<parameter>" and
     "accum_update.<parameter>". Raises ValueError for `rho` outside [0, 1] and negative `epsilon`.
 
     >>> import mycel as ms

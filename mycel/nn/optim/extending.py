@@ -1,10 +1,10 @@
-"""What MindSpore's base class offers to optimizers written outside of this library, beside the
-methods that prepare gradients.
+"""The methods that MindSpore's base class offers to optimizers written outside of this library,
+except those that prepare gradients.
 
-Some of it exists for devices and clusters: sparse gradients do not occur here, gradients are never
-flattened into one tensor, and the only device is the CPU, so that those methods leave gradients as
-they are. What a constructor was given is kept, so that an optimizer like a given one can be built
-for other parameters.
+Some of them exist for devices and clusters. Sparse gradients do not occur here, gradients are never
+flattened into one tensor, and the only device is the CPU, so those methods leave gradients
+unchanged. The arguments of a constructor are kept, so that an optimizer like a given one can be
+built for other parameters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Extensible(Stepping):
     dynamic_weight_decay: bool
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return an optimizer that knows what it was built with."""
+        """Make an optimizer that keeps the arguments that it was built with."""
         made = super().__new__(cls)
         made.__dict__["_given"] = (args, kwargs)
         return made
@@ -66,22 +66,25 @@ class Extensible(Stepping):
 
     @property
     def init_args(self) -> dict[str, Any]:
-        """What else the constructor was given, by name.
+        """The other arguments that the constructor was given, by name.
 
         >>> import mycel as ms
-        >>> ms.nn.LARS(ms.nn.SGD(ms.nn.Dense(2, 1).trainable_params()), use_clip=True).opt.init_args["momentum"]
+        >>> optimizer = ms.nn.LARS(ms.nn.SGD(ms.nn.Dense(2, 1).trainable_params()), use_clip=True)
+        >>> optimizer.opt.init_args["momentum"]
         0.0
         """
         return {name: value for name, value in self._arguments().items() if name not in ("params", "learning_rate")}
 
     @property
     def global_step_increase_tensor(self) -> Tensor:
-        """One, as `global_step` counts it."""
+        """The number that each step adds to `global_step`: one."""
         return Tensor(np.ones(1, np.int32))
 
     @property
     def target(self) -> str:
-        """Where parameters are updated: "CPU"; another value raises ValueError."""
+        """The device on which parameters are updated: "CPU"; setting another value raises
+        ValueError.
+        """
         return "CPU"
 
     @target.setter
@@ -95,8 +98,8 @@ class Extensible(Stepping):
 
     @property
     def unique(self) -> bool:
-        """Whether indices of sparse gradients are made unique: they are dense here, so this is only
-        kept.
+        """Whether indices of sparse gradients are made unique; it has no effect, since gradients
+        are dense here.
         """
         return bool(self.__dict__.get("_unique", True))
 
@@ -105,12 +108,12 @@ class Extensible(Stepping):
         self.__dict__["_unique"] = arguments.flag(type(self).__name__, "unique", value)
 
     def assignadd(self, parameter: Parameter, value: Any) -> Parameter:
-        """Add to a parameter in place."""
+        """Add a value to a parameter in place."""
         store(parameter, parameter + value)
         return parameter
 
     def flatten_gradients(self, gradients: Any) -> Any:
-        """Return the gradients, each of the shape of its parameter."""
+        """Return the gradients unchanged, each of the shape of its parameter."""
         return gradients
 
     def _grad_sparse_indices_deduplicate(self, gradients: Any) -> Any:

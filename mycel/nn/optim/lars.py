@@ -24,8 +24,9 @@ class LARS(Optimizer):
 
     The gradient of each parameter that `lars_filter` accepts becomes ``r * (g + decay * p)`` with
     ``r = coefficient * |p| / (|g| + decay * |p| + epsilon)``, or 1 where a norm is 0; with
-    `use_clip` r is at most the learning rate, and divided by it. The weight decay is the inner
-    optimizer's, which applies it itself no more. Raises TypeError for what is no optimizer.
+    `use_clip` r is limited to the learning rate and divided by it. The weight decay is that of the
+    inner optimizer, which then does not apply it a second time. Raises TypeError for an `optimizer`
+    of another type.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([4.0]), name="w")

@@ -19,8 +19,12 @@ class Momentum(Optimizer):
     """Gradient descent with momentum (Polyak, 1964; Sutskever et al., 2013).
 
     ``v = momentum * v + g``; then ``p -= lr * v``, or with `use_nesterov` ``p -= lr * (g + momentum
-    * v)``. The states are named "moments.<parameter>". `lr` is another name of `learning_rate`. The
-    other arguments are those of `Optimizer`. Raises ValueError for a negative momentum.
+    * v)``.
+
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. `lr` is another name of `learning_rate`. The states are named
+    "moments.<parameter>". Raises ValueError for a negative momentum.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -58,13 +62,17 @@ class Momentum(Optimizer):
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with optional momentum, dampening and Nesterov's form, as in
+    """Stochastic gradient descent with optional momentum, dampening and Nesterov's form, in
     PyTorch's definition.
 
     ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr
-    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. The states are named
-    "accum.<parameter>" and "stat.<parameter>" (1 before the first step). Raises ValueError for
-    negative numbers, and for `nesterov` without momentum or with dampening.
+    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``.
+
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
+    `loss_scale`; see `Optimizer`. The states are named "accum.<parameter>" and "stat.<parameter>"
+    (1 before the first step). Raises ValueError for negative numbers, and for `nesterov` without
+    momentum or with dampening.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

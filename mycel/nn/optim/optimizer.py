@@ -1,12 +1,12 @@
-"""What all optimizers share: the parameters and their groups, learning rates, weight decay, loss
-scale and the step counter.
+"""The base of all optimizers: parameters and their groups, learning rates, weight decay, loss scale
+and the step counter.
 
 Everything that changes is a `Parameter`: the step counter, the states, and the learning rate, so
 that a whole training step can be compiled once and stays valid when the rate changes. Gradients are
 prepared in this order: divide by the loss scale, centralize, add ``weight_decay * parameter`` where
 a group asks for it (without groups: for all parameters but those with "beta" or "gamma" in their
-name). Then each parameter is updated by a function of tensors alone. So the step of an optimizer
-that is called often is one compiled program in every mode.
+name). Then each parameter is updated by a function of tensors alone. The step of an optimizer that
+is called often is therefore one compiled program in every mode.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Rate = Union[Parameter, Cell]
 
 
 class _ListedRate(LearningRateSchedule):
-    """A rate for each step from a list; the last one after its end."""
+    """A learning rate for each step from a list, whose last rate holds after its end."""
 
     def __init__(self, rates: Tensor, name: str) -> None:
         super().__init__(auto_prefix=False)
@@ -47,7 +47,7 @@ class _ListedRate(LearningRateSchedule):
 
 
 class _ConstantRate(LearningRateSchedule):
-    """A constant rate beside others that change."""
+    """A constant learning rate, used beside rates that change."""
 
     def __init__(self, rate: Parameter) -> None:
         super().__init__(auto_prefix=False)
@@ -65,9 +65,10 @@ class Optimizer(Extensible):
     `parameters` is a list of parameters or of groups: dictionaries with "params" and optionally
     "lr", "weight_decay" and "grad_centralization", which override the arguments, and at most one
     with "order_params", all parameters in the order of the gradients. `learning_rate` is a number,
-    a tensor of one, a schedule (`LearningRateSchedule`), or an iterable or 1-D tensor of one rate a
-    step. `weight_decay` is a number or a cell of the step. Raises TypeError or ValueError for other
-    arguments, RuntimeError for a parameter in two groups.
+    a tensor of one element, a schedule (`LearningRateSchedule`), or an iterable or 1-D tensor of
+    one rate for each step. `weight_decay` is a number, or a Cell that computes it from the step.
+    Gradients are divided by `loss_scale`. Raises TypeError or ValueError for other arguments,
+    RuntimeError for a parameter in two groups.
 
     >>> import mycel as ms
     >>> class Descent(ms.nn.Optimizer):
@@ -265,8 +266,8 @@ class Optimizer(Extensible):
         )
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the gradients of convolution weights less their mean over all axes but the first,
-        in groups that ask for it (Yong et al., 2020).
+        """Return the gradients, those of convolution weights less their mean over all axes but the
+        first, in groups with "grad_centralization" (Yong et al., 2020).
         """
         flags = self.grad_centralization
         if not flags:
@@ -287,7 +288,7 @@ class Optimizer(Extensible):
     def get_lr(self) -> Any:
         """Return the learning rate of this step as a tensor of no dimensions.
 
-        A tuple of one for each parameter where groups have their own.
+        Where groups have their own rates, it is a tuple of one for each parameter.
         """
         if not self.dynamic_lr:
             return tuple(self.learning_rate) if self.is_group_lr else self.learning_rate
@@ -306,7 +307,7 @@ class Optimizer(Extensible):
     def get_weight_decay(self) -> Any:
         """Return the weight decay of this step.
 
-        A tuple of one for each parameter where there are groups.
+        Where there are groups, it is a tuple of one for each parameter.
         """
         return self._decays() if self.is_group else self._decays()[0]
 
@@ -327,7 +328,9 @@ class Optimizer(Extensible):
 
     def get_lr_parameter(self, param: Any) -> Any:
         """Return the Parameter that holds the learning rate of a parameter, or a list of them for a
-        list; a schedule where there is none.
+        list.
+
+        Where the rate is a schedule, it is returned instead.
         """
         if isinstance(param, Parameter):
             for p, holder in zip(self.parameters, self._holders()):
@@ -341,7 +344,7 @@ class Optimizer(Extensible):
         return [r.learning_rate if isinstance(r, (_ListedRate, _ConstantRate)) else r for r in rates]
 
     def states(self, prefix: str, init: Any = "zeros") -> ParameterTuple:
-        """Return one new state for each parameter, named ``prefix.name``."""
+        """Create one state for each parameter, named ``prefix.name``."""
         return self.parameters.clone(prefix=prefix, init=init)
 
     def advance(self) -> None:
@@ -349,8 +352,8 @@ class Optimizer(Extensible):
         store(self.global_step, self.global_step + 1)
 
     def update(self, gradients: Any, rule: Callable[..., Sequence[Tensor]], *states: Sequence[Parameter]) -> bool:
-        """Count the step and give each parameter and its states the values of ``rule(rate,
-        parameter, gradient, *states)``.
+        """Count the step, and assign ``rule(rate, parameter, gradient, *states)`` to each parameter
+        and its states.
         """
         prepared = self.prepare(gradients)
         rates = self._rates()

@@ -18,12 +18,18 @@ __all__ = ["ASGD", "Rprop"]
 
 
 class Rprop(Optimizer):
-    """Resilient backpropagation (Riedmiller and Braun, 1993): only the signs of the gradient count.
+    """Resilient backpropagation (Riedmiller and Braun, 1993), which uses only the signs of the
+    gradient.
 
     Each coordinate's step grows by ``etas[1]`` while its gradient keeps its sign and shrinks by
-    ``etas[0]`` where it changes, within `step_sizes`; where it changed, that coordinate rests for
-    one step. The states are named "prev.<parameter>" and "step_size.<parameter>". Raises ValueError
-    for etas not on both sides of 1 and for an empty range of step sizes.
+    ``etas[0]`` where it changes, within the bounds `step_sizes`; where it changed, that coordinate
+    stays where it is for one step.
+
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step; ``weight_decay * p`` is added to gradients; see `Optimizer`. The first steps
+    have the size `learning_rate`. The states are named "prev.<parameter>" and
+    "step_size.<parameter>". Raises ValueError for etas not on both sides of 1 and for an empty
+    range of step sizes.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
@@ -68,8 +74,11 @@ class ASGD(Optimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky, 1992; Bottou, 2012).
 
     ``p = p * (1 - lambd * eta) - eta * g; ax += mu * (p - ax)`` with ``eta = lr / (1 + lambd * lr *
-    t)**alpha`` and ``mu = 1 / max(1, t - t0)``. The states are named "eta_<parameter>",
-    "mu_<parameter>" and "ax_.<parameter>" (the average).
+    t)**alpha`` and ``mu = 1 / max(1, t - t0)``.
+
+    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
+    rate for each step; ``weight_decay * p`` is added to gradients; see `Optimizer`. The states are
+    named "eta_<parameter>", "mu_<parameter>" and "ax_.<parameter>" (the average).
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")

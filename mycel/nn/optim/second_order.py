@@ -1,9 +1,9 @@
-"""THOR: second-order steps from Kronecker factors, which are inverted now and then.
+"""THOR: second-order steps from Kronecker factors, which are inverted every so many steps.
 
-The curvature of a layer's weight is taken to be the Kronecker product of A, the second moment of
-its inputs, and G, that of the gradients of its outputs (Martens and Grosse, 2015; for convolutions
-Grosse and Martens, 2016; kept for several steps: Chen et al., 2021). Its inverse times a gradient g
-of the weight is
+The curvature of a layer's weight is approximated by the Kronecker product of A, the second moment
+of its inputs, and G, that of the gradients of its outputs (Martens and Grosse, 2015; for
+convolutions Grosse and Martens, 2016; kept for several steps: Chen et al., 2021). Its inverse times
+a gradient g of the weight is
 
     (G + sqrt(damping) I)^-1 g (A + sqrt(damping) I)^-1
 
@@ -44,7 +44,9 @@ def _everywhere(parameter: Parameter) -> bool:
 
 
 def _inverse(moment: Tensor, damping: Tensor, positions: Optional[Tensor]) -> Tensor:
-    """Return the damped inverse of a second moment; of a diagonal one where it has one dimension."""
+    """Return the damped inverse of a second moment; one of a single dimension is the diagonal of a
+    matrix.
+    """
     share = damping if positions is None else damping / positions
     if moment.ndim == 1:
         return 1 / (moment + ops.sqrt(share))
@@ -53,7 +55,12 @@ def _inverse(moment: Tensor, damping: Tensor, positions: Optional[Tensor]) -> Te
 
 
 class _Thor(Optimizer):
-    """The optimizer that `thor` makes."""
+    """The optimizer that `thor` makes.
+
+    Its arguments `net`, `learning_rate`, `damping`, `momentum`, `weight_decay`, `loss_scale`,
+    `batch_size`, `use_nesterov`, `decay_filter`, `enable_clip_grad` and `frequency` are those of
+    `thor`.
+    """
 
     def __init__(
         self,
@@ -105,7 +112,7 @@ class _Thor(Optimizer):
         )
 
     def get_frequency(self) -> int:
-        """Return how many steps the inverses are used for."""
+        """Return the number of steps between two computations of the inverses."""
         return self.frequency
 
     def _renew(self, damping: Tensor) -> None:
@@ -185,14 +192,16 @@ def thor(
     """Return an optimizer that takes second-order steps for the dense, convolutional and embedding
     layers of a network (module docstring).
 
-    They are replaced by `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` with
-    the same parameters (`mycel.train.ConvertNetUtils`).
+    The layers of `net` are replaced by `DenseThor`, `Conv2dThor`, `EmbeddingThor` and
+    `EmbeddingLookupThor` with the same parameters (`mycel.train.ConvertNetUtils`).
 
-    `learning_rate` and `damping` are tensors of one number, or of one a step (the last holds after
-    the end); gradients are those of the mean loss over `batch_size` examples times `loss_scale`.
-    The inverses are computed every `frequency` steps. `decay_filter` says which parameters decay;
-    `enable_clip_grad` scales gradients down to norm 1. `split_indices` is about several devices and
-    means nothing on one. Second moments are inverted whole, not by blocks. Raises TypeError or
+    `learning_rate` and `damping` are tensors of one number, or of one for each step (the last holds
+    after the end); gradients are those of the mean loss over `batch_size` examples times
+    `loss_scale`. `momentum` is the weight of the steps before, in Nesterov's form with
+    `use_nesterov`. `weight_decay` times the parameter is added to the gradients of the parameters
+    that `decay_filter` accepts; `enable_clip_grad` scales gradients down to norm 1. The inverses
+    are computed every `frequency` steps, of whole second moments instead of blocks.
+    `split_indices`, which divides layers among devices, has no effect. Raises TypeError or
     ValueError for other arguments.
 
     >>> import mycel as ms

@@ -1,8 +1,8 @@
 """The base of bijectors.
 
 A subclass defines `_forward` and `_inverse` and the logarithm of the absolute derivative of one of
-them, `_forward_log_jacobian` or `_inverse_log_jacobian`; the other is the same with its sign
-turned, at the image of the point.
+them, `_forward_log_jacobian` or `_inverse_log_jacobian`; the other one is its negative, taken at
+the image of the point.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ __all__ = ["Bijector"]
 
 
 class Bijector(Cell):
-    """A function with an inverse, for tensors of any shape.
+    """An invertible function of each element of a tensor.
 
-    `dtype` is what it computes in, that of its operand for None.
+    `is_constant_jacobian` says that its derivative is constant, `is_injective` that it maps no two
+    points to one. `name` is the class's unless given. `dtype` is the element type that it computes
+    in, None for that of its operand. `param` is a dictionary of the arguments that it was made
+    with, kept as `parameters`.
 
-    Called with the name of a method and its arguments it is that method; called with a distribution
-    it gives the transformed one.
+    Called with the name of a method and its arguments it returns that method's result; called with
+    a distribution it returns the transformed distribution.
 
     >>> import mycel as ms
     >>> exp = ms.nn.probability.bijector.Exp()
@@ -65,7 +68,7 @@ class Bijector(Cell):
         return self._forward(self._value("forward", value), *args, **kwargs)
 
     def inverse(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the point that has this image."""
+        """Return the point that `forward` maps to a value."""
         return self._inverse(self._value("inverse", value), *args, **kwargs)
 
     def forward_log_jacobian(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -76,7 +79,7 @@ class Bijector(Cell):
         return self._forward_log_jacobian(x, *args, **kwargs)
 
     def inverse_log_jacobian(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the logarithm of the absolute derivative of `inverse` at an image."""
+        """Return the logarithm of the absolute derivative of `inverse` at a value."""
         y = self._value("inverse_log_jacobian", value)
         if type(self)._inverse_log_jacobian is Bijector._inverse_log_jacobian:
             return -self._forward_log_jacobian(self._inverse(y, *args, **kwargs), *args, **kwargs)
@@ -98,7 +101,7 @@ class Bijector(Cell):
         raise self._undefined("inverse_log_jacobian")
 
     def falls(self) -> Tensor:
-        """Return where `forward` is decreasing: nowhere, unless a subclass says so."""
+        """Return where `forward` decreases: nowhere, unless a subclass defines otherwise."""
         return ops.zeros((), D.bool_)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -110,7 +113,7 @@ class Bijector(Cell):
         return super().__call__(*args, **kwargs)
 
     def construct(self, name: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the method of a name."""
+        """Return the result of the method with this name, or the transformed distribution."""
         if name not in ("forward", "inverse", "forward_log_jacobian", "inverse_log_jacobian"):
             raise ValueError(
                 f"{self.name}: there is no method {name!r} to call; give forward, inverse or one's _log_jacobian"

@@ -15,9 +15,10 @@ __all__ = ["Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAffine", "Soft
 
 
 class PowerTransform(Bijector):
-    """y = (1 + c x)^(1 / c) for a power c >= 0, and exp(x) for c = 0, its limit; x > -1 / c.
+    """The bijector y = (1 + c x)^(1 / c) for a power c > 0 and x > -1 / c, and its limit exp(x) for
+    c = 0.
 
-    ValueError for a negative power.
+    Raises ValueError for a negative power.
 
     >>> import mycel as ms
     >>> ms.nn.probability.bijector.PowerTransform(0.5).forward(ms.Tensor([2.0])).tolist()
@@ -49,7 +50,7 @@ class PowerTransform(Bijector):
 
 
 class Exp(PowerTransform):
-    """y = exp(x).
+    """The bijector y = exp(x).
 
     >>> import mycel as ms
     >>> ms.nn.probability.bijector.Exp().forward(ms.Tensor([0.0])).tolist()
@@ -61,7 +62,7 @@ class Exp(PowerTransform):
 
 
 class ScalarAffine(Bijector):
-    """y = scale * x + shift; `scale` is not zero.
+    """The bijector y = scale * x + shift; `scale` must not be zero.
 
     >>> import mycel as ms
     >>> ms.nn.probability.bijector.ScalarAffine(2.0, 1.0).forward(ms.Tensor([3.0])).tolist()
@@ -90,7 +91,7 @@ class ScalarAffine(Bijector):
 
 
 class Softplus(Bijector):
-    """y = log(1 + exp(k x)) / k for a sharpness k.
+    """The bijector y = log(1 + exp(k x)) / k for a sharpness k.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.bijector.Softplus(2.0).forward(ms.Tensor(0.0)).item():.4f}"
@@ -115,9 +116,10 @@ class Softplus(Bijector):
 
 
 class GumbelCDF(Bijector):
-    """y = exp(-exp(-(x - loc) / scale)), the distribution function of Gumbel's distribution.
+    """The bijector y = exp(-exp(-(x - loc) / scale)), the distribution function of Gumbel's
+    distribution.
 
-    `scale` is positive.
+    `scale` must be positive.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.bijector.GumbelCDF().forward(ms.Tensor(0.0)).item():.4f}"
@@ -176,5 +178,5 @@ class Invert(Bijector):
         return self.bijector.forward_log_jacobian(value, *args, **kwargs)
 
     def falls(self) -> Tensor:
-        """Return where the other falls."""
+        """Return where the inverted bijector decreases."""
         return self.bijector.falls()

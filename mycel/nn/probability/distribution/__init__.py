@@ -1,4 +1,4 @@
-"""Probability distributions."""
+"""The probability distributions."""
 
 from mycel.nn.probability.distribution.base import Distribution as Distribution
 from mycel.nn.probability.distribution.continuous import Cauchy as Cauchy

@@ -1,14 +1,15 @@
 """The base of distributions.
 
-A subclass names its parameters in `_names` and defines what it knows as functions of a value and of
-the parameters: `_log_prob(x, *p)`, `_cdf`, `_mean`, `_var`, `_mode`, `_entropy`, `_kl_loss(*other,
-*p)`, `_sample(shape, *p)`. The rest follows: a probability is the exponential of its logarithm,
-survival is one minus `_cdf`, a cross entropy is an entropy and a divergence. A parameter may be
-left out when the distribution is made; then every call names it. Parameters given to a call come in
-their order after the value (after the other distribution's, for divergences), or by name.
+A subclass lists its parameters in `_names` and defines some of these functions of a value x and of
+the parameters p: `_log_prob(x, *p)`, `_cdf`, `_mean`, `_var`, `_mode`, `_entropy`,
+`_kl_loss(*other, *p)`, `_sample(shape, *p)`. The rest follows from them: a probability is the
+exponential of its logarithm, survival is one minus `_cdf`, a cross entropy is an entropy plus a
+divergence. A parameter may be left out when the distribution is made; then every call must give it.
+Parameters given to a call come in their order after the value (after the other distribution's, for
+divergences), or by name.
 
-A distribution with a seed draws from a generator of its own, so that equal ones give equal numbers;
-without one (None or 0) from the default generator.
+A distribution with a seed draws from its own generator, so that equal seeds give equal numbers;
+without a seed (None or 0) it draws from the default generator.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ _METHODS = (
 
 
 class Distribution(Cell):
-    """A probability distribution: `seed` of its generator, `dtype` of its samples, `name`, and
-    `param`, a dictionary of what it was made of.
+    """A probability distribution.
 
-    Called with the name of a method and its arguments it is that method.
+    `seed` is that of its generator (None or 0: the default generator), `dtype` the element type of
+    its samples, `name` its name in messages, and `param` a dictionary of the arguments that it was
+    made with. Called with the name of a method and its arguments it returns that method's result.
 
     >>> import mycel as ms
     >>> normal = ms.nn.probability.distribution.Normal(0.0, 1.0)
@@ -68,7 +70,7 @@ class Distribution(Cell):
         self.seed = seed or 0
         self.name = name
         self.dtype = D.from_any(dtype)
-        # Parameters and probabilities are of floating type, whatever samples are.
+        # Parameters and probabilities are floats, also where samples are integers.
         self.parameter_type = self.dtype if self.dtype.is_floating else D.float32
         self.parameters: dict[str, Any] = dict(param or {})
         self._generator = default_generator if not seed else Generator().manual_seed(seed)
@@ -86,7 +88,7 @@ class Distribution(Cell):
         return self.broadcast_shape == ()
 
     def _hold(self, **values: Any) -> None:
-        """Take the parameters that the distribution is made with."""
+        """Keep the parameters that the distribution is made with."""
         for name, value in values.items():
             held = None
             if value is not None:
@@ -98,9 +100,9 @@ class Distribution(Cell):
                 setattr(self, name, held)
 
     def _check(self, what: str, value: Any, low: float = 0.0, high: float = np.inf, closed: bool = False) -> None:
-        """Numbers given as Python or NumPy values must lie between bounds.
+        """Raise ValueError for Python or NumPy numbers outside of bounds; tensors are not checked.
 
-        Tensors are not looked into.
+        `low` and `high` are the bounds; with `closed` they are allowed too.
         """
         if value is None or isinstance(value, Tensor):
             return
@@ -115,7 +117,7 @@ class Distribution(Cell):
             )
 
     def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> list[Tensor]:
-        """Return the parameters: those that a call gives, else those that the distribution was made
+        """Return the parameters: those given to a call, else those that the distribution was made
         with.
         """
         if not self._names:
@@ -140,7 +142,7 @@ class Distribution(Cell):
         return found
 
     def _both(self, dist: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the parameters of the other distribution, of the same kind, and of this one."""
+        """Return the parameters of another distribution of the same kind, and of this one."""
         if dist != type(self).__name__:
             raise ValueError(f"{self.name}: the other distribution must be {type(self).__name__}, not {dist}")
         count = len(self._names)
@@ -156,7 +158,7 @@ class Distribution(Cell):
         return NotImplementedError(f"{name} is not implemented for the {self.name} distribution; defined are {known}")
 
     def prob(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the density, or the probability, of a value."""
+        """Return the density, or for discrete distributions the probability, of a value."""
         return self._prob(self._value("prob", value), *self._given(args, kwargs))
 
     def log_prob(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -164,7 +166,7 @@ class Distribution(Cell):
         return self._log_prob(self._value("log_prob", value), *self._given(args, kwargs))
 
     def cdf(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the probability of what is at most a value."""
+        """Return the probability of a number that is at most the value."""
         return self._cdf(self._value("cdf", value), *self._given(args, kwargs))
 
     def log_cdf(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -172,7 +174,7 @@ class Distribution(Cell):
         return self._log_cdf(self._value("log_cdf", value), *self._given(args, kwargs))
 
     def survival_function(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the probability of what is greater than a value."""
+        """Return the probability of a number that is greater than the value."""
         return self._survival_function(self._value("survival_function", value), *self._given(args, kwargs))
 
     def log_survival(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -192,7 +194,9 @@ class Distribution(Cell):
         return self._full(self._var, args, kwargs)
 
     def mode(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the value of the highest density or probability, in the distribution's type."""
+        """Return the value of the highest density or probability, in the distribution's element
+        type.
+        """
         return cast(self._full(self._mode, args, kwargs), self.dtype)
 
     def entropy(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -200,15 +204,18 @@ class Distribution(Cell):
         return self._full(self._entropy, args, kwargs)
 
     def kl_loss(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the divergence KL(this || other) to another distribution of the kind named, whose
-        parameters come first. Kullback and Leibler, 1951.
+        """Return the divergence KL(this || other) to another distribution (Kullback and Leibler,
+        1951).
+
+        `dist` names its kind, which must be that of this one, and its parameters come first.
         """
         other, own = self._both(dist, args, kwargs)
         return self._kl_loss(*other, *own)
 
     def cross_entropy(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the expected value of the other distribution's -log_prob under this one: entropy
-        and divergence.
+        """Return the expected value, under this distribution, of the other one's -log_prob.
+
+        It is the entropy plus the divergence `kl_loss`, whose arguments it takes.
         """
         other, own = self._both(dist, args, kwargs)
         return self._entropy(*own) + self._kl_loss(*other, *own)
@@ -220,7 +227,7 @@ class Distribution(Cell):
         return cast(self._sample((*sizes, *batch), *own), self.dtype)
 
     def get_dist_args(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        """Return the parameters, those that are given and the others."""
+        """Return all parameters: those given to the call, and else those of the distribution."""
         return tuple(self._given(args, kwargs))
 
     def get_dist_type(self) -> str:
@@ -228,7 +235,7 @@ class Distribution(Cell):
         return type(self).__name__
 
     def construct(self, name: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the method of a name."""
+        """Return the result of the method with this name."""
         if name not in _METHODS:
             raise ValueError(f"{self.name}: there is no method {name!r} to call; there are {', '.join(_METHODS)}")
         return getattr(self, name)(*args, **kwargs)

@@ -1,5 +1,6 @@
-"""Distributions of a location and a scale, and the uniform one. z is (x - location) / scale
-throughout; formulas are those of Johnson, Kotz and Balakrishnan.
+"""Distributions with a location and a scale, and the uniform one.
+
+Throughout, z is (x - location) / scale; formulas are those of Johnson, Kotz and Balakrishnan.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ def normal_above(x: Tensor, m: Tensor, s: Tensor) -> Tensor:
 
 
 def normal_divergence(mb: Tensor, sb: Tensor, m: Tensor, s: Tensor) -> Tensor:
+    """Return KL(N(m, s) || N(mb, sb)) for the means `m`, `mb` and standard deviations `s`, `sb`."""
     return ops.log(sb / s) + 0.5 * (ops.square(s / sb) + ops.square((m - mb) / sb)) - 0.5
 
 
 class _Located(Distribution):
-    """What has a `mean` and an `sd`, or a `loc` and a `scale`.
+    """Base of distributions with a `mean` and an `sd`, or a `loc` and a `scale`.
 
-    Raises ValueError for one that is not positive.
+    Raises ValueError for an `sd` or `scale` that is not positive.
     """
 
     def _located(self, location: Any, scale: Any) -> None:
@@ -49,7 +51,10 @@ class _Located(Distribution):
 
 
 class Normal(_Located):
-    """The normal distribution of a mean and a standard deviation.
+    """The normal distribution with a `mean` and a standard deviation `sd`.
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.distribution.Normal(0.0, 1.0).cdf(ms.Tensor(1.0)).item():.4f}"
@@ -93,8 +98,10 @@ class Normal(_Located):
 
 
 class HalfNormal(_Located):
-    """mean + |x| with x normal of mean 0 and standard deviation `sd`: `mean` is where the
-    distribution begins. 0 below it.
+    """The distribution of mean + |x| with x normal of mean 0 and standard deviation `sd`.
+
+    Its density is 0 below `mean`, where the distribution begins. `seed` is that of its generator
+    (None or 0: the default one), `dtype` the element type of samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.distribution.HalfNormal(0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
@@ -140,8 +147,11 @@ class HalfNormal(_Located):
 
 
 class Laplace(_Located):
-    """The Laplace distribution exp(-|z|) / (2 scale); as in MindSpore the scale is the parameter
-    called `sd`, and the deviation sqrt(2) times it.
+    """The Laplace distribution exp(-|z|) / (2 scale) with location `mean`.
+
+    As in MindSpore `sd` is the scale; the standard deviation is sqrt(2) times it. `seed` is that of
+    its generator (None or 0: the default one), `dtype` the element type of samples, `name` its name
+    in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Laplace(0.0, 1.0).prob(ms.Tensor(0.0)).item()
@@ -194,8 +204,10 @@ class Laplace(_Located):
 
 
 class Cauchy(_Located):
-    """The Cauchy distribution, which has a median (`loc`) but neither a mean nor a variance: those
-    raise ValueError.
+    """The Cauchy distribution with median `loc` and a `scale`.
+
+    It has neither a mean nor a variance: both raise ValueError. `seed` is that of its generator
+    (None or 0: the default one), `dtype` the element type of samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Cauchy(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
@@ -248,7 +260,11 @@ class Cauchy(_Located):
 
 
 class Logistic(_Located):
-    """The logistic distribution, whose distribution function is the sigmoid of z.
+    """The logistic distribution with location `loc` and a `scale`, whose distribution function is
+    the sigmoid of z.
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Logistic(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
@@ -302,10 +318,12 @@ class Logistic(_Located):
 
 
 class StudentT(_Located):
-    """Student's distribution of `df` degrees of freedom, moved by `mean` and stretched by `sd` (its
-    scale, not its deviation).
+    """Student's distribution with `df` degrees of freedom, location `mean` and scale `sd`, which is
+    not the standard deviation.
 
-    The mean is NaN for df <= 1; the variance infinite for df <= 2 and NaN for df <= 1.
+    The mean is NaN for df <= 1; the variance is NaN for df <= 1 and infinite for 1 < df <= 2.
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.distribution.StudentT(3.0, 0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
@@ -356,7 +374,10 @@ class StudentT(_Located):
 
 
 class Uniform(Distribution):
-    """Evenly spread over [low, high]; ValueError unless low < high.
+    """The uniform distribution over [low, high].
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages. Raises ValueError unless low < high.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Uniform(0.0, 2.0).prob(ms.Tensor(1.0)).item()

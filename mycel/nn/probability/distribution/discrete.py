@@ -1,6 +1,6 @@
 """Distributions of whole numbers: Bernoulli, categorical, geometric, Poisson.
 
-A value between two numbers has the probability 0.
+A value that is no whole number has the probability 0.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ __all__ = ["Bernoulli", "Categorical", "Geometric", "Poisson"]
 
 
 def _whole(value: Tensor, good: Tensor) -> tuple[Tensor, Tensor]:
-    """Return whether a value is a whole number and good, and the value or 0 where it is not."""
+    """Return whether a value is a whole number and good, and the value, replaced by 0 where not."""
     held = ops.logical_and(good, ops.equal(value, ops.floor(value)))
     return held, ops.where(held, value, 0.0)
 
 
 class Bernoulli(Distribution):
-    """1 with probability `probs` and else 0; ValueError unless 0 < probs < 1.
+    """The distribution of 1 with probability `probs` and else 0.
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages. Raises ValueError unless 0 < probs < 1.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Bernoulli(0.25).mean().item()
@@ -74,7 +77,11 @@ class Bernoulli(Distribution):
 
 
 class Geometric(Distribution):
-    """(1 - probs)^k probs for k = 0, 1, ...: how often it fails before the first success.
+    """The geometric distribution (1 - probs)^k probs for k = 0, 1, ...: the number of failures
+    before the first success.
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Geometric(0.5).prob(ms.Tensor(1.0)).item()
@@ -124,7 +131,10 @@ class Geometric(Distribution):
 
 
 class Poisson(Distribution):
-    """rate^k exp(-rate) / k! for k = 0, 1, ...
+    """The Poisson distribution rate^k exp(-rate) / k! for k = 0, 1, ...
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Poisson(2.0).mean().item()
@@ -173,11 +183,11 @@ class Poisson(Distribution):
 
 
 class Categorical(Distribution):
-    """The numbers 0 ..
+    """The distribution of the numbers 0 to C - 1 with probabilities `probs` (..., C).
 
-    C - 1 with the probabilities `probs` (..., C), which sum to 1 (ValueError where they do not).
-
-    The batch is what comes before the last axis; means and deviations have its shape.
+    The axes before the last are the batch; means and deviations have its shape. `seed` is that of
+    its generator (None or 0: the default one), `dtype` the element type of samples, `name` its name
+    in messages. Raises ValueError for probabilities that do not sum to 1.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Categorical([0.25, 0.75]).prob(ms.Tensor(1.0)).item()

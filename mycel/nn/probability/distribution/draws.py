@@ -1,4 +1,4 @@
-"""Random numbers of the elementary distributions, of a generator."""
+"""Random numbers from a generator, of the elementary distributions."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["exponential", "open_uniform", "standard_normal", "unit"]
 
 
 def unit(shape: Any, generator: Any, dtype: Any) -> Tensor:
-    """Return evenly spread over [0, 1)."""
+    """Return numbers uniform in [0, 1)."""
     return draw(P.uniform, shape, generator, dtype=dtype)
 
 
 def open_uniform(shape: Any, generator: Any) -> Tensor:
-    """Return evenly spread over (0, 1), float64: the middles of 2**53 equal parts."""
+    """Return float64 numbers uniform in (0, 1): the midpoints of 2**53 equal parts."""
     return draw(P.uniform, shape, generator, dtype=D.float64) * (1 - 2.0**-53) + 2.0**-54
 
 
 def exponential(shape: Any, generator: Any, dtype: Any) -> Tensor:
-    """Of the exponential distribution of rate 1."""
+    """Return numbers of the exponential distribution with rate 1."""
     return cast(-ops.log(open_uniform(shape, generator)), dtype)
 
 
 def standard_normal(shape: Any, generator: Any, dtype: Any) -> Tensor:
-    """Of the normal distribution of mean 0 and deviation 1."""
+    """Return numbers of the normal distribution with mean 0 and standard deviation 1."""
     return draw(P.normal, shape, generator, dtype=dtype)

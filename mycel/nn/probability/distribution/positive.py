@@ -16,7 +16,10 @@ __all__ = ["Beta", "Exponential", "Gamma"]
 
 
 class Exponential(Distribution):
-    """rate * exp(-rate x) for x >= 0.
+    """The exponential distribution rate * exp(-rate x) for x >= 0.
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Exponential(2.0).mean().item()
@@ -64,11 +67,11 @@ class Exponential(Distribution):
 
 
 class Gamma(Distribution):
-    """The gamma distribution of a shape (`concentration`) and a `rate`.
+    """The gamma distribution with a shape (`concentration`) and a `rate`.
 
-    The mode is NaN for a concentration below 1.
-
-    Samples are differentiable by the rate only.
+    The mode is NaN for a concentration below 1. Samples are differentiable with respect to the rate
+    only. `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Gamma(3.0, 2.0).mean().item()
@@ -135,8 +138,11 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Beta(Distribution):
-    """x^(a - 1) (1 - x)^(b - 1) / B(a, b) on [0, 1], with a = `concentration1` and b =
-    `concentration0`. The mode is NaN unless both are above 1.
+    """The beta distribution x^(a - 1) (1 - x)^(b - 1) / B(a, b) on [0, 1], with a =
+    `concentration1` and b = `concentration0`.
+
+    The mode is NaN unless both are above 1. `seed` is that of its generator (None or 0: the default
+    one), `dtype` the element type of samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Beta(1.0, 3.0).mean().item()
@@ -182,7 +188,7 @@ class Beta(Distribution):
         return _log_beta(ab, bb) - _log_beta(a, b) + moved
 
     def _sample(self, shape: Any, a: Tensor, b: Tensor) -> Tensor:
-        # float64, in which both numbers may be small and their ratio still right.
+        # In float64 the ratio is accurate even where both numbers are tiny.
         first = gamma_numbers(shape, a, self._generator, D.float64)
         second = gamma_numbers(shape, b, self._generator, D.float64)
         return first / (first + second)

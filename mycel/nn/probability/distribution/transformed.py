@@ -1,4 +1,6 @@
-"""Distributions that a bijector makes of others: y = g(x) has the density p(g^-1(y)) |dx / dy|."""
+"""Distributions of the images of others under a bijector: y = g(x) has the density p(g^-1(y)) |dx /
+dy|.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ _EULER = 0.5772156649015329
 class TransformedDistribution(Distribution):
     """The distribution of `bijector.forward(x)` with x of `distribution`.
 
-    Means and entropies are known where the derivative is constant.
+    Means and entropies are known where the derivative is constant. `seed` starts a generator that
+    replaces that of `distribution` (None or 0: keep it), and `name` is the name in messages.
 
     >>> import mycel as ms
     >>> from mycel.nn.probability import bijector, distribution
@@ -82,7 +85,7 @@ class TransformedDistribution(Distribution):
         return inner + self.bijector.forward_log_jacobian(ops.zeros_like(inner))
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
-        """Return random values: the images of the other distribution's."""
+        """Return random values: the images of samples of the other distribution."""
         return self.bijector.forward(self.distribution.sample(shape, *args, **kwargs))
 
     def get_dist_type(self) -> str:
@@ -92,6 +95,9 @@ class TransformedDistribution(Distribution):
 
 class LogNormal(TransformedDistribution):
     """The distribution of exp(x) with x normal of mean `loc` and standard deviation `scale`.
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.LogNormal(0.0, 1.0).cdf(ms.Tensor(1.0)).item()
@@ -146,7 +152,10 @@ class LogNormal(TransformedDistribution):
 
 
 class Gumbel(TransformedDistribution):
-    """The distribution of largest values, exp(-exp(-(x - loc) / scale)). Gumbel, 1935.
+    """Gumbel's distribution of largest values, exp(-exp(-(x - loc) / scale)) (Gumbel, 1935).
+
+    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
+    samples, `name` its name in messages.
 
     >>> import mycel as ms
     >>> f"{ms.nn.probability.distribution.Gumbel(0.0, 1.0).mean().item():.4f}"
