@@ -10,16 +10,18 @@ digits.
 
 from __future__ import annotations
 
-import socket
 import struct
 import threading
 import time
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from mycel.base import arguments, locks
+
+if TYPE_CHECKING:
+    import socket
 
 __all__ = ["TCPStore"]
 
@@ -43,6 +45,9 @@ class _Server:
     """The values, and a thread for each connection."""
 
     def __init__(self, host: str, port: int) -> None:
+        # Most programs have no store and need not wait for the module.
+        import socket
+
         self.listener = socket.create_server((host, port))
         self.values: dict[bytes, bytes] = {}
         self.changed = locks.condition()
@@ -109,6 +114,8 @@ class _Server:
         with self.changed:
             self.changed.notify_all()
             connections = list(self.connections)
+        import socket
+
         for one in (self.listener, *connections):
             with suppress(OSError):  # which it is where the other side has closed it already
                 one.shutdown(socket.SHUT_RDWR)
@@ -186,6 +193,8 @@ class TCPStore:
             )
 
     def _connect(self, limit: float) -> socket.socket:
+        import socket
+
         while True:
             left = max(limit - time.monotonic(), 0.001)
             try:

@@ -8,7 +8,6 @@ One builder serves all; what differs from target to target is a name that the de
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -381,6 +380,8 @@ _property("unknown_shape_formats", "unknown_shape_formats", list, listed=True)
 
 def parsed(name: str, info: Any) -> Info:
     """Return a description given as a dictionary or as JSON."""
+    import json
+
     found = json.loads(info) if isinstance(info, str) else info
     if not isinstance(found, dict) or "op_name" not in found:
         raise TypeError(f"{name}: a description is a dictionary, or JSON of one, with an op_name, not {info!r}")
