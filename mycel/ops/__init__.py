@@ -1,6 +1,8 @@
-"""Operations on tensors, composed of primitives, and the methods of tensors, which importing this attaches.
+"""Operations on tensors, composed of primitives, and the methods of tensors, which this import
+attaches.
 
-What a module lists in its `__all__` is public here, unless some of its names are listed.
+Every name in the `__all__` of a module is public here, unless this module lists only some of its
+names.
 """
 
 # isort: skip_file
@@ -69,11 +71,15 @@ from mycel.ops.pooling import *
 from mycel.ops.random import *
 from mycel.ops.random_candidates import (
     log_uniform_candidate_sampler as log_uniform_candidate_sampler,
-    multinomial_with_replacement as multinomial_with_replacement, uniform_candidate_sampler as uniform_candidate_sampler,
-)  # fmt: skip
+    multinomial_with_replacement as multinomial_with_replacement,
+    uniform_candidate_sampler as uniform_candidate_sampler,
+)
 from mycel.ops.random_rejection import (
-    gamma as gamma, poisson as poisson, random_gamma as random_gamma, random_poisson as random_poisson,
-)  # fmt: skip
+    gamma as gamma,
+    poisson as poisson,
+    random_gamma as random_gamma,
+    random_poisson as random_poisson,
+)
 from mycel.ops.reduction import (
     all as all,
     amax as amax,

@@ -1,7 +1,7 @@
-"""Functions that move elements without computing: shapes, the order of axes, joins and splits.
+"""Functions that rearrange elements without computing: shapes, the order of axes, joins and splits.
 
-All work on types alone, with symbolic sizes where the result allows it, and are differentiable as
-movements.
+All of them look at types alone, accept symbolic sizes where the result allows it, and are
+differentiable.
 """
 
 from __future__ import annotations
@@ -68,11 +68,10 @@ __all__ = [
 
 @viewing
 def reshape(input: Any, shape: Any) -> Tensor:
-    """Return the same elements in row-major order under another shape.
+    """Return the same elements, in row-major order, with another shape.
 
-    One size may be -1 and is then worked out.
-
-    ValueError where the number of elements does not fit.
+    One size may be -1 and follows from the others. Raises ValueError where the number of elements
+    does not fit.
 
     >>> import mycel as ms
     >>> ms.ops.reshape(ms.ops.arange(6), (2, -1)).tolist()
@@ -95,7 +94,7 @@ def reshape(input: Any, shape: Any) -> Tensor:
 
 
 def view_as(input: Any, other: Tensor) -> Tensor:
-    """Return `input` under the shape of `other`.
+    """Return `input` with the shape of `other`.
 
     >>> import mycel as ms
     >>> ms.ops.view_as(ms.ops.arange(4), ms.ops.ones((2, 2))).shape
@@ -106,7 +105,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
 
 @viewing
 def ravel(input: Any) -> Tensor:
-    """Return all elements along one axis, in row-major order.
+    """Flatten a tensor to one axis, in row-major order.
 
     >>> import mycel as ms
     >>> ms.ops.ravel(ms.Tensor([[1, 2], [3, 4]])).tolist()
@@ -118,10 +117,10 @@ def ravel(input: Any) -> Tensor:
 
 @viewing
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Return the axes from `start_dim` to `end_dim` joined into one; `order` "F" reverses the axes
-    first.
+    """Join the axes of `input` from `start_dim` to `end_dim` into one.
 
-    Tensors of fewer than two dimensions become one axis.
+    `order` "C" is row-major; "F" reverses the axes first. Tensors of fewer than two dimensions
+    become one axis.
 
     >>> import mycel as ms
     >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
@@ -141,9 +140,9 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
 
 
 def transpose(input: Any, dims: Any) -> Tensor:
-    """Return the axes in another order: axis i of the result is axis dims[i] of `input`.
+    """Permute the axes: axis i of the result is axis dims[i] of `input`.
 
-    ValueError unless `dims` is a permutation.
+    Raises ValueError unless `dims` is a permutation.
 
     >>> import mycel as ms
     >>> ms.ops.transpose(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -154,9 +153,9 @@ def transpose(input: Any, dims: Any) -> Tensor:
 
 @viewing
 def permute(input: Any, axis: Any) -> Tensor:
-    """Return the axes in another order: axis i of the result is axis axis[i] of `input`.
+    """Permute the axes: axis i of the result is axis axis[i] of `input`.
 
-    ValueError unless `axis` is a permutation.
+    Raises ValueError unless `axis` is a permutation.
 
     >>> import mycel as ms
     >>> ms.ops.permute(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -173,9 +172,9 @@ def permute(input: Any, axis: Any) -> Tensor:
 
 @viewing
 def t(input: Any) -> Tensor:
-    """Return a matrix transposed; vectors and scalars as they are.
+    """Transpose a matrix; vectors and scalars are returned as they are.
 
-    ValueError for more than two dimensions.
+    Raises ValueError for more than two dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.t(ms.ops.ones((2, 3))).shape
@@ -188,7 +187,7 @@ def t(input: Any) -> Tensor:
 
 
 def adjoint(x: Any) -> Tensor:
-    """Return the last two axes exchanged, and complex numbers conjugated.
+    """Exchange the last two axes and conjugate complex numbers.
 
     >>> import mycel as ms
     >>> ms.ops.adjoint(ms.ops.ones((2, 3, 4))).shape
@@ -200,7 +199,7 @@ def adjoint(x: Any) -> Tensor:
 
 @viewing
 def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
-    """Return two axes exchanged.
+    """Exchange two axes.
 
     >>> import mycel as ms
     >>> ms.ops.swapaxes(ms.ops.ones((2, 3, 4)), 0, 2).shape
@@ -225,9 +224,9 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
 
 @viewing
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
-    """Return axes moved to new places; the others keep their order.
+    """Move axes to new places; the other axes keep their order.
 
-    ValueError where the two lists differ in length or repeat an axis.
+    Raises ValueError where the two lists differ in length or repeat an axis.
 
     >>> import mycel as ms
     >>> ms.ops.moveaxis(ms.ops.ones((2, 3, 4)), 0, -1).shape
@@ -258,7 +257,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
 
 @viewing
 def expand_dims(input_x: Any, axis: int) -> Tensor:
-    """Return a new axis of size 1 at `axis`.
+    """Insert a new axis of size 1 at `axis`.
 
     >>> import mycel as ms
     >>> ms.ops.expand_dims(ms.ops.ones((2, 3)), -1).shape
@@ -271,7 +270,7 @@ def expand_dims(input_x: Any, axis: int) -> Tensor:
 
 @viewing
 def unsqueeze(input: Any, dim: int) -> Tensor:
-    """Return a new axis of size 1 at `dim`.
+    """Insert a new axis of size 1 at `dim`.
 
     >>> import mycel as ms
     >>> ms.ops.unsqueeze(ms.ops.ones((2, 3)), 0).shape
@@ -282,7 +281,7 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
 
 @viewing
 def squeeze(input: Any, axis: Any = None) -> Tensor:
-    """Without the axes of size 1; with `axis` only those that it names. Axes of other sizes stay.
+    """Remove axes of size 1; `axis` limits which. Axes of other sizes stay.
 
     >>> import mycel as ms
     >>> ms.ops.squeeze(ms.ops.ones((1, 2, 1))).shape
@@ -295,9 +294,9 @@ def squeeze(input: Any, axis: Any = None) -> Tensor:
 
 @viewing
 def broadcast_to(input: Any, shape: Any) -> Tensor:
-    """Return axes of size 1 repeated, and axes added in front, to `shape`, where -1 keeps a size.
+    """Broadcast `input` to `shape`: axes of size 1 are repeated and missing axes added in front.
 
-    ValueError where it does not fit.
+    A size of -1 keeps the axis as it is. Raises ValueError where the shapes do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, 2)).tolist()
@@ -354,9 +353,9 @@ def _joined(values: Sequence[Tensor], axis: int) -> Tensor:
 
 @fused
 def concat(tensors: Any, axis: int = 0) -> Tensor:
-    """Return tensors joined along an existing axis, in their common type.
+    """Join tensors along an existing axis, in their common type.
 
-    ValueError where other sizes differ.
+    Raises ValueError where the sizes of the other axes differ.
 
     >>> import mycel as ms
     >>> ms.ops.concat((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
@@ -378,7 +377,7 @@ def cat(tensors: Any, axis: int = 0) -> Tensor:
 
 @fused
 def stack(tensors: Any, axis: int = 0) -> Tensor:
-    """Return tensors of one shape side by side along a new axis, in their common type.
+    """Join tensors of one shape along a new axis, in their common type.
 
     >>> import mycel as ms
     >>> ms.ops.stack((ms.Tensor([1, 2]), ms.Tensor([3, 4])), 1).tolist()
@@ -403,7 +402,7 @@ def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
 
 @fused
 def hstack(tensors: Any) -> Tensor:
-    """Return tensors joined along axis 1; vectors along axis 0.
+    """Join tensors along axis 1; vectors along axis 0.
 
     >>> import mycel as ms
     >>> ms.ops.hstack((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
@@ -414,7 +413,7 @@ def hstack(tensors: Any) -> Tensor:
 
 @fused
 def vstack(inputs: Any) -> Tensor:
-    """Return tensors joined along axis 0; vectors count as rows.
+    """Join tensors along axis 0; vectors count as rows.
 
     >>> import mycel as ms
     >>> ms.ops.vstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -435,7 +434,8 @@ def row_stack(tensors: Any) -> Tensor:
 
 @fused
 def dstack(tensors: Any) -> Tensor:
-    """Return tensors joined along axis 2; vectors and matrices gain axes first.
+    """Join tensors along axis 2, after vectors and matrices have gained the missing axes (see
+    `atleast_3d`).
 
     >>> import mycel as ms
     >>> ms.ops.dstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -446,7 +446,7 @@ def dstack(tensors: Any) -> Tensor:
 
 @fused
 def column_stack(tensors: Any) -> Tensor:
-    """Return vectors as the columns of a matrix; matrices joined along axis 1.
+    """Join tensors along axis 1; vectors become the columns of a matrix.
 
     >>> import mycel as ms
     >>> ms.ops.column_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -463,7 +463,7 @@ def _at_least(name: str, inputs: Any, shape_to: Any) -> Any:
 
 
 def atleast_1d(inputs: Any) -> Any:
-    """Return a tensor, or each of a sequence, with at least one dimension.
+    """Return a tensor, or each tensor of a sequence, with at least one dimension.
 
     >>> import mycel as ms
     >>> ms.ops.atleast_1d(ms.Tensor(3)).shape
@@ -473,7 +473,8 @@ def atleast_1d(inputs: Any) -> Any:
 
 
 def atleast_2d(inputs: Any) -> Any:
-    """Return a tensor, or each of a sequence, with at least two dimensions, new ones in front.
+    """Return a tensor, or each tensor of a sequence, with at least two dimensions; new ones are
+    added in front.
 
     >>> import mycel as ms
     >>> ms.ops.atleast_2d(ms.Tensor([1, 2])).shape
@@ -483,8 +484,9 @@ def atleast_2d(inputs: Any) -> Any:
 
 
 def atleast_3d(inputs: Any) -> Any:
-    """Return a tensor, or each of a sequence, with at least three dimensions: vectors become (1, N,
-    1), matrices (M, N, 1).
+    """Return a tensor, or each tensor of a sequence, with at least three dimensions.
+
+    Vectors become (1, N, 1) and matrices (M, N, 1).
 
     >>> import mycel as ms
     >>> ms.ops.atleast_3d(ms.Tensor([1, 2])).shape
@@ -495,7 +497,7 @@ def atleast_3d(inputs: Any) -> Any:
 
 @viewing
 def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return the parts of a tensor along an axis, each without it.
+    """Return the slices of a tensor along an axis, each without that axis.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.unstack(ms.Tensor([[1, 2], [3, 4]]), 1)]
@@ -522,8 +524,8 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
 
 @viewing
 def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
-    """Return parts of one size along an axis (the last may be smaller), or of the sizes listed,
-    which must add up.
+    """Split a tensor along an axis into parts of one size (the last may be smaller), or of the
+    sizes in a sequence, which must add up to the size of the axis.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.split(ms.ops.arange(5), 2)]
@@ -555,8 +557,9 @@ def _cut(x: Tensor, axis: int, sizes: Sequence[Any]) -> tuple[Tensor, ...]:
 
 @viewing
 def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
-    """So many parts along an axis, the first of them one longer where it does not divide; or cuts
-    at the positions listed.
+    """Split a tensor along an axis into a number of parts, or at the positions in a sequence.
+
+    Where the size does not divide by the number of parts, the first parts are longer by one.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.tensor_split(ms.ops.arange(5), 2)]
@@ -577,7 +580,7 @@ def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axi
 
 
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return `tensor_split` along axis 1; along axis 0 for vectors.
+    """Split a tensor along axis 1, or a vector along axis 0, as `tensor_split` does.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.hsplit(ms.Tensor([[1, 2]]), 2)]
@@ -588,7 +591,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return `tensor_split` along axis 0.
+    """Split a tensor along axis 0, as `tensor_split` does.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.vsplit(ms.Tensor([[1], [2]]), 2)]
@@ -598,7 +601,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return `tensor_split` along axis 2.
+    """Split a tensor along axis 2, as `tensor_split` does.
 
     >>> import mycel as ms
     >>> len(ms.ops.dsplit(ms.ops.ones((1, 1, 4)), 2))
@@ -609,7 +612,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 @viewing
 def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along an axis, all of one size but the last.
+    """Split a tensor along an axis into at most `chunks` parts, all of one size but the last.
 
     >>> import mycel as ms
     >>> [p.tolist() for p in ms.ops.chunk(ms.ops.arange(5), 2)]

@@ -1,9 +1,10 @@
 """Loss functions, in forms that neither overflow nor give NaN derivatives.
 
 Classes lie along axis 1 of (N, C, ...), or along the only axis. Where a class index chooses an
-element it is compared with the position along the class axis, so that the choice and its derivative
-(softmax less one-hot) fuse with the rest and no one-hot tensor is kept. Every loss ends in
-`reduced`: "none" as it is, "sum", or "mean" over elements or over the weight of those that count.
+element it is compared with the position along the class axis. The choice and its derivative
+(softmax less one-hot) then fuse with the rest, and no one-hot tensor is kept. Every loss ends in
+`reduced`, whose `reduction` is "none" for the loss of each element, "sum", or "mean": over the
+elements, or over the total weight of those that count.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def _everything(x: Tensor) -> tuple[int, ...]:
 
 
 def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
-    """Return the loss of each element, their sum, or their mean."""
+    """Return the loss of each element for `reduction` "none", their sum for "sum", or their mean
+    for "mean".
+    """
     arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     if reduction == "none":
         return loss
@@ -92,7 +95,7 @@ def _class_axis(name: str, x: Tensor) -> int:
 
 
 def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
-    """Return class weights shaped to broadcast along the class axis."""
+    """Return class weights in a shape that broadcasts along the class axis."""
     w = operand(name, weight)
     if w.ndim != 1 or w.shape[0] != x.shape[axis]:
         raise ShapeError(
@@ -102,7 +105,7 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
 
 
 def _as_wide(name: str, x: Tensor, weight: Any) -> Tensor:
-    """Return x in the type of its product with the weight."""
+    """Return `x` in the type of its product with the weight."""
     return x if weight is None else operands(name, x, weight)[0]
 
 
@@ -119,10 +122,10 @@ def cross_entropy(
     """Return the cross-entropy of softmax(input) along the class axis with `target`: class indices,
     or probabilities of the input's shape.
 
-    `weight` scales each class; examples whose index is `ignore_index` count nothing. "mean" divides
-    by the total weight for indices and by the number of examples for probabilities.
-    `label_smoothing` mixes the target with the uniform distribution. ValueError where shapes do not
-    fit; TypeError for targets of another kind.
+    `weight` scales each class. Examples whose index is `ignore_index` do not count. `reduction` is
+    "none", "sum" or "mean", which divides by the total weight for indices and by the number of
+    examples for probabilities. `label_smoothing` mixes the target with the uniform distribution.
+    Raises ValueError where shapes do not fit and TypeError for targets of another type.
 
     >>> import mycel as ms
     >>> ms.ops.cross_entropy(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1])).item()
@@ -169,7 +172,8 @@ def nll_loss(
     """Return the negative log-probability of the target class, where `inputs` holds
     log-probabilities along the class axis.
 
-    The parameters are those of `cross_entropy` with class indices.
+    `target`, `weight`, `ignore_index`, `reduction` and `label_smoothing` are those of
+    `cross_entropy` with class indices.
 
     >>> import mycel as ms
     >>> ms.ops.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
@@ -181,9 +185,9 @@ def nll_loss(
 
 
 def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor, Tensor]:
-    """Return class indices as int32, 0 for those that are ignored, and which are not.
+    """Return the class indices as int32, with 0 for `ignored`, and whether each index counts.
 
-    Any other has to be one of `count` classes.
+    Every other index has to name one of `count` classes.
     """
     index = index if index.dtype is D.int32 else cast(index, D.int64)
     counted = run(E.ne, index, constant_like(ignored, index))
@@ -194,7 +198,7 @@ def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor
 def _chosen(
     logs: Tensor, index: Tensor, weight: Any, ignore_index: int, reduction: str, smoothing: float, axis: int, name: str
 ) -> Tensor:
-    """Return the weighted mean of the log-probabilities that the indices choose, negated."""
+    """Return the negative log-probabilities that the indices choose, weighted and reduced."""
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: the target must hold class indices (integers), not {index.dtype.name}")
     shape = logs.shape[:axis] + logs.shape[axis + 1 :]
@@ -235,7 +239,9 @@ def _elementwise(name: str, input: Any, target: Any, reduction: str, compute: An
 @fused
 @rounded_once
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return the squared difference of each pair of elements.
+    """Return the squared difference of `input` and `target`, reduced.
+
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.mse_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
@@ -247,7 +253,9 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return the absolute difference of each pair of elements.
+    """Return the absolute difference of `input` and `target`, reduced.
+
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.l1_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
@@ -259,9 +267,10 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
-    """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2.
+    """Return d**2 / (2 beta) where d < beta, else d - beta / 2, of the absolute difference d of
+    `input` and `target`. Girshick, 2015.
 
-    Girshick, 2015.
+    `reduction` is "none", "sum" or "mean".
 
     >>> import mycel as ms
     >>> ms.ops.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])).tolist()
@@ -282,9 +291,10 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
 @fused
 @rounded_once
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2).
+    """Return d**2 / 2 where d <= delta, else delta * (d - delta / 2), of the absolute difference d
+    of `input` and `target`. Huber, 1964.
 
-    Huber, 1964.
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.huber_loss(ms.Tensor([0.0]), ms.Tensor([3.0])).item()
@@ -306,7 +316,8 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
     """Return ``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with
     1e-12 added inside the logarithms.
 
-    `weight` broadcasts and scales each element. ValueError where shapes differ.
+    `weight` broadcasts and scales each element; `reduction` is "mean", "sum" or "none". Raises
+    ValueError where the shapes of `logits` and `labels` differ.
 
     >>> import mycel as ms
     >>> ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item()
@@ -322,7 +333,7 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
 
 
 def _log_from(p: Tensor) -> Tensor:
-    """Return log(p + 1e-12): finite at 0, with a derivative there that leads away."""
+    """Return log(p + 1e-12), which is finite at 0 and has a finite derivative there."""
     return cast(run(E.log, wide(p) + 1e-12), p.dtype)
 
 
@@ -331,10 +342,11 @@ def _log_from(p: Tensor) -> Tensor:
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return `binary_cross_entropy` of sigmoid(input), computed from the logits without overflow.
+    """Return `binary_cross_entropy` of sigmoid(input) and the labels `target`, computed from the
+    logits without overflow.
 
-    `weight` scales each element and `pos_weight` its positive part; both broadcast. ValueError
-    where shapes differ.
+    `weight` scales each element and `pos_weight` its positive part; both broadcast. `reduction` is
+    "mean", "sum" or "none". Raises ValueError where the shapes of `input` and `target` differ.
 
     >>> import mycel as ms
     >>> ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
@@ -356,11 +368,10 @@ def binary_cross_entropy_with_logits(
 @fused
 @rounded_once
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
-    """Return ``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y.
+    """Return ``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y (`labels`),
+    which is 0 where y is 0.
 
-    0 where y is 0.
-
-    `reduction` may also be "batchmean": the sum over the size of axis 0.
+    `reduction` is "mean", "sum", "none", or "batchmean": the sum divided by the size of axis 0.
 
     >>> import mycel as ms
     >>> ms.ops.kl_div(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
@@ -379,7 +390,10 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """Return ``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
+    """Return ``max(0, -y (a - b) + margin)`` of `input1` (a) and `input2` (b).
+
+    `target` (y) is 1 where a should rank higher and -1 where b should. `reduction` is "mean", "sum"
+    or "none".
 
     >>> import mycel as ms
     >>> ms.ops.margin_ranking_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
@@ -397,11 +411,14 @@ def _hinge(x: Tensor) -> Tensor:
 @fused
 @rounded_once
 def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """Return x where the target is positive (1), ``max(0, margin - x)`` where it is negative (-1),
-    0 where it is 0.
+    """Return the elements x of `inputs` where `targets` is positive (1), ``max(0, margin - x)``
+    where it is negative (-1), and 0 where it is 0.
+
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
-    >>> ms.ops.hinge_embedding_loss(ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0]), reduction="none").tolist()
+    >>> x, y = ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0])
+    >>> ms.ops.hinge_embedding_loss(x, y, reduction="none").tolist()
     [2.0, 0.75]
     """
     x = floating("hinge_embedding_loss", inputs)
@@ -412,7 +429,9 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
 @fused
 @rounded_once
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return log(1 + exp(-y x)) for y in {1, -1}.
+    """Return log(1 + exp(-y x)) for `input` x and `target` y, which is 1 or -1.
+
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.soft_margin_loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
@@ -427,8 +446,10 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """Return ``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps), plus log(2 pi) / 2 where
-    `full`. Nix and Weigend, 1994.
+    """Return ``(log v + (x - y)**2 / v) / 2`` for values `x`, `target` y and variances v = max(var,
+    eps). Nix and Weigend, 1994.
+
+    With `full`, log(2 pi) / 2 is added. `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.gaussian_nll_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
@@ -447,9 +468,9 @@ def gaussian_nll_loss(
 @fused
 @rounded_once
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Return the cosine of the angle between vectors along an axis.
+    """Return the cosine of the angle between the vectors of `x1` and `x2` along the axis `dim`.
 
-    The product of their norms counts as at least `eps`.
+    The product of their norms is taken to be at least `eps`.
 
     >>> import mycel as ms
     >>> ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
@@ -469,11 +490,14 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """Return ``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1, of vectors
-    along the last axis.
+    """Return ``1 - cos`` where `target` is 1 and ``max(0, cos - margin)`` where it is -1.
+
+    cos is the cosine of the angle between the vectors of `input1` and `input2` along the last axis.
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
-    >>> ms.ops.cosine_embedding_loss(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]]), ms.Tensor([-1])).item()
+    >>> x = ms.Tensor([[3.0, 4.0]])
+    >>> ms.ops.cosine_embedding_loss(x, x, ms.Tensor([-1])).item()
     1.0
     """
     cosine = cosine_similarity(input1, input2, -1)
@@ -493,13 +517,15 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm over
-    the last axis. Schroff et al., 2015.
+    """Return ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``. Schroff et al., 2015.
 
-    With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts.
+    The distance d is the `p`-norm over the last axis of the difference, to which `eps` is added.
+    With `swap` the smaller of d(anchor, negative) and d(positive, negative) counts. `reduction` is
+    "mean", "sum" or "none".
 
     >>> import mycel as ms
-    >>> ms.ops.triplet_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]]), ms.Tensor([[4.0]]), eps=0.0).item()
+    >>> anchor, near, far = (ms.Tensor([[v]]) for v in (0.0, 1.0, 4.0))
+    >>> ms.ops.triplet_margin_loss(anchor, near, far, eps=0.0).item()
     0.0
     """
     from mycel.ops.reduction import vector_norm
@@ -517,8 +543,10 @@ def triplet_margin_loss(
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return the mean over the other classes of ``max(0, margin - x[target] + x[i]) ** p``, scaled
-    by the target's weight.
+    """Return the mean over the other classes i of ``max(0, margin - x[target] + x[i]) ** p``.
+
+    x is `input` (N, C) or (C,), and `target` holds class indices. `p` is 1 or 2. `weight` has one
+    factor for each class, of which the target's counts. `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.multi_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])).item()
@@ -551,10 +579,11 @@ def multi_margin_loss(
 @fused
 @rounded_once
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return the sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over
-    the number of classes.
+    """Return the sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``,
+    divided by the number of classes.
 
-    A row of `target` lists class indices and ends at the first -1.
+    A row of `target` lists class indices and ends at the first -1. `reduction` is "mean", "sum" or
+    "none".
 
     >>> import mycel as ms
     >>> ms.ops.multilabel_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([[0, -1]])).item()
@@ -586,8 +615,10 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 @fused
 @rounded_once
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
-    """Return the mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by
-    class with `weight`.
+    """Return the mean over classes (the last axis) of `binary_cross_entropy_with_logits` of `input`
+    and `target`.
+
+    `weight` scales each class. `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()
