@@ -32,6 +32,7 @@ from mycel.core.tensor import Tensor as Tensor, is_tensor as is_tensor
 from mycel.compiled.vmap import vmap as vmap
 from mycel.ops.activation import *
 from mycel.ops.array import *
+from mycel.ops.splits import *
 from mycel.ops.arrange import *
 from mycel.ops.properties import *
 from mycel.ops.complex_numbers import *
@@ -60,14 +61,17 @@ from mycel.ops.fourier import *
 from mycel.ops.creation import *
 from mycel.ops.elementwise import *
 from mycel.ops.indexed import *
+from mycel.ops.masks import *
 from mycel.ops.algebra.linalg import *
 from mycel.ops.algebra.linalg import einsum as einsum
 from mycel.ops.loss import *
+from mycel.ops.margins import *
 from mycel.ops.math import *
 from mycel.ops.normalization import *
 from mycel.ops.pairwise import *
 from mycel.ops.images.patches import mirror_pad as mirror_pad
 from mycel.ops.pooling import *
+from mycel.ops.adaptive_pooling import *
 from mycel.ops.random import *
 from mycel.ops.random_candidates import (
     log_uniform_candidate_sampler as log_uniform_candidate_sampler,

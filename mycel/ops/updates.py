@@ -18,7 +18,8 @@ from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
-from mycel.ops.indexed import gather, where, write
+from mycel.ops.indexed import gather, write
+from mycel.ops.masks import where
 from mycel.ops.reduction import sum as total
 from mycel.ops.segments import unsorted_segment_sum
 

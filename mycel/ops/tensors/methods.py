@@ -34,6 +34,7 @@ from mycel.ops import (
     creation,
     elementwise,
     indexed,
+    masks,
     math,
     pairwise,
     properties,
@@ -41,6 +42,7 @@ from mycel.ops import (
     segments,
     sorting,
     special,
+    splits,
 )
 from mycel.ops import variants as extended
 from mycel.ops._operands import (
@@ -84,12 +86,13 @@ _SAME: dict[Any, str] = {
     activation: "hardshrink relu soft_shrink",
     reduction: "amax amin aminmax nanmean",
     linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
-    array: """adjoint chunk expand_as expand_dims moveaxis movedim ravel split swapaxes swapdims t tensor_split hsplit vsplit dsplit unbind
-        view_as""",
+    array: "adjoint expand_as expand_dims moveaxis movedim ravel swapaxes swapdims t view_as",
+    splits: "chunk dsplit hsplit split tensor_split unbind vsplit",
     arrange: """diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu""",
     properties: "is_complex is_floating_point type_as",
-    indexed: """argwhere gather_elements gather_nd index_fill index_select inplace_update masked_fill masked_scatter masked_select nonzero
-        scatter select_scatter slice_scatter""",
+    indexed: """gather_elements gather_nd index_fill index_select inplace_update scatter select_scatter
+        slice_scatter""",
+    masks: "argwhere masked_fill masked_scatter masked_select nonzero",
     segments: "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive",
     sorting: "bincount cummax cummin cumprod diff histc logcumsumexp msort nanmedian nanquantile quantile top_k topk",
 }
