@@ -20,8 +20,7 @@ class TensorMethods:
         """The axes in reverse order."""
 
     def abs(self) -> Tensor:
-        """Return the absolute value of each element; for complex numbers in the type of their
-        parts."""
+        """Return the absolute value of each element, which is real for complex numbers."""
 
     def absolute(self) -> Tensor:
         """Return the absolute value of each element."""
@@ -235,22 +234,22 @@ class TensorMethods:
         at its places."""
 
     def bitwise_and(self, other: Any) -> Tensor:
-        """Return the bits that are set in both."""
+        """Return the bits that are set in both operands."""
 
     def bitwise_left_shift(self, other: Any) -> Tensor:
-        """Shift the bits of the first operand left by the second."""
+        """Shift the bits of `input` left by `other`."""
 
     def bitwise_not(self) -> Tensor:
         """Invert all bits of integers; booleans are negated. Raises TypeError for other types."""
 
     def bitwise_or(self, other: Any) -> Tensor:
-        """Return the bits that are set in either."""
+        """Return the bits that are set in either operand."""
 
     def bitwise_right_shift(self, other: Any) -> Tensor:
-        """Shift the bits of the first operand right by the second."""
+        """Shift the bits of `input` right by `other`."""
 
     def bitwise_xor(self, other: Any) -> Tensor:
-        """Return the bits that are set in exactly one."""
+        """Return the bits that are set in exactly one operand."""
 
     def bmm(self, mat2: Any) -> Tensor:
         """Return the products of two equally long stacks of matrices, over the last two axes."""

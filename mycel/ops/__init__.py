@@ -64,6 +64,7 @@ from mycel.ops.indexed import *
 from mycel.ops.masks import *
 from mycel.ops.algebra.linalg import *
 from mycel.ops.algebra.linalg import einsum as einsum
+from mycel.ops.logic import *
 from mycel.ops.loss import *
 from mycel.ops.margins import *
 from mycel.ops.math import *

@@ -1,5 +1,5 @@
-"""Element-wise functions that are one primitive each: arithmetic, elementary functions,
-comparisons, logic and bits.
+"""Element-wise functions that are one primitive each: arithmetic, elementary functions
+and comparisons.
 
 Operands broadcast and are converted to their common type (`mycel.dtype.promote`). Functions of real
 numbers turn booleans and integers into float32. Most functions below are made from one row of a
@@ -38,12 +38,6 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
     "ceil",
     "cos",
     "cosh",
@@ -70,7 +64,6 @@ __all__ = [
     "greater_equal",
     "gt",
     "inv",
-    "invert",
     "isfinite",
     "isinf",
     "isnan",
@@ -82,10 +75,6 @@ __all__ = [
     "log10",
     "log1p",
     "log2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
     "lt",
     "maximum",
     "minimum",
@@ -139,6 +128,8 @@ _EXAMPLE = """{summary}
     >>> ms.ops.{name}({call}).item()
     {shown}
     """
+_FLOATING = "The result has the floating type of the argument; float32 for integers."
+_KEPT = "The result has the type of the argument."
 
 
 def _describe(function: Any, name: str, summary: str, note: str, call: str, shown: str) -> None:
@@ -166,14 +157,7 @@ def _real(
         return run(primitive, floating(name, x))
 
     function = of_x if parameter == "x" else of_input
-    _describe(
-        function,
-        name,
-        summary,
-        "The result has the floating type of the argument; float32 for integers.",
-        at,
-        _show(value),
-    )
+    _describe(function, name, summary, _FLOATING, at, _show(value))
     return fused(function)
 
 
@@ -195,7 +179,7 @@ def _number(
             return _COMPLEX[primitive](x)
         return run(primitive, x)
 
-    _describe(function, name, summary, "The result has the type of the argument.", at, _show(value, dtype))
+    _describe(function, name, summary, _KEPT, at, _show(value, dtype))
     return fused(function)
 
 
@@ -206,18 +190,12 @@ def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -
         x = operand(name, input)
         return run(primitive, x) if x.dtype.is_floating else run(E.identity, x)
 
-    _describe(
-        function, name, summary, "The result has the type of the argument; the derivative is 0.", at, _show(value)
-    )
+    _describe(function, name, summary, f"{_KEPT[:-1]}; the derivative is 0.", at, _show(value))
     return fused(function)
 
 
 abs = _number(
-    "abs",
-    E.abs_,
-    "Return the absolute value of each element; for complex numbers in the type of their parts.",
-    "-2.0",
-    "2",
+    "abs", E.abs_, "Return the absolute value of each element, which is real for complex numbers.", "-2.0", "2"
 )
 absolute = _number("absolute", E.abs_, "Return the absolute value of each element.", "-2.0", "2")
 neg = _number("neg", E.neg, "Return each element with its sign reversed.", "2.0", "-2")
@@ -434,48 +412,32 @@ def _truncated_quotient(x: Tensor, y: Tensor) -> Tensor:
     return run(E.add, quotient, cast(upward, x.dtype))
 
 
+_POWER = "Raise the first operand to the power of the second."
+_FLOOR = "Return the quotient, rounded down."
+_MODULO = "Return the remainder of the division, with the sign of the divisor."
+_REMAINDER = "Return the remainder of the division, with the sign of the dividend."
+_ANGLE = "Return the angle of the point (other, input) in (-pi, pi]."
 add = _arithmetic("add", "add", "Return the sum of two tensors, element by element.", "1.0, 2.0", "3")
 sub = _arithmetic("sub", "sub", "Subtract the second operand from the first.", "1.0, 2.0", "-1")
 mul = _arithmetic("mul", "mul", "Return the product of two tensors, element by element.", "3.0, 2.0", "6")
 multiply = _arithmetic("multiply", "mul", "Return the product of two tensors, element by element.", "3.0, 2.0", "6")
-pow = _arithmetic("pow", "pow", "Raise the first operand to the power of the second.", "3.0, 2.0", "9", "ie")
-pows = _arithmetic("pows", "pow", "Raise the first operand to the power of the second.", "3.0, 2.0", "9", "ie")
-floor_divide = _arithmetic("floor_divide", "floordiv", "Return the quotient, rounded down.", "7.0, 2.0", "3")
-floordiv = _arithmetic("floordiv", "floordiv", "Return the quotient, rounded down.", "7.0, 2.0", "3")
-floor_div = _arithmetic("floor_div", "floordiv", "Return the quotient, rounded down.", "7.0, 2.0", "3", "xy")
-remainder = _arithmetic(
-    "remainder", "mod", "Return the remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1"
-)
-floor_mod = _arithmetic(
-    "floor_mod", "mod", "Return the remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
-)
-floormod = _arithmetic(
-    "floormod", "mod", "Return the remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
-)
-tensor_mod = _arithmetic(
-    "tensor_mod", "mod", "Return the remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
-)
+pow = _arithmetic("pow", "pow", _POWER, "3.0, 2.0", "9", "ie")
+pows = _arithmetic("pows", "pow", _POWER, "3.0, 2.0", "9", "ie")
+floor_divide = _arithmetic("floor_divide", "floordiv", _FLOOR, "7.0, 2.0", "3")
+floordiv = _arithmetic("floordiv", "floordiv", _FLOOR, "7.0, 2.0", "3")
+floor_div = _arithmetic("floor_div", "floordiv", _FLOOR, "7.0, 2.0", "3", "xy")
+remainder = _arithmetic("remainder", "mod", _MODULO, "-7.0, 2.0", "1")
+floor_mod = _arithmetic("floor_mod", "mod", _MODULO, "-7.0, 2.0", "1", "xy")
+floormod = _arithmetic("floormod", "mod", _MODULO, "-7.0, 2.0", "1", "xy")
+tensor_mod = _arithmetic("tensor_mod", "mod", _MODULO, "-7.0, 2.0", "1", "xy")
 tensor_add = _arithmetic("tensor_add", "add", "Return the sum of two tensors, element by element.", "1.0, 2.0", "3")
 tensor_sub = _arithmetic("tensor_sub", "sub", "Subtract the second operand from the first.", "1.0, 2.0", "-1")
 tensor_mul = _arithmetic("tensor_mul", "mul", "Return the product of two tensors, element by element.", "3.0, 2.0", "6")
-tensor_pow = _arithmetic(
-    "tensor_pow", "pow", "Raise the first operand to the power of the second.", "3.0, 2.0", "9", "ie"
-)
-tensor_div = _arithmetic(
-    "tensor_div", "truediv", "Return the quotient of two tensors; float32 for integers.", "1.0, 2.0", "0.5", "xy"
-)
-tensor_floordiv = _arithmetic("tensor_floordiv", "floordiv", "Return the quotient, rounded down.", "7.0, 2.0", "3")
-fmod = _single(
-    "fmod", E.fmod, "Return the remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1"
-)
-truncate_mod = _single(
-    "truncate_mod",
-    E.fmod,
-    "Return the remainder of the division, with the sign of the dividend.",
-    "-7.0, 2.0",
-    "-1",
-    "xy",
-)
+tensor_pow = _arithmetic("tensor_pow", "pow", _POWER, "3.0, 2.0", "9", "ie")
+tensor_div = _arithmetic("tensor_div", "truediv", "Return the quotient; float32 for integers.", "1.0, 2.0", "0.5", "xy")
+tensor_floordiv = _arithmetic("tensor_floordiv", "floordiv", _FLOOR, "7.0, 2.0", "3")
+fmod = _single("fmod", E.fmod, _REMAINDER, "-7.0, 2.0", "-1")
+truncate_mod = _single("truncate_mod", E.fmod, _REMAINDER, "-7.0, 2.0", "-1", "xy")
 truncate_div = _binary(
     "truncate_div",
     _truncated_quotient,
@@ -487,12 +449,8 @@ truncate_div = _binary(
 )
 maximum = _single("maximum", E.maximum, "Return the larger of two elements; NaN if either is.", "1.0, 2.0", "2")
 minimum = _single("minimum", E.minimum, "Return the smaller of two elements; NaN if either is.", "1.0, 2.0", "1")
-atan2 = _binary(
-    "atan2", _atan2, "Return the angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0")
-)
-arctan2 = _binary(
-    "arctan2", _atan2, "Return the angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0")
-)
+atan2 = _binary("atan2", _atan2, _ANGLE, _COMMON, "0.0, 1.0", _show("0"))
+arctan2 = _binary("arctan2", _atan2, _ANGLE, _COMMON, "0.0, 1.0", _show("0"))
 eq = _compare("eq", E.eq, "Return whether two elements are equal.", "False")
 equal = _compare("equal", E.eq, "Return whether two elements are equal.", "False")
 ne = _compare("ne", E.ne, "Return whether two elements differ.", "True")
@@ -509,80 +467,6 @@ tensor_lt = _compare("tensor_lt", E.lt, "Return whether the first element is les
 tensor_le = _compare("tensor_le", E.le, "Return whether the first element is at most the second.", "True")
 tensor_gt = _compare("tensor_gt", E.gt, "Return whether the first element is greater than the second.", "False")
 tensor_ge = _compare("tensor_ge", E.ge, "Return whether the first element is at least the second.", "False")
-
-
-def _logical(name: str, primitive: Primitive, summary: str, value: str) -> Binary:
-    def compute(x: Tensor, y: Tensor) -> Tensor:
-        return run(primitive, cast(x, D.bool_), cast(y, D.bool_))
-
-    return _binary(
-        name, compute, summary, "Numbers count as true where they are not 0.", "True, False", _show(value, "Bool")
-    )
-
-
-logical_and = _logical("logical_and", E.logical_and, "Return whether both elements are true.", "False")
-logical_or = _logical("logical_or", E.logical_or, "Return whether either element is true.", "True")
-logical_xor = _logical("logical_xor", E.logical_xor, "Return whether exactly one element is true.", "True")
-
-
-@fused
-def logical_not(input: Any) -> Tensor:
-    """Return whether each element is false (0 for numbers).
-
-    >>> import mycel as ms
-    >>> ms.ops.logical_not(ms.Tensor([True, False])).tolist()
-    [False, True]
-    """
-    return run(E.logical_not, operand("logical_not", input, D.bool_))
-
-
-def _bits(name: str, operator: str, summary: str, call: str, value: str) -> Binary:
-    method = f"__{operator}__"
-
-    def compute(x: Tensor, y: Tensor) -> Tensor:
-        if x.dtype.kind not in "iub":
-            raise TypeError(f"{name}: takes integers and booleans, not {x.dtype.name}")
-        return getattr(Tensor, method)(x, y)
-
-    return _binary(
-        name, compute, summary, "Operands are integers or booleans, and broadcast.", call, _show(value, "Int64")
-    )
-
-
-bitwise_and = _bits("bitwise_and", "and", "Return the bits that are set in both.", "6, 3", "2")
-bitwise_or = _bits("bitwise_or", "or", "Return the bits that are set in either.", "6, 3", "7")
-bitwise_xor = _bits("bitwise_xor", "xor", "Return the bits that are set in exactly one.", "6, 3", "5")
-bitwise_left_shift = _bits(
-    "bitwise_left_shift", "lshift", "Shift the bits of the first operand left by the second.", "3, 2", "12"
-)
-bitwise_right_shift = _bits(
-    "bitwise_right_shift", "rshift", "Shift the bits of the first operand right by the second.", "12, 2", "3"
-)
-
-
-@fused
-def bitwise_not(input: Any) -> Tensor:
-    """Invert all bits of integers; booleans are negated. Raises TypeError for other types.
-
-    >>> import mycel as ms
-    >>> int(ms.ops.bitwise_not(5))
-    -6
-    """
-    x = operand("bitwise_not", input)
-    if x.dtype.kind not in "iub":
-        raise TypeError(f"bitwise_not: takes integers and booleans, not {x.dtype.name}")
-    return ~x
-
-
-@fused
-def invert(x: Any) -> Tensor:
-    """Return the same as `bitwise_not`.
-
-    >>> import mycel as ms
-    >>> int(ms.ops.invert(5))
-    -6
-    """
-    return bitwise_not(x)
 
 
 @fused

@@ -19,6 +19,7 @@ from mycel.core.tensor import Tensor
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
 from mycel.ops.indexed import gather, write
+from mycel.ops.logic import logical_and
 from mycel.ops.masks import where
 from mycel.ops.reduction import sum as total
 from mycel.ops.segments import unsorted_segment_sum
@@ -142,7 +143,7 @@ def lamb(
 def _ratio(squares: Any, slopes: Any, eps: Any = None, weight: Any = 0.0) -> Tensor:
     """Return ``|p| / (|u| + weight * |p| + eps)`` from sums of squares; 1 where a norm is 0."""
     size, length = sqrt(squares), sqrt(slopes)
-    usable = E.logical_and(size > 0, length > 0)
+    usable = logical_and(size > 0, length > 0)
     below = length if eps is None else length + weight * size + eps
     return where(usable, size / where(usable, below, ones_like(below)), ones_like(below))
 
@@ -322,7 +323,7 @@ def lars(
     of the norms, and `eps` is added to its divisor. With `clip` the scale is divided by lr and is
     at most 1.
     """
-    usable = E.logical_and(squares > 0, slopes > 0)
+    usable = logical_and(squares > 0, slopes > 0)
     rate = where(usable, coefficient * _ratio(squares, slopes, eps, decay), ones_like(slopes))
     rate = E.minimum(rate / lr, 1.0) if clip else rate
     return rate * (g + decay * p)

@@ -34,6 +34,7 @@ from mycel.ops import (
     creation,
     elementwise,
     indexed,
+    logic,
     masks,
     math,
     pairwise,
@@ -69,10 +70,12 @@ from mycel.prims.base import broadcast_shapes
 # Functions whose first parameter is the tensor and whose others agree with the method's.
 _SAME: dict[Any, str] = {
     elementwise: """abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil cos cosh digamma div divide eq erf erfc
-        erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv invert isfinite isinf isnan le less less_equal
-        lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor lt maximum minimum mul multiply ne neg negative
+        ceil cos cosh digamma div divide eq erf erfc
+        erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv isfinite isinf isnan le less less_equal
+        lgamma log log10 log1p log2 lt maximum minimum mul multiply ne neg negative
         not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
+    logic: """bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        invert logical_and logical_not logical_or logical_xor""",
     math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
         isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
     complex_numbers: "angle conj imag real",
