@@ -1,9 +1,9 @@
 """Activation functions, element by element or along one axis.
 
-Where a function has a kink its derivative there is MindSpore's: 0 for `relu` at 0, for `relu6` and
-`hardtanh` at either bound. NaN passes through all of them. Along an axis the maximum is taken out
-before exponentials, so that nothing overflows; 16-bit floats are computed in float32 there and
-rounded once.
+Where a function has a kink its derivative there is MindSpore's: 0 for `relu` at 0, and for `relu6`
+and `hardtanh` at either bound. NaN passes through all of them. Functions along an axis subtract the
+maximum before they take exponentials, so that nothing overflows; they compute 16-bit floats in
+float32 and round once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that rearrange elements without computing: shapes, the order of axes, joins and splits.
+"""Functions that rearrange elements without computing: shapes, the order of axes, and joins.
 
 All of them look at types alone, accept symbolic sizes where the result allows it, and are
 differentiable.

@@ -1,8 +1,8 @@
 """Functions of functions in MindSpore's older style: gradients as objects, overloads by type, and
 maps over nested sequences.
 
-Overloads and maps call the functions that they were given through the context in force, so that a
-compiled function follows them into the user's code, and guard what they read of themselves.
+Overloads and maps call their functions through the current context, so that a compiled function
+traces the user's code in them. It guards the attributes that they read of themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading and writing at positions: gather, scatter, select, masks, segments.
+"""Reading and writing at positions: gather, embedding, scatter and writes to slices.
 
 Positions are integers. One that is out of range raises an IndexRangeError, at once or, from a
 compiled function, when its call ends. Negative positions count from the end where they do in
@@ -7,7 +7,7 @@ MindSpore: in `gather`, `gather_elements`, `index_select`, `embedding`, `take`, 
 indices they are out of range. `tensor_scatter_elements` ignores positions that are out of range.
 Functions named after MindSpore's in-place operations (`scatter_add`, `scatter_nd_update`, ...)
 write to the parameter they are given and return it; those named `tensor_scatter_*` return a new
-tensor. `masked_select` and `nonzero` have shapes that depend on values (`mycel.core.selection`).
+tensor.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Classes lie along axis 1 of (N, C, ...), or along the only axis. Where a class index chooses an
 element it is compared with the position along the class axis. The choice and its derivative
-(softmax less one-hot) then fuse with the rest, and no one-hot tensor is kept. Every loss ends in
+(softmax minus one-hot) then fuse with the rest, and no one-hot tensor is kept. Every loss ends in
 `reduced`, whose `reduction` is "none" for the loss of each element, "sum", or "mean": over the
 elements, or over the total weight of those that count.
 """

@@ -1,4 +1,4 @@
-"""Element-wise functions composed of several primitives, and distances.
+"""Element-wise functions composed of several primitives.
 
 Limits (`clamp`) pass NaN on and have derivative 1 at the bounds. Functions with a removable
 singularity (`xlogy`, `sinc`, `hypot`) keep NaN out of their derivatives: where the argument is

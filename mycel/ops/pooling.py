@@ -1,10 +1,8 @@
-"""Pooling: maxima and means over windows that slide over (N, C, *spatial), or over windows that
-adapt to a given output size.
+"""Pooling: maxima and means over windows that slide over (N, C, *spatial).
 
 With `ceil_mode` a last window that starts inside the input (or the padding in front of it) may
 extend beyond the end. The places beyond the end are ignored: they never win a maximum and do not
-enter the count of a mean. Adaptive pooling cuts an axis of size d into n windows from floor(i d /
-n) to ceil((i + 1) d / n), which are of equal size where n divides d.
+enter the count of a mean.
 """
 
 from __future__ import annotations

@@ -444,8 +444,8 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
-    """Return x where it is positive, else a * x, with a uniform in [`lower`, `upper`) for each
-    element. Xu et al., 2015.
+    """Return x where it is positive, else a * x, where each element's a is drawn uniformly from
+    [`lower`, `upper`). Xu et al., 2015.
 
     >>> import mycel as ms
     >>> ms.ops.rrelu(ms.Tensor([1.0, 2.0])).tolist()

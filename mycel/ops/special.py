@@ -1,12 +1,12 @@
 """The gamma function's relatives: incomplete, multivariate and polygamma functions, and Hurwitz's
 zeta function.
 
-`zeta` sums its first terms and adds what the formula of Euler and Maclaurin says of the others. The
-incomplete gamma functions are an integral each: with t = x e^(-+s) the smaller of the two is x^a
-e^-x / gamma(a) times the integral over s >= 0 of exp(-h(s)), where h is convex, h(0) = 0, and h'(0)
-= |x - a|; it is cut off where h is 37 and computed by the rule of Gauss and Legendre. For a < 1
-this is done at a + 1, and the recurrence leads back. All of it is made of elementary functions, so
-that derivatives by every operand are those of the integral.
+`zeta` sums its first terms and adds the others by the Euler-Maclaurin formula. Each incomplete
+gamma function is an integral: with t = x e^(-+s) the smaller of the two is x^a e^-x / gamma(a)
+times the integral over s >= 0 of exp(-h(s)), where h is convex, h(0) = 0, and h'(0) = |x - a|. It
+is cut off where h is 37 and computed by Gauss-Legendre quadrature. For a < 1 this is done at a + 1,
+and the recurrence leads back. Everything consists of elementary functions, so that derivatives by
+every operand are those of the integral.
 """
 
 from __future__ import annotations
