@@ -20,16 +20,16 @@ class TensorMethods:
         """The axes in reverse order."""
 
     def abs(self) -> Tensor:
-        """The absolute value of each element; of complex numbers in the type of their parts."""
+        """Return the absolute value of each element, which is real for complex numbers."""
 
     def absolute(self) -> Tensor:
-        """The absolute value of each element."""
+        """Return the absolute value of each element."""
 
     def acos(self) -> Tensor:
-        """The arc cosine of each element."""
+        """Return the arc cosine of each element."""
 
     def acosh(self) -> Tensor:
-        """The inverse hyperbolic cosine of each element."""
+        """Return the inverse hyperbolic cosine of each element."""
 
     def add(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return ``self + alpha * other``. See `mycel.ops.add`."""
@@ -59,7 +59,7 @@ class TensorMethods:
         """Return ``beta * x + alpha * outer(vec1, vec2)``."""
 
     def adjoint(self) -> Tensor:
-        """Return the last two axes exchanged, and complex numbers conjugated."""
+        """Exchange the last two axes and conjugate complex numbers."""
 
     def all(
         self,
@@ -89,8 +89,8 @@ class TensorMethods:
         initial: Any = ...,
         where: Any = ...,
     ) -> Tensor:
-        """Return the largest element over `axis` (None: all axes), and of `initial`; only of
-        those where `where` holds. NaN wins."""
+        """Return the largest element of `input` over `axis` (None: all axes), kept at size 1
+        with `keepdims`."""
 
     def amin(
         self,
@@ -100,8 +100,8 @@ class TensorMethods:
         initial: Any = ...,
         where: Any = ...,
     ) -> Tensor:
-        """Return the smallest element over `axis` (None: all axes), and of `initial`; only of
-        those where `where` holds. NaN wins."""
+        """Return the smallest element of `input` over `axis` (None: all axes), kept at size 1
+        with `keepdims`."""
 
     def aminmax(
         self,
@@ -112,8 +112,8 @@ class TensorMethods:
         """Return the smallest and the largest element over `axis` (None: all axes)."""
 
     def angle(self) -> Tensor:
-        """Return the angle of each element in radians: of a complex number in (-pi, pi]; 0 or pi
-        for a real one, NaN for NaN."""
+        """Return the angle of each element in radians: in (-pi, pi] for a complex number, 0 or
+        pi for a real one, NaN for NaN."""
 
     def any(
         self,
@@ -130,25 +130,25 @@ class TensorMethods:
         """Return whether ``|x - y| < tolerance``."""
 
     def arccos(self) -> Tensor:
-        """The arc cosine of each element."""
+        """Return the arc cosine of each element."""
 
     def arccosh(self) -> Tensor:
-        """The inverse hyperbolic cosine of each element."""
+        """Return the inverse hyperbolic cosine of each element."""
 
     def arcsin(self) -> Tensor:
-        """The arc sine of each element."""
+        """Return the arc sine of each element."""
 
     def arcsinh(self) -> Tensor:
-        """The inverse hyperbolic sine of each element."""
+        """Return the inverse hyperbolic sine of each element."""
 
     def arctan(self) -> Tensor:
-        """The arc tangent of each element."""
+        """Return the arc tangent of each element."""
 
     def arctan2(self, other: Any) -> Tensor:
-        """The angle of the point (other, input) in (-pi, pi]."""
+        """Return the angle of the point (other, input) in (-pi, pi]."""
 
     def arctanh(self) -> Tensor:
-        """The inverse hyperbolic tangent of each element."""
+        """Return the inverse hyperbolic tangent of each element."""
 
     def argmax(
         self,
@@ -187,13 +187,13 @@ class TensorMethods:
         """See `mycel.ops.argsort`; sorting is stable in any case."""
 
     def argwhere(self) -> Tensor:
-        """Return the int64 positions of the elements that are not 0, one row each."""
+        """Return the int64 positions of the elements that are not 0, one row for each."""
 
     def asin(self) -> Tensor:
-        """The arc sine of each element."""
+        """Return the arc sine of each element."""
 
     def asinh(self) -> Tensor:
-        """The inverse hyperbolic sine of each element."""
+        """Return the inverse hyperbolic sine of each element."""
 
     def assign_value(self, value: Any) -> Tensor:
         """Return the tensor itself, after taking the values, the shape and the type of another;
@@ -206,13 +206,13 @@ class TensorMethods:
         """Return the same values in another element type; `float` is float64, as in NumPy."""
 
     def atan(self) -> Tensor:
-        """The arc tangent of each element."""
+        """Return the arc tangent of each element."""
 
     def atan2(self, other: Any) -> Tensor:
-        """The angle of the point (other, input) in (-pi, pi]."""
+        """Return the angle of the point (other, input) in (-pi, pi]."""
 
     def atanh(self) -> Tensor:
-        """The inverse hyperbolic tangent of each element."""
+        """Return the inverse hyperbolic tangent of each element."""
 
     def baddbmm(self, batch1: Any, batch2: Any, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """Return ``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two
@@ -230,26 +230,26 @@ class TensorMethods:
         """The same values as bfloat16."""
 
     def bincount(self, weights: Any = ..., minlength: builtins.int = ...) -> Tensor:
-        """Return how often each number 0, 1, ... occurs (float32), or the sum of the weights
-        with it."""
+        """Return how often each number 0, 1, ... occurs (float32), or the sum of the `weights`
+        at its places."""
 
     def bitwise_and(self, other: Any) -> Tensor:
-        """The bits that are set in both."""
+        """Return the bits that are set in both operands."""
 
     def bitwise_left_shift(self, other: Any) -> Tensor:
-        """The bits moved up by as many places."""
+        """Shift the bits of `input` left by `other`."""
 
     def bitwise_not(self) -> Tensor:
-        """Return all bits inverted; logical not for booleans. TypeError for other types."""
+        """Invert all bits of integers; booleans are negated. Raises TypeError for other types."""
 
     def bitwise_or(self, other: Any) -> Tensor:
-        """The bits that are set in either."""
+        """Return the bits that are set in either operand."""
 
     def bitwise_right_shift(self, other: Any) -> Tensor:
-        """The bits moved down by as many places."""
+        """Shift the bits of `input` right by `other`."""
 
     def bitwise_xor(self, other: Any) -> Tensor:
-        """The bits that are set in exactly one."""
+        """Return the bits that are set in exactly one operand."""
 
     def bmm(self, mat2: Any) -> Tensor:
         """Return the products of two equally long stacks of matrices, over the last two axes."""
@@ -264,11 +264,11 @@ class TensorMethods:
         """The same values as uint8."""
 
     def cauchy(self, median: builtins.float = ..., sigma: builtins.float = ...) -> Tensor:
-        """Return numbers of the Cauchy distribution of a median and a scale, in the tensor's
-        shape and type (float32 for integers); `sigma` is positive."""
+        """Return numbers from the Cauchy distribution with median `median` and scale `sigma`,
+        which is positive."""
 
     def ceil(self) -> Tensor:
-        """The smallest whole number not below each element."""
+        """Round each element up to a whole number."""
 
     def cholesky(self, upper: builtins.bool = ...) -> Tensor:
         """Return the Cholesky factor of Hermitian positive definite matrices: lower triangular L
@@ -286,11 +286,12 @@ class TensorMethods:
         """At each place the element of the choice that the tensor's integer there names."""
 
     def chunk(self, chunks: builtins.int, axis: builtins.int = ...) -> tuple[Tensor, ...]:
-        """At most `chunks` parts along an axis, all of one size but the last."""
+        """Split a tensor along an axis into at most `chunks` parts, all of one size but the
+        last."""
 
     def clamp(self, min: Any = ..., max: Any = ...) -> Tensor:
-        """Return each element limited from below and above by numbers or tensors, which
-        broadcast; `max` wins where they cross."""
+        """Limit each element from below and above by numbers or tensors, which broadcast; `max`
+        wins where the bounds cross."""
 
     def clamp_(self, min: Any = ..., max: Any = ...) -> Tensor:
         """The tensor itself, after writing the result of `clamp` into it."""
@@ -309,11 +310,10 @@ class TensorMethods:
         padding_value: Any,
         stride: Any,
     ) -> Tensor:
-        """Return columns (N, C, KH KW, positions) added up into images (N, C, H, W) of
-        `output_size`, as `fold` does."""
+        """Add columns up into images, as `fold` does."""
 
     def conj(self) -> Tensor:
-        """Return the complex conjugate of each element; real tensors are given as they are."""
+        """Return the complex conjugate of each element; real tensors are returned as they are."""
 
     @property
     def const_arg(self) -> Any:
@@ -334,13 +334,13 @@ class TensorMethods:
         into it."""
 
     def copysign(self, other: Any) -> Tensor:
-        """Return the size of x with the sign of the other operand."""
+        """Return the absolute value of `x` with the sign of `other`."""
 
     def cos(self) -> Tensor:
-        """The cosine of each element in radians."""
+        """Return the cosine of each element in radians."""
 
     def cosh(self) -> Tensor:
-        """The hyperbolic cosine of each element."""
+        """Return the hyperbolic cosine of each element."""
 
     def count_nonzero(
         self,
@@ -359,24 +359,24 @@ class TensorMethods:
         fweights: Any = ...,
         aweights: Any = ...,
     ) -> Tensor:
-        """Return the covariances of variables (rows) over observations (columns), divided by the
-        number less `correction`."""
+        """Return the covariances of the variables (rows) of `input` over the observations
+        (columns), divided by their number minus `correction`."""
 
     def cross(self, other: Any, dim: Optional[builtins.int] = ...) -> Tensor:
         """Return the vector product along an axis of size 3 (the first such axis unless `dim`
         names one); the others broadcast."""
 
     def cummax(self, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """Return the largest element so far along an axis, and its int64 position (the latest of
-        equals)."""
+        """Return the largest element so far along an axis, and its int64 position (the last of
+        equal ones)."""
 
     def cummin(self, axis: builtins.int) -> tuple[Tensor, Tensor]:
-        """Return the smallest element so far along an axis, and its int32 position (the latest
-        of equals); int64 where int32 has no numbers for all positions."""
+        """Return the smallest element so far along an axis, and its int32 position (the last of
+        equal ones)."""
 
     def cumprod(self, dim: builtins.int, dtype: Any = ...) -> Tensor:
-        """Return the running products along an axis, in `dtype`, or the type of `input`; of
-        integers in int64."""
+        """Return the running products along an axis, in `dtype` or the type of `input`; integers
+        are multiplied in int64."""
 
     def cumsum(self, axis: Any = ..., dtype: Any = ..., *, dim: Any = ...) -> Tensor:
         """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
@@ -392,7 +392,7 @@ class TensorMethods:
         """Nothing: values are where they are computed."""
 
     def deg2rad(self) -> Tensor:
-        """Return degrees as radians."""
+        """Convert degrees to radians."""
 
     def delete_(self, non_blocking: builtins.bool = ...) -> Tensor:
         """Free the memory of the values, which cannot be asked for any more."""
@@ -408,8 +408,8 @@ class TensorMethods:
         """Where the tensor lies: 'CPU'."""
 
     def diag(self) -> Tensor:
-        """Return a tensor of twice the dimensions with the elements of `input` on its diagonal:
-        for a vector, a matrix."""
+        """Return a tensor of twice as many dimensions with the elements of `input` on its
+        diagonal and zeros elsewhere; for a vector, a matrix."""
 
     def diagflat(self, offset: builtins.int = ...) -> Tensor:
         """Return the matrix with all elements of the input on the diagonal `offset`."""
@@ -420,7 +420,7 @@ class TensorMethods:
         axis1: builtins.int = ...,
         axis2: builtins.int = ...,
     ) -> Tensor:
-        """Return a diagonal of the matrices over the axes `dim1` and `dim2`, as a new last axis."""
+        """Return a diagonal of the matrices in `input`, as a new last axis."""
 
     def diagonal_scatter(
         self,
@@ -438,17 +438,16 @@ class TensorMethods:
         prepend: Any = ...,
         append: Any = ...,
     ) -> Tensor:
-        """Return the n-th differences of neighbours along an axis, with `prepend` and `append`
-        joined on first."""
+        """Return the `n`-th differences of neighbours in `x` along `axis`."""
 
     def digamma(self) -> Tensor:
-        """The derivative of `lgamma` at each element."""
+        """Return the derivative of `lgamma` at each element."""
 
     def dim(self) -> builtins.int:
         """Return the number of dimensions."""
 
     def div(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
-        """Return the quotient; float32 for integers."""
+        """Return the quotient of two tensors, element by element; float32 for integers."""
 
     def div_(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
         """The tensor itself, after writing the result of `div` into it."""
@@ -464,34 +463,34 @@ class TensorMethods:
         """The same values as float64."""
 
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Return `tensor_split` along axis 2."""
+        """Split a tensor along axis 2, as `tensor_split` does."""
 
     def eigvals(self) -> Tensor:
         """Return the complex eigenvalues of square matrices, in no particular order."""
 
     def eq(self, other: Any) -> Tensor:
-        """Whether two elements are equal."""
+        """Return whether two elements are equal."""
 
     def equal(self, other: Any) -> Tensor:
         """Return whether elements are equal. See `mycel.ops.equal`."""
 
     def erf(self) -> Tensor:
-        """The error function of each element."""
+        """Return the error function of each element."""
 
     def erfc(self) -> Tensor:
-        """1 - erf(x) of each element x."""
+        """Return 1 - erf(x) of each element x."""
 
     def erfinv(self) -> Tensor:
-        """The inverse of erf at each element."""
+        """Return the inverse of erf at each element."""
 
     def erfinv_(self) -> Tensor:
         """The tensor itself, after writing the result of `erfinv` into it."""
 
     def exp(self) -> Tensor:
-        """e raised to each element."""
+        """Return e raised to each element."""
 
     def exp2(self) -> Tensor:
-        """2 raised to each element."""
+        """Return 2 raised to each element."""
 
     def exp_(self) -> Tensor:
         """The tensor itself, after writing the result of `exp` into it."""
@@ -503,29 +502,30 @@ class TensorMethods:
         """Return `input` broadcast to the shape of `other`."""
 
     def expand_dims(self, axis: builtins.int) -> Tensor:
-        """Return a new axis of size 1 at `axis`."""
+        """Insert a new axis of size 1 at `axis`."""
 
     def expm1(self) -> Tensor:
-        """e raised to each element, less 1, exact near 0."""
+        """Return exp(x) - 1 of each element x, exact near 0."""
 
     def exponential_(self, lambd: Any = ..., *, generator: Any = ...) -> Tensor:
         """The tensor itself, after writing random numbers into it; from `generator` or the
         default one."""
 
     def fill(self, value: Any) -> Tensor:
-        """Return `value` in the shape and type of `x`."""
+        """Return a tensor of the shape and type of `x` filled with `value`."""
 
     def fill_(self, value: Any) -> Tensor:
         """Return the tensor itself, after writing one value everywhere."""
 
     def fill_diagonal(self, fill_value: builtins.float, wrap: builtins.bool = ...) -> Tensor:
-        """Return a new tensor with one value at the places all of whose positions are equal."""
+        """Return a new tensor with `fill_value` on the diagonal, where the positions along all
+        axes are equal."""
 
     def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = ...) -> Tensor:
         """The tensor itself, after writing the result of `fill_diagonal` into it."""
 
     def fills(self, value: Any) -> Tensor:
-        """Return `value` in the shape and type of `x`."""
+        """Return a tensor of the shape and type of `x` filled with `value`."""
 
     def flatten(
         self,
@@ -537,28 +537,28 @@ class TensorMethods:
         """Return the axes from `start_dim` (0) to `end_dim` joined into one."""
 
     def flip(self, dims: Any) -> Tensor:
-        """Return the axes `dims` in the opposite direction."""
+        """Reverse the order of the elements along the axes `dims`."""
 
     def fliplr(self) -> Tensor:
-        """Return axis 1 in the opposite direction."""
+        """Reverse the order of the elements along axis 1."""
 
     def flipud(self) -> Tensor:
-        """Return axis 0 in the opposite direction."""
+        """Reverse the order of the elements along axis 0."""
 
     def float(self) -> Any:
         """The same values as float32."""
 
     def float_power(self, other: Any) -> Tensor:
-        """Return the first operand raised to the second in float64."""
+        """Raise the first operand to the power of the second in float64."""
 
     def floor(self) -> Tensor:
-        """The largest whole number not above each element."""
+        """Round each element down to a whole number."""
 
     def floor_(self) -> Tensor:
         """The tensor itself, after writing the result of `floor` into it."""
 
     def floor_divide(self, other: Any) -> Tensor:
-        """The largest whole number not above the quotient."""
+        """Return the quotient, rounded down."""
 
     def floor_divide_(self, other: Any) -> Tensor:
         """The tensor itself, after writing the result of `floor_divide` into it."""
@@ -567,13 +567,13 @@ class TensorMethods:
         """Nothing: there is no cache of parameters."""
 
     def fmax(self, other: Any) -> Tensor:
-        """Return the larger of two elements; a number rather than NaN."""
+        """Return the larger of two elements; a number is chosen before NaN."""
 
     def fmin(self, other: Any) -> Tensor:
-        """Return the smaller of two elements; a number rather than NaN."""
+        """Return the smaller of two elements; a number is chosen before NaN."""
 
     def fmod(self, other: Any) -> Tensor:
-        """The remainder of the division, with the sign of the dividend."""
+        """Return the remainder of the division, with the sign of the dividend."""
 
     def fold(
         self,
@@ -586,7 +586,7 @@ class TensorMethods:
         """See `mycel.ops.fold`."""
 
     def frac(self) -> Tensor:
-        """Return each element less its whole part."""
+        """Return each element minus its whole part, which is rounded towards 0."""
 
     @staticmethod
     def from_dlpack(dlpack: Any) -> Tensor:
@@ -598,19 +598,18 @@ class TensorMethods:
         ``gather(dim, index)`` as `mycel.ops.gather_elements`."""
 
     def gather_elements(self, dim: builtins.int, index: Any) -> Tensor:
-        """Return each element at the place of `index` with the position along `dim` replaced by
-        the index there."""
+        """Return, for each element of `index`, the element of `input` at the same position, but
+        at the index along `dim`."""
 
     def gather_nd(self, indices: Any) -> Tensor:
-        """Return ``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of indices
-        names a place in the first k axes."""
+        """Return ``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of `indices`
+        is a position in the first k axes."""
 
     def gcd(self, other: Any) -> Tensor:
-        """Return the greatest common divisor of integers, by Euclid's algorithm with as many
-        steps as the type can need."""
+        """Return the greatest common divisor of integers."""
 
     def ge(self, other: Any) -> Tensor:
-        """Whether the first element is not smaller."""
+        """Return whether the first element is at least the second."""
 
     def geqrf(self) -> tuple[Tensor, Tensor]:
         """Return LAPACK's form of a QR decomposition: R above, the reflections' vectors below
@@ -623,13 +622,13 @@ class TensorMethods:
         """Return a copy of the tensor's bytes, in row-major order."""
 
     def greater(self, other: Any) -> Tensor:
-        """Whether the first element is larger."""
+        """Return whether the first element is greater than the second."""
 
     def greater_equal(self, other: Any) -> Tensor:
-        """Whether the first element is not smaller."""
+        """Return whether the first element is at least the second."""
 
     def gt(self, other: Any) -> Tensor:
-        """Whether the first element is larger."""
+        """Return whether the first element is greater than the second."""
 
     def half(self) -> Any:
         """The same values as float16."""
@@ -646,31 +645,32 @@ class TensorMethods:
         min: builtins.float = ...,
         max: builtins.float = ...,
     ) -> Tensor:
-        """Return how many elements fall into each of `bins` equal intervals of [min, max] (of
-        the elements' own range where both are 0)."""
+        """Return how many elements fall into each of `bins` equal intervals of [`min`, `max`],
+        or of the range of the elements where both are 0."""
 
     def hooks(self) -> list[Callable[..., Any]]:
         """Return the registered hooks, in order."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Return `tensor_split` along axis 1; along axis 0 for vectors."""
+        """Split a tensor along axis 1, or a vector along axis 0, as `tensor_split` does."""
 
     def hypot(self, other: Any) -> Tensor:
         """Return sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0."""
 
     def i0(self) -> Tensor:
-        """The modified Bessel function of the first kind, order 0."""
+        """Return the modified Bessel function of the first kind, order 0."""
 
     def igamma(self, other: Any) -> Tensor:
-        """Return the regularized lower incomplete gamma function P(input, other)."""
+        """Return the regularized lower incomplete gamma function P(input, other). Abramowitz and
+        Stegun, 6.5.1."""
 
     def igammac(self, other: Any) -> Tensor:
         """Return the regularized upper incomplete gamma function, 1 - `igamma`, exact where it
         is small."""
 
     def imag(self) -> Tensor:
-        """Return the imaginary part of each element: complex64 gives float32, complex128
-        float64; zeros for real tensors."""
+        """Return the imaginary part of each element: float32 for complex64, float64 for
+        complex128."""
 
     def index(self, indices: Any) -> Tensor:
         """Return the elements at the places that index tensors or masks, one for each leading
@@ -687,7 +687,7 @@ class TensorMethods:
         """The tensor itself, after writing the result of `index_copy` into it."""
 
     def index_fill(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
-        """Return `x` with `value` at the positions that indices name along an axis."""
+        """Return `x` with `value` at the positions `index` along `axis`."""
 
     def index_fill_(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
         """The tensor itself, after writing the result of `index_fill` into it."""
@@ -700,7 +700,7 @@ class TensorMethods:
         """The tensor itself, after writing the result of `index_put` into it."""
 
     def index_select(self, axis: builtins.int, index: Any) -> Tensor:
-        """Return the parts along an axis that a vector of indices names."""
+        """Return the slices of `input` along `axis` at the positions in the vector `index`."""
 
     @property
     def init(self) -> Any:
@@ -725,7 +725,7 @@ class TensorMethods:
         """Return the sum of products over the last axes of both."""
 
     def inplace_update(self, v: Any, indices: Any) -> Tensor:
-        """Return `x` with the rows (axis 0) that `indices` name replaced by those of `v`."""
+        """Return `x` with the rows (axis 0) at `indices` replaced by those of `v`."""
 
     def int(self) -> Any:
         """The same values as int32."""
@@ -737,7 +737,7 @@ class TensorMethods:
         """Return the inverses of square matrices; singular ones give infinities or NaN."""
 
     def invert(self) -> Tensor:
-        """Return all bits inverted; the same as `bitwise_not`."""
+        """Return the same as `bitwise_not`."""
 
     def is_complex(self) -> builtins.bool:
         """Return whether the element type is complex."""
@@ -771,16 +771,17 @@ class TensorMethods:
         atol: builtins.float = ...,
         equal_nan: builtins.bool = ...,
     ) -> Tensor:
-        """Return whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN."""
+        """Return whether ``|x - y| <= atol + rtol * |y|`` for the elements x of `input` and y of
+        `other`."""
 
     def isfinite(self) -> Tensor:
-        """Whether each element is neither infinite nor NaN."""
+        """Return whether each element is neither infinite nor NaN."""
 
     def isinf(self) -> Tensor:
-        """Whether each element is infinite."""
+        """Return whether each element is infinite."""
 
     def isnan(self) -> Tensor:
-        """Whether each element is NaN."""
+        """Return whether each element is NaN."""
 
     def isneginf(self) -> Tensor:
         """Return whether each element is -inf."""
@@ -789,7 +790,7 @@ class TensorMethods:
         """Return whether each element is +inf."""
 
     def isreal(self) -> Tensor:
-        """Return whether the imaginary part of each element is 0; that of real numbers is."""
+        """Return whether the imaginary part of each element is 0, as it is for real numbers."""
 
     def itemset(self, *args: Any) -> Tensor:
         """Return a new tensor with one element set: ``itemset(value)``, ``itemset(index,
@@ -815,31 +816,31 @@ class TensorMethods:
         """Return x * 2**y."""
 
     def le(self, other: Any) -> Tensor:
-        """Whether the first element is not larger."""
+        """Return whether the first element is at most the second."""
 
     def lerp(self, end: Any, weight: Any) -> Tensor:
         """Return ``input + weight * (end - input)``."""
 
     def less(self, other: Any) -> Tensor:
-        """Whether the first element is smaller."""
+        """Return whether the first element is less than the second."""
 
     def less_equal(self, other: Any) -> Tensor:
-        """Whether the first element is not larger."""
+        """Return whether the first element is at most the second."""
 
     def lgamma(self) -> Tensor:
-        """log |gamma(x)| of each element x."""
+        """Return log |gamma(x)| of each element x."""
 
     def log(self) -> Tensor:
-        """The natural logarithm of each element; NaN below 0, -inf at 0."""
+        """Return the natural logarithm of each element; NaN below 0, -inf at 0."""
 
     def log10(self) -> Tensor:
-        """The logarithm of base 10 of each element."""
+        """Return the logarithm of base 10 of each element."""
 
     def log1p(self) -> Tensor:
-        """log(1 + x) of each element x, exact near 0."""
+        """Return log(1 + x) of each element x, exact near 0."""
 
     def log2(self) -> Tensor:
-        """The logarithm of base 2 of each element."""
+        """Return the logarithm of base 2 of each element."""
 
     def log_(self) -> Tensor:
         """The tensor itself, after writing the result of `log` into it."""
@@ -848,8 +849,8 @@ class TensorMethods:
         """Return the sign and the logarithm of the magnitude of determinants: `slogdet`."""
 
     def log_normal(self, mean: builtins.float = ..., std: builtins.float = ...) -> Tensor:
-        """Return exp(x) with x normal of a mean and a standard deviation, in the tensor's shape
-        and type (float32 for integers); `std` is positive."""
+        """Return exp(x) for x from the normal distribution with mean `mean` and standard
+        deviation `std`, which is positive."""
 
     def logaddexp(self, other: Any) -> Tensor:
         """Return log(exp(x) + exp(y)) without overflow."""
@@ -858,27 +859,27 @@ class TensorMethods:
         """Return log2(2**x + 2**y) without overflow."""
 
     def logcumsumexp(self, axis: builtins.int) -> Tensor:
-        """Return the logarithms of the running sums of exponentials along an axis, with the
-        largest element taken out."""
+        """Return the logarithms of the running sums of exponentials along an axis, without
+        overflow."""
 
     def logdet(self) -> Tensor:
         """Return the logarithm of determinants: NaN where a real one is negative, -inf where it
         is 0."""
 
     def logical_and(self, other: Any) -> Tensor:
-        """Whether both elements are true."""
+        """Return whether both elements are true."""
 
     def logical_not(self) -> Tensor:
         """Return whether each element is false (0 for numbers)."""
 
     def logical_or(self, other: Any) -> Tensor:
-        """Whether either element is true."""
+        """Return whether either element is true."""
 
     def logical_xor(self, other: Any) -> Tensor:
-        """Whether exactly one element is true."""
+        """Return whether exactly one element is true."""
 
     def logit(self, eps: Optional[builtins.float] = ...) -> Tensor:
-        """Return log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given."""
+        """Return log(x / (1 - x)), where x is first limited to [eps, 1 - eps] if `eps` is given."""
 
     def logsumexp(
         self,
@@ -899,7 +900,7 @@ class TensorMethods:
         columns than rows, the shortest."""
 
     def lt(self, other: Any) -> Tensor:
-        """Whether the first element is smaller."""
+        """Return whether the first element is less than the second."""
 
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
         """Return the solution x of A x = `b`, where `LU_data` holds both triangles of A's LU
@@ -914,7 +915,7 @@ class TensorMethods:
         """The last two axes exchanged."""
 
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
-        """Return `input_x` with `value` where the mask holds, in its own type; the mask
+        """Return `input_x` with `value` where the mask holds, in the type of `input_x`; the mask
         broadcasts."""
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
@@ -927,7 +928,7 @@ class TensorMethods:
         """The tensor itself, after writing the result of `masked_scatter` into it."""
 
     def masked_select(self, mask: Any) -> Tensor:
-        """Return the elements where the mask holds, in order; both broadcast."""
+        """Return the elements where the mask holds, in order; the tensor and the mask broadcast."""
 
     def matmul(self, other: Any) -> Tensor:
         """Return the matrix product over the last two axes; the axes before broadcast."""
@@ -953,7 +954,7 @@ class TensorMethods:
         (also positionally) with its position, as `mycel.ops.max`."""
 
     def maximum(self, other: Any) -> Tensor:
-        """The larger of two elements; NaN if either is."""
+        """Return the larger of two elements; NaN if either is."""
 
     def mean(
         self,
@@ -992,7 +993,7 @@ class TensorMethods:
         (also positionally) with its position, as `mycel.ops.min`."""
 
     def minimum(self, other: Any) -> Tensor:
-        """The smaller of two elements; NaN if either is."""
+        """Return the smaller of two elements; NaN if either is."""
 
     def mm(self, mat2: Any) -> Tensor:
         """Return the product of two matrices; ValueError for other ranks."""
@@ -1001,7 +1002,7 @@ class TensorMethods:
         """Return a copy on the device named: "CPU". ValueError for others."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
-        """Return axes moved to new places; the others keep their order."""
+        """Move axes to new places; the other axes keep their order."""
 
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Return the same as `moveaxis`."""
@@ -1010,7 +1011,7 @@ class TensorMethods:
         """Return the elements sorted along axis 0."""
 
     def mul(self, other: Any) -> Tensor:
-        """The product of two tensors, element by element."""
+        """Return the product of two tensors, element by element."""
 
     def mul_(self, other: Any) -> Tensor:
         """The tensor itself, after writing the result of `mul` into it."""
@@ -1024,11 +1025,10 @@ class TensorMethods:
         """See `mycel.ops.multinomial`."""
 
     def multiply(self, value: Any) -> Tensor:
-        """The product of two tensors, element by element."""
+        """Return the product of two tensors, element by element."""
 
     def mvlgamma(self, p: builtins.int) -> Tensor:
-        """Return the logarithm of the multivariate gamma function of dimension `p`: p(p - 1)/4
-        log pi + the sum over j < p of lgamma(x - j/2)."""
+        """Return the logarithm of the multivariate gamma function of dimension `p`."""
 
     def nan_to_num(
         self,
@@ -1036,8 +1036,7 @@ class TensorMethods:
         posinf: Optional[builtins.float] = ...,
         neginf: Optional[builtins.float] = ...,
     ) -> Tensor:
-        """Return NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest
-        and smallest of the type)."""
+        """Return `input` with NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf`."""
 
     def nanmean(
         self,
@@ -1046,7 +1045,8 @@ class TensorMethods:
         *,
         dtype: Any = ...,
     ) -> Tensor:
-        """Return `mean` of the elements that are not NaN; NaN where there are none."""
+        """Return the mean of those elements of `input` over `axis` (None: all axes) that are not
+        NaN."""
 
     def nanmedian(
         self,
@@ -1062,7 +1062,7 @@ class TensorMethods:
         axis: Optional[builtins.int] = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Return `quantile` of the elements that are not NaN."""
+        """Return the `q`-quantiles of those elements of `input` along `axis` that are not NaN."""
 
     def nansum(
         self,
@@ -1076,19 +1076,19 @@ class TensorMethods:
         """See `mycel.ops.nansum`."""
 
     def narrow(self, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
-        """Return `length` elements along an axis from `start`."""
+        """Return the `length` elements of `input` along `axis` that begin at `start`."""
 
     def ndimension(self) -> builtins.int:
         """Return the number of dimensions."""
 
     def ne(self, other: Any) -> Tensor:
-        """Whether two elements differ."""
+        """Return whether two elements differ."""
 
     def neg(self) -> Tensor:
-        """Each element with its sign reversed."""
+        """Return each element with its sign reversed."""
 
     def negative(self) -> Tensor:
-        """Each element with its sign reversed."""
+        """Return each element with its sign reversed."""
 
     def nelement(self) -> Any:
         """Return the number of elements."""
@@ -1109,8 +1109,7 @@ class TensorMethods:
         """Return the next floating-point number from each element of `input` towards `other`."""
 
     def nonzero(self, *, as_tuple: builtins.bool = ...) -> Any:
-        """Return the int64 positions of the elements that are not 0, one row each; with
-        `as_tuple` one vector for each axis."""
+        """Return the int64 positions of the elements that are not 0, one row for each."""
 
     def norm(
         self,
@@ -1127,7 +1126,7 @@ class TensorMethods:
         default one."""
 
     def not_equal(self, other: Any) -> Tensor:
-        """Whether two elements differ."""
+        """Return whether two elements differ."""
 
     def numel(self) -> Any:
         """Return the number of elements."""
@@ -1174,7 +1173,7 @@ class TensorMethods:
         """Return the argument itself."""
 
     def pow(self, exponent: Any) -> Tensor:
-        """The first operand raised to the second."""
+        """Raise the first operand to the power of the second."""
 
     def pow_(self, exponent: Any) -> Tensor:
         """The tensor itself, after writing the result of `pow` into it."""
@@ -1206,11 +1205,11 @@ class TensorMethods:
         axis: Optional[builtins.int] = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Return the q-quantiles along an axis (of all elements without one), between neighbours
-        by linear interpolation; NaN where there is one."""
+        """Return the `q`-quantiles of `input` along `axis` (without it, of all elements), by
+        linear interpolation between neighbours."""
 
     def rad2deg(self) -> Tensor:
-        """Return radians as degrees."""
+        """Convert radians to degrees."""
 
     def random_(
         self,
@@ -1231,10 +1230,10 @@ class TensorMethods:
         """See `mycel.ops.random_categorical`."""
 
     def ravel(self) -> Tensor:
-        """Return all elements along one axis, in row-major order."""
+        """Flatten a tensor to one axis, in row-major order."""
 
     def real(self) -> Tensor:
-        """Return the real part of each element: complex64 gives float32, complex128 float64."""
+        """Return the real part of each element: float32 for complex64, float64 for complex128."""
 
     def reciprocal(self) -> Tensor:
         """Return 1 / x of each element x; float32 for integers."""
@@ -1249,7 +1248,7 @@ class TensorMethods:
         """The tensor itself, after writing the result of `relu` into it."""
 
     def remainder(self, other: Any) -> Tensor:
-        """The remainder of the division, with the sign of the divisor."""
+        """Return the remainder of the division, with the sign of the divisor."""
 
     def remainder_(self, other: Any) -> Tensor:
         """The tensor itself, after writing the result of `remainder` into it."""
@@ -1260,14 +1259,15 @@ class TensorMethods:
         any more."""
 
     def renorm(self, p: Any, axis: builtins.int, maxnorm: builtins.float) -> Tensor:
-        """Return the parts along an axis whose `p`-norm is above `maxnorm` scaled down to it."""
+        """Scale down the slices of `input` along `axis` whose `p`-norm is above `maxnorm`, so
+        that it is `maxnorm`."""
 
     def repeat(self, *repeats: Any) -> Tensor:
         """Return repeated as a whole: as `tile`, with at least one number for each axis."""
 
     def repeat_interleave(self, repeats: Any, axis: Optional[builtins.int] = ...) -> Tensor:
-        """Return each element along an axis `repeats` times in a row; without `axis` of the
-        flattened tensor."""
+        """Repeat each element along `axis` `repeats` times in a row; without `axis` the tensor
+        is flattened first."""
 
     def requires_grad_(self, requires_grad: builtins.bool = ...) -> Tensor:
         """Set whether a parameter is trained; the tensor itself."""
@@ -1283,7 +1283,7 @@ class TensorMethods:
         the number differs."""
 
     def reverse(self, axis: Any) -> Tensor:
-        """Return the axes `axis` in the opposite direction."""
+        """Reverse the order of the elements along the axes `axis`."""
 
     def reverse_sequence(
         self,
@@ -1295,22 +1295,22 @@ class TensorMethods:
         says."""
 
     def roll(self, shifts: Any, dims: Any = ...) -> Tensor:
-        """Return the elements moved on by `shifts` places along the axes `dims`, around the end;
-        of the flattened tensor without `dims`."""
+        """Shift the elements by `shifts` places along the axes `dims`; those that leave at the
+        end come back at the start."""
 
     def rot90(self, k: builtins.int, dims: Any) -> Tensor:
-        """Return a quarter turn, k times, in the plane of two axes, from the first towards the
-        second."""
+        """Rotate by 90 degrees, `k` times, in the plane of the two axes `dims`, from the first
+        towards the second."""
 
     def round(self, *, decimals: builtins.int = ...) -> Tensor:
-        """Return the nearest number with `decimals` decimals, ties to even."""
+        """Round to `decimals` decimals, ties to even."""
 
     def rsqrt(self) -> Tensor:
-        """1 / sqrt(x) of each element x."""
+        """Return 1 / sqrt(x) of each element x."""
 
     def scatter(self, axis: builtins.int, index: Any, src: Any) -> Tensor:
-        """Return a new tensor with each element of `src` at its own place with the position
-        along an axis replaced by the index there."""
+        """Return a copy of `input` with each element of `src` written at its own position, but
+        at the index in `index` along `axis`."""
 
     def scatter_(self, axis: builtins.int, index: Any, src: Any) -> Tensor:
         """The tensor itself, after writing the result of `scatter` into it."""
@@ -1323,24 +1323,24 @@ class TensorMethods:
         """The tensor itself, after writing the result of `scatter_add` into it."""
 
     def scatter_div(self, indices: Any, updates: Any) -> Tensor:
-        """A new tensor: `input_x` divided by `updates` at the places that rows of `indices` name
-        in its first axes."""
+        """Return a new tensor: `input_x` divided by `updates` at the positions that are the rows
+        of `indices`."""
 
     def scatter_max(self, indices: Any, updates: Any) -> Tensor:
-        """A new tensor: `input_x` raised to at least `updates` at the places that rows of
-        `indices` name in its first axes."""
+        """Return a new tensor: `input_x` raised to at least `updates` at the positions that are
+        the rows of `indices`."""
 
     def scatter_min(self, indices: Any, updates: Any) -> Tensor:
-        """A new tensor: `input_x` lowered to at most `updates` at the places that rows of
-        `indices` name in its first axes."""
+        """Return a new tensor: `input_x` lowered to at most `updates` at the positions that are
+        the rows of `indices`."""
 
     def scatter_mul(self, indices: Any, updates: Any) -> Tensor:
-        """A new tensor: `input_x` multiplied by `updates` at the places that rows of `indices`
-        name in its first axes."""
+        """Return a new tensor: `input_x` multiplied by `updates` at the positions that are the
+        rows of `indices`."""
 
     def scatter_sub(self, indices: Any, updates: Any) -> Tensor:
-        """A new tensor: `input_x` decreased by `updates` at the places that rows of `indices`
-        name in its first axes."""
+        """Return a new tensor: `input_x` decreased by `updates` at the positions that are the
+        rows of `indices`."""
 
     def searchsorted(self, v: Any, side: str = ..., sorter: Any = ...) -> Tensor:
         """Return where values would be put into the tensor, which is sorted."""
@@ -1350,7 +1350,7 @@ class TensorMethods:
         ``select(condition, y)``: as `where`."""
 
     def select_scatter(self, src: Any, axis: builtins.int, index: builtins.int) -> Tensor:
-        """Return `input` with the part at one position along an axis replaced by `src`."""
+        """Return `input` with the slice at position `index` along `axis` replaced by `src`."""
 
     def set_(
         self,
@@ -1378,28 +1378,28 @@ class TensorMethods:
         """The same values as int16."""
 
     def sigmoid(self) -> Tensor:
-        """1 / (1 + exp(-x)) of each element x, without overflow."""
+        """Return 1 / (1 + exp(-x)) of each element x, without overflow."""
 
     def sigmoid_(self) -> Tensor:
         """The tensor itself, after writing the result of `sigmoid` into it."""
 
     def sign(self) -> Tensor:
-        """-1, 0 or 1 by the sign of each element."""
+        """Return -1, 0 or 1 by the sign of each element."""
 
     def sign_(self) -> Tensor:
         """The tensor itself, after writing the result of `sign` into it."""
 
     def signbit(self) -> Tensor:
-        """Return whether the sign is negative; also that of -0."""
+        """Return whether the sign of each element is negative, as it also is for -0."""
 
     def sin(self) -> Tensor:
-        """The sine of each element in radians."""
+        """Return the sine of each element in radians."""
 
     def sinc(self) -> Tensor:
         """Return sin(pi x) / (pi x), and 1 at 0."""
 
     def sinh(self) -> Tensor:
-        """The hyperbolic sine of each element."""
+        """Return the hyperbolic sine of each element."""
 
     def slice_scatter(
         self,
@@ -1409,7 +1409,7 @@ class TensorMethods:
         end: Optional[builtins.int] = ...,
         step: builtins.int = ...,
     ) -> Tensor:
-        """Return `input` with ``start:end:step`` along an axis replaced by `src`."""
+        """Return `input` with the slice ``start:end:step`` along `axis` replaced by `src`."""
 
     def slogdet(self) -> tuple[Tensor, Tensor]:
         """Return the sign (or the direction, for complex matrices) and the logarithm of the
@@ -1436,14 +1436,14 @@ class TensorMethods:
         split_size_or_sections: Union[builtins.int, Sequence[builtins.int]],
         axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
-        """Return parts of one size along an axis (the last may be smaller), or of the sizes
-        listed, which must add up."""
+        """Split a tensor along an axis into parts of one size (the last may be smaller), or of
+        the sizes in a sequence, which must add up to the size of the axis."""
 
     def sqrt(self) -> Tensor:
-        """The square root of each element; NaN below 0."""
+        """Return the square root of each element; NaN below 0."""
 
     def square(self) -> Tensor:
-        """Return each element times itself."""
+        """Return the square of each element."""
 
     def squeeze(self, axis: Any = ..., *, dim: Any = ...) -> Tensor:
         """Without axes of size 1. See `mycel.ops.squeeze`."""
@@ -1499,7 +1499,7 @@ class TensorMethods:
         `compute_uv` s alone."""
 
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-        """Return two axes exchanged."""
+        """Exchange two axes."""
 
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Return the same as `swapaxes`."""
@@ -1510,16 +1510,16 @@ class TensorMethods:
         what it says beyond its defaults; None where it has none."""
 
     def t(self) -> Tensor:
-        """Return a matrix transposed; vectors and scalars as they are."""
+        """Transpose a matrix; vectors and scalars are returned as they are."""
 
     def take(self, indices: Any, axis: Optional[builtins.int] = ..., mode: str = ...) -> Tensor:
         """Return the elements (of the flattened tensor, or along an axis) at positions."""
 
     def tan(self) -> Tensor:
-        """The tangent of each element in radians."""
+        """Return the tangent of each element in radians."""
 
     def tanh(self) -> Tensor:
-        """The hyperbolic tangent of each element."""
+        """Return the hyperbolic tangent of each element."""
 
     def tanh_(self) -> Tensor:
         """The tensor itself, after writing the result of `tanh` into it."""
@@ -1529,8 +1529,8 @@ class TensorMethods:
         indices_or_sections: Union[builtins.int, Sequence[builtins.int]],
         axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
-        """So many parts along an axis, the first of them one longer where it does not divide; or
-        cuts at the positions listed."""
+        """Split a tensor along an axis into a number of parts, or at the positions in a
+        sequence."""
 
     def tile(self, *given: Any, reps: Any = ..., dims: Any = ...) -> Tensor:
         """Return repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
@@ -1568,8 +1568,8 @@ class TensorMethods:
         largest: builtins.bool = ...,
         sorted: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """Return the k largest (or smallest) elements along an axis (the last one) in order, and
-        their int32 positions."""
+        """Return the `k` largest elements of `input` along the axis `dim` (the last by default)
+        in order, and their int32 positions."""
 
     def trace(
         self,
@@ -1595,18 +1595,16 @@ class TensorMethods:
         `transpose`, and A."""
 
     def tril(self, diagonal: builtins.int = ...) -> Tensor:
-        """Return the elements of matrices on and below a diagonal (0 the main one, above it
-        positive); zeros elsewhere."""
+        """Keep the elements of matrices on and below a diagonal and set the others to 0."""
 
     def triu(self, diagonal: builtins.int = ...) -> Tensor:
-        """Return the elements of matrices on and above a diagonal (0 the main one, above it
-        positive); zeros elsewhere."""
+        """Keep the elements of matrices on and above a diagonal and set the others to 0."""
 
     def true_divide(self, divisor: Any) -> Tensor:
-        """Return the quotient; float32 for integers."""
+        """Return the quotient of two tensors, element by element; float32 for integers."""
 
     def trunc(self) -> Tensor:
-        """Each element without its fraction."""
+        """Round each element towards 0."""
 
     def type(self, dtype: Any = ...) -> Any:
         """Return the name of the element type, or the same values in another."""
@@ -1632,8 +1630,7 @@ class TensorMethods:
         to: builtins.float = ...,
         generator: Any = ...,
     ) -> Tensor:
-        """Return new numbers spread evenly over [from_, to), in the tensor's shape and type;
-        ValueError where `from_` is larger than `to`."""
+        """Return uniform numbers in [`from_`, `to`), in the tensor's shape and type."""
 
     def uniform_(self, from_: Any = ..., to: Any = ..., *, generator: Any = ...) -> Tensor:
         """The tensor itself, after writing random numbers into it; from `generator` or the
@@ -1655,30 +1652,31 @@ class TensorMethods:
         return_counts: builtins.bool = ...,
         dim: Optional[builtins.int] = ...,
     ) -> Any:
-        """Return the elements (or parts along `dim`) without those equal to the one before; also
-        positions and counts (int64)."""
+        """Return the elements of `input` (or its slices along `dim`) without those equal to the
+        one before."""
 
     def unique_with_pad(self, pad_num: Any) -> tuple[Tensor, Tensor]:
-        """Return the distinct elements of a vector in the order in which they come, followed by
-        `pad_num` up to its length, and each element's position among them."""
+        """Return the distinct elements of a vector in the order of their first occurrence, and
+        each element's position among them."""
 
     def unsorted_segment_max(self, segment_ids: Any, num_segments: Any) -> Tensor:
-        """For each segment the largest of the parts of `x` with its number; the smallest value
-        of the type for an empty one."""
+        """Return, for each segment, the maximum of the slices of `x` with its number in
+        `segment_ids`."""
 
     def unsorted_segment_min(self, segment_ids: Any, num_segments: Any) -> Tensor:
-        """For each segment the smallest of the parts of `x` with its number; the largest value
-        of the type for an empty one."""
+        """Return, for each segment, the minimum of the slices of `x` with its number in
+        `segment_ids`."""
 
     def unsorted_segment_prod(self, segment_ids: Any, num_segments: Any) -> Tensor:
-        """For each segment the product of the parts of `x` with its number; 1 for an empty one."""
+        """Return, for each segment, the product of the slices of `x` with its number in
+        `segment_ids`; 1 for an empty segment."""
 
     def unsorted_segment_sum(self, segment_ids: Any, num_segments: Any) -> Tensor:
-        """For each segment the sum of the parts of `input_x` with its number; 0 for an empty
-        one, and negative numbers belong nowhere."""
+        """Return, for each segment, the sum of the slices of `input_x` with its number in
+        `segment_ids`."""
 
     def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """Return a new axis of size 1 at `dim`."""
+        """Insert a new axis of size 1 at `dim`."""
 
     def untyped_storage(self) -> UntypedStorage:
         """Return the bytes of the tensor."""
@@ -1704,7 +1702,7 @@ class TensorMethods:
         that type."""
 
     def view_as(self, other: Tensor) -> Tensor:
-        """Return `input` under the shape of `other`."""
+        """Return `input` with the shape of `other`."""
 
     @property
     def virtual_flag(self) -> builtins.bool:
@@ -1715,7 +1713,7 @@ class TensorMethods:
     def virtual_flag(self, value: Any) -> None: ...
 
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Return `tensor_split` along axis 0."""
+        """Split a tensor along axis 0, as `tensor_split` does."""
 
     def wait_pipeline(self) -> None:
         """Wait for operations under way, of which there are none: they are done when they
@@ -1725,10 +1723,10 @@ class TensorMethods:
         """Return the tensor where the condition holds, else `y`."""
 
     def xdivy(self, y: Any) -> Tensor:
-        """Return x / y, and 0 where x is 0 unless y is NaN."""
+        """Return x / y, and 0 where x is 0 and y is not NaN."""
 
     def xlogy(self, other: Any) -> Tensor:
-        """Return x * log(y), and 0 where x is 0 unless y is NaN."""
+        """Return x * log(y), and 0 where x is 0 and y is not NaN."""
 
     def zero_(self) -> Tensor:
         """Return the tensor itself, after writing zeros everywhere."""

@@ -1,6 +1,8 @@
-"""Operations on tensors, composed of primitives, and the methods of tensors, which importing this attaches.
+"""Operations on tensors, composed of primitives, and the methods of tensors, which this import
+attaches.
 
-What a module lists in its `__all__` is public here, unless some of its names are listed.
+Every name in the `__all__` of a module is public here, unless this module lists only some of its
+names.
 """
 
 # isort: skip_file
@@ -30,6 +32,7 @@ from mycel.core.tensor import Tensor as Tensor, is_tensor as is_tensor
 from mycel.compiled.vmap import vmap as vmap
 from mycel.ops.activation import *
 from mycel.ops.array import *
+from mycel.ops.splits import *
 from mycel.ops.arrange import *
 from mycel.ops.properties import *
 from mycel.ops.complex_numbers import *
@@ -58,22 +61,30 @@ from mycel.ops.fourier import *
 from mycel.ops.creation import *
 from mycel.ops.elementwise import *
 from mycel.ops.indexed import *
+from mycel.ops.masks import *
 from mycel.ops.algebra.linalg import *
 from mycel.ops.algebra.linalg import einsum as einsum
+from mycel.ops.logic import *
 from mycel.ops.loss import *
+from mycel.ops.margins import *
 from mycel.ops.math import *
 from mycel.ops.normalization import *
 from mycel.ops.pairwise import *
 from mycel.ops.images.patches import mirror_pad as mirror_pad
 from mycel.ops.pooling import *
+from mycel.ops.adaptive_pooling import *
 from mycel.ops.random import *
 from mycel.ops.random_candidates import (
     log_uniform_candidate_sampler as log_uniform_candidate_sampler,
-    multinomial_with_replacement as multinomial_with_replacement, uniform_candidate_sampler as uniform_candidate_sampler,
-)  # fmt: skip
+    multinomial_with_replacement as multinomial_with_replacement,
+    uniform_candidate_sampler as uniform_candidate_sampler,
+)
 from mycel.ops.random_rejection import (
-    gamma as gamma, poisson as poisson, random_gamma as random_gamma, random_poisson as random_poisson,
-)  # fmt: skip
+    gamma as gamma,
+    poisson as poisson,
+    random_gamma as random_gamma,
+    random_poisson as random_poisson,
+)
 from mycel.ops.reduction import (
     all as all,
     amax as amax,

@@ -24,7 +24,11 @@ _graphs = Remembered[Any, list[Any]]("compositions", SOME, config.COMPILED_ANEW)
 
 
 def compose(function: Callable[..., Node], *tensors: Tensor, **params: Any) -> Tensor:
-    """Return `function` of the nodes of `tensors`: one tensor."""
+    """Apply `function`, written on graph nodes, to `tensors`; the result is one tensor.
+
+    `params` are the function's further parameters; with the types of the tensors they decide which
+    graph is reused.
+    """
     types = tuple([t._type for t in tensors])
     key = (function, types, freeze(params))
     found = _graphs.recent.get(key)

@@ -1,7 +1,7 @@
-"""Read arguments of `mycel.ops` that may be tensors or symbolic sizes: operands, axes and shapes.
+"""Readers of arguments that may be tensors or symbolic sizes: operands, axes and shapes.
 
-Everything here looks at types alone, so that it works while a function is being staged. What
-needs neither tensors nor symbolic sizes is checked by `mycel.base.arguments`.
+Everything here looks at types alone, so that it works while a function is being staged. What needs
+neither tensors nor symbolic sizes is checked by `mycel.base.arguments`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ finfo: Callable[[Any], Any] = ml_dtypes.finfo
 
 
 def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """Make a tensor of `value`; TypeError for what is neither a tensor, a number nor an array."""
+    """Make a tensor of `value`, of element type `dtype` if that is given.
+
+    Raises TypeError unless `value` is a tensor, a number or an array.
+    """
     if isinstance(value, Tensor):
         if precision.active and dtype is None:
             value = precision.met(value)
@@ -76,18 +79,21 @@ def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
 
 
 def input_of(layer: object, value: Any) -> Tensor:
-    """Make a tensor of what a layer was given; a TypeError names the layer."""
+    """Make a tensor of the input of a layer. A TypeError names the layer."""
     return value if isinstance(value, Tensor) else operand(type(layer).__name__, value)
 
 
 def floating(name: str, value: Any) -> Tensor:
-    """Make a tensor of an operand of a real function: booleans and integers become float32."""
+    """Make a tensor for a function of real numbers: booleans and integers become float32."""
     x = operand(name, value)
     return cast(x, D.float32) if x.dtype.kind in "iub" else x
 
 
 def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Make tensors of one type of two operands; TypeError where one cannot be a tensor."""
+    """Make tensors of one common type of two operands.
+
+    Raises TypeError where one cannot become a tensor.
+    """
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = operand(name, x)
     found = None if x is None or y is None else _pair(x, y)
@@ -103,9 +109,10 @@ def wide(x: Tensor) -> Tensor:
 
 
 def rounded_once(function: F) -> F:
-    """Compute in float32 where floating operands are of one 16-bit type, and round once.
+    """Decorate an operation to compute in float32 and round once where its operands share a 16-bit
+    type.
 
-    What is one operation to the user then rounds once at the end, whatever it is composed of.
+    However many primitives it is composed of, the operation then rounds only once, at the end.
     """
 
     @wraps(function)
@@ -120,7 +127,9 @@ def rounded_once(function: F) -> F:
 
 
 def _narrow_type(values: Sequence[Any]) -> Optional[DType]:
-    """Find the one floating type of the tensors among arguments, if that is a 16-bit one."""
+    """Find the 16-bit floating type that all floating tensors among the arguments share, if there
+    is one.
+    """
     kind: Optional[DType] = None
     for value in values:
         if isinstance(value, (np.ndarray, np.generic)):
@@ -140,7 +149,7 @@ def _widened(value: Any) -> Any:
 
 
 def constant_like(value: Any, x: Tensor) -> Tensor:
-    """Make a tensor without dimensions, of the type of `x`, of a number or a symbolic size."""
+    """Make a scalar tensor of a number or a symbolic size, in the element type of `x`."""
     if isinstance(value, Dim):
         return as_tensor(value, x.dtype)
     if isinstance(value, np.generic):
@@ -157,7 +166,7 @@ def select(condition: Tensor, x: Any, y: Any) -> Tensor:
 
 
 def axis_of(name: str, axis: Any, rank: int) -> int:
-    """Count one axis from the front; ShapeError where it is out of range."""
+    """Count one axis from the front. Raises ShapeError where it is out of range."""
     number = arguments.index(name, "axis", axis)
     if not -rank <= number < rank:
         raise ShapeError(
@@ -167,7 +176,7 @@ def axis_of(name: str, axis: Any, rank: int) -> int:
 
 
 def all_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
-    """Sort the axes of a reduction; None and the empty tuple stand for all of them."""
+    """Sort the axes of a reduction; None and the empty tuple stand for all axes."""
     if axis is None or (isinstance(axis, (tuple, list)) and not axis):
         return tuple(range(rank))
     if isinstance(axis, Tensor):
@@ -199,7 +208,7 @@ def shape_of(name: str, shape: Any) -> Shape:
 
 
 def size_of(name: str, size: Any) -> Any:
-    """Check for one size, an int or a symbolic one; TypeError otherwise."""
+    """Check that `size` is one size: an int or a symbolic size. Raises TypeError otherwise."""
     if isinstance(size, Dim):
         return size
     if isinstance(size, bool):
@@ -211,7 +220,7 @@ def size_of(name: str, size: Any) -> Any:
 
 
 def need_room(name: str, shape: Shape, dtype: DType) -> None:
-    """Raise SizeError or MemoryError for a tensor that cannot be, before the work for it begins."""
+    """Raise SizeError or MemoryError for a tensor that is too large, before work on it begins."""
     kind = tensor_type(tuple(shape), dtype)
     if kind.is_static:
         engine().need(f"{name}: a tensor {kind}", int(kind.nbytes))
@@ -222,7 +231,11 @@ _EACH = 2048
 
 
 def one_by_one(name: str, what: str, count: Any, each: int = _EACH) -> int:
-    """Check that `count` parts of `each` bytes can be made one by one; MemoryError if not."""
+    """Check that there is memory for `count` objects of `each` bytes, made one by one.
+
+    `name` is the operation and `what` the plural noun for the objects, both for errors. Returns the
+    count as an int. Raises SizeError or MemoryError where there is no room.
+    """
     found = arguments.index(name, f"the number of {what}", count)
     if found > MOST_BYTES:
         raise SizeError(f"there cannot be {found!r:.80} {what}", name)
@@ -231,7 +244,7 @@ def one_by_one(name: str, what: str, count: Any, each: int = _EACH) -> int:
 
 
 def numbers(count: Any, dtype: Any = np.int64) -> Any:
-    """Make the array 0, 1, ..., count - 1, of which tables of positions are made.
+    """Make the array 0, 1, ..., count - 1, from which tables of positions are built.
 
     Raises MemoryError where there is no room for it.
     """
@@ -241,7 +254,9 @@ def numbers(count: Any, dtype: Any = np.int64) -> Any:
 
 
 def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:
-    """Check for several sizes, in a sequence, an array or a tensor; TypeError for one alone."""
+    """Check that `value` is several sizes, in a sequence, an array or a tensor. Raises TypeError
+    for a single size.
+    """
     if isinstance(value, (Tensor, np.ndarray)):
         value = value.tolist()
     if not isinstance(value, (tuple, list)):
@@ -250,14 +265,14 @@ def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:
 
 
 def number_of(name: str, parameter: str, value: Any) -> Any:
-    """Check for a number, a symbolic size or a tensor; TypeError otherwise."""
+    """Check that `value` is a number, a symbolic size or a tensor. Raises TypeError otherwise."""
     if not isinstance(value, (int, float, np.number, Tensor, Dim)):
         raise arguments.wrong_type(name, parameter, "a number", value)
     return value
 
 
 def check_sizes(name: str, shape: Shape) -> Shape:
-    """Check that no size is negative; ShapeError otherwise."""
+    """Check that no size is negative. Raises ShapeError otherwise."""
     for d in shape:
         if isinstance(d, int) and d < 0:
             raise arguments.wrong_value(name, "every size", "at least 0", shape, ShapeError)
@@ -265,7 +280,9 @@ def check_sizes(name: str, shape: Shape) -> Shape:
 
 
 def certainly(condition: Callable[[], Any]) -> bool:
-    """Tell whether a comparison of sizes holds for certain; an open one does not."""
+    """Tell whether a comparison of sizes certainly holds; one that depends on a symbolic size does
+    not.
+    """
     try:
         return bool(condition())
     except InconclusiveDimension:
@@ -276,12 +293,12 @@ def certainly(condition: Callable[[], Any]) -> bool:
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
-    """Give `x` another shape, one without -1."""
+    """Reshape `x` to a shape without -1."""
     return x if x.shape == shape else apply(S.RESHAPE, x, shape=shape)
 
 
 def flat(x: Tensor) -> Tensor:
-    """Put all elements along one axis."""
+    """Flatten `x` to one axis."""
     return reshaped(x, (product(x.shape),))
 
 
@@ -298,7 +315,7 @@ def move_axis(x: Tensor, source: int, target: int) -> Tensor:
 
 
 def broadcast(x: Tensor, shape: Shape) -> Tensor:
-    """Repeat `x` to `shape`."""
+    """Broadcast `x` to `shape`."""
     return x if x.shape == shape else apply(S.BROADCAST_TO, x, shape=shape)
 
 
@@ -312,17 +329,17 @@ def take_slice(x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Te
 
 
 def whole(x: Tensor, axes: tuple[int, ...]) -> Any:
-    """Count the elements that a reduction over `axes` joins."""
+    """Count the elements of `x` that a reduction over `axes` combines into one."""
     return product(x.shape[a] for a in axes)
 
 
 def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
-    """Fill `shape` with the index along an axis."""
+    """Make a tensor of `shape` that holds each element's index along `axis`."""
     return apply(S.iota, shape=shape, axis=axis, dtype=dtype)
 
 
 def cast_index(name: str, indices: Any) -> Tensor:
-    """Make positions int32 or int64; TypeError where they are not integers."""
+    """Make int32 or int64 indices. Raises TypeError where they are not integers."""
     index = operand(name, indices)
     if not isinstance(indices, Tensor) and index.size == 0:
         return cast(index, D.int64)
@@ -335,5 +352,5 @@ def cast_index(name: str, indices: Any) -> Tensor:
 
 
 def run(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
-    """Apply a primitive of one result."""
+    """Apply a primitive that has one result."""
     return apply(primitive, *inputs, **params)

@@ -1,9 +1,9 @@
 """Activation functions, element by element or along one axis.
 
-Where a function has a kink its derivative there is MindSpore's: 0 for `relu` at 0, for `relu6` and
-`hardtanh` at either bound. NaN passes through all of them. Along an axis the maximum is taken out
-before exponentials, so that nothing overflows; 16-bit floats are computed in float32 there and
-rounded once.
+Where a function has a kink its derivative there is MindSpore's: 0 for `relu` at 0, and for `relu6`
+and `hardtanh` at either bound. NaN passes through all of them. Functions along an axis subtract the
+maximum before they take exponentials, so that nothing overflows; they compute 16-bit floats in
+float32 and round once.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _at_most(x: Tensor, bound: float) -> Tensor:
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """Return max(x, 0) of each element x; the derivative at 0 is 0.
 
-    With `inplace` the argument itself takes the values.
+    With `inplace` the result is also written to `input`.
 
     >>> import mycel as ms
     >>> ms.ops.relu(ms.Tensor([-1.0, 0.0, 2.0])).tolist()
@@ -97,7 +97,7 @@ def relu6(x: Any) -> Tensor:
 
 @fused
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
-    """Return each element limited to [min_val, max_val]; the derivative at the bounds is 0.
+    """Return each element limited to [`min_val`, `max_val`]; the derivative at the bounds is 0.
 
     >>> import mycel as ms
     >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 2.0])).tolist()
@@ -109,7 +109,7 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
 
 
 def _bound_of(x: Tensor, value: Any) -> Tensor:
-    """Return a bound in the type of `x`; for integers the nearest that the type has."""
+    """Return a bound in the type of `x`; for integers the nearest value that the type can hold."""
     if x.dtype.is_integer and isinstance(value, (int, float)) and value == value:
         limits = np.iinfo(x.dtype.numpy)
         value = min(max(value, int(limits.min)), int(limits.max))
@@ -132,10 +132,10 @@ def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
 @fused
 @rounded_once
 def prelu(input: Any, weight: Any) -> Tensor:
-    """Return x where it is positive, else weight * x, with one weight, or one for each channel
-    (axis 1).
+    """Return x where it is positive, else `weight` * x, with one weight for all or one for each
+    channel (axis 1).
 
-    ValueError where the weight has another size.
+    Raises ValueError where the weight has another size.
 
     >>> import mycel as ms
     >>> ms.ops.prelu(ms.Tensor([[-2.0, 2.0]]), ms.Tensor([0.25])).tolist()
@@ -150,9 +150,7 @@ def prelu(input: Any, weight: Any) -> Tensor:
 
 
 def _negative_part(x: Tensor) -> Tensor:
-    """Return x where it is not positive, else 0: what keeps exponentials of the other branch from
-    overflowing.
-    """
+    """Return min(x, 0), so that exponentials do not overflow where the other branch is chosen."""
     return select(_at_most(x, 0.0), x, 0.0)
 
 
@@ -172,9 +170,9 @@ def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
 @fused
 @rounded_once
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
-    """Return x where it is positive, else alpha * (exp(x / alpha) - 1); ValueError for alpha 0.
+    """Return x where it is positive, else alpha * (exp(x / alpha) - 1). Barron, 2017.
 
-    Barron, 2017.
+    Raises ValueError for `alpha` 0.
 
     >>> import mycel as ms
     >>> ms.ops.celu(ms.Tensor([0.0, 2.0])).tolist()
@@ -207,9 +205,9 @@ def selu(input_x: Any) -> Tensor:
 @fused
 @rounded_once
 def gelu(input: Any, approximate: str = "none") -> Tensor:
-    """Return x * P(X <= x) for a standard normal X: by erf, or with `approximate` "tanh" by a tanh.
+    """Return x * P(X <= x) for a standard normal X. Hendrycks and Gimpel, 2016.
 
-    Hendrycks and Gimpel, 2016.
+    With `approximate` "none" P is computed by erf, with "tanh" by an approximation with tanh.
 
     >>> import mycel as ms
     >>> ms.ops.gelu(ms.Tensor([0.0])).tolist()
@@ -253,7 +251,9 @@ def silu(input: Any) -> Tensor:
 @fused
 @rounded_once
 def swiglu(input: Any, dim: int = -1) -> Tensor:
-    """Return silu(a) * b of the two halves a and b along `dim`; ValueError for an odd size.
+    """Return silu(a) * b of the two halves a and b of `input` along `dim`.
+
+    Raises ValueError where the axis has an odd size.
 
     >>> import mycel as ms
     >>> ms.ops.swiglu(ms.Tensor([0.0, 3.0])).tolist()
@@ -274,9 +274,9 @@ def _halves(name: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 @fused
 @rounded_once
 def glu(x: Any, axis: int = -1) -> Tensor:
-    """Return a * sigmoid(b) of the two halves a and b along an axis; ValueError for an odd size.
+    """Return a * sigmoid(b) of the two halves a and b of `x` along `axis`. Dauphin et al., 2017.
 
-    Dauphin et al., 2017.
+    Raises ValueError where the axis has an odd size.
 
     >>> import mycel as ms
     >>> ms.ops.glu(ms.Tensor([4.0, 0.0])).tolist()
@@ -294,7 +294,7 @@ def _softplus(x: Tensor) -> Tensor:
 @fused
 @rounded_once
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
-    """Return log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
+    """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above `threshold`.
 
     >>> import mycel as ms
     >>> ms.ops.softplus(ms.Tensor([100.0])).tolist()
@@ -385,7 +385,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
 @fused
 @rounded_once
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
-    """Return x moved towards 0 by `lambd`; 0 where |x| <= lambd.
+    """Return x moved towards 0 by `lambd`, and 0 where |x| <= lambd.
 
     >>> import mycel as ms
     >>> ms.ops.softshrink(ms.Tensor([-2.0, 0.4, 2.0])).tolist()
@@ -434,7 +434,7 @@ def threshold(input: Any, thr: Any, value: Any) -> Tensor:
 
 
 def _along(primitive: Primitive, name: str, input: Any, axis: int) -> Tensor:
-    """Return a primitive along an axis, in the wide type.
+    """Apply a primitive along an axis, computing 16-bit floats in float32.
 
     A scalar counts as an axis of one element.
     """
@@ -446,9 +446,9 @@ def _along(primitive: Primitive, name: str, input: Any, axis: int) -> Tensor:
 
 @fused
 def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
-    """Return exp(x) / sum(exp(x)) along an axis.
+    """Return exp(x) / sum(exp(x)) along `axis`.
 
-    `dtype` is what the argument is converted to first.
+    `dtype` is the type to which the argument is converted first.
 
     >>> import mycel as ms
     >>> ms.ops.softmax(ms.Tensor([1000.0, 1000.0])).tolist()
@@ -460,7 +460,7 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
 
 @fused
 def log_softmax(logits: Any, axis: int = -1) -> Tensor:
-    """Return log(softmax(x)) along an axis, as x - max - log(sum(exp(x - max))).
+    """Return log(softmax(x)) along `axis`, as x - max - log(sum(exp(x - max))).
 
     >>> import mycel as ms
     >>> ms.ops.log_softmax(ms.Tensor([[0.0], [1000.0]]), 0).tolist()
@@ -471,7 +471,9 @@ def log_softmax(logits: Any, axis: int = -1) -> Tensor:
 
 @fused
 def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
-    """Return softmax(-x) along an axis.
+    """Return softmax(-x) along `axis`.
+
+    `dtype` is the type to which the argument is converted first.
 
     >>> import mycel as ms
     >>> ms.ops.softmin(ms.Tensor([3.0, 3.0])).tolist()

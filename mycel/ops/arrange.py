@@ -1,7 +1,7 @@
 """Repeats, rolls, flips, slices, padding, diagonals and triangles.
 
-Every function is a movement of elements, or a choice by position (`iota` compared), and so
-differentiable and good for symbolic sizes.
+Every function moves elements, or chooses them by position (by comparing `iota`), and so is
+differentiable and takes symbolic sizes.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ __all__ = [
 
 
 def tile(input: Any, dims: Any) -> Tensor:
-    """Return the whole tensor repeated `dims[i]` times along axis i.
+    """Repeat the whole tensor `dims[i]` times along each axis i.
 
-    Missing axes or counts in front are 1.
+    Axes or counts that are missing in front count as 1.
 
     >>> import mycel as ms
     >>> ms.ops.tile(ms.Tensor([1, 2]), (2, 2)).tolist()
@@ -84,11 +84,11 @@ def tile(input: Any, dims: Any) -> Tensor:
 
 
 def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
-    """Return each element along an axis `repeats` times in a row; without `axis` of the flattened
-    tensor.
+    """Repeat each element along `axis` `repeats` times in a row; without `axis` the tensor is
+    flattened first.
 
-    `repeats` is a number, or one for each element (a sequence or a tensor, whose values are
-    needed).
+    `repeats` is one number, or a sequence or tensor with one number for each element. The values of
+    such a tensor are needed.
 
     >>> import mycel as ms
     >>> ms.ops.repeat_interleave(ms.Tensor([1, 2]), 2).tolist()
@@ -122,7 +122,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
 
 
 def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
-    """Return each element along an axis `rep` times in a row.
+    """Repeat each element along an axis `rep` times in a row.
 
     >>> import mycel as ms
     >>> ms.ops.repeat_elements(ms.Tensor([1, 2]), 2).tolist()
@@ -132,7 +132,7 @@ def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
 
 
 def flip(input: Any, dims: Any) -> Tensor:
-    """Return the axes `dims` in the opposite direction.
+    """Reverse the order of the elements along the axes `dims`.
 
     >>> import mycel as ms
     >>> ms.ops.flip(ms.Tensor([[1, 2], [3, 4]]), (1,)).tolist()
@@ -145,7 +145,7 @@ def flip(input: Any, dims: Any) -> Tensor:
 
 
 def reverse(x: Any, axis: Any) -> Tensor:
-    """Return the axes `axis` in the opposite direction.
+    """Reverse the order of the elements along the axes `axis`.
 
     >>> import mycel as ms
     >>> ms.ops.reverse(ms.Tensor([1, 2, 3]), [0]).tolist()
@@ -155,7 +155,7 @@ def reverse(x: Any, axis: Any) -> Tensor:
 
 
 def fliplr(input: Any) -> Tensor:
-    """Return axis 1 in the opposite direction.
+    """Reverse the order of the elements along axis 1.
 
     >>> import mycel as ms
     >>> ms.ops.fliplr(ms.Tensor([[1, 2]])).tolist()
@@ -165,7 +165,7 @@ def fliplr(input: Any) -> Tensor:
 
 
 def flipud(input: Any) -> Tensor:
-    """Return axis 0 in the opposite direction.
+    """Reverse the order of the elements along axis 0.
 
     >>> import mycel as ms
     >>> ms.ops.flipud(ms.Tensor([[1], [2]])).tolist()
@@ -175,7 +175,8 @@ def flipud(input: Any) -> Tensor:
 
 
 def rot90(input: Any, k: int, dims: Any) -> Tensor:
-    """Return a quarter turn, k times, in the plane of two axes, from the first towards the second.
+    """Rotate by 90 degrees, `k` times, in the plane of the two axes `dims`, from the first towards
+    the second.
 
     >>> import mycel as ms
     >>> ms.ops.rot90(ms.Tensor([[1, 2], [3, 4]]), 1, (0, 1)).tolist()
@@ -196,8 +197,10 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
-    """Return the elements moved on by `shifts` places along the axes `dims`, around the end; of the
-    flattened tensor without `dims`.
+    """Shift the elements by `shifts` places along the axes `dims`; those that leave at the end come
+    back at the start.
+
+    Without `dims` the tensor is shifted as if it were flattened.
 
     >>> import mycel as ms
     >>> ms.ops.roll(ms.Tensor([1, 2, 3]), 1).tolist()
@@ -229,7 +232,9 @@ def _rolled(x: Tensor, axis: int, shift: Any) -> Tensor:
 
 
 def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
-    """Return `length` elements along an axis from `start`.
+    """Return the `length` elements of `input` along `axis` that begin at `start`.
+
+    A negative `start` counts from the end.
 
     >>> import mycel as ms
     >>> ms.ops.narrow(ms.Tensor([1, 2, 3, 4]), 0, 1, 2).tolist()
@@ -243,9 +248,9 @@ def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
-    """Return `size[i]` elements from `begin[i]` along every axis i.
+    """Return the `size[i]` elements from position `begin[i]` along every axis i.
 
-    A size of -1 means up to the end.
+    A size of -1 takes everything up to the end.
 
     >>> import mycel as ms
     >>> ms.ops.slice(ms.Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (2, -1)).tolist()
@@ -280,10 +285,11 @@ def strided_slice(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Tensor:
-    """Return ``input_x[begin[0]:end[0]:strides[0], ...]``. Bit i of a mask changes entry i.
+    """Return ``input_x[begin[0]:end[0]:strides[0], ...]``.
 
-    begin_mask and end_mask leave a bound out, ellipsis_mask makes "...", new_axis_mask a new axis,
-    shrink_axis_mask an index that drops the axis.
+    Bit i of a mask changes entry i: `begin_mask` and `end_mask` leave out that bound,
+    `ellipsis_mask` makes the entry "...", `new_axis_mask` makes it a new axis, and
+    `shrink_axis_mask` an index that removes the axis.
 
     >>> import mycel as ms
     >>> ms.ops.strided_slice(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
@@ -312,12 +318,12 @@ _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Return elements added around the last axes: `padding` is (low, high) of the last axis, then
-    of the one before, and so on.
+    """Pad the last axes of `input_x`.
 
-    `mode` "constant" adds `value` (0), "reflect" mirrors without the edge, "replicate" repeats the
-    edge, "circular" goes around. Negative amounts cut off. ValueError for other modes and amounts
-    that do not fit.
+    `padding` is (low, high) for the last axis, then for the one before it, and so on; negative
+    amounts remove elements. `mode` "constant" pads with `value` (0 by default), "reflect" mirrors
+    without repeating the edge, "replicate" repeats the edge, and "circular" wraps around. Raises
+    ValueError for other modes and for amounts that do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.pad(ms.Tensor([1, 2, 3]), (1, 2), mode="reflect").tolist()
@@ -346,8 +352,10 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
 
 
 def padded(name: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
-    """Return one axis grown by its own elements, by a mode of `pad` or "symmetric", which mirrors
-    with the edge.
+    """Pad one axis of `x` with its own elements, `low` of them in front and `high` behind.
+
+    `mode` is a mode of `pad` other than "constant", or "symmetric", which mirrors and repeats the
+    edge. `name` is the operation that errors name. Negative amounts remove elements.
     """
     if low < 0 or high < 0:
         x = take_slice(x, axis, builtins.max(-low, 0), x.shape[axis] - builtins.max(-high, 0))
@@ -391,8 +399,9 @@ def _triangle(name: str, input: Any, diagonal: int, upper: bool) -> Tensor:
 
 
 def tril(input: Any, diagonal: int = 0) -> Tensor:
-    """Return the elements of matrices on and below a diagonal (0 the main one, above it positive);
-    zeros elsewhere.
+    """Keep the elements of matrices on and below a diagonal and set the others to 0.
+
+    `diagonal` 0 is the main diagonal; positive ones lie above it.
 
     >>> import mycel as ms
     >>> ms.ops.tril(ms.ops.ones((2, 2), ms.int32)).tolist()
@@ -402,8 +411,9 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
 
 
 def triu(input: Any, diagonal: int = 0) -> Tensor:
-    """Return the elements of matrices on and above a diagonal (0 the main one, above it positive);
-    zeros elsewhere.
+    """Keep the elements of matrices on and above a diagonal and set the others to 0.
+
+    `diagonal` 0 is the main diagonal; positive ones lie above it.
 
     >>> import mycel as ms
     >>> ms.ops.triu(ms.ops.ones((2, 2), ms.int32)).tolist()
@@ -413,8 +423,10 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return matrices, over the axes `dim1` and `dim2` of the result, with the last axis of `input`
-    on a diagonal and zeros elsewhere.
+    """Return matrices with the last axis of `input` on a diagonal and zeros elsewhere.
+
+    The rows lie along the axis `dim1` of the result and the columns along `dim2`; `offset` is the
+    diagonal, 0 for the main one and positive above it.
 
     >>> import mycel as ms
     >>> ms.ops.diag_embed(ms.Tensor([1, 2])).tolist()
@@ -439,7 +451,10 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a diagonal of the matrices over the axes `dim1` and `dim2`, as a new last axis.
+    """Return a diagonal of the matrices in `input`, as a new last axis.
+
+    The rows of the matrices lie along the axis `dim1` and their columns along `dim2`; `offset` is
+    the diagonal, 0 for the main one and positive above it.
 
     >>> import mycel as ms
     >>> ms.ops.diagonal(ms.Tensor([[1, 2], [3, 4]])).tolist()
@@ -469,8 +484,8 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 
 
 def diag(input: Any) -> Tensor:
-    """Return a tensor of twice the dimensions with the elements of `input` on its diagonal: for a
-    vector, a matrix.
+    """Return a tensor of twice as many dimensions with the elements of `input` on its diagonal and
+    zeros elsewhere; for a vector, a matrix.
 
     >>> import mycel as ms
     >>> ms.ops.diag(ms.Tensor([1, 2])).tolist()
@@ -481,7 +496,8 @@ def diag(input: Any) -> Tensor:
 
 
 def block_diag(*inputs: Any) -> Tensor:
-    """Return matrices along the diagonal of one matrix, zeros elsewhere; vectors count as rows.
+    """Return one matrix with the given matrices along its diagonal and zeros elsewhere; vectors
+    count as rows.
 
     >>> import mycel as ms
     >>> ms.ops.block_diag(ms.Tensor([[1]]), ms.Tensor([[2, 3]])).tolist()
@@ -500,8 +516,9 @@ def block_diag(*inputs: Any) -> Tensor:
 
 
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Return vectors spread over a grid: the i-th result varies along axis i, with the first two
-    axes exchanged by `indexing` "xy".
+    """Return vectors spread over a grid: the i-th result varies along axis i.
+
+    `indexing` "xy" exchanges the first two axes.
 
     >>> import mycel as ms
     >>> [g.tolist() for g in ms.ops.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3, 4]))]

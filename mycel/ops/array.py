@@ -1,15 +1,14 @@
-"""Functions that move elements without computing: shapes, the order of axes, joins and splits.
+"""Functions that rearrange elements without computing: shapes, the order of axes, and joins.
 
-All work on types alone, with symbolic sizes where the result allows it, and are differentiable as
-movements.
+All of them look at types alone, accept symbolic sizes where the result allows it, and are
+differentiable.
 """
 
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 from mycel.base import arguments
 from mycel.base import dtype as D
@@ -17,11 +16,12 @@ from mycel.base.errors import ShapeError, named
 from mycel.core.fused import fused
 from mycel.core.routes import viewing
 from mycel.core.tensor import Tensor, cast
-from mycel.core.views import broadcast, permuted, reshaped, slice_step, take_slice, through
+from mycel.core.views import broadcast, permuted, reshaped
 from mycel.ir.dims import product
 from mycel.ops import _operands
-from mycel.ops._operands import all_axes, axis_of, one_by_one, operand, run, shape_of, size_of, sizes_of
+from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of
 from mycel.ops.complex_numbers import conj
+from mycel.ops.splits import unstack
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 
@@ -32,16 +32,13 @@ __all__ = [
     "atleast_3d",
     "broadcast_to",
     "cat",
-    "chunk",
     "column_stack",
     "concat",
-    "dsplit",
     "dstack",
     "expand",
     "expand_as",
     "expand_dims",
     "flatten",
-    "hsplit",
     "hstack",
     "moveaxis",
     "movedim",
@@ -49,30 +46,24 @@ __all__ = [
     "ravel",
     "reshape",
     "row_stack",
-    "split",
     "squeeze",
     "stack",
     "swapaxes",
     "swapdims",
     "t",
-    "tensor_split",
     "transpose",
-    "unbind",
     "unsqueeze",
-    "unstack",
     "view_as",
-    "vsplit",
     "vstack",
 ]
 
 
 @viewing
 def reshape(input: Any, shape: Any) -> Tensor:
-    """Return the same elements in row-major order under another shape.
+    """Return the same elements, in row-major order, with another shape.
 
-    One size may be -1 and is then worked out.
-
-    ValueError where the number of elements does not fit.
+    One size may be -1 and follows from the others. Raises ValueError where the number of elements
+    does not fit.
 
     >>> import mycel as ms
     >>> ms.ops.reshape(ms.ops.arange(6), (2, -1)).tolist()
@@ -95,7 +86,7 @@ def reshape(input: Any, shape: Any) -> Tensor:
 
 
 def view_as(input: Any, other: Tensor) -> Tensor:
-    """Return `input` under the shape of `other`.
+    """Return `input` with the shape of `other`.
 
     >>> import mycel as ms
     >>> ms.ops.view_as(ms.ops.arange(4), ms.ops.ones((2, 2))).shape
@@ -106,7 +97,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
 
 @viewing
 def ravel(input: Any) -> Tensor:
-    """Return all elements along one axis, in row-major order.
+    """Flatten a tensor to one axis, in row-major order.
 
     >>> import mycel as ms
     >>> ms.ops.ravel(ms.Tensor([[1, 2], [3, 4]])).tolist()
@@ -118,10 +109,10 @@ def ravel(input: Any) -> Tensor:
 
 @viewing
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Return the axes from `start_dim` to `end_dim` joined into one; `order` "F" reverses the axes
-    first.
+    """Join the axes of `input` from `start_dim` to `end_dim` into one.
 
-    Tensors of fewer than two dimensions become one axis.
+    `order` "C" is row-major; "F" reverses the axes first. Tensors of fewer than two dimensions
+    become one axis.
 
     >>> import mycel as ms
     >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
@@ -141,9 +132,9 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
 
 
 def transpose(input: Any, dims: Any) -> Tensor:
-    """Return the axes in another order: axis i of the result is axis dims[i] of `input`.
+    """Permute the axes: axis i of the result is axis dims[i] of `input`.
 
-    ValueError unless `dims` is a permutation.
+    Raises ValueError unless `dims` is a permutation.
 
     >>> import mycel as ms
     >>> ms.ops.transpose(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -154,9 +145,9 @@ def transpose(input: Any, dims: Any) -> Tensor:
 
 @viewing
 def permute(input: Any, axis: Any) -> Tensor:
-    """Return the axes in another order: axis i of the result is axis axis[i] of `input`.
+    """Permute the axes: axis i of the result is axis axis[i] of `input`.
 
-    ValueError unless `axis` is a permutation.
+    Raises ValueError unless `axis` is a permutation.
 
     >>> import mycel as ms
     >>> ms.ops.permute(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -173,9 +164,9 @@ def permute(input: Any, axis: Any) -> Tensor:
 
 @viewing
 def t(input: Any) -> Tensor:
-    """Return a matrix transposed; vectors and scalars as they are.
+    """Transpose a matrix; vectors and scalars are returned as they are.
 
-    ValueError for more than two dimensions.
+    Raises ValueError for more than two dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.t(ms.ops.ones((2, 3))).shape
@@ -188,7 +179,7 @@ def t(input: Any) -> Tensor:
 
 
 def adjoint(x: Any) -> Tensor:
-    """Return the last two axes exchanged, and complex numbers conjugated.
+    """Exchange the last two axes and conjugate complex numbers.
 
     >>> import mycel as ms
     >>> ms.ops.adjoint(ms.ops.ones((2, 3, 4))).shape
@@ -200,7 +191,7 @@ def adjoint(x: Any) -> Tensor:
 
 @viewing
 def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
-    """Return two axes exchanged.
+    """Exchange two axes.
 
     >>> import mycel as ms
     >>> ms.ops.swapaxes(ms.ops.ones((2, 3, 4)), 0, 2).shape
@@ -225,9 +216,9 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
 
 @viewing
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
-    """Return axes moved to new places; the others keep their order.
+    """Move axes to new places; the other axes keep their order.
 
-    ValueError where the two lists differ in length or repeat an axis.
+    Raises ValueError where the two lists differ in length or repeat an axis.
 
     >>> import mycel as ms
     >>> ms.ops.moveaxis(ms.ops.ones((2, 3, 4)), 0, -1).shape
@@ -258,7 +249,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
 
 @viewing
 def expand_dims(input_x: Any, axis: int) -> Tensor:
-    """Return a new axis of size 1 at `axis`.
+    """Insert a new axis of size 1 at `axis`.
 
     >>> import mycel as ms
     >>> ms.ops.expand_dims(ms.ops.ones((2, 3)), -1).shape
@@ -271,7 +262,7 @@ def expand_dims(input_x: Any, axis: int) -> Tensor:
 
 @viewing
 def unsqueeze(input: Any, dim: int) -> Tensor:
-    """Return a new axis of size 1 at `dim`.
+    """Insert a new axis of size 1 at `dim`.
 
     >>> import mycel as ms
     >>> ms.ops.unsqueeze(ms.ops.ones((2, 3)), 0).shape
@@ -282,7 +273,7 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
 
 @viewing
 def squeeze(input: Any, axis: Any = None) -> Tensor:
-    """Without the axes of size 1; with `axis` only those that it names. Axes of other sizes stay.
+    """Remove axes of size 1; `axis` limits which. Axes of other sizes stay.
 
     >>> import mycel as ms
     >>> ms.ops.squeeze(ms.ops.ones((1, 2, 1))).shape
@@ -295,9 +286,9 @@ def squeeze(input: Any, axis: Any = None) -> Tensor:
 
 @viewing
 def broadcast_to(input: Any, shape: Any) -> Tensor:
-    """Return axes of size 1 repeated, and axes added in front, to `shape`, where -1 keeps a size.
+    """Broadcast `input` to `shape`: axes of size 1 are repeated and missing axes added in front.
 
-    ValueError where it does not fit.
+    A size of -1 keeps the axis as it is. Raises ValueError where the shapes do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, 2)).tolist()
@@ -354,9 +345,9 @@ def _joined(values: Sequence[Tensor], axis: int) -> Tensor:
 
 @fused
 def concat(tensors: Any, axis: int = 0) -> Tensor:
-    """Return tensors joined along an existing axis, in their common type.
+    """Join tensors along an existing axis, in their common type.
 
-    ValueError where other sizes differ.
+    Raises ValueError where the sizes of the other axes differ.
 
     >>> import mycel as ms
     >>> ms.ops.concat((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
@@ -378,7 +369,7 @@ def cat(tensors: Any, axis: int = 0) -> Tensor:
 
 @fused
 def stack(tensors: Any, axis: int = 0) -> Tensor:
-    """Return tensors of one shape side by side along a new axis, in their common type.
+    """Join tensors of one shape along a new axis, in their common type.
 
     >>> import mycel as ms
     >>> ms.ops.stack((ms.Tensor([1, 2]), ms.Tensor([3, 4])), 1).tolist()
@@ -403,7 +394,7 @@ def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
 
 @fused
 def hstack(tensors: Any) -> Tensor:
-    """Return tensors joined along axis 1; vectors along axis 0.
+    """Join tensors along axis 1; vectors along axis 0.
 
     >>> import mycel as ms
     >>> ms.ops.hstack((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
@@ -414,7 +405,7 @@ def hstack(tensors: Any) -> Tensor:
 
 @fused
 def vstack(inputs: Any) -> Tensor:
-    """Return tensors joined along axis 0; vectors count as rows.
+    """Join tensors along axis 0; vectors count as rows.
 
     >>> import mycel as ms
     >>> ms.ops.vstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -435,7 +426,8 @@ def row_stack(tensors: Any) -> Tensor:
 
 @fused
 def dstack(tensors: Any) -> Tensor:
-    """Return tensors joined along axis 2; vectors and matrices gain axes first.
+    """Join tensors along axis 2, after vectors and matrices have gained the missing axes (see
+    `atleast_3d`).
 
     >>> import mycel as ms
     >>> ms.ops.dstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -446,7 +438,7 @@ def dstack(tensors: Any) -> Tensor:
 
 @fused
 def column_stack(tensors: Any) -> Tensor:
-    """Return vectors as the columns of a matrix; matrices joined along axis 1.
+    """Join tensors along axis 1; vectors become the columns of a matrix.
 
     >>> import mycel as ms
     >>> ms.ops.column_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
@@ -463,7 +455,7 @@ def _at_least(name: str, inputs: Any, shape_to: Any) -> Any:
 
 
 def atleast_1d(inputs: Any) -> Any:
-    """Return a tensor, or each of a sequence, with at least one dimension.
+    """Return a tensor, or each tensor of a sequence, with at least one dimension.
 
     >>> import mycel as ms
     >>> ms.ops.atleast_1d(ms.Tensor(3)).shape
@@ -473,7 +465,8 @@ def atleast_1d(inputs: Any) -> Any:
 
 
 def atleast_2d(inputs: Any) -> Any:
-    """Return a tensor, or each of a sequence, with at least two dimensions, new ones in front.
+    """Return a tensor, or each tensor of a sequence, with at least two dimensions; new ones are
+    added in front.
 
     >>> import mycel as ms
     >>> ms.ops.atleast_2d(ms.Tensor([1, 2])).shape
@@ -483,144 +476,12 @@ def atleast_2d(inputs: Any) -> Any:
 
 
 def atleast_3d(inputs: Any) -> Any:
-    """Return a tensor, or each of a sequence, with at least three dimensions: vectors become (1, N,
-    1), matrices (M, N, 1).
+    """Return a tensor, or each tensor of a sequence, with at least three dimensions.
+
+    Vectors become (1, N, 1) and matrices (M, N, 1).
 
     >>> import mycel as ms
     >>> ms.ops.atleast_3d(ms.Tensor([1, 2])).shape
     (1, 2, 1)
     """
     return _at_least("atleast_3d", inputs, lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s))
-
-
-@viewing
-def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return the parts of a tensor along an axis, each without it.
-
-    >>> import mycel as ms
-    >>> [p.tolist() for p in ms.ops.unstack(ms.Tensor([[1, 2], [3, 4]]), 1)]
-    [[1, 3], [2, 4]]
-    """
-    x = operand("unstack", input_x)
-    where = axis_of("unstack", axis, x.ndim)
-    shape = x.shape[:where] + x.shape[where + 1 :]
-    drop = (S.RESHAPE, {"shape": shape}, ())
-    one_by_one("unstack", "parts", x.shape[where])
-    parts = [slice_step(x.shape, where, i, i + 1) for i in builtins.range(x.shape[where])]
-    return tuple(through(x, drop) if part is None else through(x, part, drop) for part in parts)
-
-
-def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the same as `unstack`.
-
-    >>> import mycel as ms
-    >>> [p.tolist() for p in ms.ops.unbind(ms.Tensor([[1, 2], [3, 4]]))]
-    [[1, 2], [3, 4]]
-    """
-    return unstack(input, dim)
-
-
-@viewing
-def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
-    """Return parts of one size along an axis (the last may be smaller), or of the sizes listed,
-    which must add up.
-
-    >>> import mycel as ms
-    >>> [p.tolist() for p in ms.ops.split(ms.ops.arange(5), 2)]
-    [[0, 1], [2, 3], [4]]
-    """
-    x = operand("split", tensor)
-    where = axis_of("split", axis, x.ndim)
-    length = x.shape[where]
-    if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = [size_of("split", d) for d in split_size_or_sections]
-        if builtins.sum(sizes) != length or builtins.any(isinstance(d, int) and d < 0 for d in sizes):
-            raise ShapeError(f"split: the sizes {sizes} do not add up to {length}, the size of axis {axis}")
-    else:
-        size = size_of("split", split_size_or_sections)
-        if size < 1:
-            raise ValueError(f"split: the size of a part must be at least 1, not {size}")
-        one_by_one("split", "parts", -(-length // size))
-        sizes = [builtins.min(size, length - i) for i in builtins.range(0, length, size)] or [0]
-    return _cut(x, where, sizes)
-
-
-def _cut(x: Tensor, axis: int, sizes: Sequence[Any]) -> tuple[Tensor, ...]:
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(take_slice(x, axis, start, start + size))
-        start = start + size
-    return tuple(parts)
-
-
-@viewing
-def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
-    """So many parts along an axis, the first of them one longer where it does not divide; or cuts
-    at the positions listed.
-
-    >>> import mycel as ms
-    >>> [p.tolist() for p in ms.ops.tensor_split(ms.ops.arange(5), 2)]
-    [[0, 1, 2], [3, 4]]
-    """
-    x = operand("tensor_split", input)
-    where = axis_of("tensor_split", axis, x.ndim)
-    length = operator.index(x.shape[where])
-    if isinstance(indices_or_sections, int):
-        count = indices_or_sections
-        if count < 1:
-            raise ValueError(f"tensor_split: the number of parts must be at least 1, not {count}")
-        one_by_one("tensor_split", "parts", count)
-        return _cut(x, where, [length // count + (i < length % count) for i in builtins.range(count)])
-    given = sizes_of("tensor_split", "indices_or_sections", indices_or_sections)
-    cuts = [builtins.min(builtins.max(c + length if c < 0 else c, 0), length) for c in given]
-    return tuple(take_slice(x, where, a, builtins.max(a, b)) for a, b in zip([0, *cuts], [*cuts, length]))
-
-
-def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return `tensor_split` along axis 1; along axis 0 for vectors.
-
-    >>> import mycel as ms
-    >>> [p.tolist() for p in ms.ops.hsplit(ms.Tensor([[1, 2]]), 2)]
-    [[[1]], [[2]]]
-    """
-    x = operand("hsplit", input)
-    return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
-
-
-def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return `tensor_split` along axis 0.
-
-    >>> import mycel as ms
-    >>> [p.tolist() for p in ms.ops.vsplit(ms.Tensor([[1], [2]]), 2)]
-    [[[1]], [[2]]]
-    """
-    return tensor_split(input, indices_or_sections, 0)
-
-
-def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return `tensor_split` along axis 2.
-
-    >>> import mycel as ms
-    >>> len(ms.ops.dsplit(ms.ops.ones((1, 1, 4)), 2))
-    2
-    """
-    return tensor_split(input, indices_or_sections, 2)
-
-
-@viewing
-def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along an axis, all of one size but the last.
-
-    >>> import mycel as ms
-    >>> [p.tolist() for p in ms.ops.chunk(ms.ops.arange(5), 2)]
-    [[0, 1, 2], [3, 4]]
-    """
-    x = operand("chunk", input)
-    try:
-        chunks = operator.index(chunks)
-    except TypeError:
-        raise TypeError(f"chunk: the number of parts must be a whole number, not {chunks!r:.80}") from None
-    if chunks < 1:
-        raise ValueError(f"chunk: the number of parts must be at least 1, not {chunks}")
-    length = x.shape[axis_of("chunk", axis, x.ndim)]
-    return split(x, builtins.max(-(-length // chunks), 1), axis)

@@ -1,5 +1,4 @@
-"""Bessel functions of orders 0 and 1: Chebyshev polynomials of what is left when the known factors
-are taken out.
+"""Bessel functions of orders 0 and 1, as Chebyshev polynomials times known factors.
 
 Up to a bound (8; 1.25 for K) the series of the functions are entire in w = x^2 / 4: A_n(w) = sum
 s^k w^k / (k! (k+n)!) gives J_n (s = -1) and I_n (s = 1) as (x/2)^n A_n (for I_n summed as it is),
@@ -62,15 +61,18 @@ def _series(order: int, sign: int, with_psi: bool, w: float) -> float:
 
 @cache
 def _near(order: int, sign: int, with_psi: bool, bound: float) -> tuple[float, ...]:
-    """Return Chebyshev coefficients of A_n or B_n for x up to the bound, over w scaled to [-1, 1]."""
+    """Return the Chebyshev coefficients of A_n or B_n for x up to `bound`, over w scaled to [-1,
+    1].
+    """
     half = bound * bound / 8
     values = np.vectorize(lambda t: _series(order, sign, with_psi, (t + 1) * half))
     return tuple(np.polynomial.chebyshev.chebinterpolate(values, 24).tolist())
 
 
 def _gaussian_integral(order: int, x: Any) -> Any:
-    """Return sqrt(2 x / pi) exp(x) K_n(x) for x away from the negative axis, as the integral of
-    exp(-v^2) v^(2n) (1 + v^2 / 2x)^(n - 1/2).
+    """Return sqrt(2 x / pi) exp(x) K_n(x) for x away from the negative axis.
+
+    It is the integral of exp(-v^2) v^(2n) (1 + v^2 / 2x)^(n - 1/2).
     """
     v = np.arange(0, 7, 0.125)
     weight = np.exp(-v * v) * v ** (2 * order) * 0.25 / math.gamma(order + 0.5)
@@ -80,8 +82,9 @@ def _gaussian_integral(order: int, x: Any) -> Any:
 
 @cache
 def _far(kind: str, order: int) -> tuple[float, ...]:
-    """Return Chebyshev coefficients beyond the bound, over bound / x scaled to [-1, 1]: of K, of I,
-    or of the parts P and Q of the Hankel function.
+    """Return the Chebyshev coefficients for x beyond the bound, over bound / x scaled to [-1, 1].
+
+    `kind` says of which function: K, I, or the parts P and Q of the Hankel function.
     """
 
     def values(t: Any) -> Any:
@@ -99,7 +102,7 @@ def _far(kind: str, order: int) -> tuple[float, ...]:
 
 
 def _chebyshev(table: tuple[float, ...], t: Tensor) -> Tensor:
-    """Return Clenshaw's recurrence."""
+    """Evaluate a Chebyshev series by Clenshaw's recurrence."""
     twice = t + t
     last, before = constant_like(table[-1], t), constant_like(0.0, t)
     for c in table[-2:0:-1]:
@@ -108,9 +111,7 @@ def _chebyshev(table: tuple[float, ...], t: Tensor) -> Tensor:
 
 
 def _powers(order: int, w: Tensor) -> Tensor:
-    """Return A_n(w) for s = 1, whose terms are all positive, so that every digit of the sum is
-    good.
-    """
+    """Return A_n(w) for s = 1. Its terms are all positive, so that the sum loses no digits."""
     total = constant_like(0.0, w)
     for k in range(26, -1, -1):
         total = total * w + 1 / (math.factorial(k) * math.factorial(k + order))
@@ -120,7 +121,7 @@ def _powers(order: int, w: Tensor) -> Tensor:
 def _parts(x: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return whether x is near, x where it is near, its scaled square, and x where it is far.
 
-    X is not negative.
+    No x is negative.
     """
     near = run(E.le, x, constant_like(bound, x))
     low = select(near, x, constant_like(bound / 2, x))
@@ -164,7 +165,7 @@ def _second_modified(order: int, x: Tensor, scaled: bool) -> Tensor:
 
 
 def _wave(order: int, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Return J_n and Y_n far out: the Hankel function's amplitude and phase."""
+    """Return J_n and Y_n for large x, from the amplitude and the phase of the Hankel function."""
     t = 2 * BOUND / high - 1.0
     p, q = _chebyshev(_far("P", order), t), _chebyshev(_far("Q", order), t)
     finite = select(run(E.is_inf, high), 1.0, high)
@@ -211,7 +212,8 @@ def _function(
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}
 
-    The result has the floating type of the argument; float32 for integers. Abramowitz and Stegun, chapter 9.
+    The result has the floating type of the argument; float32 for integers. Abramowitz and Stegun,
+    chapter 9.
 
     >>> import mycel as ms
     >>> round(ms.ops.{name}(ms.Tensor([{at}])).item(), 4)
@@ -221,45 +223,59 @@ def _function(
 
 
 bessel_i0 = _function(
-    "bessel_i0", lambda x: _modified(0, x, False), "The modified Bessel function of the first kind, order 0.", "1.2661"
+    "bessel_i0",
+    lambda x: _modified(0, x, False),
+    "Return the modified Bessel function of the first kind, order 0.",
+    "1.2661",
 )
-bessel_i0e = _function("bessel_i0e", lambda x: _modified(0, x, True), "exp(-|x|) times `bessel_i0`.", "0.4658")
+bessel_i0e = _function("bessel_i0e", lambda x: _modified(0, x, True), "Return exp(-|x|) times `bessel_i0`.", "0.4658")
 bessel_i1 = _function(
-    "bessel_i1", lambda x: _modified(1, x, False), "The modified Bessel function of the first kind, order 1.", "0.5652"
+    "bessel_i1",
+    lambda x: _modified(1, x, False),
+    "Return the modified Bessel function of the first kind, order 1.",
+    "0.5652",
 )
-bessel_i1e = _function("bessel_i1e", lambda x: _modified(1, x, True), "exp(-|x|) times `bessel_i1`.", "0.2079")
+bessel_i1e = _function("bessel_i1e", lambda x: _modified(1, x, True), "Return exp(-|x|) times `bessel_i1`.", "0.2079")
 bessel_k0 = _function(
     "bessel_k0",
     lambda x: _second_modified(0, x, False),
-    "The modified Bessel function of the second kind, order 0; inf at 0, NaN below.",
+    "Return the modified Bessel function of the second kind, order 0; inf at 0, NaN below.",
     "0.421",
 )
-bessel_k0e = _function("bessel_k0e", lambda x: _second_modified(0, x, True), "exp(x) times `bessel_k0`.", "1.1445")
+bessel_k0e = _function(
+    "bessel_k0e", lambda x: _second_modified(0, x, True), "Return exp(x) times `bessel_k0`.", "1.1445"
+)
 bessel_k1 = _function(
     "bessel_k1",
     lambda x: _second_modified(1, x, False),
-    "The modified Bessel function of the second kind, order 1; inf at 0, NaN below.",
+    "Return the modified Bessel function of the second kind, order 1; inf at 0, NaN below.",
     "0.6019",
 )
-bessel_k1e = _function("bessel_k1e", lambda x: _second_modified(1, x, True), "exp(x) times `bessel_k1`.", "1.6362")
-bessel_j0 = _function("bessel_j0", lambda x: _first(0, x), "The Bessel function of the first kind, order 0.", "0.7652")
-bessel_j1 = _function("bessel_j1", lambda x: _first(1, x), "The Bessel function of the first kind, order 1.", "0.4401")
+bessel_k1e = _function(
+    "bessel_k1e", lambda x: _second_modified(1, x, True), "Return exp(x) times `bessel_k1`.", "1.6362"
+)
+bessel_j0 = _function(
+    "bessel_j0", lambda x: _first(0, x), "Return the Bessel function of the first kind, order 0.", "0.7652"
+)
+bessel_j1 = _function(
+    "bessel_j1", lambda x: _first(1, x), "Return the Bessel function of the first kind, order 1.", "0.4401"
+)
 bessel_y0 = _function(
     "bessel_y0",
     lambda x: _second(0, x),
-    "The Bessel function of the second kind, order 0; -inf at 0, NaN below.",
+    "Return the Bessel function of the second kind, order 0; -inf at 0, NaN below.",
     "0.0883",
 )
 bessel_y1 = _function(
     "bessel_y1",
     lambda x: _second(1, x),
-    "The Bessel function of the second kind, order 1; -inf at 0, NaN below.",
+    "Return the Bessel function of the second kind, order 1; -inf at 0, NaN below.",
     "-0.7812",
 )
 i0 = _function(
     "i0",
     lambda x: _modified(0, x, False),
-    "The modified Bessel function of the first kind, order 0.",
+    "Return the modified Bessel function of the first kind, order 0.",
     "1.2661",
     parameter="input",
 )

@@ -1,14 +1,12 @@
 """The regularized incomplete beta function, by the continued fraction of Didonato and Morris, 1992.
 
-With x <= (a + 1) / (a + b + 2), else a, b, x change places for b, a, 1 - x and the result is taken
-from 1,
-
     I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) / (1 + d_1 / (1 + d_2 / (1 + ..))),
 
 where d_2m = m (b - m) x / ((a + 2 m - 1) (a + 2 m)) and d_2m+1 = -(a + m) (a + b + m) x / ((a + 2
-m) (a + 2 m + 1)). Two terms are taken in each round of one loop, forwards with numerators and
-denominators rescaled, until nothing changes, and a few rounds more for derivatives by a and b,
-which the loop's own differentiation gives.
+m) (a + 2 m + 1)). This is used where x <= (a + 1) / (a + b + 2); elsewhere I_x(a, b) = 1 -
+I_(1-x)(b, a). One loop takes two terms in each round, forwards, and rescales numerators and
+denominators. It ends when nothing changes, after a few more rounds for the derivatives by a and b,
+which come from the differentiation of the loop itself.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ ROUNDS = 2000
 
 
 def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    """Return the continued fraction 1 + d_1 / (1 + ..), as its inverse."""
+    """Return the inverse of the continued fraction 1 + d_1 / (1 + ..)."""
 
     def body(m: Tensor, top: Tensor, top_1: Tensor, low: Tensor, low_1: Tensor, last: Tensor, *given: Tensor) -> Any:
         a, b, x = given[1:]
@@ -63,10 +61,10 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
 
 
 def betainc(a: Any, b: Any, x: Any) -> Tensor:
-    """Return I_x(a, b), for positive a and b and x in [0, 1], of one shape and floating type; NaN
-    elsewhere.
+    """Return I_x(a, b) for positive `a` and `b` and `x` in [0, 1], all of one shape and floating
+    type.
 
-    Differentiable by all three.
+    It is NaN for other arguments, and differentiable by all three.
 
     >>> import mycel as ms
     >>> from mycel.ops.beta import betainc

@@ -1,6 +1,4 @@
-"""Parts of tensors moved in blocks: space and batch exchanged, columns and images, sequences
-reversed, slices scaled, and neighbouring floating-point numbers.
-"""
+"""Rearrangements in blocks and of sequences, `renorm`, and neighbouring floating-point numbers."""
 
 from __future__ import annotations
 
@@ -52,7 +50,9 @@ __all__ = [
 def _block(
     name: str, x: Tensor, block: Any, pairs: Any, what: str
 ) -> tuple[tuple[int, ...], list[tuple[int, int]], int]:
-    """Return the block's sizes, the pairs of each axis, and the first axis of the blocks."""
+    """Return the sizes of the block, the pairs of each axis, and the first axis that is cut into
+    blocks.
+    """
     pairs = pairs.tolist() if isinstance(pairs, (Tensor, np.ndarray)) else pairs
     if not isinstance(pairs, (tuple, list)) or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs):
         raise TypeError(f"{name}: {what} must be pairs of ints, one for each axis, not {pairs!r:.80}")
@@ -69,8 +69,10 @@ def _block(
 
 
 def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Tensor:
-    """Return the last axes, padded with zeros, cut into blocks whose places become batches: (N
-    prod(block), ..., d / block, ...).
+    """Cut the last axes, padded with zeros, into blocks, and move the places within a block to the
+    batch axis.
+
+    The result has the shape (N prod(block), ..., d / block, ...).
 
     >>> import mycel as ms
     >>> ms.ops.space_to_batch_nd(ms.ops.ones((1, 1, 2, 4)), [2, 2], [[0, 0], [0, 0]]).shape
@@ -92,8 +94,7 @@ def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Tensor:
 
 
 def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
-    """Return the inverse of `space_to_batch_nd`: batches become places in blocks, and `crops` are
-    cut off.
+    """Invert `space_to_batch_nd`: batches become places within blocks, and `crops` are cut off.
 
     >>> import mycel as ms
     >>> ms.ops.batch_to_space_nd(ms.ops.ones((4, 1, 1, 2)), [2, 2], [[0, 0], [0, 1]]).shape
@@ -121,8 +122,12 @@ def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
 
 
 def col2im(input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any) -> Tensor:
-    """Return columns (N, C, KH KW, positions) added up into images (N, C, H, W) of `output_size`,
-    as `fold` does.
+    """Add columns up into images, as `fold` does.
+
+    `input_x` has the shape (N, C, KH KW, positions) and the result (N, C, H, W), where
+    `output_size` is (H, W). `kernel_size`, `dilation`, `padding_value` and `stride` describe the
+    sliding window, each by an int or one int for each axis; `padding_value` is the number of zeros
+    that were added on each side.
 
     >>> import mycel as ms
     >>> ms.ops.col2im(ms.ops.ones((1, 1, 4, 4)), (3, 3), 2, 1, 0, 1).sum().item()
@@ -136,7 +141,8 @@ def col2im(input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padd
 
 
 def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
-    """Return the parts along an axis whose `p`-norm is above `maxnorm` scaled down to it.
+    """Scale down the slices of `input` along `axis` whose `p`-norm is above `maxnorm`, so that it
+    is `maxnorm`.
 
     >>> import mycel as ms
     >>> round(ms.ops.renorm(ms.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0).sum().item(), 4)
@@ -153,8 +159,8 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
 
 
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """Return the first `seq_lengths[i]` elements along an axis in reverse order, for each i of the
-    batch axis.
+    """Reverse the first `seq_lengths[i]` elements of `x` along the axis `seq_dim`, for each i along
+    the axis `batch_dim`.
 
     >>> import mycel as ms
     >>> ms.ops.reverse_sequence(ms.Tensor([[1, 2, 3]]), ms.Tensor([2]), 1).tolist()
@@ -179,7 +185,7 @@ def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0)
 
 
 def padding(x: Any, pad_dim_size: int = 8) -> Tensor:
-    """Return a last axis of size 1 followed by zeros up to `pad_dim_size`.
+    """Extend a last axis of size 1 with zeros to the size `pad_dim_size`.
 
     >>> import mycel as ms
     >>> ms.ops.padding(ms.Tensor([[8.0]]), 3).tolist()
@@ -195,7 +201,7 @@ def padding(x: Any, pad_dim_size: int = 8) -> Tensor:
 
 
 def tensor_range(start: Any, end: Any, step: Any) -> Tensor:
-    """Return `range` under another name: start, start + step, ... before `end`.
+    """Return start, start + step, ... before `end`, as `range` does.
 
     >>> import mycel as ms
     >>> ms.ops.tensor_range(ms.Tensor(1), ms.Tensor(9), ms.Tensor(3)).tolist()
@@ -209,9 +215,6 @@ def nextafter(input: Any, other: Any) -> Tensor:
     """Return the next floating-point number from each element of `input` towards `other`.
 
     The derivative is 0.
-
-    |x| (u + 2 u^2), u half the spacing at 1, is more than half of the spacing above x and less than one and a half, so that adding it rounds to the neighbour
-    (Rump et al., "Computing predecessor and successor in rounding to nearest", 2009); near 0 the spacing is the smallest number.
 
     >>> import mycel as ms
     >>> ms.ops.nextafter(ms.Tensor([1.0]), ms.Tensor([2.0])).item() - 1.0 == 2.0**-23
@@ -229,6 +232,9 @@ def nextafter(input: Any, other: Any) -> Tensor:
     outward = run(E.eq, up, run(E.ge, x, constant_like(0.0, x)))
     edge = run(E.eq, size, constant_like(2 * tiny, x))
     small = run(E.logical_or, size < 2 * tiny, run(E.logical_and, edge, run(E.logical_not, outward)))
+    # |x| (u + 2 u^2) lies between half and one and a half times the spacing above x, so that adding
+    # it rounds to the neighbour (Rump et al., "Computing predecessor and successor in rounding to
+    # nearest", 2009). Near 0 the spacing is the smallest number.
     step = select(small, least, size * (u * (1 + 2 * u)) + least)
     # The largest number is next to infinity, where the step would be infinite.
     endless = run(E.is_inf, x)

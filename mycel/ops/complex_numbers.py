@@ -18,7 +18,7 @@ __all__ = ["angle", "conj", "imag", "polar", "real", "view_as_real"]
 
 
 def absolute_value(z: Tensor) -> Tensor:
-    """Return the distances of complex numbers from 0, in the type of their parts.
+    """Return the absolute values of complex numbers, in the type of their parts.
 
     The derivative at 0 is 0.
     """
@@ -26,21 +26,21 @@ def absolute_value(z: Tensor) -> Tensor:
 
 
 def direction(z: Tensor) -> Tensor:
-    """Return z / abs(z); 0 at 0."""
+    """Return z / abs(z), and 0 where z is 0."""
     size = absolute_value(z)
     safe = select(run(E.eq, size, constant_like(0, size)), 1, size)
     return run(E.div, z, cast(safe, z.dtype))
 
 
 def complex_of(real: Tensor, imag: Tensor) -> Tensor:
-    """Return the complex numbers of two floating tensors, which broadcast."""
+    """Return the complex numbers whose parts are two floating tensors, which broadcast."""
     return run(C.complex_, *operands("Complex", real, imag))
 
 
 def real(input: Any) -> Tensor:
-    """Return the real part of each element: complex64 gives float32, complex128 float64.
+    """Return the real part of each element: float32 for complex64, float64 for complex128.
 
-    Real tensors are given as they are.
+    Real tensors are returned as they are.
 
     >>> import mycel as ms
     >>> ms.ops.real(ms.Tensor([1 + 2j])).tolist()
@@ -51,8 +51,9 @@ def real(input: Any) -> Tensor:
 
 
 def imag(input: Any) -> Tensor:
-    """Return the imaginary part of each element: complex64 gives float32, complex128 float64; zeros
-    for real tensors.
+    """Return the imaginary part of each element: float32 for complex64, float64 for complex128.
+
+    It is 0 for real tensors.
 
     >>> import mycel as ms
     >>> ms.ops.imag(ms.Tensor([1 + 2j])).tolist()
@@ -63,7 +64,7 @@ def imag(input: Any) -> Tensor:
 
 
 def conj(input: Any) -> Tensor:
-    """Return the complex conjugate of each element; real tensors are given as they are.
+    """Return the complex conjugate of each element; real tensors are returned as they are.
 
     >>> import mycel as ms
     >>> ms.ops.conj(ms.Tensor([1 + 2j])).tolist()
@@ -76,7 +77,7 @@ def conj(input: Any) -> Tensor:
 
 
 def angle(input: Any) -> Tensor:
-    """Return the angle of each element in radians: of a complex number in (-pi, pi]; 0 or pi for a
+    """Return the angle of each element in radians: in (-pi, pi] for a complex number, 0 or pi for a
     real one, NaN for NaN.
 
     >>> import mycel as ms
@@ -91,10 +92,9 @@ def angle(input: Any) -> Tensor:
 
 
 def polar(abs: Any, angle: Any) -> Tensor:
-    """Return complex numbers by their distances from 0 and their angles in radians, both of one
-    floating type.
+    """Return the complex numbers with the absolute values `abs` and the angles `angle` in radians.
 
-    TypeError unless both are float32 or both float64.
+    Raises TypeError unless both are float32 or both float64.
 
     >>> import mycel as ms
     >>> ms.ops.polar(ms.Tensor([2.0]), ms.Tensor([0.0])).tolist()
@@ -109,7 +109,7 @@ def polar(abs: Any, angle: Any) -> Tensor:
 def view_as_real(input: Any) -> Tensor:
     """Return the real and imaginary parts of complex numbers along a new last axis of size 2.
 
-    TypeError for tensors that are not complex.
+    Raises TypeError for tensors that are not complex.
 
     >>> import mycel as ms
     >>> ms.ops.view_as_real(ms.Tensor([1 + 2j])).tolist()

@@ -1,8 +1,8 @@
-"""Functions over functions in MindSpore's older style: gradients as objects, overloads by type, and
+"""Functions of functions in MindSpore's older style: gradients as objects, overloads by type, and
 maps over nested sequences.
 
-Overloads and maps call the functions that they were given through the context in force, so that a
-compiled function follows them into the user's code, and guard what they read of themselves.
+Overloads and maps call their functions through the current context, so that a compiled function
+traces the user's code in them. It guards the attributes that they read of themselves.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ __all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "Partial", 
 
 
 class GradOperation:
-    """Gradients of a function or Cell: ``GradOperation(get_all, get_by_list, sens_param)(fn,
+    """The gradient of a function or Cell: ``GradOperation(get_all, get_by_list, sens_param)(fn,
     weights)(*inputs)``.
+
+    By default it is the gradient by the first input; with `get_all` by all inputs; with
+    `get_by_list` by the weights (those given, or the trainable ones of a Cell); with both a pair of
+    tuples. With `sens_param` the last input is the cotangent of the output.
 
     By default the gradient by the first input; with `get_all` by all inputs, with `get_by_list` by
     the weights (those given, or the trainable ones of a Cell), with both a pair of tuples. With
@@ -66,9 +70,9 @@ def _weights(fn: Any, weights: Any) -> Any:
 
 
 def partial(*args: Any) -> Any:
-    """Return a function with its first arguments given: ``partial(fn, *arguments)``.
+    """Return a function with its first arguments fixed: ``partial(fn, *arguments)``.
 
-    Raises TypeError for what cannot be called.
+    Raises TypeError where `fn` cannot be called.
 
     >>> import mycel as ms
     >>> ms.ops.partial(lambda x, y: x - y, 5)(2)
@@ -102,8 +106,8 @@ class MultitypeFuncGraph:
     call takes the closest combination that fits: an exact type before a wider one, such as Bool
     before Number, and of those that are equally close the one registered first. `read_value` has no
     effect: an implementation that writes to a Parameter always finds the parameter itself. Raises
-    TypeError for what is no type, RuntimeError for an unknown name, and ValueError for a call that
-    no implementation fits.
+    TypeError for anything but types, RuntimeError for an unknown name, and ValueError for a call
+    that no implementation fits.
 
     >>> import mycel as ms
     >>> add = ms.ops.MultitypeFuncGraph("add")
@@ -226,7 +230,7 @@ def _check_type(kind: Any) -> None:
 
 
 def _ancestors(value: Any) -> tuple[str, ...]:
-    """Return the names of a value's types, the closest first."""
+    """Return the names of the types of a value, the closest first."""
     if isinstance(value, Tensor):
         dtype = value.dtype.name
         number = _number_class(value)
@@ -249,9 +253,8 @@ def _capital(name: str) -> str:
 
 
 def _number_class(value: Tensor) -> Any:
-    """Return the class of the Python number that a tensor stands for in a compiled function.
-
-    None where it stands for itself.
+    """Return the class of the Python number that a tensor stands for in a compiled function; None
+    where it stands for no number.
     """
     staging = eager.local.staging if eager.active else None
     if staging is None or not staging.is_number(value):
@@ -260,7 +263,7 @@ def _number_class(value: Tensor) -> Any:
 
 
 def _distance(value: Any, names: tuple[str, ...], kind: Any) -> Optional[int]:
-    """Return how far a registered type is from that of a value; None where it does not fit."""
+    """Return how far a registered type is from the type of a value; None where it does not fit."""
     if isinstance(kind, str):
         inner = _SPELLINGS.get(kind, kind)
         return names.index(inner) if inner in names else None
@@ -294,7 +297,7 @@ class HyperMap:
 
     `ops` may be given at construction, or as the first argument of the call; it is most often a
     `MultitypeFuncGraph`. With `reverse` the leaves are taken from the last to the first. The result
-    has the form of the first structure. TypeError where the structures do not match.
+    is nested like the first structure. Raises TypeError where the structures do not match.
 
     >>> import mycel as ms
     >>> ms.ops.HyperMap()(lambda x, y: x + y, (1, (2, 3)), (10, (20, 30)))
@@ -344,8 +347,8 @@ class HyperMap:
 
 
 class Map(HyperMap):
-    """A function applied to the corresponding members of sequences, which are not looked into any
-    further.
+    """A function applied to the corresponding members of sequences; sequences within them are not
+    entered.
 
     >>> import mycel as ms
     >>> ms.ops.Map()(lambda x, y: x + y, (1, 2), (10, 20))

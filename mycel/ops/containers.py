@@ -1,10 +1,10 @@
-"""Operations on Python's own values: numbers, strings, tuples, lists, dictionaries and slices,
-which MindSpore has as primitives of its graphs.
+"""Operations on Python's own values: numbers, strings, tuples, lists, dictionaries and slices. In
+MindSpore they are primitives of its graphs.
 
 Each is a plain Python function of a fixed number of arguments. In a compiled function it is
 interpreted as if the user had written it (`followed`), so that tensors may be members, conditions
-and indices wherever Python lets them. Nothing is changed in place: what sets a member gives a new
-container.
+and indices wherever Python allows them. Nothing is changed in place: a function that sets a member
+returns a new container.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ __all__ = [
 
 
 def followed(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the library's so that a compiled function follows it as it follows the
-    user's.
+    """Call a function of this library so that a compiled function traces it like the user's own
+    code.
     """
     staging = eager.local.staging if eager.active else None
     return function(*args) if staging is None else staging.following.follow(function, args)
@@ -74,6 +74,9 @@ def followed(function: Callable[..., Any], *args: Any) -> Any:
 def _define(function: Callable[..., Any], summary: str, call: str, shown: str, note: str = "") -> Callable[..., Any]:
     """Return a public function of positional arguments, named as `function` is without its
     underscore.
+
+    `summary` and `note` are its documentation; `call` and `shown` are the arguments and the result
+    of its example.
     """
     name = function.__name__[1:]
     parameters = inspect.signature(function).parameters.values()
@@ -357,118 +360,161 @@ def _augassign_mod(x: Any, y: Any) -> Any:
     return operator.mod(x, y)
 
 
-_INDEX = "IndexError outside of it, TypeError for what is no"
-tuple_getitem = _define(_tuple_getitem, "A member of a tuple by its index.", "(1, 2), -1", "2", f"{_INDEX} tuple.")
-list_getitem = _define(_list_getitem, "A member of a list by its index.", "[1, 2], 0", "1", f"{_INDEX} list.")
+_INDEX = "Raises IndexError for an index out of range, and TypeError for anything but a"
+tuple_getitem = _define(
+    _tuple_getitem, "Return a member of a tuple by its index.", "(1, 2), -1", "2", f"{_INDEX} tuple."
+)
+list_getitem = _define(_list_getitem, "Return a member of a list by its index.", "[1, 2], 0", "1", f"{_INDEX} list.")
 tuple_setitem = _define(
-    _tuple_setitem, "A tuple with another member at an index.", "(1, 2), 0, 5", "(5, 2)", f"{_INDEX} tuple."
+    _tuple_setitem,
+    "Return a tuple with one member replaced, by its index.",
+    "(1, 2), 0, 5",
+    "(5, 2)",
+    f"{_INDEX} tuple.",
 )
 list_setitem = _define(
-    _list_setitem, "A new list with another member at an index.", "[1, 2], 0, 5", "[5, 2]", f"{_INDEX} list."
+    _list_setitem,
+    "Return a new list with one member replaced, by its index.",
+    "[1, 2], 0, 5",
+    "[5, 2]",
+    f"{_INDEX} list.",
 )
-tuple_len = _define(_tuple_len, "How many members a tuple has.", "(1, 2, 3)", "3", "TypeError for what is no tuple.")
-list_len = _define(_list_len, "How many members a list has.", "[1, 2, 3]", "3", "TypeError for what is no list.")
+tuple_len = _define(
+    _tuple_len,
+    "Return the number of members of a tuple.",
+    "(1, 2, 3)",
+    "3",
+    "Raises TypeError for anything but a tuple.",
+)
+list_len = _define(
+    _list_len, "Return the number of members of a list.", "[1, 2, 3]", "3", "Raises TypeError for anything but a list."
+)
 tuple_reversed = _define(
     _tuple_reversed,
-    "A tuple from the last member to the first.",
+    "Reverse a tuple.",
     "(1, 2, 3)",
     "(3, 2, 1)",
-    "TypeError for what is no tuple.",
+    "Raises TypeError for anything but a tuple.",
 )
 tail = _define(
-    _tail, "A tuple or list without its first member.", "(1, 2, 3)", "(2, 3)", "TypeError for what has none."
+    _tail,
+    "Return a tuple or list without its first member.",
+    "(1, 2, 3)",
+    "(2, 3)",
+    "Raises TypeError for other values and for empty ones.",
 )
 tuple_equal = _define(
     _tuple_equal,
-    "Whether two tuples of plain values are equal.",
+    "Return whether two tuples of plain values are equal.",
     "(1, 2), (1, 3)",
     "False",
-    "TypeError for what is no tuple, and for tensors in them.",
+    "Raises TypeError for anything but tuples, and for tensors in them.",
 )
 list_equal = _define(
     _list_equal,
-    "Whether two lists of plain values are equal.",
+    "Return whether two lists of plain values are equal.",
     "[1, 2], [1, 2]",
     "True",
-    "TypeError for what is no list, and for tensors in them.",
+    "Raises TypeError for anything but lists, and for tensors in them.",
 )
 tuple_div = _define(
     _tuple_div,
-    "The members of a tuple divided by those of another.",
+    "Divide the members of a tuple by those of another.",
     "(4, 6), (2, 3)",
     "(2, 2)",
-    "Whole numbers that go into each other: ValueError where one does not, or where the lengths differ.",
+    "Raises ValueError where a number does not divide without a remainder, or where the lengths differ.",
 )
-make_tuple = _define(_make_tuple, "A tuple of the arguments.", "1, 2", "(1, 2)")
-make_list = _define(_make_list, "A list of the arguments.", "1, 2", "[1, 2]")
+make_tuple = _define(_make_tuple, "Make a tuple of the arguments.", "1, 2", "(1, 2)")
+make_list = _define(_make_list, "Make a list of the arguments.", "1, 2", "[1, 2]")
 make_dict = _define(
     _make_dict,
-    "A dictionary of keys and as many values.",
+    "Make a dictionary of a tuple of keys and a tuple of values.",
     '("a", "b"), (1, 2)',
     "{'a': 1, 'b': 2}",
-    "ValueError where there are not as many.",
+    "Raises ValueError where they differ in length.",
 )
 make_range = _define(
     _make_range,
-    "The whole numbers of a range, as a tuple: (stop), (start, stop) or (start, stop, step).",
+    "Return the whole numbers of a range as a tuple; takes (stop), (start, stop) or (start, stop, step).",
     "1, 7, 2",
     "(1, 3, 5)",
-    "TypeError for other numbers, ValueError for a step of 0.",
+    "Raises TypeError for other numbers and ValueError for a step of 0.",
 )
-make_slice = _define(_make_slice, "A slice.", "1, 5, None", "slice(1, 5, None)")
-dict_getitem = _define(_dict_getitem, "The value of a key.", '{"a": 1}, "a"', "1", "KeyError where there is none.")
+make_slice = _define(_make_slice, "Make a slice.", "1, 5, None", "slice(1, 5, None)")
+dict_getitem = _define(
+    _dict_getitem, "Return the value of a key.", '{"a": 1}, "a"', "1", "Raises KeyError where there is none."
+)
 dict_setitem = _define(
-    _dict_setitem, "A new dictionary with the value of a key set.", '{"a": 1}, "b", 2', "{'a': 1, 'b': 2}"
+    _dict_setitem, "Return a new dictionary with the value of a key set.", '{"a": 1}, "b", 2', "{'a': 1, 'b': 2}"
 )
-in_dict = _define(_in_dict, "Whether a dictionary has a key.", '"a", {"a": 1}', "True")
-not_in_dict = _define(_not_in_dict, "Whether a dictionary lacks a key.", '"a", {"a": 1}', "False")
-bool_not = _define(_bool_not, "The opposite of a truth value.", "True", "False")
-bool_and = _define(_bool_and, "Whether both truth values hold.", "True, False", "False")
-bool_or = _define(_bool_or, "Whether one of two truth values holds.", "True, False", "True")
-bool_eq = _define(_bool_eq, "Whether two truth values are the same.", "True, False", "False")
+in_dict = _define(_in_dict, "Return whether a dictionary has a key.", '"a", {"a": 1}', "True")
+not_in_dict = _define(_not_in_dict, "Return whether a dictionary lacks a key.", '"a", {"a": 1}', "False")
+bool_not = _define(_bool_not, "Return the opposite of a truth value.", "True", "False")
+bool_and = _define(_bool_and, "Return whether both truth values hold.", "True, False", "False")
+bool_or = _define(_bool_or, "Return whether at least one of two truth values holds.", "True, False", "True")
+bool_eq = _define(_bool_eq, "Return whether two truth values are the same.", "True, False", "False")
 is_ = _define(
     _is_,
-    "Whether two values are the same object, or numbers or strings of one type that are equal.",
+    "Return whether two values are the same object, or numbers or strings of one type that are equal.",
     "None, None",
     "True",
 )
-is_not = _define(_is_not, "The opposite of `is_`.", "None, 1", "True")
+is_not = _define(_is_not, "Return the opposite of `is_`.", "None, 1", "True")
 string_eq = _define(
-    _string_eq, "Whether two strings are equal.", '"a", "b"', "False", "TypeError for what is no string."
+    _string_eq,
+    "Return whether two strings are equal.",
+    '"a", "b"',
+    "False",
+    "Raises TypeError for anything but strings.",
 )
-string_concat = _define(_string_concat, "Two strings in a row.", '"a", "b"', "'ab'", "TypeError for what is no string.")
+string_concat = _define(
+    _string_concat, "Join two strings.", '"a", "b"', "'ab'", "Raises TypeError for anything but strings."
+)
 iter_converter = _define(
     _iter_converter,
-    "What iteration goes through, as a tuple: members, keys of a dictionary, rows of a tensor.",
+    "Return the items of an iteration as a tuple: members, keys of a dictionary, rows of a tensor.",
     '{"a": 1}',
     "('a',)",
 )
-ms_hasnext = _define(_ms_hasnext, "Whether a tuple of what is to come has another item.", "(1,)", "True")
+ms_hasnext = _define(
+    _ms_hasnext, "Return whether an iterator, the tuple of its remaining items, has another item.", "(1,)", "True"
+)
 ms_next = _define(
     _ms_next,
-    "The next item of a tuple of what is to come, and the rest.",
+    "Return the next item of an iterator, the tuple of its remaining items, and the rest.",
     "(1, 2)",
     "(1, (2,))",
-    "IndexError where there is none.",
+    "Raises IndexError where there is none.",
 )
 zip_operation = _define(
-    _zip_operation, "Corresponding members of sequences, as a tuple of tuples.", "(1, 2), (3, 4)", "((1, 3), (2, 4))"
+    _zip_operation,
+    "Return corresponding members of sequences, as a tuple of tuples.",
+    "(1, 2), (3, 4)",
+    "((1, 3), (2, 4))",
 )
 augassign_add = _define(
     _augassign_add,
-    "What `x += y` makes of x: numbers, tensors, sequences and strings.",
+    "Return the x that `x += y` gives, for numbers, tensors, sequences and strings.",
     "[1], [2]",
     "[1, 2]",
-    "x itself is not changed.",
+    "The argument x is not changed.",
 )
-augassign_sub = _define(_augassign_sub, "What `x -= y` makes of x.", "3, 1", "2", "x itself is not changed.")
-augassign_mul = _define(_augassign_mul, "What `x *= y` makes of x.", "[1], 2", "[1, 1]", "x itself is not changed.")
-augassign_div = _define(_augassign_div, "What `x /= y` makes of x.", "3, 2", "1.5", "x itself is not changed.")
-augassign_floordiv = _define(_augassign_floordiv, "What `x //= y` makes of x.", "7, 2", "3", "x itself is not changed.")
+augassign_sub = _define(
+    _augassign_sub, "Return the x that `x -= y` gives.", "3, 1", "2", "The argument x is not changed."
+)
+augassign_mul = _define(
+    _augassign_mul, "Return the x that `x *= y` gives.", "[1], 2", "[1, 1]", "The argument x is not changed."
+)
+augassign_div = _define(
+    _augassign_div, "Return the x that `x /= y` gives.", "3, 2", "1.5", "The argument x is not changed."
+)
+augassign_floordiv = _define(
+    _augassign_floordiv, "Return the x that `x //= y` gives.", "7, 2", "3", "The argument x is not changed."
+)
 augassign_mod = _define(
     _augassign_mod,
-    "What `x %= y` makes of x; of a string, what its formatting gives.",
+    "Return the x that `x %= y` gives; a string is formatted.",
     "7, 4",
     "3",
-    "x itself is not changed.",
+    "The argument x is not changed.",
 )

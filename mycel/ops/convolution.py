@@ -1,9 +1,10 @@
 """Convolution and transposed convolution in one to three dimensions, windows as columns, and moves
-between channels and space. Everything comes down to the `conv` primitives.
+between channels and space. All of it is built on the `conv` primitives.
 
-Images are (N, C, *spatial), weights (C_out, C_in / groups, *kernel). `pad_mode` "valid" adds
-nothing; "same" adds zeros so that there are ceil(size / stride) positions, the odd one behind;
-"pad" adds `padding` on both sides of each axis.
+Images have the shape (N, C, *spatial) and weights (C_out, C_in / groups, *kernel). `pad_mode`
+"valid" adds nothing. "same" adds zeros so that there are ceil(size / stride) positions; where their
+number is odd, the extra zero comes at the end. "pad" adds `padding` zeros on both sides of each
+axis.
 """
 
 from __future__ import annotations
@@ -41,8 +42,11 @@ _POSITIVE = ("stride", "strides", "dilation", "kernel_size")
 
 
 def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...]:
-    """Return one int for each spatial axis, from one for all or a sequence (whose leading batch and
-    channel entries must be 1).
+    """Return one int for each of the `rank` spatial axes.
+
+    `value` is one int for all axes, or a sequence of them, which may begin with two ones for the
+    batch and channel axes. `name` and `parameter` are the operation and the argument that errors
+    name.
     """
     given: Any = (value,) * rank if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(given, (tuple, list)) or not all(isinstance(v, int) for v in given):
@@ -59,7 +63,12 @@ def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...
 def same_padding(
     spatial: tuple[DimLike, ...], window: tuple[DimLike, ...], strides: tuple[int, ...], dilation: tuple[int, ...]
 ) -> Pairs:
-    """Return what "same" adds: enough for ceil(size / stride) positions, the odd one behind."""
+    """Return the padding of mode "same" for each axis: enough for ceil(size / stride) positions,
+    with the extra zero of an odd number at the end.
+
+    `spatial` is the sizes of the spatial axes, and `window`, `strides` and `dilation` are those of
+    the sliding window.
+    """
     pairs = []
     for d, k, s, step in zip(spatial, window, strides, dilation):
         span = (k - 1) * step + 1
@@ -77,9 +86,12 @@ def paddings(
     strides: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> Pairs:
-    """Return the zeros before and behind each spatial axis.
+    """Return the numbers of zeros before and behind each spatial axis.
 
-    `padding` has one int, one for each axis, or (low, high) for each.
+    `pad_mode` is "valid", "same" or "pad". For "pad", `padding` is one int, one for each axis, or
+    (low, high) for each axis in one flat sequence. `spatial` is the sizes of the spatial axes,
+    `window`, `strides` and `dilation` are those of the sliding window, and `name` is the operation
+    that errors name.
     """
     arguments.one_of(
         name, "pad_mode", pad_mode.lower() if isinstance(pad_mode, str) else pad_mode, ("valid", "same", "pad")
@@ -112,7 +124,11 @@ def convolution(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    """Return the convolution of `rank` spatial dimensions behind `conv1d` to `conv3d`."""
+    """Compute the convolution over `rank` spatial axes for `conv1d` to `conv3d`.
+
+    `name` is the operation that errors name. `input`, `weight`, `bias` (or None), `stride`,
+    `pad_mode`, `padding`, `dilation` and `groups` are those of `conv1d`.
+    """
     x, w = operands(name, input, weight)
     if w.ndim != rank + 2 or x.ndim not in (rank + 1, rank + 2):
         raise ShapeError(
@@ -142,9 +158,13 @@ def conv1d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return cross-correlation of (N, C, L) with (O, C / groups, K), plus a bias of O elements.
+    """Return the cross-correlation of `input` (N, C, L) with `weight` (O, C / groups, K), plus
+    `bias`.
 
-    ValueError where shapes do not fit.
+    `bias` has O elements, or is None. `stride` is the step between windows, `dilation` the step
+    between the elements of a window, and `groups` the number of groups into which the channels are
+    divided. `pad_mode` is "valid" (no padding), "same" (ceil(L / stride) positions) or "pad", for
+    which `padding` is the number of zeros on each side. Raises ValueError where shapes do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.conv1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), ms.Tensor([[[1.0, 1.0]]])).tolist()
@@ -164,8 +184,14 @@ def conv2d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return cross-correlation of (N, C, H, W) with (O, C / groups, KH, KW), plus a bias of O
-    elements. ValueError where shapes do not fit.
+    """Return the cross-correlation of `input` (N, C, H, W) with `weight` (O, C / groups, KH, KW),
+    plus `bias`.
+
+    `bias` has O elements, or is None. `stride` is the step between windows, `dilation` the step
+    between the elements of a window, each an int or one for each spatial axis; `groups` is the
+    number of groups into which the channels are divided. `pad_mode` is "valid" (no padding), "same"
+    (ceil(size / stride) positions) or "pad", for which `padding` is the number of zeros: one int,
+    one for each axis, or (top, bottom, left, right). Raises ValueError where shapes do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.conv2d(ms.ops.ones((1, 3, 5, 5)), ms.ops.ones((2, 3, 3, 3)), pad_mode="same").shape
@@ -185,8 +211,11 @@ def conv3d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return cross-correlation of (N, C, D, H, W) with (O, C / groups, KD, KH, KW), plus a bias of
-    O elements.
+    """Return the cross-correlation of `input` (N, C, D, H, W) with `weight` (O, C / groups, KD, KH,
+    KW), plus `bias`.
+
+    `bias` has O elements, or is None. `stride`, `pad_mode`, `padding`, `dilation` and `groups` are
+    those of `conv2d`, for three spatial axes; `padding` may be six ints, (low, high) for each axis.
 
     >>> import mycel as ms
     >>> ms.ops.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((2, 1, 2, 2, 2))).shape
@@ -206,9 +235,12 @@ def transposed(
     dilation: tuple[int, ...],
     groups: int,
 ) -> Tensor:
-    """Return the transpose of a convolution in its input.
+    """Return the transpose of a convolution, seen as a function of its input, plus `bias` if it is
+    not None.
 
-    The weight is (C_in, C_out / groups, *kernel).
+    `weight` is (C_in, C_out / groups, *kernel). `strides`, `dilation` and `groups` are those of the
+    convolution, and `pairs` its padding, (low, high) for each axis. `output_padding` makes each
+    axis of the result longer at its end. `name` is the operation that errors name.
     """
     x, w = operands(name, input, weight)
     if w.ndim != x.ndim or x.ndim != len(strides) + 2:
@@ -240,11 +272,17 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """Return the transpose of `conv2d`: (N, C_in, H, W) with a weight (C_in, C_out / groups, KH,
-    KW) spread over the larger image.
+    """Return the transpose of `conv2d`: `input` (N, C_in, H, W) spread over a larger image by
+    `weight` (C_in, C_out / groups, KH, KW).
+
+    `bias` has C_out elements, or is None. `stride`, `padding`, `dilation` and `groups` are those of
+    the `conv2d` that is transposed; `padding` is the number of zeros it adds on each side.
+    `output_padding` makes each axis of the result longer at its end. Each is an int, or one for
+    each spatial axis.
 
     >>> import mycel as ms
-    >>> ms.ops.conv_transpose2d(ms.ops.ones((1, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2)), stride=2).shape
+    >>> x, weight = ms.ops.ones((1, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2))
+    >>> ms.ops.conv_transpose2d(x, weight, stride=2).shape
     (1, 3, 4, 4)
     """
     name = "conv_transpose2d"
@@ -266,8 +304,12 @@ def conv3d_transpose(
     group: int = 1,
     output_padding: Any = 0,
 ) -> Tensor:
-    """Return the transpose of `conv3d`: (N, C_in, D, H, W) with a weight (C_in, C_out / group, KD,
-    KH, KW).
+    """Return the transpose of `conv3d`: `inputs` (N, C_in, D, H, W) spread over a larger volume by
+    `weight` (C_in, C_out / group, KD, KH, KW).
+
+    `pad_mode`, `padding`, `stride`, `dilation` and `group` are those of the `conv3d` that is
+    transposed; with `pad_mode` "same" each axis of the result is `stride` times as long as that of
+    `inputs`. `output_padding` makes each axis of the result longer at its end.
 
     >>> import mycel as ms
     >>> ms.ops.conv3d_transpose(ms.ops.ones((1, 2, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2, 2))).shape
@@ -294,7 +336,7 @@ def conv3d_transpose(
 
 @fused
 def bias_add(input_x: Any, bias: Any) -> Tensor:
-    """Return a vector added along axis 1, the channels. ValueError where the sizes differ.
+    """Add a vector along axis 1, the channels. Raises ValueError where the sizes differ.
 
     >>> import mycel as ms
     >>> ms.ops.bias_add(ms.ops.zeros((1, 2)), ms.Tensor([1.0, 2.0])).tolist()
@@ -307,7 +349,11 @@ def bias_add(input_x: Any, bias: Any) -> Tensor:
 
 
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the windows of (N, C, H, W) as columns: (N, C * KH * KW, positions).
+    """Return the windows of `input` (N, C, H, W) as columns: (N, C * KH * KW, positions).
+
+    `kernel_size` is (KH, KW), `stride` the step between windows, `dilation` the step between the
+    elements of a window, and `padding` the number of zeros added on each side. Each is an int, or
+    one for each spatial axis.
 
     >>> import mycel as ms
     >>> ms.ops.unfold(ms.ops.ones((1, 2, 3, 3)), 2).shape
@@ -347,8 +393,11 @@ def _positions(name: str, spatial: Any, kernel: Any, dilation: Any, padding: Any
 def fold(
     input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Return the transpose of `unfold`: columns (N, C * KH * KW, positions) added up into (N, C, H,
-    W) of `output_size`.
+    """Add the columns of `input` (N, C * KH * KW, positions) up into images (N, C, H, W), as the
+    transpose of `unfold`.
+
+    `output_size` is (H, W); `kernel_size`, `dilation`, `padding` and `stride` are those of
+    `unfold`.
 
     >>> import mycel as ms
     >>> ms.ops.fold(ms.ops.ones((1, 8, 4)), (3, 3), 2).shape
@@ -380,9 +429,10 @@ def fold(
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """Return (..., C * r * r, H, W) as (..., C, H * r, W * r).
+    """Rearrange (..., C * r * r, H, W) into (..., C, H * r, W * r), where r is `upscale_factor`.
+    Shi et al., 2016.
 
-    Shi et al., 2016. ValueError where the channels do not divide.
+    Raises ValueError where the channels do not divide.
 
     >>> import mycel as ms
     >>> ms.ops.pixel_shuffle(ms.ops.ones((1, 8, 2, 3)), 2).shape
@@ -399,7 +449,8 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """Return the inverse of `pixel_shuffle`: (..., C, H * r, W * r) as (..., C * r * r, H, W).
+    """Invert `pixel_shuffle`: rearrange (..., C, H * r, W * r) into (..., C * r * r, H, W), where r
+    is `downscale_factor`.
 
     >>> import mycel as ms
     >>> ms.ops.pixel_unshuffle(ms.ops.ones((1, 2, 4, 6)), 2).shape
@@ -416,7 +467,8 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(x: Any, groups: int) -> Tensor:
-    """Return the channels of (N, C, ...) in `groups` rows, read by columns. Zhang et al., 2018.
+    """Shuffle the channels of (N, C, ...): written as a matrix of `groups` rows, they are read by
+    columns. Zhang et al., 2018.
 
     >>> import mycel as ms
     >>> ms.ops.channel_shuffle(ms.ops.arange(4).reshape((1, 4, 1)), 2).flatten().tolist()

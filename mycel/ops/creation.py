@@ -1,7 +1,8 @@
-"""Tensors made of nothing: constant fills, ranges, grids, triangles of ones, one-hot codes.
+"""Tensors made from numbers: constant fills, ranges, grids, triangles of ones, one-hot codes.
 
-Whole-number ranges are the `iota` primitive, so that they may have symbolic lengths and fuse into
-what uses them; floating ranges are computed in float64 and rounded once.
+Ranges of whole numbers are the `iota` primitive, so that their lengths may be symbolic and the
+operations that use them can be fused with them; floating ranges are computed in float64 and rounded
+once.
 """
 
 from __future__ import annotations
@@ -145,8 +146,10 @@ def empty_like(input: Any, *, dtype: Any = None) -> Tensor:
 
 @fused
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """Return `fill_value` (a number or a tensor of one element) at every place of shape `size`, in
-    its own type unless `dtype` is given.
+    """Return a tensor of shape `size` filled with `fill_value`, a number or a tensor of one
+    element.
+
+    It has the type of `fill_value` unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.full((2,), 7.0)
@@ -166,7 +169,8 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 @fused
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """Return `fill_value` in the shape of `input`, and in its type unless `dtype` is given.
+    """Return a tensor of the shape of `input` filled with `fill_value`, of the type of `input`
+    unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.full_like(ms.Tensor([1, 2]), 5).tolist()
@@ -177,7 +181,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
-    """Return `value` at every place of `shape`, in the element type `type`.
+    """Return a tensor of shape `shape` and element type `type` filled with `value`.
 
     >>> import mycel as ms
     >>> ms.ops.fill(ms.int32, (2,), 3).tolist()
@@ -187,7 +191,7 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
 
 
 def fills(x: Any, value: Any) -> Tensor:
-    """Return `value` in the shape and type of `x`.
+    """Return a tensor of the shape and type of `x` filled with `value`.
 
     >>> import mycel as ms
     >>> ms.ops.fills(ms.Tensor([1.0, 2.0]), 4).tolist()
@@ -197,7 +201,7 @@ def fills(x: Any, value: Any) -> Tensor:
 
 
 def _number(name: str, value: Any) -> Any:
-    """Return a bound of a range: a Python number, or a symbolic size; the value of a tensor."""
+    """Return a bound of a range as a Python number or a symbolic size; a tensor gives its value."""
     if isinstance(value, Tensor):
         return value.item()
     if isinstance(value, (np.generic,)):
@@ -228,12 +232,10 @@ def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -
 
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
-    """Return the numbers from `start` up to but without `end` in steps of `step`.
+    """Return the numbers from `start` up to but not including `end`, in steps of `step`.
 
-    One argument is the end.
-
-    int64 where all three are whole numbers, else float32, unless `dtype` is given. ValueError for a
-    step of 0.
+    A single argument is `end`, and `start` is then 0. The result is int64 where all three are whole
+    numbers, else float32, unless `dtype` is given. Raises ValueError for a step of 0.
 
     >>> import mycel as ms
     >>> ms.ops.arange(1, 7, 2).tolist()
@@ -244,9 +246,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
-    """Return the numbers from `start` up to but without `end` in steps of `step`.
+    """Return the numbers from `start` up to but not including `end`, in steps of `step`.
 
-    Raises ValueError for more than `maxlen` of them.
+    Raises ValueError where they are more than `maxlen`.
 
     >>> import mycel as ms
     >>> ms.ops.range(0, 4, 2).tolist()
@@ -264,11 +266,10 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
 
 
 def linspace(start: Any, end: Any, steps: Any) -> Tensor:
-    """Return `steps` numbers from `start` to `end`, both included, at equal distances; float32 for
-    Python numbers.
+    """Return `steps` numbers from `start` to `end`, both included, at equal distances.
 
-    `start` and `end` may be tensors of one shape; the new axis comes last. ValueError for fewer
-    than one step.
+    `start` and `end` are numbers, which give float32, or tensors of one shape; the new axis comes
+    last. Raises ValueError for fewer than one step.
 
     >>> import mycel as ms
     >>> ms.ops.linspace(0, 1, 5).tolist()
@@ -295,6 +296,8 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
     """Return `steps` numbers from ``base ** start`` to ``base ** end``, both included, at equal
     ratios.
 
+    `dtype` is the element type of the result (float32).
+
     >>> import mycel as ms
     >>> ms.ops.logspace(0, 2, 3).tolist()
     [1.0, 10.0, 100.0]
@@ -311,9 +314,9 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
 
 
 def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
-    """Return an n x m matrix (n x n without `m`) with ones on the diagonal and zeros elsewhere.
+    """Return an `n` x `m` matrix (n x n without `m`) with ones on the diagonal and zeros elsewhere.
 
-    Float32 unless `dtype` is given.
+    It is float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.eye(2).tolist()
@@ -337,8 +340,11 @@ def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) 
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -> Tensor:
-    """Return the row and column numbers (2 x count) of the elements of a row x col matrix on and
-    below a diagonal.
+    """Return the row and column indices (2 x count) of the elements of a `row` x `col` matrix on
+    and below a diagonal.
+
+    `offset` is the diagonal, 0 for the main one and positive above it; `dtype` is the element type
+    of the result (int64).
 
     >>> import mycel as ms
     >>> ms.ops.tril_indices(2, 2).tolist()
@@ -348,8 +354,11 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -> Tensor:
-    """Return the row and column numbers (2 x count) of the elements of a row x col matrix on and
-    above a diagonal.
+    """Return the row and column indices (2 x count) of the elements of a `row` x `col` matrix on
+    and above a diagonal.
+
+    `offset` is the diagonal, 0 for the main one and positive above it; `dtype` is the element type
+    of the result (int64).
 
     >>> import mycel as ms
     >>> ms.ops.triu_indices(2, 2).tolist()
@@ -359,11 +368,12 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -
 
 
 def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Tensor:
-    """Return `on_value` where the position along a new axis of size `depth` equals the index,
-    `off_value` elsewhere.
+    """Return the one-hot code of `indices` along a new axis of size `depth`, which is inserted at
+    `axis`.
 
-    Indices outside [0, depth) give only `off_value`. The result has the common type of the two
-    values (int64 for Python ints). TypeError for indices that are not integers.
+    Elements are `on_value` at the index and `off_value` elsewhere; indices outside [0, depth) give
+    only `off_value`. The result has the common type of the two values (int64 for Python ints).
+    Raises TypeError for indices that are not integers.
 
     >>> import mycel as ms
     >>> ms.ops.one_hot(ms.Tensor([0, 2]), 3).tolist()

@@ -1,9 +1,9 @@
-"""Element-wise functions that are one primitive each: arithmetic, elementary functions,
-comparisons, logic and bits.
+"""Element-wise functions that are one primitive each: arithmetic, elementary functions
+and comparisons.
 
-Operands broadcast and meet in their common type (`mycel.dtype.promote`). Functions of real numbers
-turn booleans and integers into float32. Each function below is made from one row of a table: its
-primitive and what it computes.
+Operands broadcast and are converted to their common type (`mycel.dtype.promote`). Functions of real
+numbers turn booleans and integers into float32. Most functions below are made from one row of a
+table, which holds the primitive and what it computes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,6 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
     "ceil",
     "cos",
     "cosh",
@@ -70,7 +64,6 @@ __all__ = [
     "greater_equal",
     "gt",
     "inv",
-    "invert",
     "isfinite",
     "isinf",
     "isnan",
@@ -82,10 +75,6 @@ __all__ = [
     "log10",
     "log1p",
     "log2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
     "lt",
     "maximum",
     "minimum",
@@ -139,6 +128,8 @@ _EXAMPLE = """{summary}
     >>> ms.ops.{name}({call}).item()
     {shown}
     """
+_FLOATING = "The result has the floating type of the argument; float32 for integers."
+_KEPT = "The result has the type of the argument."
 
 
 def _describe(function: Any, name: str, summary: str, note: str, call: str, shown: str) -> None:
@@ -153,7 +144,11 @@ def _show(value: str, dtype: str = "Float32") -> str:
 def _real(
     name: str, primitive: Primitive, summary: str, at: str, value: str, parameter: str = "input"
 ) -> Callable[[Any], Tensor]:
-    """Return a function of real numbers."""
+    """Return a function of real numbers.
+
+    `name`, `summary`, the argument `at` and its result `value` make its documentation, `primitive`
+    computes it, and `parameter` is the name of its parameter.
+    """
 
     def of_input(input: Any) -> Tensor:
         return run(primitive, floating(name, input))
@@ -162,14 +157,7 @@ def _real(
         return run(primitive, floating(name, x))
 
     function = of_x if parameter == "x" else of_input
-    _describe(
-        function,
-        name,
-        summary,
-        "The result has the floating type of the argument; float32 for integers.",
-        at,
-        _show(value),
-    )
+    _describe(function, name, summary, _FLOATING, at, _show(value))
     return fused(function)
 
 
@@ -179,7 +167,7 @@ _COMPLEX = {E.abs_: absolute_value, E.sign: direction}
 def _number(
     name: str, primitive: Primitive, summary: str, at: str, value: str, dtype: str = "Float32"
 ) -> Callable[[Any], Tensor]:
-    """Return a function that keeps the type of its argument, integers included."""
+    """Return a function that keeps the type of its argument, also where that is an integer type."""
 
     def function(input: Any) -> Tensor:
         x = operand(name, input)
@@ -191,68 +179,66 @@ def _number(
             return _COMPLEX[primitive](x)
         return run(primitive, x)
 
-    _describe(function, name, summary, "The result has the type of the argument.", at, _show(value, dtype))
+    _describe(function, name, summary, _KEPT, at, _show(value, dtype))
     return fused(function)
 
 
 def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -> Callable[[Any], Tensor]:
-    """Return a rounding: integers stay as they are."""
+    """Return a rounding function, which leaves integers as they are."""
 
     def function(input: Any) -> Tensor:
         x = operand(name, input)
         return run(primitive, x) if x.dtype.is_floating else run(E.identity, x)
 
-    _describe(
-        function, name, summary, "The result has the type of the argument; the derivative is 0.", at, _show(value)
-    )
+    _describe(function, name, summary, f"{_KEPT[:-1]}; the derivative is 0.", at, _show(value))
     return fused(function)
 
 
 abs = _number(
-    "abs", E.abs_, "The absolute value of each element; of complex numbers in the type of their parts.", "-2.0", "2"
+    "abs", E.abs_, "Return the absolute value of each element, which is real for complex numbers.", "-2.0", "2"
 )
-absolute = _number("absolute", E.abs_, "The absolute value of each element.", "-2.0", "2")
-neg = _number("neg", E.neg, "Each element with its sign reversed.", "2.0", "-2")
-negative = _number("negative", E.neg, "Each element with its sign reversed.", "2.0", "-2")
-sign = _number("sign", E.sign, "-1, 0 or 1 by the sign of each element.", "-3.0", "-1")
-exp = _real("exp", E.exp, "e raised to each element.", "0.0", "1")
-exp2 = _real("exp2", E.exp2, "2 raised to each element.", "3.0", "8")
-expm1 = _real("expm1", E.expm1, "e raised to each element, less 1, exact near 0.", "0.0", "0")
-log = _real("log", E.log, "The natural logarithm of each element; NaN below 0, -inf at 0.", "1.0", "0")
-log2 = _real("log2", E.log2, "The logarithm of base 2 of each element.", "8.0", "3")
-log10 = _real("log10", E.log10, "The logarithm of base 10 of each element.", "1.0", "0")
-log1p = _real("log1p", E.log1p, "log(1 + x) of each element x, exact near 0.", "0.0", "0")
-sqrt = _real("sqrt", E.sqrt, "The square root of each element; NaN below 0.", "4.0", "2", "x")
-rsqrt = _real("rsqrt", E.rsqrt, "1 / sqrt(x) of each element x.", "4.0", "0.5")
-sin = _real("sin", E.sin, "The sine of each element in radians.", "0.0", "0")
-cos = _real("cos", E.cos, "The cosine of each element in radians.", "0.0", "1")
-tan = _real("tan", E.tan, "The tangent of each element in radians.", "0.0", "0")
-asin = _real("asin", E.asin, "The arc sine of each element.", "0.0", "0")
-acos = _real("acos", E.acos, "The arc cosine of each element.", "1.0", "0")
-atan = _real("atan", E.atan, "The arc tangent of each element.", "0.0", "0")
-sinh = _real("sinh", E.sinh, "The hyperbolic sine of each element.", "0.0", "0")
-cosh = _real("cosh", E.cosh, "The hyperbolic cosine of each element.", "0.0", "1")
-tanh = _real("tanh", E.tanh, "The hyperbolic tangent of each element.", "0.0", "0")
-asinh = _real("asinh", E.asinh, "The inverse hyperbolic sine of each element.", "0.0", "0")
-acosh = _real("acosh", E.acosh, "The inverse hyperbolic cosine of each element.", "1.0", "0")
-atanh = _real("atanh", E.atanh, "The inverse hyperbolic tangent of each element.", "0.0", "0")
-arcsin = _real("arcsin", E.asin, "The arc sine of each element.", "0.0", "0", "x")
-arccos = _real("arccos", E.acos, "The arc cosine of each element.", "1.0", "0")
-arctan = _real("arctan", E.atan, "The arc tangent of each element.", "0.0", "0")
-arcsinh = _real("arcsinh", E.asinh, "The inverse hyperbolic sine of each element.", "0.0", "0")
-arccosh = _real("arccosh", E.acosh, "The inverse hyperbolic cosine of each element.", "1.0", "0")
-arctanh = _real("arctanh", E.atanh, "The inverse hyperbolic tangent of each element.", "0.0", "0")
-erf = _real("erf", E.erf, "The error function of each element.", "0.0", "0")
-erfc = _real("erfc", E.erfc, "1 - erf(x) of each element x.", "0.0", "1")
-erfinv = _real("erfinv", E.erfinv, "The inverse of erf at each element.", "0.0", "0")
-lgamma = _real("lgamma", E.lgamma, "log |gamma(x)| of each element x.", "1.0", "0")
-digamma = _real("digamma", E.digamma, "The derivative of `lgamma` at each element.", "float('inf')", "inf")
-sigmoid = _real("sigmoid", E.sigmoid, "1 / (1 + exp(-x)) of each element x, without overflow.", "0.0", "0.5")
-tensor_exp = _real("tensor_exp", E.exp, "e raised to each element.", "0.0", "1")
-tensor_expm1 = _real("tensor_expm1", E.expm1, "e raised to each element, less 1, exact near 0.", "0.0", "0")
-floor = _whole("floor", E.floor, "The largest whole number not above each element.", "1.7", "1")
-ceil = _whole("ceil", E.ceil, "The smallest whole number not below each element.", "1.2", "2")
-trunc = _whole("trunc", E.trunc, "Each element without its fraction.", "-1.7", "-1")
+absolute = _number("absolute", E.abs_, "Return the absolute value of each element.", "-2.0", "2")
+neg = _number("neg", E.neg, "Return each element with its sign reversed.", "2.0", "-2")
+negative = _number("negative", E.neg, "Return each element with its sign reversed.", "2.0", "-2")
+sign = _number("sign", E.sign, "Return -1, 0 or 1 by the sign of each element.", "-3.0", "-1")
+exp = _real("exp", E.exp, "Return e raised to each element.", "0.0", "1")
+exp2 = _real("exp2", E.exp2, "Return 2 raised to each element.", "3.0", "8")
+expm1 = _real("expm1", E.expm1, "Return exp(x) - 1 of each element x, exact near 0.", "0.0", "0")
+log = _real("log", E.log, "Return the natural logarithm of each element; NaN below 0, -inf at 0.", "1.0", "0")
+log2 = _real("log2", E.log2, "Return the logarithm of base 2 of each element.", "8.0", "3")
+log10 = _real("log10", E.log10, "Return the logarithm of base 10 of each element.", "1.0", "0")
+log1p = _real("log1p", E.log1p, "Return log(1 + x) of each element x, exact near 0.", "0.0", "0")
+sqrt = _real("sqrt", E.sqrt, "Return the square root of each element; NaN below 0.", "4.0", "2", "x")
+rsqrt = _real("rsqrt", E.rsqrt, "Return 1 / sqrt(x) of each element x.", "4.0", "0.5")
+sin = _real("sin", E.sin, "Return the sine of each element in radians.", "0.0", "0")
+cos = _real("cos", E.cos, "Return the cosine of each element in radians.", "0.0", "1")
+tan = _real("tan", E.tan, "Return the tangent of each element in radians.", "0.0", "0")
+asin = _real("asin", E.asin, "Return the arc sine of each element.", "0.0", "0")
+acos = _real("acos", E.acos, "Return the arc cosine of each element.", "1.0", "0")
+atan = _real("atan", E.atan, "Return the arc tangent of each element.", "0.0", "0")
+sinh = _real("sinh", E.sinh, "Return the hyperbolic sine of each element.", "0.0", "0")
+cosh = _real("cosh", E.cosh, "Return the hyperbolic cosine of each element.", "0.0", "1")
+tanh = _real("tanh", E.tanh, "Return the hyperbolic tangent of each element.", "0.0", "0")
+asinh = _real("asinh", E.asinh, "Return the inverse hyperbolic sine of each element.", "0.0", "0")
+acosh = _real("acosh", E.acosh, "Return the inverse hyperbolic cosine of each element.", "1.0", "0")
+atanh = _real("atanh", E.atanh, "Return the inverse hyperbolic tangent of each element.", "0.0", "0")
+arcsin = _real("arcsin", E.asin, "Return the arc sine of each element.", "0.0", "0", "x")
+arccos = _real("arccos", E.acos, "Return the arc cosine of each element.", "1.0", "0")
+arctan = _real("arctan", E.atan, "Return the arc tangent of each element.", "0.0", "0")
+arcsinh = _real("arcsinh", E.asinh, "Return the inverse hyperbolic sine of each element.", "0.0", "0")
+arccosh = _real("arccosh", E.acosh, "Return the inverse hyperbolic cosine of each element.", "1.0", "0")
+arctanh = _real("arctanh", E.atanh, "Return the inverse hyperbolic tangent of each element.", "0.0", "0")
+erf = _real("erf", E.erf, "Return the error function of each element.", "0.0", "0")
+erfc = _real("erfc", E.erfc, "Return 1 - erf(x) of each element x.", "0.0", "1")
+erfinv = _real("erfinv", E.erfinv, "Return the inverse of erf at each element.", "0.0", "0")
+lgamma = _real("lgamma", E.lgamma, "Return log |gamma(x)| of each element x.", "1.0", "0")
+digamma = _real("digamma", E.digamma, "Return the derivative of `lgamma` at each element.", "float('inf')", "inf")
+sigmoid = _real("sigmoid", E.sigmoid, "Return 1 / (1 + exp(-x)) of each element x, without overflow.", "0.0", "0.5")
+tensor_exp = _real("tensor_exp", E.exp, "Return e raised to each element.", "0.0", "1")
+tensor_expm1 = _real("tensor_expm1", E.expm1, "Return exp(x) - 1 of each element x, exact near 0.", "0.0", "0")
+floor = _whole("floor", E.floor, "Round each element down to a whole number.", "1.7", "1")
+ceil = _whole("ceil", E.ceil, "Round each element up to a whole number.", "1.2", "2")
+trunc = _whole("trunc", E.trunc, "Round each element towards 0.", "-1.7", "-1")
 
 
 @fused
@@ -268,9 +254,9 @@ def positive(input: Any) -> Tensor:
 
 @fused
 def round(input: Any, *, decimals: int = 0) -> Tensor:
-    """Return the nearest number with `decimals` decimals, ties to even.
+    """Round to `decimals` decimals, ties to even.
 
-    Negative `decimals` round to tens. Integers stay.
+    Negative `decimals` round to tens, hundreds and so on. Integers stay as they are.
 
     >>> import mycel as ms
     >>> ms.ops.round(ms.Tensor([0.5, 1.5, -1.2])).tolist()
@@ -289,7 +275,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
 
 @fused
 def square(input: Any) -> Tensor:
-    """Return each element times itself.
+    """Return the square of each element.
 
     >>> import mycel as ms
     >>> ms.ops.square(ms.Tensor([2.0, -3.0])).tolist()
@@ -322,7 +308,7 @@ def inv(x: Any) -> Tensor:
 
 
 def _test(name: str, primitive: Primitive, summary: str, call: str, shown: str) -> Callable[[Any], Tensor]:
-    """Return a test of each element that no integer passes but by being finite."""
+    """Return a test of each element; an integer passes only `isfinite`."""
     of_integers = name == "isfinite"
 
     def function(input: Any) -> Tensor:
@@ -337,9 +323,9 @@ def _test(name: str, primitive: Primitive, summary: str, call: str, shown: str) 
     return fused(function)
 
 
-isnan = _test("isnan", E.is_nan, "Whether each element is NaN.", "1.0", "False")
-isinf = _test("isinf", E.is_inf, "Whether each element is infinite.", "1.0", "False")
-isfinite = _test("isfinite", E.is_finite, "Whether each element is neither infinite nor NaN.", "1.0", "True")
+isnan = _test("isnan", E.is_nan, "Return whether each element is NaN.", "1.0", "False")
+isinf = _test("isinf", E.is_inf, "Return whether each element is infinite.", "1.0", "False")
+isfinite = _test("isfinite", E.is_finite, "Return whether each element is neither infinite nor NaN.", "1.0", "True")
 
 
 Binary = Callable[[Any, Any], Tensor]
@@ -369,13 +355,15 @@ def _binary(
     return fused(function)
 
 
-_COMMON = "Operands broadcast and meet in their common type."
-_BOOLEAN = "Operands broadcast and meet in their common type; the result is boolean."
+_COMMON = "Operands broadcast and are converted to their common type."
+_BOOLEAN = "Operands broadcast and are converted to their common type; the result is boolean."
 
 
 def _as_they_are(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Return tensors, and a tensor and a number, for an operator to convert; other operands as
-    tensors of their common type.
+    """Return the operands unchanged where an operator of tensors converts them: two tensors, or a
+    tensor and a number.
+
+    Other operands become tensors of their common type.
     """
     plain = all(isinstance(v, (Tensor, int, float)) for v in (x, y)) and (
         isinstance(x, Tensor) or isinstance(y, Tensor)
@@ -384,7 +372,7 @@ def _as_they_are(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, names: str = "io") -> Binary:
-    """Return what the operator of tensors computes."""
+    """Return a function that computes an operator of tensors."""
     method, reverse = getattr(Tensor, f"__{operator}__"), getattr(Tensor, f"__r{operator}__")
 
     def compute(x: Any, y: Any) -> Tensor:
@@ -424,145 +412,69 @@ def _truncated_quotient(x: Tensor, y: Tensor) -> Tensor:
     return run(E.add, quotient, cast(upward, x.dtype))
 
 
-add = _arithmetic("add", "add", "The sum of two tensors.", "1.0, 2.0", "3")
-sub = _arithmetic("sub", "sub", "The first operand less the second.", "1.0, 2.0", "-1")
-mul = _arithmetic("mul", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
-multiply = _arithmetic("multiply", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
-pow = _arithmetic("pow", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
-pows = _arithmetic("pows", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
-floor_divide = _arithmetic(
-    "floor_divide", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3"
-)
-floordiv = _arithmetic("floordiv", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3")
-floor_div = _arithmetic(
-    "floor_div", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3", "xy"
-)
-remainder = _arithmetic(
-    "remainder", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1"
-)
-floor_mod = _arithmetic(
-    "floor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
-)
-floormod = _arithmetic(
-    "floormod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
-)
-tensor_mod = _arithmetic(
-    "tensor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
-)
-tensor_add = _arithmetic("tensor_add", "add", "The sum of two tensors.", "1.0, 2.0", "3")
-tensor_sub = _arithmetic("tensor_sub", "sub", "The first operand less the second.", "1.0, 2.0", "-1")
-tensor_mul = _arithmetic("tensor_mul", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
-tensor_pow = _arithmetic("tensor_pow", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
-tensor_div = _arithmetic("tensor_div", "truediv", "The quotient; float32 for integers.", "1.0, 2.0", "0.5", "xy")
-tensor_floordiv = _arithmetic(
-    "tensor_floordiv", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3"
-)
-fmod = _single("fmod", E.fmod, "The remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1")
-truncate_mod = _single(
-    "truncate_mod", E.fmod, "The remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1", "xy"
-)
+_POWER = "Raise the first operand to the power of the second."
+_FLOOR = "Return the quotient, rounded down."
+_MODULO = "Return the remainder of the division, with the sign of the divisor."
+_REMAINDER = "Return the remainder of the division, with the sign of the dividend."
+_ANGLE = "Return the angle of the point (other, input) in (-pi, pi]."
+add = _arithmetic("add", "add", "Return the sum of two tensors, element by element.", "1.0, 2.0", "3")
+sub = _arithmetic("sub", "sub", "Subtract the second operand from the first.", "1.0, 2.0", "-1")
+mul = _arithmetic("mul", "mul", "Return the product of two tensors, element by element.", "3.0, 2.0", "6")
+multiply = _arithmetic("multiply", "mul", "Return the product of two tensors, element by element.", "3.0, 2.0", "6")
+pow = _arithmetic("pow", "pow", _POWER, "3.0, 2.0", "9", "ie")
+pows = _arithmetic("pows", "pow", _POWER, "3.0, 2.0", "9", "ie")
+floor_divide = _arithmetic("floor_divide", "floordiv", _FLOOR, "7.0, 2.0", "3")
+floordiv = _arithmetic("floordiv", "floordiv", _FLOOR, "7.0, 2.0", "3")
+floor_div = _arithmetic("floor_div", "floordiv", _FLOOR, "7.0, 2.0", "3", "xy")
+remainder = _arithmetic("remainder", "mod", _MODULO, "-7.0, 2.0", "1")
+floor_mod = _arithmetic("floor_mod", "mod", _MODULO, "-7.0, 2.0", "1", "xy")
+floormod = _arithmetic("floormod", "mod", _MODULO, "-7.0, 2.0", "1", "xy")
+tensor_mod = _arithmetic("tensor_mod", "mod", _MODULO, "-7.0, 2.0", "1", "xy")
+tensor_add = _arithmetic("tensor_add", "add", "Return the sum of two tensors, element by element.", "1.0, 2.0", "3")
+tensor_sub = _arithmetic("tensor_sub", "sub", "Subtract the second operand from the first.", "1.0, 2.0", "-1")
+tensor_mul = _arithmetic("tensor_mul", "mul", "Return the product of two tensors, element by element.", "3.0, 2.0", "6")
+tensor_pow = _arithmetic("tensor_pow", "pow", _POWER, "3.0, 2.0", "9", "ie")
+tensor_div = _arithmetic("tensor_div", "truediv", "Return the quotient; float32 for integers.", "1.0, 2.0", "0.5", "xy")
+tensor_floordiv = _arithmetic("tensor_floordiv", "floordiv", _FLOOR, "7.0, 2.0", "3")
+fmod = _single("fmod", E.fmod, _REMAINDER, "-7.0, 2.0", "-1")
+truncate_mod = _single("truncate_mod", E.fmod, _REMAINDER, "-7.0, 2.0", "-1", "xy")
 truncate_div = _binary(
-    "truncate_div", _truncated_quotient, "The quotient without its fraction.", _COMMON, "-7.0, 2.0", _show("-3"), "xy"
+    "truncate_div",
+    _truncated_quotient,
+    "Return the quotient, rounded towards 0.",
+    _COMMON,
+    "-7.0, 2.0",
+    _show("-3"),
+    "xy",
 )
-maximum = _single("maximum", E.maximum, "The larger of two elements; NaN if either is.", "1.0, 2.0", "2")
-minimum = _single("minimum", E.minimum, "The smaller of two elements; NaN if either is.", "1.0, 2.0", "1")
-atan2 = _binary("atan2", _atan2, "The angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0"))
-arctan2 = _binary(
-    "arctan2", _atan2, "The angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0")
-)
-eq = _compare("eq", E.eq, "Whether two elements are equal.", "False")
-equal = _compare("equal", E.eq, "Whether two elements are equal.", "False")
-ne = _compare("ne", E.ne, "Whether two elements differ.", "True")
-not_equal = _compare("not_equal", E.ne, "Whether two elements differ.", "True")
-lt = _compare("lt", E.lt, "Whether the first element is smaller.", "True")
-less = _compare("less", E.lt, "Whether the first element is smaller.", "True")
-le = _compare("le", E.le, "Whether the first element is not larger.", "True")
-less_equal = _compare("less_equal", E.le, "Whether the first element is not larger.", "True")
-gt = _compare("gt", E.gt, "Whether the first element is larger.", "False")
-greater = _compare("greater", E.gt, "Whether the first element is larger.", "False")
-ge = _compare("ge", E.ge, "Whether the first element is not smaller.", "False")
-greater_equal = _compare("greater_equal", E.ge, "Whether the first element is not smaller.", "False")
-tensor_lt = _compare("tensor_lt", E.lt, "Whether the first element is smaller.", "True")
-tensor_le = _compare("tensor_le", E.le, "Whether the first element is not larger.", "True")
-tensor_gt = _compare("tensor_gt", E.gt, "Whether the first element is larger.", "False")
-tensor_ge = _compare("tensor_ge", E.ge, "Whether the first element is not smaller.", "False")
-
-
-def _logical(name: str, primitive: Primitive, summary: str, value: str) -> Binary:
-    def compute(x: Tensor, y: Tensor) -> Tensor:
-        return run(primitive, cast(x, D.bool_), cast(y, D.bool_))
-
-    return _binary(
-        name, compute, summary, "Numbers count as true where they are not 0.", "True, False", _show(value, "Bool")
-    )
-
-
-logical_and = _logical("logical_and", E.logical_and, "Whether both elements are true.", "False")
-logical_or = _logical("logical_or", E.logical_or, "Whether either element is true.", "True")
-logical_xor = _logical("logical_xor", E.logical_xor, "Whether exactly one element is true.", "True")
-
-
-@fused
-def logical_not(input: Any) -> Tensor:
-    """Return whether each element is false (0 for numbers).
-
-    >>> import mycel as ms
-    >>> ms.ops.logical_not(ms.Tensor([True, False])).tolist()
-    [False, True]
-    """
-    return run(E.logical_not, operand("logical_not", input, D.bool_))
-
-
-def _bits(name: str, operator: str, summary: str, call: str, value: str) -> Binary:
-    method = f"__{operator}__"
-
-    def compute(x: Tensor, y: Tensor) -> Tensor:
-        if x.dtype.kind not in "iub":
-            raise TypeError(f"{name}: takes integers and booleans, not {x.dtype.name}")
-        return getattr(Tensor, method)(x, y)
-
-    return _binary(
-        name, compute, summary, "Operands are integers or booleans, and broadcast.", call, _show(value, "Int64")
-    )
-
-
-bitwise_and = _bits("bitwise_and", "and", "The bits that are set in both.", "6, 3", "2")
-bitwise_or = _bits("bitwise_or", "or", "The bits that are set in either.", "6, 3", "7")
-bitwise_xor = _bits("bitwise_xor", "xor", "The bits that are set in exactly one.", "6, 3", "5")
-bitwise_left_shift = _bits("bitwise_left_shift", "lshift", "The bits moved up by as many places.", "3, 2", "12")
-bitwise_right_shift = _bits("bitwise_right_shift", "rshift", "The bits moved down by as many places.", "12, 2", "3")
-
-
-@fused
-def bitwise_not(input: Any) -> Tensor:
-    """Return all bits inverted; logical not for booleans. TypeError for other types.
-
-    >>> import mycel as ms
-    >>> int(ms.ops.bitwise_not(5))
-    -6
-    """
-    x = operand("bitwise_not", input)
-    if x.dtype.kind not in "iub":
-        raise TypeError(f"bitwise_not: takes integers and booleans, not {x.dtype.name}")
-    return ~x
-
-
-@fused
-def invert(x: Any) -> Tensor:
-    """Return all bits inverted; the same as `bitwise_not`.
-
-    >>> import mycel as ms
-    >>> int(ms.ops.invert(5))
-    -6
-    """
-    return bitwise_not(x)
+maximum = _single("maximum", E.maximum, "Return the larger of two elements; NaN if either is.", "1.0, 2.0", "2")
+minimum = _single("minimum", E.minimum, "Return the smaller of two elements; NaN if either is.", "1.0, 2.0", "1")
+atan2 = _binary("atan2", _atan2, _ANGLE, _COMMON, "0.0, 1.0", _show("0"))
+arctan2 = _binary("arctan2", _atan2, _ANGLE, _COMMON, "0.0, 1.0", _show("0"))
+eq = _compare("eq", E.eq, "Return whether two elements are equal.", "False")
+equal = _compare("equal", E.eq, "Return whether two elements are equal.", "False")
+ne = _compare("ne", E.ne, "Return whether two elements differ.", "True")
+not_equal = _compare("not_equal", E.ne, "Return whether two elements differ.", "True")
+lt = _compare("lt", E.lt, "Return whether the first element is less than the second.", "True")
+less = _compare("less", E.lt, "Return whether the first element is less than the second.", "True")
+le = _compare("le", E.le, "Return whether the first element is at most the second.", "True")
+less_equal = _compare("less_equal", E.le, "Return whether the first element is at most the second.", "True")
+gt = _compare("gt", E.gt, "Return whether the first element is greater than the second.", "False")
+greater = _compare("greater", E.gt, "Return whether the first element is greater than the second.", "False")
+ge = _compare("ge", E.ge, "Return whether the first element is at least the second.", "False")
+greater_equal = _compare("greater_equal", E.ge, "Return whether the first element is at least the second.", "False")
+tensor_lt = _compare("tensor_lt", E.lt, "Return whether the first element is less than the second.", "True")
+tensor_le = _compare("tensor_le", E.le, "Return whether the first element is at most the second.", "True")
+tensor_gt = _compare("tensor_gt", E.gt, "Return whether the first element is greater than the second.", "False")
+tensor_ge = _compare("tensor_ge", E.ge, "Return whether the first element is at least the second.", "False")
 
 
 @fused
 def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
-    """Return the quotient; float32 for integers.
+    """Return the quotient of two tensors, element by element; float32 for integers.
 
-    `rounding_mode` "floor" rounds down and "trunc" towards 0, in the operands' type.
+    `rounding_mode` "floor" rounds it down and "trunc" towards 0; the result then has the operands'
+    common type.
 
     >>> import mycel as ms
     >>> ms.ops.div(ms.Tensor([-7, 7]), 2, rounding_mode="trunc").tolist()
@@ -591,7 +503,7 @@ def divide(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Te
 
 @fused
 def true_divide(dividend: Any, divisor: Any) -> Tensor:
-    """Return the quotient; float32 for integers.
+    """Return the quotient of two tensors, element by element; float32 for integers.
 
     >>> import mycel as ms
     >>> float(ms.ops.true_divide(1, 4))

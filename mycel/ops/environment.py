@@ -1,8 +1,8 @@
-"""Environments: immutable tables of what belongs to parameters, such as their gradients, by keys
-that stand for the parameters themselves.
+"""Environments: immutable tables that map parameters to values such as their gradients.
 
-A key (`ref_to_embed`) is equal for one parameter only, whatever its value. Setting gives a new
-environment; adding two adds what both have under a key.
+Parameters are represented by keys (`ref_to_embed`), which are equal only for the same parameter,
+whatever its value. Setting a key gives a new environment; adding two environments adds the values
+that both have for a key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class SymbolicKey:
-    """What stands for a parameter in environments."""
+    """The key of a parameter in environments."""
 
     __slots__ = ("parameter",)
 
@@ -46,7 +46,7 @@ class SymbolicKey:
 
 
 class Environment:
-    """An immutable table by keys."""
+    """An immutable table of values by key."""
 
     __slots__ = ("_table",)
 
@@ -62,7 +62,7 @@ class Environment:
         return Environment({**self._table, key: value})
 
     def merged(self, other: Environment) -> Environment:
-        """Return what is in either, the sum of what is in both."""
+        """Return the entries of both environments; values of a key that is in both are added."""
         table = dict(self._table)
         for key, value in other._table.items():
             table[key] = add(table[key], value) if key in table else value
@@ -84,7 +84,7 @@ def _checked(name: str, args: tuple[Any, ...], count: int, environments: int = 1
 
 
 def environ_create(*args: Any) -> Environment:
-    """Return an environment without anything in it.
+    """Return an empty environment.
 
     >>> import mycel as ms
     >>> len(ms.ops.environ_create())
@@ -95,9 +95,9 @@ def environ_create(*args: Any) -> Environment:
 
 
 def environ_set(*args: Any) -> Environment:
-    """Return (environment, key, value): the environment with the value of a key set.
+    """Take (environment, key, value) and return the environment with the value of the key set.
 
-    TypeError for what is no environment.
+    Raises TypeError unless the first argument is an environment.
 
     >>> import mycel as ms
     >>> ms.ops.environ_get(ms.ops.environ_set(ms.ops.environ_create(), "k", 2), "k", 0)
@@ -108,9 +108,9 @@ def environ_set(*args: Any) -> Environment:
 
 
 def environ_get(*args: Any) -> Any:
-    """Return (environment, key, default): the value of a key, or the default.
+    """Take (environment, key, default) and return the value of the key, or the default.
 
-    TypeError for what is no environment.
+    Raises TypeError unless the first argument is an environment.
 
     >>> import mycel as ms
     >>> ms.ops.environ_get(ms.ops.environ_create(), "k", 0)
@@ -121,9 +121,10 @@ def environ_get(*args: Any) -> Any:
 
 
 def environ_add(*args: Any) -> Environment:
-    """Return (environment, environment): all that is in either; what is in both is added.
+    """Take two environments and return the entries of both; values of a key that is in both are
+    added.
 
-    TypeError for what is no environment.
+    Raises TypeError unless both arguments are environments.
 
     >>> import mycel as ms
     >>> one = ms.ops.environ_set(ms.ops.environ_create(), "k", ms.Tensor(2.0))
@@ -135,7 +136,8 @@ def environ_add(*args: Any) -> Environment:
 
 
 def ref_to_embed(*args: Any) -> SymbolicKey:
-    """Return the key of a parameter in environments. TypeError for what is no Parameter.
+    """Return the key of a parameter in environments. Raises TypeError unless the argument is a
+    Parameter.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor(1.0))
@@ -150,9 +152,10 @@ def ref_to_embed(*args: Any) -> SymbolicKey:
 
 
 def env_get(*args: Any) -> Any:
-    """Return (environment, parameter): what is set for a parameter, or zeros of its form.
+    """Take (environment, parameter) and return the parameter's value there, or zeros of its shape
+    and type.
 
-    TypeError for other arguments.
+    Raises TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.env_get(ms.ops.environ_create(), ms.Parameter(ms.Tensor([1.0, 2.0]))).tolist()

@@ -1,9 +1,10 @@
-"""Discrete Fourier transforms, all of one primitive: sizes by padding or cutting, real transforms
-by symmetry.
+"""Discrete Fourier transforms, all built on one primitive. Sizes are reached by padding or cutting,
+and real transforms by symmetry.
 
-float32 and integers are transformed in complex64, float64 in complex128. `norm` is "backward" (the
-inverse is divided by the number of elements; the default), "forward" (the forward transform is) or
-"ortho" (both are, by its root). Half-size transforms of real data use X[n - k] = conj X[k].
+float32 and integers are transformed in complex64, float64 in complex128. `norm` says which
+transform is divided by the number of elements: "backward" (the default) the inverse, "forward" the
+forward one; with "ortho" both are divided by its square root. Half-size transforms of real data use
+X[n - k] = conj X[k].
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _norm(name: str, norm: Optional[str]) -> str:
 
 
 def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[int]], list[int]]:
-    """Return the sizes asked for (None: as they are) and the axes."""
+    """Return the sizes that were asked for (None keeps a size) and the axes."""
     sizes: Optional[list[Optional[int]]] = None if s is None else [s] if isinstance(s, int) else list(s)
     if dim is None:
         axes = list(range(x.ndim)) if sizes is None else list(range(x.ndim - len(sizes), x.ndim))
@@ -93,7 +94,7 @@ def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[i
 
 
 def _sized(name: str, x: Tensor, size: Optional[int], axis: int) -> Tensor:
-    """Cut, or padded with zeros, to a size along an axis."""
+    """Cut an axis, or pad it with zeros, to `size`."""
     if size is None or size == x.shape[axis]:
         return x
     if size < 1:
@@ -122,7 +123,7 @@ def _full(name: str, input: Any, s: Sizes, dim: Sizes, norm: Optional[str], inve
 
 
 def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
-    """Return the transform of real data, of whose last axis the second half is left out."""
+    """Return the transform of real data without the second half of its last axis."""
     x = _real(name, input)
     sizes, axes = _places(name, x, s, dim)
     for size, axis in zip(sizes, axes):
@@ -132,7 +133,7 @@ def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
 
 
 def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
-    """Return the real data whose transform's first half is given."""
+    """Return the real data whose transform has the given first half."""
     x = _complex(name, input)
     sizes, axes = _places(name, x, s, dim)
     last = axes[-1]
@@ -153,38 +154,36 @@ def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor
 
 
 _HEADS: dict[str, str] = {
-    "fft": "The discrete Fourier transform along one axis.",
-    "fft2": "The discrete Fourier transform along two axes.",
-    "fftn": "The discrete Fourier transform along several axes, all by default.",
-    "ifft": "The inverse discrete Fourier transform along one axis.",
-    "ifft2": "The inverse discrete Fourier transform along two axes.",
-    "ifftn": "The inverse discrete Fourier transform along several axes, all by default.",
-    "rfft": "The first n // 2 + 1 terms of the Fourier transform of real numbers along one axis.",
-    "rfft2": "The Fourier transform of real numbers along two axes, the first half of the last.",
-    "rfftn": "The Fourier transform of real numbers along several axes, the first half of the last.",
+    "fft": "Return the discrete Fourier transform along one axis.",
+    "fft2": "Return the discrete Fourier transform along two axes.",
+    "fftn": "Return the discrete Fourier transform along several axes, all by default.",
+    "ifft": "Return the inverse discrete Fourier transform along one axis.",
+    "ifft2": "Return the inverse discrete Fourier transform along two axes.",
+    "ifftn": "Return the inverse discrete Fourier transform along several axes, all by default.",
+    "rfft": "Return the first n // 2 + 1 terms of the Fourier transform of real numbers along one axis.",
+    "rfft2": "Return the Fourier transform of real numbers along two axes, the first half of the last.",
+    "rfftn": "Return the Fourier transform of real numbers along several axes, the first half of the last.",
     "irfft": (
-        "The real numbers whose Fourier transform's first half is given, along one axis; 2 (m - 1) of them "
-        "unless "
-        "`n` says otherwise."
+        "Return the real numbers whose Fourier transform has the given first half of m terms, along one axis.\n\n"
+        "    There are 2 (m - 1) of them unless `n` is given."
     ),
-    "irfft2": "The real numbers whose Fourier transform's first half is given, along two axes.",
-    "irfftn": "The real numbers whose Fourier transform's first half is given, along several axes.",
+    "irfft2": "Return the real numbers whose Fourier transform has the given first half, along two axes.",
+    "irfftn": "Return the real numbers whose Fourier transform has the given first half, along several axes.",
     "hfft": (
-        "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along "
-        "one "
-        "axis."
+        "Return the real Fourier transform, along one axis, of numbers with Hermitian symmetry.\n\n"
+        "    Only the first half of the numbers is given."
     ),
     "hfft2": (
-        "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along "
-        "two axes."
+        "Return the real Fourier transform, along two axes, of numbers with Hermitian symmetry.\n\n"
+        "    Only the first half of the numbers is given."
     ),
     "hfftn": (
-        "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along "
-        "several axes."
+        "Return the real Fourier transform, along several axes, of numbers with Hermitian symmetry.\n\n"
+        "    Only the first half of the numbers is given."
     ),
-    "ihfft": "The first half of the inverse Fourier transform of real numbers along one axis.",
-    "ihfft2": "The first half of the inverse Fourier transform of real numbers along two axes.",
-    "ihfftn": "The first half of the inverse Fourier transform of real numbers along several axes.",
+    "ihfft": "Return the first half of the inverse Fourier transform of real numbers along one axis.",
+    "ihfft2": "Return the first half of the inverse Fourier transform of real numbers along two axes.",
+    "ihfftn": "Return the first half of the inverse Fourier transform of real numbers along several axes.",
 }
 _COMPUTE: dict[str, Callable[..., Tensor]] = {
     "fft": lambda n, x, s, d, m: _full(n, x, s, d, m, False),
@@ -212,16 +211,20 @@ def _define(kind: str) -> tuple[Callable[..., Tensor], ...]:
         function.__name__ = function.__qualname__ = name
         shape = "(4,)" if function is one else "(2, 4)"
         sizes = (
-            "`n` cuts or pads the axis first."
+            "`n` is the size to which the axis is cut or padded first."
             if function is one
-            else "`s` cuts or pads the axes first; without `dim` it is for the last ones."
+            else "`s` has the sizes to which the axes are cut or padded first: those in `dim`, or the last ones."
         )
-        function.__doc__ = (
-            f"{_HEADS[name]}\n\n    {sizes} `norm` is 'backward' (default), 'forward' or 'ortho'. ShapeError for axes "
-            "out of range;\n"
-            f"    ValueError for an unknown `norm`.\n\n    >>> import mycel as ms\n"
-            f"    >>> ms.ops.{name}(ms.ops.ones({shape})).ndim\n    {1 if function is one else 2}\n    "
-        )
+        function.__doc__ = f"""{_HEADS[name]}
+
+    {sizes}
+    `norm` is "backward" (the default), "forward" or "ortho". Raises ShapeError for axes that are
+    out of range, and ValueError for an unknown `norm`.
+
+    >>> import mycel as ms
+    >>> ms.ops.{name}(ms.ops.ones({shape})).ndim
+    {1 if function is one else 2}
+    """
     return one, two, several
 
 
@@ -244,8 +247,10 @@ def _frequencies(name: str, n: int, d: float, dtype: Any, half: bool) -> Tensor:
 
 
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """Return the frequencies of the terms of `fft` for `n` samples `d` apart: 0, 1, ..., -2, -1
-    over n d; float32 unless `dtype` says otherwise.
+    """Return the frequencies of the terms of `fft` for `n` samples at distance `d`: 0, 1, ..., -2,
+    -1, divided by n d.
+
+    The result is float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.fftfreq(4).tolist()
@@ -255,8 +260,10 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """Return the frequencies of the terms of `rfft` for `n` samples `d` apart: 0 to n // 2 over n
-    d; float32 unless `dtype` says otherwise.
+    """Return the frequencies of the terms of `rfft` for `n` samples at distance `d`: 0 to n // 2,
+    divided by n d.
+
+    The result is float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.rfftfreq(4).tolist()
@@ -275,7 +282,7 @@ def _shifted(name: str, input: Any, dim: Sizes, forward: bool) -> Tensor:
 
 
 def fftshift(input: Any, dim: Sizes = None) -> Tensor:
-    """Return the term of frequency 0 moved to the middle of each axis (of `dim`; all by default).
+    """Move the term of frequency 0 to the middle of each axis in `dim` (by default all axes).
 
     >>> import mycel as ms
     >>> ms.ops.fftshift(ms.ops.fftfreq(4)).tolist()
@@ -285,7 +292,7 @@ def fftshift(input: Any, dim: Sizes = None) -> Tensor:
 
 
 def ifftshift(input: Any, dim: Sizes = None) -> Tensor:
-    """Return what `fftshift` does undone.
+    """Invert `fftshift`.
 
     >>> import mycel as ms
     >>> ms.ops.ifftshift(ms.Tensor([-0.5, -0.25, 0.0, 0.25])).tolist()

@@ -1,4 +1,4 @@
-"""Operations that do nothing forwards: what they change or show is the gradient on its way back."""
+"""Operations that return their input unchanged and change, stop or show its gradient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["HookBackward", "InsertGradientOf", "stop_gradient_"]
 
 
 def stop_gradient_(input: Tensor) -> Tensor:
-    """Make `input` itself a constant for differentiation from here on; the tensor itself.
+    """Make `input` itself a constant for differentiation from here on, and return it.
 
     >>> import mycel as ms
     >>> def f(x):
@@ -30,9 +30,9 @@ def stop_gradient_(input: Tensor) -> Tensor:
 
 
 class InsertGradientOf:
-    """The identity, whose gradient goes through the function `f` on its way back.
+    """The identity, whose gradient is passed through the function `f`.
 
-    `f` must keep its shape and type.
+    `f` must keep the shape and type of the gradient.
 
     >>> import mycel as ms
     >>> clip = ms.ops.InsertGradientOf(lambda g: ms.ops.clamp(g, -1.0, 1.0))
@@ -55,7 +55,8 @@ class HookBackward:
     """The identity of one or several tensors, which calls ``hook_fn(gradients)`` with the tuple of
     their gradients.
 
-    What `hook_fn` returns, a tensor or as many as there are, unless None, goes back in their place.
+    Where `hook_fn` returns a tensor, or as many as there are gradients, they replace the gradients;
+    where it returns None, the gradients stay.
 
     >>> import mycel as ms
     >>> double = ms.ops.HookBackward(lambda gradients: (gradients[0] * 2,))

@@ -1,13 +1,13 @@
-"""Reading and writing at positions: gather, scatter, select, masks, segments.
+"""Reading and writing at positions: gather, embedding, scatter and writes to slices.
 
-Positions are integers. One that is out of range is an IndexRangeError, raised at once or, from a
-compiled function, when its call ends. Where MindSpore takes negative ones, they count from the end:
-in `gather`, `gather_elements`, `index_select`, `embedding`, `take`, `index_fill`, `inplace_update`,
-`scatter`; in `gather_nd`, `index_add` and whatever writes at rows of indices they are out of range.
-`tensor_scatter_elements` leaves out what lies outside. Functions named after MindSpore's in-place
-operations (`scatter_add`, `scatter_nd_update`, ...) write to the parameter they are given and
-return it; those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` have
-shapes that depend on values (`mycel.core.selection`).
+Positions are integers. One that is out of range raises an IndexRangeError, at once or, from a
+compiled function, when its call ends. Negative positions count from the end where they do in
+MindSpore: in `gather`, `gather_elements`, `index_select`, `embedding`, `take`, `index_fill`,
+`inplace_update` and `scatter`. In `gather_nd`, `index_add` and the functions that write at rows of
+indices they are out of range. `tensor_scatter_elements` ignores positions that are out of range.
+Functions named after MindSpore's in-place operations (`scatter_add`, `scatter_nd_update`, ...)
+write to the parameter they are given and return it; those named `tensor_scatter_*` return a new
+tensor.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import Any, Optional
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.fused import fused
-from mycel.core.selection import flat_positions, positions_in
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     axis_of,
@@ -31,7 +29,6 @@ from mycel.ops._operands import (
     move_axis,
     numbers,
     operand,
-    operands,
     reshaped,
     run,
     shape_of,
@@ -49,7 +46,6 @@ from mycel.prims.base import broadcast_shapes
 from mycel.prims.index_bounds import out_of_range
 
 __all__ = [
-    "argwhere",
     "embedding",
     "gather",
     "gather_d",
@@ -61,10 +57,6 @@ __all__ = [
     "inplace_add",
     "inplace_sub",
     "inplace_update",
-    "masked_fill",
-    "masked_scatter",
-    "masked_select",
-    "nonzero",
     "scatter",
     "scatter_add",
     "scatter_div",
@@ -81,7 +73,6 @@ __all__ = [
     "scatter_nd_update",
     "scatter_sub",
     "scatter_update",
-    "select",
     "select_scatter",
     "slice_scatter",
     "take",
@@ -93,20 +84,23 @@ __all__ = [
     "tensor_scatter_mul",
     "tensor_scatter_sub",
     "tensor_scatter_update",
-    "where",
 ]
 
 
 def _fit(name: str, x: Tensor, axis: int, index: Tensor) -> bool:
-    """Return whether `index` has the other sizes of `x`; ShapeError where it cannot lie inside."""
+    """Return whether `index` has the sizes of `x` on every axis other than `axis`.
+
+    Raises ShapeError where they have different numbers of dimensions.
+    """
     if index.ndim != x.ndim:
         raise ShapeError(f"{name}: the index {index._type} must have the {x.ndim} dimensions of {x._type}")
     return builtins.all(a == b for i, (a, b) in enumerate(zip(index.shape, x.shape)) if i != axis)
 
 
 def _position(index: Tensor, axis: int) -> Tensor:
-    """For each place of `index` the whole position that it names, with `index` along `axis` and its
-    own place elsewhere.
+    """Return the full position in the tensor that each element of `index` names.
+
+    It is the element's value along `axis` and its own position along the other axes.
     """
     parts = [index if i == axis else iota(index.shape, i, index.dtype) for i in builtins.range(index.ndim)]
     parts = [reshaped(p, (*index.shape, 1)) for p in parts]
@@ -114,11 +108,11 @@ def _position(index: Tensor, axis: int) -> Tensor:
 
 
 def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Tensor:
-    """Return the parts of `input_params` that indices name along an axis.
+    """Return the slices of `input_params` along `axis` at the positions `input_indices`.
 
-    The axes of the indices take its place.
-
-    The first `batch_dims` axes of both are shared: each example has its own indices.
+    The axes of the indices take the place of `axis`. The first `batch_dims` axes of both tensors
+    are shared: each example has its own indices. A negative `batch_dims` counts from the last axis
+    of the indices.
 
     >>> import mycel as ms
     >>> ms.ops.gather(ms.Tensor([[1, 2, 3], [4, 5, 6]]), ms.Tensor([2, 0]), 1).tolist()
@@ -144,8 +138,8 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
 
 
 def gather_elements(input: Any, dim: int, index: Any) -> Tensor:
-    """Return each element at the place of `index` with the position along `dim` replaced by the
-    index there.
+    """Return, for each element of `index`, the element of `input` at the same position, but at the
+    index along `dim`.
 
     >>> import mycel as ms
     >>> ms.ops.gather_elements(ms.Tensor([[1, 2], [3, 4]]), 1, ms.Tensor([[0, 0], [1, 0]])).tolist()
@@ -169,8 +163,8 @@ def gather_d(x: Any, dim: int, index: Any) -> Tensor:
 
 
 def gather_nd(input_x: Any, indices: Any) -> Tensor:
-    """Return ``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of indices names a
-    place in the first k axes.
+    """Return ``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of `indices` is a
+    position in the first k axes.
 
     >>> import mycel as ms
     >>> ms.ops.gather_nd(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([[0, 1], [1, 0]])).tolist()
@@ -180,7 +174,7 @@ def gather_nd(input_x: Any, indices: Any) -> Tensor:
 
 
 def index_select(input: Any, axis: int, index: Any) -> Tensor:
-    """Return the parts along an axis that a vector of indices names.
+    """Return the slices of `input` along `axis` at the positions in the vector `index`.
 
     >>> import mycel as ms
     >>> ms.ops.index_select(ms.Tensor([[1, 2, 3]]), 1, ms.Tensor([2, 0])).tolist()
@@ -193,7 +187,8 @@ def index_select(input: Any, axis: int, index: Any) -> Tensor:
 
 
 def take(input: Any, index: Any) -> Tensor:
-    """Return the elements of the flattened tensor at positions, in the shape of `index`.
+    """Return the elements of the flattened tensor at the positions `index`, in the shape of
+    `index`.
 
     >>> import mycel as ms
     >>> ms.ops.take(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([3, 0])).tolist()
@@ -210,11 +205,11 @@ def embedding(
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
 ) -> Tensor:
-    """Return the rows of a table `weight` that indices name.
+    """Return the rows of the table `weight` (rows, size) at the indices `input`.
 
-    The row `padding_idx` gets no gradient; `max_norm` limits the norm of rows.
-
-    Rows that are longer are shortened in the result. NotImplementedError for `scale_grad_by_freq`.
+    The row `padding_idx` gets no gradient. With `max_norm`, rows whose `norm_type`-norm is larger
+    are scaled down to it in the result. `scale_grad_by_freq` is not supported: True raises
+    NotImplementedError.
 
     >>> import mycel as ms
     >>> ms.ops.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -240,24 +235,28 @@ def embedding(
 
 
 def inside(name: str, indices: Any, size: Any, axis: int = 0) -> Tensor:
-    """Return indices of an operation that is composed without reading or writing at them, which
-    have to be in [0, size).
+    """Check that indices lie in [0, size), and return them.
+
+    It is for operations that neither read nor write at their indices. `name` is the operation and
+    `axis` the axis that errors name.
     """
     return run(I.checked, cast_index(name, indices), axis=axis, size=size, bounds="front")
 
 
 def read_or_zeros(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
-    """Return `gather` for indices of which those out of range read zeros.
+    """Return `gather` along `axis`, with zeros for indices that are out of range.
 
-    Negative ones count from the end.
+    Negative indices count from the end.
     """
     return run(I.take, x, index, axis=axis, bounds="drop")
 
 
 def write(name: str, input: Any, indices: Any, updates: Any, mode: str, bounds: str = "front") -> Tensor:
-    """Return `input` with updates written at the places that rows of indices name.
+    """Return `input` with `updates` written at the positions that are the rows of `indices`.
 
-    `bounds` says which indices may be given, as in `mycel.prims.index`.
+    `mode` says how an update meets the element that is there: "set", "add", "sub", "mul", "div",
+    "max" or "min". `bounds` says which indices are valid, as in `mycel.prims.index`. `name` is the
+    operation that errors name.
     """
     x, index = operand(name, input), cast_index(name, indices)
     new = operand(name, updates, x.dtype)
@@ -315,9 +314,8 @@ def _tensor_scatter(kind: str) -> Any:
         return write(name, input_x, indices, updates, "set" if kind == "update" else kind)
 
     summary = (
-        f"A new tensor: `input_x` {_WORDS[kind]} `updates` at the places that rows of `indices` name in its first "
-        "axes.\n\n"
-        "    ValueError where shapes do not fit."
+        f"Return a new tensor: `input_x` {_WORDS[kind]} `updates` at the positions that are the rows of `indices`.\n\n"
+        "    Raises ValueError where shapes do not fit."
     )
     _describe(function, name, summary, "ms.Tensor([1.0, 2.0]), ms.Tensor([[1]]), ms.Tensor([3.0])", _shown(kind))
     return function
@@ -343,8 +341,11 @@ def _in_place(name: str, kind: str, by_rows: bool) -> Any:
         return write_rows(input_x, indices, updates)
 
     function = write_rows if by_rows else write_nd
-    what = "rows (axis 0) that `indices` name" if by_rows else "places that rows of `indices` name in its first axes"
-    summary = f"`input_x`, a parameter, {_WORDS[kind]} `updates` in place at the {what}; the parameter."
+    what = "rows (axis 0) at `indices`" if by_rows else "positions that are the rows of `indices`"
+    summary = (
+        f"Write to a parameter in place: `input_x` is {_WORDS[kind]} `updates` at the {what}.\n\n"
+        "    Returns the parameter."
+    )
     place = f"ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor({'[1]' if by_rows else '[[1]]'}), ms.Tensor([3.0])"
     _describe(function, name, summary, place, _shown(kind))
     return function
@@ -367,7 +368,7 @@ scatter_nd_min = _in_place("scatter_nd_min", "min", False)
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
-    """Return zeros of `shape` with `updates` added at the places that rows of `indices` name.
+    """Return zeros of `shape` with `updates` added at the positions that are the rows of `indices`.
 
     >>> import mycel as ms
     >>> ms.ops.scatter_nd(ms.Tensor([[1], [1]]), ms.Tensor([2.0, 3.0]), (3,)).tolist()
@@ -383,14 +384,15 @@ _REDUCTIONS = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "
 
 
 def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none") -> Tensor:
-    """Return a new tensor with each update written at its own place with the position along an axis
-    replaced by the index there, if that is inside.
+    """Return a copy of `input_x` with each element of `updates` written at its own position, but at
+    the index in `indices` along `axis`.
 
-    `reduction` says how updates meet what is there: "none" (they replace it), "add", "mul", "max"
-    or "min".
+    Elements of `indices` that are out of range are ignored. `reduction` says how an update meets
+    the element that is there: "none" (it replaces it), "add", "mul", "max" or "min".
 
     >>> import mycel as ms
-    >>> ms.ops.tensor_scatter_elements(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1]]), ms.Tensor([[5.0]]), 1, "add").tolist()
+    >>> x, at, updates = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1]]), ms.Tensor([[5.0]])
+    >>> ms.ops.tensor_scatter_elements(x, at, updates, 1, "add").tolist()
     [[1.0, 7.0]]
     """
     return write_elements("tensor_scatter_elements", input_x, indices, updates, axis, reduction, "drop")
@@ -399,8 +401,10 @@ def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int 
 def write_elements(
     name: str, input_x: Any, indices: Any, updates: Any, axis: int, reduction: str, bounds: str = "wrap"
 ) -> Tensor:
-    """Return `tensor_scatter_elements`, in which `bounds` says which indices may be given, as in
-    `mycel.prims.index`.
+    """Compute `tensor_scatter_elements` for the operation `name`.
+
+    `input_x`, `indices`, `updates`, `axis` and `reduction` are those of that function; `bounds`
+    says which indices are valid, as in `mycel.prims.index`.
     """
     arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     x, index = operand(name, input_x), cast_index(name, indices)
@@ -422,8 +426,8 @@ def write_elements(
 
 
 def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
-    """Return a new tensor with each element of `src` at its own place with the position along an
-    axis replaced by the index there.
+    """Return a copy of `input` with each element of `src` written at its own position, but at the
+    index in `index` along `axis`.
 
     >>> import mycel as ms
     >>> ms.ops.scatter(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([[1]]), ms.Tensor([[5.0]])).tolist()
@@ -433,7 +437,9 @@ def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
 
 
 def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str, bounds: str = "wrap") -> Tensor:
-    """Return parts of `values` written at the positions that a vector names along an axis."""
+    """Return a copy of `input` with slices of `values` written along `axis` at the positions in the
+    vector `index`.
+    """
     x, where = operand(name, input), cast_index(name, index)
     at = axis_of(name, axis, x.ndim)
     where = reshaped(where, (where.size, 1))
@@ -443,8 +449,11 @@ def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str,
 
 
 def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True) -> Tensor:
-    """Return `x` with the parts of `y` along an axis added at the positions that a vector names; a
-    parameter changes in place.
+    """Return `x` with the slices of `y` along `axis` added at the positions in the vector
+    `indices`; a Parameter is also changed in place.
+
+    `use_lock` and `check_index_bound` have no effect here: updates never race, and indices are
+    always checked.
 
     >>> import mycel as ms
     >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
@@ -459,7 +468,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
 
 
 def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:
-    """Return `x` with `value` at the positions that indices name along an axis.
+    """Return `x` with `value` at the positions `index` along `axis`.
 
     >>> import mycel as ms
     >>> ms.ops.index_fill(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([1]), 9.0).tolist()
@@ -469,7 +478,7 @@ def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:
 
 
 def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
-    """Return `x` with the rows (axis 0) that `indices` name replaced by those of `v`.
+    """Return `x` with the rows (axis 0) at `indices` replaced by those of `v`.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_update(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
@@ -479,7 +488,7 @@ def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
 
 
 def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
-    """Return `x` with the rows of `v` added to the rows (axis 0) that `indices` name.
+    """Return `x` with the rows of `v` added to the rows (axis 0) at `indices`.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_add(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
@@ -489,7 +498,7 @@ def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
 
 
 def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
-    """Return `x` with the rows of `v` subtracted from the rows (axis 0) that `indices` name.
+    """Return `x` with the rows of `v` subtracted from the rows (axis 0) at `indices`.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_sub(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
@@ -498,113 +507,8 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
     return _along("inplace_sub", x, 0, indices, v, "sub", "front")
 
 
-@fused
-def where(condition: Any, input: Any, other: Any) -> Tensor:
-    """Return `input` where the condition holds, else `other`; all broadcast, and the two values
-    meet in their common type.
-
-    >>> import mycel as ms
-    >>> ms.ops.where(ms.Tensor([True, False]), ms.Tensor([1, 2]), 0).tolist()
-    [1, 0]
-    """
-    return choose(operand("where", condition, D.bool_), *operands("where", input, other))
-
-
-def select(condition: Any, input: Any, other: Any) -> Tensor:
-    """Return the same as `where`.
-
-    >>> import mycel as ms
-    >>> ms.ops.select(ms.Tensor([True, False]), ms.Tensor([1, 2]), ms.Tensor([3, 4])).tolist()
-    [1, 4]
-    """
-    return where(condition, input, other)
-
-
-@fused
-def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
-    """Return `input_x` with `value` where the mask holds, in its own type; the mask broadcasts.
-
-    >>> import mycel as ms
-    >>> ms.ops.masked_fill(ms.Tensor([1.0, 2.0]), ms.Tensor([True, False]), 9).tolist()
-    [9.0, 2.0]
-    """
-    x = operand("masked_fill", input_x)
-    return choose(_mask("masked_fill", mask), operand("masked_fill", value, x.dtype), x)
-
-
-def _mask(name: str, mask: Any) -> Tensor:
-    found = operand(name, mask)
-    if found.dtype is not D.bool_:
-        raise TypeError(f"{name}: the mask must be boolean, not {found.dtype.name}; compare it with 0")
-    return found
-
-
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """Return the int64 positions of the elements that are not 0, one row each; with `as_tuple` one
-    vector for each axis.
-
-    >>> import mycel as ms
-    >>> ms.ops.nonzero(ms.Tensor([0, 5, 6])).tolist()
-    [[1], [2]]
-    """
-    x = operand("nonzero", input)
-    found = positions_in(cast(x if x.ndim else reshaped(x, (1,)), D.bool_))
-    if as_tuple:
-        return tuple(found)
-    columns = [reshaped(v, (*v.shape, 1)) for v in found]
-    joined = run(S.CONCAT, *columns, axis=1)
-    return joined if x.ndim else take_slice(joined, 1, 0, 0)
-
-
-def argwhere(input: Any) -> Tensor:
-    """Return the int64 positions of the elements that are not 0, one row each.
-
-    >>> import mycel as ms
-    >>> ms.ops.argwhere(ms.Tensor([0, 5, 6])).tolist()
-    [[1], [2]]
-    """
-    return nonzero(input)
-
-
-def _mask_positions(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `x` broadcast and flattened, and where the mask, broadcast as well, holds in it."""
-    shape = broadcast_shapes(x.shape, mask.shape)
-    return flat(broadcast(x, shape)), flat_positions(broadcast(mask, shape))
-
-
-def masked_select(input: Any, mask: Any) -> Tensor:
-    """Return the elements where the mask holds, in order; both broadcast.
-
-    >>> import mycel as ms
-    >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True])).tolist()
-    [1, 3]
-    """
-    x, positions = _mask_positions("masked_select", operand("masked_select", input), _mask("masked_select", mask))
-    return run(I.take, x, positions, axis=0)
-
-
-def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
-    """Return `input` with the elements of `source`, in order, where the mask holds.
-
-    The mask broadcasts to it. It needs the mask's value.
-
-    >>> import mycel as ms
-    >>> ms.ops.masked_scatter(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True]), ms.Tensor([8, 9])).tolist()
-    [8, 2, 9]
-    """
-    x = operand("masked_scatter", input)
-    line, positions = _mask_positions("masked_scatter", x, operand("masked_scatter", mask, D.bool_))
-    values = flat(operand("masked_scatter", source, x.dtype))
-    if line.shape[0] != x.size or values.size < positions.size:
-        raise ShapeError(
-            f"masked_scatter: the mask must fit {x._type} and hold at most {values.size} places, not {positions.size}"
-        )
-    index = reshaped(positions, (positions.size, 1))
-    return reshaped(write("masked_scatter", line, index, take_slice(values, 0, 0, positions.size), "set"), x.shape)
-
-
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
-    """Return `input` with the part at one position along an axis replaced by `src`.
+    """Return `input` with the slice at position `index` along `axis` replaced by `src`.
 
     >>> import mycel as ms
     >>> ms.ops.select_scatter(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([8, 9]), 0, 1).tolist()
@@ -624,7 +528,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
 def slice_scatter(
     input: Any, src: Any, axis: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1
 ) -> Tensor:
-    """Return `input` with ``start:end:step`` along an axis replaced by `src`.
+    """Return `input` with the slice ``start:end:step`` along `axis` replaced by `src`.
 
     >>> import mycel as ms
     >>> ms.ops.slice_scatter(ms.Tensor([1, 2, 3, 4]), ms.Tensor([8, 9]), start=0, step=2).tolist()

@@ -1,9 +1,10 @@
 """Loss functions, in forms that neither overflow nor give NaN derivatives.
 
 Classes lie along axis 1 of (N, C, ...), or along the only axis. Where a class index chooses an
-element it is compared with the position along the class axis, so that the choice and its derivative
-(softmax less one-hot) fuse with the rest and no one-hot tensor is kept. Every loss ends in
-`reduced`: "none" as it is, "sum", or "mean" over elements or over the weight of those that count.
+element it is compared with the position along the class axis. The choice and its derivative
+(softmax minus one-hot) then fuse with the rest, and no one-hot tensor is kept. Every loss ends in
+`reduced`, whose `reduction` is "none" for the loss of each element, "sum", or "mean": over the
+elements, or over the total weight of those that count.
 """
 
 from __future__ import annotations
@@ -17,11 +18,8 @@ from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
-    axis_of,
     broadcast,
-    cast_index,
     constant_like,
-    flat,
     floating,
     iota,
     operand,
@@ -41,23 +39,14 @@ from mycel.prims import reduce as R
 __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
-    "cosine_similarity",
     "cross_entropy",
     "gaussian_nll_loss",
-    "hinge_embedding_loss",
     "huber_loss",
     "kl_div",
     "l1_loss",
-    "margin_ranking_loss",
     "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
     "nll_loss",
     "smooth_l1_loss",
-    "soft_margin_loss",
-    "triplet_margin_loss",
 ]
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -72,7 +61,9 @@ def _everything(x: Tensor) -> tuple[int, ...]:
 
 
 def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
-    """Return the loss of each element, their sum, or their mean."""
+    """Return the loss of each element for `reduction` "none", their sum for "sum", or their mean
+    for "mean".
+    """
     arguments.one_of(name, "reduction", reduction, _REDUCTIONS)
     if reduction == "none":
         return loss
@@ -92,7 +83,7 @@ def _class_axis(name: str, x: Tensor) -> int:
 
 
 def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
-    """Return class weights shaped to broadcast along the class axis."""
+    """Return class weights in a shape that broadcasts along the class axis."""
     w = operand(name, weight)
     if w.ndim != 1 or w.shape[0] != x.shape[axis]:
         raise ShapeError(
@@ -102,7 +93,7 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
 
 
 def _as_wide(name: str, x: Tensor, weight: Any) -> Tensor:
-    """Return x in the type of its product with the weight."""
+    """Return `x` in the type of its product with the weight."""
     return x if weight is None else operands(name, x, weight)[0]
 
 
@@ -119,10 +110,10 @@ def cross_entropy(
     """Return the cross-entropy of softmax(input) along the class axis with `target`: class indices,
     or probabilities of the input's shape.
 
-    `weight` scales each class; examples whose index is `ignore_index` count nothing. "mean" divides
-    by the total weight for indices and by the number of examples for probabilities.
-    `label_smoothing` mixes the target with the uniform distribution. ValueError where shapes do not
-    fit; TypeError for targets of another kind.
+    `weight` scales each class. Examples whose index is `ignore_index` do not count. `reduction` is
+    "none", "sum" or "mean", which divides by the total weight for indices and by the number of
+    examples for probabilities. `label_smoothing` mixes the target with the uniform distribution.
+    Raises ValueError where shapes do not fit and TypeError for targets of another type.
 
     >>> import mycel as ms
     >>> ms.ops.cross_entropy(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1])).item()
@@ -169,7 +160,8 @@ def nll_loss(
     """Return the negative log-probability of the target class, where `inputs` holds
     log-probabilities along the class axis.
 
-    The parameters are those of `cross_entropy` with class indices.
+    `target`, `weight`, `ignore_index`, `reduction` and `label_smoothing` are those of
+    `cross_entropy` with class indices.
 
     >>> import mycel as ms
     >>> ms.ops.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
@@ -181,9 +173,9 @@ def nll_loss(
 
 
 def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor, Tensor]:
-    """Return class indices as int32, 0 for those that are ignored, and which are not.
+    """Return the class indices as int32, with 0 for `ignored`, and whether each index counts.
 
-    Any other has to be one of `count` classes.
+    Every other index has to name one of `count` classes.
     """
     index = index if index.dtype is D.int32 else cast(index, D.int64)
     counted = run(E.ne, index, constant_like(ignored, index))
@@ -194,7 +186,7 @@ def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor
 def _chosen(
     logs: Tensor, index: Tensor, weight: Any, ignore_index: int, reduction: str, smoothing: float, axis: int, name: str
 ) -> Tensor:
-    """Return the weighted mean of the log-probabilities that the indices choose, negated."""
+    """Return the negative log-probabilities that the indices choose, weighted and reduced."""
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: the target must hold class indices (integers), not {index.dtype.name}")
     shape = logs.shape[:axis] + logs.shape[axis + 1 :]
@@ -235,7 +227,9 @@ def _elementwise(name: str, input: Any, target: Any, reduction: str, compute: An
 @fused
 @rounded_once
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return the squared difference of each pair of elements.
+    """Return the squared difference of `input` and `target`, reduced.
+
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.mse_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
@@ -247,7 +241,9 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return the absolute difference of each pair of elements.
+    """Return the absolute difference of `input` and `target`, reduced.
+
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.l1_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
@@ -259,9 +255,10 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
-    """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2.
+    """Return d**2 / (2 beta) where d < beta, else d - beta / 2, of the absolute difference d of
+    `input` and `target`. Girshick, 2015.
 
-    Girshick, 2015.
+    `reduction` is "none", "sum" or "mean".
 
     >>> import mycel as ms
     >>> ms.ops.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])).tolist()
@@ -282,9 +279,10 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
 @fused
 @rounded_once
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2).
+    """Return d**2 / 2 where d <= delta, else delta * (d - delta / 2), of the absolute difference d
+    of `input` and `target`. Huber, 1964.
 
-    Huber, 1964.
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.huber_loss(ms.Tensor([0.0]), ms.Tensor([3.0])).item()
@@ -306,7 +304,8 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
     """Return ``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with
     1e-12 added inside the logarithms.
 
-    `weight` broadcasts and scales each element. ValueError where shapes differ.
+    `weight` broadcasts and scales each element; `reduction` is "mean", "sum" or "none". Raises
+    ValueError where the shapes of `logits` and `labels` differ.
 
     >>> import mycel as ms
     >>> ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item()
@@ -322,7 +321,7 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
 
 
 def _log_from(p: Tensor) -> Tensor:
-    """Return log(p + 1e-12): finite at 0, with a derivative there that leads away."""
+    """Return log(p + 1e-12), which is finite at 0 and has a finite derivative there."""
     return cast(run(E.log, wide(p) + 1e-12), p.dtype)
 
 
@@ -331,10 +330,11 @@ def _log_from(p: Tensor) -> Tensor:
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return `binary_cross_entropy` of sigmoid(input), computed from the logits without overflow.
+    """Return `binary_cross_entropy` of sigmoid(input) and the labels `target`, computed from the
+    logits without overflow.
 
-    `weight` scales each element and `pos_weight` its positive part; both broadcast. ValueError
-    where shapes differ.
+    `weight` scales each element and `pos_weight` its positive part; both broadcast. `reduction` is
+    "mean", "sum" or "none". Raises ValueError where the shapes of `input` and `target` differ.
 
     >>> import mycel as ms
     >>> ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
@@ -356,11 +356,10 @@ def binary_cross_entropy_with_logits(
 @fused
 @rounded_once
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
-    """Return ``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y.
+    """Return ``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y (`labels`),
+    which is 0 where y is 0.
 
-    0 where y is 0.
-
-    `reduction` may also be "batchmean": the sum over the size of axis 0.
+    `reduction` is "mean", "sum", "none", or "batchmean": the sum divided by the size of axis 0.
 
     >>> import mycel as ms
     >>> ms.ops.kl_div(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
@@ -378,57 +377,13 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
 
 @fused
 @rounded_once
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """Return ``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
-
-    >>> import mycel as ms
-    >>> ms.ops.margin_ranking_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
-    2.0
-    """
-    a, b = _both("margin_ranking_loss", input1, input2)
-    y = operand("margin_ranking_loss", target, a.dtype)
-    return reduced("margin_ranking_loss", _hinge(margin - y * (a - b)), reduction)
-
-
-def _hinge(x: Tensor) -> Tensor:
-    return select(run(E.le, x, constant_like(0.0, x)), 0.0, x)
-
-
-@fused
-@rounded_once
-def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """Return x where the target is positive (1), ``max(0, margin - x)`` where it is negative (-1),
-    0 where it is 0.
-
-    >>> import mycel as ms
-    >>> ms.ops.hinge_embedding_loss(ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0]), reduction="none").tolist()
-    [2.0, 0.75]
-    """
-    x = floating("hinge_embedding_loss", inputs)
-    y = operand("hinge_embedding_loss", targets, x.dtype)
-    return reduced("hinge_embedding_loss", select(y > 0.0, x, select(y < 0.0, _hinge(margin - x), 0.0)), reduction)
-
-
-@fused
-@rounded_once
-def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return log(1 + exp(-y x)) for y in {1, -1}.
-
-    >>> import mycel as ms
-    >>> ms.ops.soft_margin_loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
-    0.6931471824645996
-    """
-    x, y = _both("soft_margin_loss", input, target)
-    return reduced("soft_margin_loss", _softplus(run(E.neg, run(E.mul, x, y))), reduction)
-
-
-@fused
-@rounded_once
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """Return ``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps), plus log(2 pi) / 2 where
-    `full`. Nix and Weigend, 1994.
+    """Return ``(log v + (x - y)**2 / v) / 2`` for values `x`, `target` y and variances v = max(var,
+    eps). Nix and Weigend, 1994.
+
+    With `full`, log(2 pi) / 2 is added. `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.gaussian_nll_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
@@ -442,160 +397,3 @@ def gaussian_nll_loss(
     d = a - b
     loss = (run(E.log, v) + d * d / v) * 0.5
     return reduced("gaussian_nll_loss", loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
-
-
-@fused
-@rounded_once
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Return the cosine of the angle between vectors along an axis.
-
-    The product of their norms counts as at least `eps`.
-
-    >>> import mycel as ms
-    >>> ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
-    [1.0]
-    """
-    a, b = _both("cosine_similarity", x1, x2)
-    product = run(E.mul, a, b)
-    axes = (axis_of("cosine_similarity", dim, product.ndim),)
-    a, b = broadcast(a, product.shape), broadcast(b, product.shape)
-    squares = _sum(a * a, axes) * _sum(b * b, axes)
-    least = constant_like(eps * eps, squares)
-    return _sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares))
-
-
-@fused
-@rounded_once
-def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
-    """Return ``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1, of vectors
-    along the last axis.
-
-    >>> import mycel as ms
-    >>> ms.ops.cosine_embedding_loss(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]]), ms.Tensor([-1])).item()
-    1.0
-    """
-    cosine = cosine_similarity(input1, input2, -1)
-    y = operand("cosine_embedding_loss", target, cosine.dtype)
-    return reduced("cosine_embedding_loss", select(y == 1.0, 1.0 - cosine, _hinge(cosine - margin)), reduction)
-
-
-@fused
-@rounded_once
-def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
-    """Return ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm over
-    the last axis. Schroff et al., 2015.
-
-    With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts.
-
-    >>> import mycel as ms
-    >>> ms.ops.triplet_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]]), ms.Tensor([[4.0]]), eps=0.0).item()
-    0.0
-    """
-    from mycel.ops.reduction import vector_norm
-
-    a, b = _both("triplet_margin_loss", anchor, positive)
-    c = operand("triplet_margin_loss", negative, a.dtype)
-    near, far = vector_norm(a - b + eps, p, -1), vector_norm(a - c + eps, p, -1)
-    if swap:
-        far = run(E.minimum, far, vector_norm(b - c + eps, p, -1))
-    return reduced("triplet_margin_loss", _hinge(near - far + margin), reduction)
-
-
-@fused
-@rounded_once
-def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
-) -> Tensor:
-    """Return the mean over the other classes of ``max(0, margin - x[target] + x[i]) ** p``, scaled
-    by the target's weight.
-
-    >>> import mycel as ms
-    >>> ms.ops.multi_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])).item()
-    0.75
-    """
-    if p not in (1, 2):
-        raise ValueError(f"multi_margin_loss: p must be 1 or 2, not {p}")
-    x, y = floating("multi_margin_loss", input), cast_index("multi_margin_loss", target)
-    single = x.ndim == 1
-    x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1,))) if single else (x, y)
-    if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ShapeError(
-            f"multi_margin_loss: the input must be (N, C) and the target (N,), not {x.shape} and {y.shape}"
-        )
-    y = cast(run(I.checked, y, axis=1, size=x.shape[1], bounds="front"), D.int32)
-    hit = run(E.eq, reshaped(y, (x.shape[0], 1)), iota((x.shape[1],), 0, D.int32))
-    own = _sum(select(hit, x, 0.0), (1,), True)
-    gaps = _hinge(margin - own + x)
-    gaps = gaps if p == 1 else gaps * gaps
-    if weight is not None:
-        w = _weights("multi_margin_loss", weight, x, 1)
-        gaps = gaps * _sum(select(hit, broadcast(w, x.shape), 0.0), (1,), True)
-    total = _sum(select(hit, 0.0, gaps), (1,))
-    loss = run(E.div, total, constant_like(x.shape[1], total))
-    return reduced(
-        "multi_margin_loss", flat(loss) if not single or reduction != "none" else reshaped(loss, ()), reduction
-    )
-
-
-@fused
-@rounded_once
-def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return the sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over
-    the number of classes.
-
-    A row of `target` lists class indices and ends at the first -1.
-
-    >>> import mycel as ms
-    >>> ms.ops.multilabel_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([[0, -1]])).item()
-    0.75
-    """
-    x, y = floating("multilabel_margin_loss", input), cast_index("multilabel_margin_loss", target)
-    if x.shape != y.shape or x.ndim not in (1, 2):
-        raise ShapeError(
-            f"multilabel_margin_loss: input and target must both be (C,) or (N, C), not {x.shape} and {y.shape}"
-        )
-    single = x.ndim == 1
-    x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1, *y.shape))) if single else (x, y)
-    from mycel.prims.ordered import cummin
-
-    n, c = x.shape
-    # A place counts while no -1 came before it.
-    valid = run(E.ge, run(cummin, y, axis=1, reverse=False), constant_like(0, y))
-    y = cast(run(I.checked, select(valid, y, 0), axis=1, size=c, bounds="front"), D.int32)
-    hit = run(E.logical_and, run(E.eq, reshaped(y, (n, c, 1)), iota((c,), 0, D.int32)), reshaped(valid, (n, c, 1)))
-    own = _sum(select(hit, reshaped(x, (n, 1, c)), 0.0), (2,), True)
-    member = run(R.reduce_any, hit, axes=(1,), keepdims=True)
-    gaps = _hinge(1.0 - own + reshaped(x, (n, 1, c)))
-    counted = run(E.logical_and, reshaped(valid, (n, c, 1)), run(E.logical_not, member))
-    total = _sum(select(counted, gaps, 0.0), (1, 2))
-    loss = run(E.div, total, constant_like(c, total))
-    return reduced("multilabel_margin_loss", reshaped(loss, ()) if single else loss, reduction)
-
-
-@fused
-@rounded_once
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
-    """Return the mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by
-    class with `weight`.
-
-    >>> import mycel as ms
-    >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()
-    0.6931471824645996
-    """
-    x, y = _both("multilabel_soft_margin_loss", _as_wide("multilabel_soft_margin_loss", input, weight), target)
-    loss = run(E.add, run(E.mul, 1.0 - y, x), _softplus(run(E.neg, x)))
-    if weight is not None:
-        loss = loss * operand("multilabel_soft_margin_loss", weight, loss.dtype)
-    total = _sum(loss, (loss.ndim - 1,))
-    return reduced("multilabel_soft_margin_loss", run(E.div, total, constant_like(loss.shape[-1], total)), reduction)

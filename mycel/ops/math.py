@@ -1,8 +1,8 @@
-"""Element-wise functions composed of several primitives, and distances.
+"""Element-wise functions composed of several primitives.
 
 Limits (`clamp`) pass NaN on and have derivative 1 at the bounds. Functions with a removable
-singularity (`xlogy`, `sinc`, `hypot`) keep NaN out of derivatives by choosing a harmless argument
-first.
+singularity (`xlogy`, `sinc`, `hypot`) keep NaN out of their derivatives: where the argument is
+singular, they first replace it by a harmless one.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ __all__ = [
 
 @fused
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    """Return each element limited from below and above by numbers or tensors, which broadcast;
-    `max` wins where they cross.
+    """Limit each element from below and above by numbers or tensors, which broadcast; `max` wins
+    where the bounds cross.
 
-    Operands meet in their common type. ValueError where both bounds are None. A sequence gives a
-    list of results.
+    Operands are converted to their common type. A sequence of tensors gives a list of results.
+    Raises ValueError where both bounds are None.
 
     >>> import mycel as ms
     >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 3.0]), 0, 2).tolist()
@@ -224,7 +224,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
 @fused
 @rounded_once
 def xlogy(input: Any, other: Any) -> Tensor:
-    """Return x * log(y), and 0 where x is 0 unless y is NaN.
+    """Return x * log(y), and 0 where x is 0 and y is not NaN.
 
     >>> import mycel as ms
     >>> ms.ops.xlogy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 1.0])).tolist()
@@ -236,7 +236,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
 @fused
 @rounded_once
 def xdivy(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where x is 0 unless y is NaN.
+    """Return x / y, and 0 where x is 0 and y is not NaN.
 
     >>> import mycel as ms
     >>> ms.ops.xdivy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 4.0])).tolist()
@@ -272,7 +272,7 @@ def hypot(input: Any, other: Any) -> Tensor:
 
 
 def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
-    """Return the larger or smaller, where NaN gives way to a number."""
+    """Return the larger or the smaller operand; a number is chosen before NaN."""
     a, b = operands(name, input, other)
     if not a.dtype.is_floating:
         return run(primitive, a, b)
@@ -281,7 +281,7 @@ def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
 
 @fused
 def fmax(input: Any, other: Any) -> Tensor:
-    """Return the larger of two elements; a number rather than NaN.
+    """Return the larger of two elements; a number is chosen before NaN.
 
     >>> import mycel as ms
     >>> ms.ops.fmax(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
@@ -292,7 +292,7 @@ def fmax(input: Any, other: Any) -> Tensor:
 
 @fused
 def fmin(input: Any, other: Any) -> Tensor:
-    """Return the smaller of two elements; a number rather than NaN.
+    """Return the smaller of two elements; a number is chosen before NaN.
 
     >>> import mycel as ms
     >>> ms.ops.fmin(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
@@ -303,7 +303,7 @@ def fmin(input: Any, other: Any) -> Tensor:
 
 @fused
 def signbit(input: Any) -> Tensor:
-    """Return whether the sign is negative; also that of -0.
+    """Return whether the sign of each element is negative, as it also is for -0.
 
     >>> import mycel as ms
     >>> ms.ops.signbit(ms.Tensor([-0.0, 1.0])).tolist()
@@ -319,7 +319,7 @@ def signbit(input: Any) -> Tensor:
 
 @fused
 def copysign(x: Any, other: Any) -> Tensor:
-    """Return the size of x with the sign of the other operand.
+    """Return the absolute value of `x` with the sign of `other`.
 
     >>> import mycel as ms
     >>> ms.ops.copysign(ms.Tensor([1.0, -2.0]), ms.Tensor([-1.0, 1.0])).tolist()
@@ -358,7 +358,7 @@ def heaviside(input: Any, values: Any) -> Tensor:
 
 @fused
 def frac(x: Any) -> Tensor:
-    """Return each element less its whole part.
+    """Return each element minus its whole part, which is rounded towards 0.
 
     >>> import mycel as ms
     >>> ms.ops.frac(ms.Tensor([1.5, -2.25])).tolist()
@@ -370,7 +370,7 @@ def frac(x: Any) -> Tensor:
 
 @fused
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """Return the first operand raised to the second in float64.
+    """Raise the first operand to the power of the second in float64.
 
     >>> import mycel as ms
     >>> ms.ops.float_power(ms.Tensor([2]), 3).tolist()
@@ -383,7 +383,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 @fused
 @rounded_once
 def deg2rad(x: Any) -> Tensor:
-    """Return degrees as radians.
+    """Convert degrees to radians.
 
     >>> import mycel as ms
     >>> ms.ops.deg2rad(ms.Tensor([0.0])).tolist()
@@ -395,7 +395,7 @@ def deg2rad(x: Any) -> Tensor:
 @fused
 @rounded_once
 def rad2deg(x: Any) -> Tensor:
-    """Return radians as degrees.
+    """Convert radians to degrees.
 
     >>> import mycel as ms
     >>> ms.ops.rad2deg(ms.Tensor([0.0])).tolist()
@@ -408,8 +408,9 @@ def rad2deg(x: Any) -> Tensor:
 def nan_to_num(
     input: Any, nan: Optional[float] = None, posinf: Optional[float] = None, neginf: Optional[float] = None
 ) -> Tensor:
-    """Return NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest and
-    smallest of the type).
+    """Return `input` with NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf`.
+
+    By default `posinf` is the largest and `neginf` the smallest number of the type.
 
     >>> import mycel as ms
     >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), 1.0]), 5.0).tolist()
@@ -452,7 +453,7 @@ def isneginf(input: Any) -> Tensor:
 
 @fused
 def isreal(input: Any) -> Tensor:
-    """Return whether the imaginary part of each element is 0; that of real numbers is.
+    """Return whether the imaginary part of each element is 0, as it is for real numbers.
 
     >>> import mycel as ms
     >>> ms.ops.isreal(ms.Tensor([1.0])).tolist()
@@ -469,7 +470,10 @@ def isreal(input: Any) -> Tensor:
 
 @fused
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Return whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN.
+    """Return whether ``|x - y| <= atol + rtol * |y|`` for the elements x of `input` and y of
+    `other`.
+
+    With `equal_nan` NaN is close to NaN.
 
     >>> import mycel as ms
     >>> ms.ops.isclose(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 2.1])).tolist()
@@ -500,7 +504,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
 @fused
 @rounded_once
 def logit(input: Any, eps: Optional[float] = None) -> Tensor:
-    """Return log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given.
+    """Return log(x / (1 - x)), where x is first limited to [eps, 1 - eps] if `eps` is given.
 
     >>> import mycel as ms
     >>> ms.ops.logit(ms.Tensor([0.5])).tolist()
@@ -543,8 +547,9 @@ def ldexp(x: Any, other: Any) -> Tensor:
 
 @fused
 def gcd(input: Any, other: Any) -> Tensor:
-    """Return the greatest common divisor of integers, by Euclid's algorithm with as many steps as
-    the type can need.
+    """Return the greatest common divisor of integers.
+
+    It is computed by Euclid's algorithm with as many steps as the type can need.
 
     >>> import mycel as ms
     >>> ms.ops.gcd(ms.Tensor([12, 7]), ms.Tensor([18, 0])).tolist()

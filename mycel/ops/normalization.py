@@ -1,10 +1,8 @@
 """Normalisation: subtract a mean, divide by a spread, scale and shift.
 
-16-bit floats are computed in float32 and rounded once.
-
-All use the biased variance for normalising. `batch_norm` in training also moves the running mean
-and the running (unbiased) variance in place by ``running = (1 - momentum) * running + momentum *
-batch``.
+16-bit floats are computed in float32 and rounded once. All functions normalise by the biased
+variance. In training, `batch_norm` also updates the running mean and the running (unbiased)
+variance in place by ``running = (1 - momentum) * running + momentum * batch``.
 """
 
 from __future__ import annotations
@@ -41,7 +39,9 @@ __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "l
 
 
 def _moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Return the deviations from the mean, and the biased variance with its axes kept."""
+    """Return the deviations from the mean, and the biased variance with the reduced axes kept at
+    size 1.
+    """
     kept = tuple([1 if a in axes else d for a, d in enumerate(x.shape)])
     mean, variance = apply(moments, x, axes=axes)
     return run(E.sub, x, reshaped(mean, kept)), reshaped(variance, kept)
@@ -52,7 +52,7 @@ def _standardized(deviation: Tensor, spread: Tensor, eps: float) -> Tensor:
 
 
 def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
-    """Return a vector of one value for each channel, shaped to broadcast over axis 1."""
+    """Return a vector of one value for each channel in a shape that broadcasts over axis 1."""
     v = operand(name, value)
     if v.ndim != 1 or v.shape[0] != x.shape[1]:
         raise ShapeError(
@@ -77,16 +77,18 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Return each channel (axis 1) of (N, C, ...) normalised, scaled by `weight` and shifted by
-    `bias`. Ioffe and Szegedy, 2015.
+    """Normalise each channel (axis 1) of `input_x` (N, C, ...), scale it by `weight` and shift it
+    by `bias`. Ioffe and Szegedy, 2015.
 
-    In training by its own mean and variance, and `running_mean` and `running_var` move towards them
-    in place; else by the running ones. Either of `weight` and `bias` may be None, and in training
-    the running ones too. ValueError where sizes differ.
+    With `training` the mean and variance are those of the batch, and `running_mean` and
+    `running_var` are moved towards them in place by the share `momentum`; else they are the running
+    ones. `eps` is added to the variance. `weight` and `bias` may be None, and in training the
+    running values too. Raises ValueError where sizes differ.
 
     >>> import mycel as ms
     >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
-    >>> ms.ops.batch_norm(ms.Tensor([[1.0], [3.0]]), zero, one, one, zero, training=True, eps=0.0).tolist()
+    >>> x = ms.Tensor([[1.0], [3.0]])
+    >>> ms.ops.batch_norm(x, zero, one, one, zero, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
     x = floating("batch_norm", input_x)
@@ -115,9 +117,7 @@ def batch_norm(
 def _trained(
     x: Tensor, running_mean: Any, running_var: Any, weight: Any, bias: Any, momentum: float, eps: float
 ) -> tuple[Tensor, ...]:
-    """Return the result in training, and what the running mean and variance become where there are
-    any.
-    """
+    """Return the result in training, and the new running mean and variance where there are any."""
     full = wide(x)
     axes = (0, *builtins.range(2, x.ndim))
     count = whole(full, axes)
@@ -143,10 +143,11 @@ def _moved(running: Tensor, batch: Tensor, momentum: float) -> Tensor:
 
 @fused
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Return the last axes, of shape `normalized_shape`, normalised, scaled by `weight` and shifted
-    by `bias` of that shape. Ba et al., 2016.
+    """Normalise the last axes of `input`, of shape `normalized_shape`, scale them by `weight` and
+    shift them by `bias` of that shape. Ba et al., 2016.
 
-    ValueError where the last axes have another shape.
+    `weight` and `bias` may be None; `eps` is added to the variance. Raises ValueError where the
+    last axes have another shape.
 
     >>> import mycel as ms
     >>> ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
@@ -170,8 +171,8 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
 @fused
 def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
-    """Return the last axes, of the shape of `gamma`, divided by their root mean square and scaled
-    by it. Zhang and Sennrich, 2019.
+    """Divide the last axes of `x`, of the shape of `gamma`, by their root mean square and scale
+    them by `gamma`. Zhang and Sennrich, 2019.
 
     Returns the result and the reciprocal of the root mean square.
 
@@ -191,10 +192,11 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
 
 @fused
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Return the channels of (N, C, ...) normalised in `num_groups` groups for each example, scaled
-    and shifted by channel. Wu and He, 2018.
+    """Normalise the channels of `input` (N, C, ...) in `num_groups` groups for each example. Wu and
+    He, 2018.
 
-    ValueError where the channels do not divide.
+    `weight` scales and `bias` shifts each channel; both may be None. `eps` is added to the
+    variance. Raises ValueError where the channels do not divide into the groups.
 
     >>> import mycel as ms
     >>> ms.ops.group_norm(ms.Tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
@@ -211,8 +213,11 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
 @fused
 def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Return each channel of each example of (N, C, ...) normalised on its own, scaled and shifted
-    by channel. Ulyanov et al., 2016.
+    """Normalise each channel of each example of `input` (N, C, ...) on its own. Ulyanov et al.,
+    2016.
+
+    `weight` scales and `bias` shifts each channel; both may be None. `eps` is added to the
+    variance.
 
     >>> import mycel as ms
     >>> from mycel.ops.normalization import instance_norm
@@ -236,8 +241,11 @@ def lrn(
     beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",
 ) -> Tensor:
-    """Return each element over ``(bias + alpha * sum of squares of the channels within
-    depth_radius) ** beta``. Krizhevsky et al., 2012.
+    """Divide each element of `x` (N, C, H, W) by ``(bias + alpha * squares) ** beta``. Krizhevsky
+    et al., 2012.
+
+    squares is the sum of squares over the channels at a distance of at most `depth_radius`.
+    `norm_region` has to be "ACROSS_CHANNELS".
 
     >>> import mycel as ms
     >>> ms.ops.lrn(ms.ops.ones((1, 1, 1, 1)), bias=3.0).item()
@@ -268,8 +276,8 @@ def lrn(
 @fused
 @rounded_once
 def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
-    """Return the elements over the square root of the sum of squares along `axis`, which counts as
-    at least `epsilon`.
+    """Divide the elements by the square root of the sum of squares along `axis`, which is taken to
+    be at least `epsilon`.
 
     >>> import mycel as ms
     >>> from mycel.ops.normalization import l2_normalize
@@ -282,10 +290,11 @@ def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
 
 
 def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """Return a tensor, or a sequence of them, scaled so that the norm of all elements together is
-    at most `max_norm`.
+    """Scale a tensor `x`, or a sequence of them, so that the `norm_type`-norm of all elements
+    together is at most `max_norm`.
 
-    With `error_if_nonfinite` RuntimeError where the norm is not finite, which needs its value.
+    With `error_if_nonfinite`, which needs the value of the norm, it raises RuntimeError where the
+    norm is not finite.
 
     >>> import mycel as ms
     >>> [round(v, 4) for v in ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).tolist()]
@@ -309,10 +318,10 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
 
 
 def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = None) -> tuple[Tensor, ...]:
-    """Return tensors scaled by ``clip_norm / max(norm, clip_norm)``, where norm is the 2-norm of
-    all their elements. Pascanu et al., 2013.
+    """Scale tensors by ``clip_norm / max(norm, clip_norm)``, where norm is the 2-norm of all their
+    elements. Pascanu et al., 2013.
 
-    ValueError for `use_norm`, which must be None.
+    `use_norm` must be None. Raises ValueError otherwise.
 
     >>> import mycel as ms
     >>> ms.ops.clip_by_global_norm((ms.Tensor([3.0]), ms.Tensor([4.0])), 5.0)[1].tolist()

@@ -69,7 +69,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Tensor:
 
 
 def vander(x: Any, N: Optional[int] = None) -> Tensor:
-    """Return the matrix of falling powers x**(N-1), ..., x**1, x**0 of a vector.
+    """Return the matrix of decreasing powers x**(N-1), ..., x**1, x**0 of a vector.
 
     >>> import mycel as ms
     >>> ms.ops.vander(ms.Tensor([2.0, 3.0])).tolist()
@@ -96,15 +96,15 @@ def vander(x: Any, N: Optional[int] = None) -> Tensor:
 
 
 def _over_observations(v: Tensor) -> Tensor:
-    """Return the sum over the last axis, kept for a matrix."""
+    """Return the sum over the last axis, which is kept for a matrix."""
     return run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)
 
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """Return the covariances of variables (rows) over observations (columns), divided by the number
-    less `correction`.
+    """Return the covariances of the variables (rows) of `input` over the observations (columns),
+    divided by their number minus `correction`.
 
-    `fweights` counts each observation several times and `aweights` weighs it.
+    `fweights` says how many times each observation counts and `aweights` how much it weighs.
 
     >>> import mycel as ms
     >>> ms.ops.cov(ms.Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
@@ -131,7 +131,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 
 def cartesian_prod(*inputs: Any) -> Tensor:
-    """Return all combinations of one element from each vector, as rows, the last vector changing
+    """Return all combinations of one element from each vector, as rows. The last vector changes
     fastest.
 
     >>> import mycel as ms
@@ -144,8 +144,9 @@ def cartesian_prod(*inputs: Any) -> Tensor:
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Return all choices of r elements of a vector in order, as rows; with replacement an element
-    may come again.
+    """Return all choices of `r` elements of a vector, in order, as rows.
+
+    With `with_replacement` an element may be chosen more than once.
 
     >>> import mycel as ms
     >>> ms.ops.combinations(ms.Tensor([1, 2, 3])).tolist()

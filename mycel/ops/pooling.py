@@ -1,18 +1,14 @@
-"""Pooling: extremes and means over windows that slide over (N, C, *spatial), or over windows that
-adapt to a given output size.
+"""Pooling: maxima and means over windows that slide over (N, C, *spatial).
 
-With `ceil_mode` a last window that starts inside the input (or the padding in front of it) may hang
-over the end. The extra places count as nothing: they never win a maximum and do not enter the count
-of a mean. Adaptive pooling cuts an axis of size d into n windows from floor(i d / n) to ceil((i +
-1) d / n), which are equal where n divides d.
+With `ceil_mode` a last window that starts inside the input (or the padding in front of it) may
+extend beyond the end. The places beyond the end are ignored: they never win a maximum and do not
+enter the count of a mean.
 """
 
 from __future__ import annotations
 
 import math
 from typing import Any, Optional, Union
-
-import numpy as np
 
 from mycel.base import arguments
 from mycel.base import dtype as D
@@ -25,31 +21,18 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
-    need_room,
-    numbers,
     operand,
     reshaped,
     run,
-    select,
-    size_of,
     sizes_of,
-    take_slice,
 )
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims import window as W
 from mycel.prims.conv import window_output
 
 __all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool2d_ext",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -59,13 +42,11 @@ __all__ = [
     "max_pool3d",
 ]
 
-# Uneven windows are cut out one by one up to so many of them along an axis; more are gathered.
-APART = 64
 MaybePair = Union[Tensor, tuple[Tensor, Tensor]]
 
 
 def batched(name: str, x: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """Return the input with a batch axis, and whether it came without one."""
+    """Return the input with a batch axis, and whether that axis had to be added."""
     if x.ndim == rank + 2:
         return x, False
     if x.ndim == rank + 1:
@@ -80,7 +61,12 @@ def unbatched(x: Tensor, single: bool) -> Tensor:
 def with_ceil(
     spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, ceil_mode: bool
 ) -> Pairs:
-    """Return the padding with what the last window hangs over."""
+    """Return the padding of each axis, extended for `ceil_mode` by the places that the last window
+    needs beyond the end.
+
+    `spatial` is the sizes of the spatial axes, `window` and `strides` those of the sliding window,
+    and `pairs` the padding, (low, high) for each axis.
+    """
     if not ceil_mode:
         return pairs
     result = []
@@ -106,8 +92,10 @@ def _checked(name: str, window: tuple[int, ...], strides: tuple[int, ...], pads:
 def _clipped(
     spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs
 ) -> tuple[tuple[int, ...], Pairs]:
-    """Return windows and padding without the places that lie in the padding wherever a window
-    stands: what counts of windows larger than the input.
+    """Return windows and padding without the places that lie in the padding wherever the window
+    stands.
+
+    Of windows larger than the input this leaves the part that counts.
     """
     kernel, pads = list(window), list(pairs)
     for i, (d, k, s, (lo, hi)) in enumerate(zip(spatial, window, strides, pairs)):
@@ -121,7 +109,11 @@ def _clipped(
 
 
 def max_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
-    """Return the largest element of each window."""
+    """Return the largest element of each window of `x`.
+
+    `window` and `strides` have one int for each spatial axis, and `pairs` is the padding, (low,
+    high) for each.
+    """
     kernel, padding = _clipped(x.shape[2:], window, strides, pairs)
     return run(W.window_max, x, window=kernel, strides=strides, padding=padding)
 
@@ -132,14 +124,18 @@ def _sums(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: P
 
 
 def max_positions(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
-    """Return the int64 position of each window's largest element in the flattened spatial axes."""
+    """Return the int64 position of each window's largest element in the flattened spatial axes of
+    `x`.
+
+    `window`, `strides` and `pairs` are those of `max_windows`.
+    """
     place = _wide_places(x, run(W.window_argmax, x, window=window, strides=strides, padding=pairs))
     return _flat_positions(x, place, window, strides, pairs, (1,) * len(window))
 
 
 def _wide_places(x: Tensor, place: Tensor) -> Tensor:
-    """Return places in windows in a type that has numbers for all positions of the flattened
-    spatial axes.
+    """Return positions in windows in a type that can hold all positions of the flattened spatial
+    axes.
     """
     return cast(place, S.position_type(math.prod(x.shape[2:])))
 
@@ -147,7 +143,7 @@ def _wide_places(x: Tensor, place: Tensor) -> Tensor:
 def _flat_positions(
     x: Tensor, place: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, dilation: tuple[int, ...]
 ) -> Tensor:
-    """Return positions in the flattened spatial axes for the int32 places in each window."""
+    """Return positions in the flattened spatial axes, from the int32 positions in each window."""
     flat: Optional[Tensor] = None
     for i, (k, s, (lo, _)) in enumerate(zip(window, strides, pairs)):
         inner = math.prod(window[i + 1 :])
@@ -161,8 +157,11 @@ def _flat_positions(
 def dilated_max(
     name: str, x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, dilation: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """Return the largest element of each window with gaps, and its int64 position in the flattened
-    spatial axes.
+    """Return the largest element of each dilated window of `x`, and its int64 position in the
+    flattened spatial axes.
+
+    `dilation` is the step between the elements of a window on each axis; `window`, `strides` and
+    `pairs` are those of `max_windows`. `name` is the operation that errors name.
     """
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
     lowest = operand(name, W.lowest(x.dtype), x.dtype)
@@ -221,10 +220,13 @@ def max_pool2d(
     return_indices: bool = False,
     ceil_mode: bool = False,
 ) -> MaybePair:
-    """Return the largest element of each window over (N, C, H, W); with `return_indices` also its
-    int64 position in H * W.
+    """Return the largest element of each window over `x` (N, C, H, W).
 
-    The stride is the window unless given. ValueError for padding of more than half the window.
+    `kernel_size` is the window and `stride` the step between windows, by default the window;
+    `padding` is the width of the border, which never wins, and `dilation` the step between the
+    elements of a window. Each is an int, or one for each spatial axis. With `ceil_mode` the last
+    window may extend beyond the end. With `return_indices` the int64 positions of the elements in H
+    * W are returned too. Raises ValueError for padding of more than half the window.
 
     >>> import mycel as ms
     >>> ms.ops.max_pool2d(ms.ops.ones((1, 1, 4, 4)), 2).shape
@@ -243,8 +245,11 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> MaybePair:
-    """Return the largest element of each window over (N, C, D, H, W); with `return_indices` also
-    its int64 position in D * H * W.
+    """Return the largest element of each window over `x` (N, C, D, H, W).
+
+    `kernel_size`, `stride`, `padding`, `dilation` and `ceil_mode` are those of `max_pool2d`, for
+    three spatial axes. With `return_indices` the int64 positions of the elements in D * H * W are
+    returned too.
 
     >>> import mycel as ms
     >>> ms.ops.max_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2).shape
@@ -256,9 +261,10 @@ def max_pool3d(
 def mean_windows(
     x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, counted: Pairs, divisor: Any = None
 ) -> Tensor:
-    """Return the mean of each window.
+    """Return the mean of each window of `x`.
 
-    `counted` is the part of the padding that enters the count.
+    `window`, `strides` and `pairs` are those of `max_windows`. `counted` is the part of the padding
+    that enters the count of elements; a `divisor` other than None or 0 replaces the count.
     """
     total = _sums(x, window, strides, pairs)
     whole = math.prod(window)
@@ -308,9 +314,11 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Return the mean of each window over (N, C, L).
+    """Return the mean of each window over `input_x` (N, C, L).
 
-    Padding counts as zeros unless `count_include_pad` is off.
+    `kernel_size` is the window, `stride` the step between windows, and `padding` the number of
+    zeros on each side. Padding enters the count unless `count_include_pad` is off. With `ceil_mode`
+    the last window may extend beyond the end.
 
     >>> import mycel as ms
     >>> ms.ops.avg_pool1d(ms.Tensor([[[1.0, 3.0, 5.0]]]), 2).tolist()
@@ -329,11 +337,12 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int = 0,
 ) -> Tensor:
-    """Return the mean of each window over (N, C, H, W).
+    """Return the mean of each window over `input_x` (N, C, H, W).
 
-    Padding counts as zeros unless `count_include_pad` is off.
-
-    A `divisor_override` other than 0 divides the sum instead of the count.
+    `kernel_size` is the window and `stride` the step between windows, each an int or one for each
+    spatial axis; `padding` is the number of zeros: an int, one for each axis, or (top, bottom,
+    left, right). Padding enters the count unless `count_include_pad` is off. With `ceil_mode` the
+    last window may extend beyond the end. A `divisor_override` other than 0 replaces the count.
 
     >>> import mycel as ms
     >>> ms.ops.avg_pool2d(ms.ops.ones((1, 1, 4, 4)), 2, 2).shape
@@ -354,7 +363,11 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int = 0,
 ) -> Tensor:
-    """Return the mean of each window over (N, C, D, H, W), as `avg_pool2d`.
+    """Return the mean of each window over `input_x` (N, C, D, H, W).
+
+    `kernel_size`, `stride`, `padding`, `ceil_mode`, `count_include_pad` and `divisor_override` are
+    those of `avg_pool2d`, for three spatial axes; `padding` may be six ints, (low, high) for each
+    axis.
 
     >>> import mycel as ms
     >>> ms.ops.avg_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2, 2).shape
@@ -383,10 +396,11 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
 
 @fused
 def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Return ``sum(x ** p) ** (1 / p)`` over each window of (N, C, L), where p is `norm_type`.
+    """Return ``sum(x ** p) ** (1 / p)`` over each window of `x` (N, C, L), where p is `norm_type`.
 
-    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a
-    whole window, as MindSpore has it.
+    `kernel_size` is the window and `stride` the step between windows, by default the window. With
+    `ceil_mode` the last window may extend beyond the end; its sum is then its mean times the size
+    of a whole window, as in MindSpore.
 
     >>> import mycel as ms
     >>> ms.ops.lp_pool1d(ms.Tensor([[[3.0, 4.0]]]), 2, 2).tolist()
@@ -397,214 +411,15 @@ def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil
 
 @fused
 def lp_pool2d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Return ``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
+    """Return ``sum(x ** p) ** (1 / p)`` over each window of `x` (N, C, H, W), where p is
+    `norm_type`.
 
-    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a
-    whole window, as MindSpore has it.
+    `kernel_size` is the window and `stride` the step between windows, by default the window; each
+    is an int, or one for each axis. With `ceil_mode` the last window may extend beyond the end; its
+    sum is then its mean times the size of a whole window, as in MindSpore.
 
     >>> import mycel as ms
     >>> ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 2, 2).tolist()
     [[[[2.0]]]]
     """
     return _lp_pool("lp_pool2d", 2, x, float(norm_type), kernel_size, stride, ceil_mode)
-
-
-def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[Any, ...]:
-    rank = len(spatial)
-    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
-    if len(sizes) != rank:
-        raise ValueError(f"{name}: output_size must be an int or {rank} of them, not {value!r}")
-    sizes = tuple(d if n is None else size_of(name, n) for n, d in zip(sizes, spatial))
-    if any(isinstance(n, int) and n < 1 for n in sizes):
-        raise ValueError(f"{name}: output_size must be at least 1, not {value!r}")
-    return sizes
-
-
-def _even(spatial: Any, sizes: Any) -> bool:
-    return all(isinstance(d % n, int) and d % n == 0 for d, n in zip(spatial, sizes))
-
-
-def _adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor:
-    x, single = batched(name, floating(name, input), rank)
-    spatial = x.shape[2:]
-    sizes = _output_size(name, output_size, spatial)
-    if all(isinstance(n, int) and n == 1 for n in sizes):
-        from mycel.ops.reduction import mean
-
-        return unbatched(mean(x, tuple(range(2, 2 + rank)), True), single)
-    if _even(spatial, sizes):
-        window = tuple(d // n for d, n in zip(spatial, sizes))
-        return unbatched(mean_windows(x, window, window, ((0, 0),) * rank, ((0, 0),) * rank), single)
-    for axis, n in enumerate(sizes, start=2):
-        if n > APART:
-            x = _gathered_means(x, axis, n)
-            continue
-        parts = [_stretch_mean(x, axis, i, n) for i in range(n)]
-        x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
-    return unbatched(x, single)
-
-
-def _windows_of(d: int, n: int) -> tuple[Any, Any]:
-    """For each of n windows of an axis of size d its positions, the last of them repeated in those
-    that are smaller than others; and the sizes.
-    """
-    count = numbers(n)
-    begin = count * d // n
-    end = -(-(count + 1) * d // n)
-    width = int((end - begin).max())
-    need_room("adaptive pooling", (n, width), D.int64)
-    return np.minimum(begin[:, None] + np.arange(width), end[:, None] - 1), end - begin
-
-
-def _gathered(x: Tensor, axis: int, at: Any) -> Tensor:
-    """Return the elements at positions (n, width) along an axis, which becomes two."""
-    from mycel.ops.indexed import gather
-
-    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
-    need_room("adaptive pooling", (*lead, *at.shape, *rest), x.dtype)
-    return gather(x, Tensor(at), axis)
-
-
-def _gathered_means(x: Tensor, axis: int, n: int) -> Tensor:
-    at, sizes = _windows_of(int(x.shape[axis]), n)
-    ones = (1,) * (x.ndim - 1 - axis)
-    inside = np.arange(at.shape[1]) < sizes[:, None]
-    found = select(Tensor(inside.reshape(*at.shape, *ones)), _gathered(x, axis, at), 0.0)
-    total = run(R.reduce_sum, found, axes=(axis + 1,), keepdims=False)
-    return run(E.div, total, operand("adaptive pooling", sizes.reshape(n, *ones), total.dtype))
-
-
-def _stretch(x: Tensor, axis: int, i: int, n: int) -> Tensor:
-    d = x.shape[axis]
-    return take_slice(x, axis, i * d // n, -(-(i + 1) * d // n))
-
-
-def _stretch_mean(x: Tensor, axis: int, i: int, n: int) -> Tensor:
-    part = _stretch(x, axis, i, n)
-    total = run(R.reduce_sum, part, axes=(axis,), keepdims=True)
-    return run(E.div, total, constant_like(part.shape[axis], total))
-
-
-@fused
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
-    """Return (N, C, L) pooled by means to length `output_size`.
-
-    >>> import mycel as ms
-    >>> ms.ops.adaptive_avg_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
-    [[[1.5, 2.5]]]
-    """
-    return _adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
-
-
-@fused
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
-    """Return (N, C, H, W) pooled by means to `output_size`, where None keeps an axis.
-
-    >>> import mycel as ms
-    >>> ms.ops.adaptive_avg_pool2d(ms.ops.ones((1, 2, 5, 7)), (2, None)).shape
-    (1, 2, 2, 7)
-    """
-    return _adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
-
-
-adaptive_avg_pool2d_ext = adaptive_avg_pool2d
-
-
-@fused
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
-    """Return (N, C, D, H, W) pooled by means to `output_size`, where None keeps an axis.
-
-    >>> import mycel as ms
-    >>> ms.ops.adaptive_avg_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 1).shape
-    (1, 2, 1, 1, 1)
-    """
-    return _adaptive_mean("adaptive_avg_pool3d", 3, input, output_size)
-
-
-def adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: bool) -> MaybePair:
-    """Return maxima over windows that adapt to `output_size`, and with `positions` where they are
-    in the flattened spatial axes.
-    """
-    x, single = batched(name, operand(name, input), rank)
-    spatial = x.shape[2:]
-    sizes = _output_size(name, output_size, spatial)
-    none = ((0, 0),) * rank
-    if _even(spatial, sizes):
-        window = tuple(d // n for d, n in zip(spatial, sizes))
-        best = unbatched(max_windows(x, window, window, none), single)
-        return (best, unbatched(max_positions(x, window, window, none), single)) if positions else best
-    if positions:
-        best, place = _uneven_max(x, tuple(map(int, spatial)), tuple(map(int, sizes)))
-        return unbatched(best, single), unbatched(place, single)
-    for axis, n in enumerate(sizes, start=2):
-        if n > APART:
-            x = run(
-                R.reduce_max,
-                _gathered(x, axis, _windows_of(int(x.shape[axis]), n)[0]),
-                axes=(axis + 1,),
-                keepdims=False,
-            )
-            continue
-        parts = [run(R.reduce_max, _stretch(x, axis, i, n), axes=(axis,), keepdims=True) for i in range(n)]
-        x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
-    return unbatched(x, single)
-
-
-def _uneven_max(x: Tensor, spatial: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Return the largest elements of windows of different sizes, and where they are: all are
-    gathered, the smaller ones with their last element repeated.
-    """
-    from mycel.ops.indexed import gather, gather_elements
-    from mycel.ops.reduction import argmax
-
-    rank = len(spatial)
-    flat: Any = np.zeros((1,) * (2 * rank), np.int64)
-    for k, (d, n) in enumerate(zip(spatial, sizes)):
-        at, _ = _windows_of(d, n)
-        shape = [1] * (2 * rank)
-        shape[k], shape[rank + k] = at.shape
-        need_room("adaptive pooling", tuple([max(a, b) for a, b in zip(flat.shape, shape)]), D.int64)
-        flat = flat * d + at.reshape(shape)
-    index = Tensor(flat.reshape(math.prod(sizes), -1))
-    lead = x.shape[:2]
-    windows = gather(reshaped(x, (*lead, math.prod(spatial))), index, 2)
-    best = argmax(windows, 3, True)
-    place = gather_elements(broadcast(reshaped(index, (1, 1, *index.shape)), windows.shape), 3, best)
-    return reshaped(gather_elements(windows, 3, best), (*lead, *sizes)), reshaped(place, (*lead, *sizes))
-
-
-@fused
-def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
-    """Return (N, C, L) pooled by maxima to length `output_size`.
-
-    >>> import mycel as ms
-    >>> ms.ops.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
-    [[[2.0, 3.0]]]
-    """
-    found: Any = adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)
-    return found
-
-
-@fused
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
-    """Return (N, C, H, W) pooled by maxima to `output_size`, where None keeps an axis; with
-    `return_indices` also positions in H * W.
-
-    >>> import mycel as ms
-    >>> ms.ops.adaptive_max_pool2d(ms.ops.ones((1, 2, 4, 4)), 2).shape
-    (1, 2, 2, 2)
-    """
-    return adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
-
-
-@fused
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
-    """Return (N, C, D, H, W) pooled by maxima to `output_size`, where None keeps an axis; with
-    `return_indices` also int32 positions in D * H * W.
-
-    >>> import mycel as ms
-    >>> ms.ops.adaptive_max_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 2).shape
-    (1, 2, 2, 2, 2)
-    """
-    found = adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
-    return (found[0], cast(found[1], D.int32)) if isinstance(found, tuple) else found

@@ -1,5 +1,5 @@
-"""Operations that a program asks about itself, or by which it chooses: types, constants, branches
-by a condition or an index, derivatives as objects.
+"""Operations by which a program inspects or directs itself: types, constants, branches by a
+condition or an index, derivatives as objects.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def _exactly(name: str, args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
 
 def typeof(*args: Any) -> Type:
     """Return the type of a value: an element type for a number (float32 for Python's floats), a
-    `TensorType` for a tensor, `list_` and so on. TypeError where it has none.
+    `TensorType` for a tensor, `list_` for a list and so on.
+
+    Raises TypeError where the value has none.
 
     >>> import mycel as ms
     >>> ms.ops.typeof(1), ms.ops.typeof((1, 2)), ms.ops.typeof(ms.Tensor([1.0]))
@@ -72,14 +74,14 @@ def typeof(*args: Any) -> Type:
 
 
 def hastype(*args: Any) -> bool:
-    """Return whether a value is of a type, or of one that it takes in: `number` takes in all
-    numbers, ``TensorType()`` all tensors, ``Int()`` all signed integers.
+    """Return whether a value is of a type, or of a type that it includes.
 
-    TypeError where the second argument is no type.
+    `number` includes all numbers, ``TensorType()`` all tensors and ``Int()`` all signed integers.
+    Raises TypeError unless the second argument is a type.
 
     >>> import mycel as ms
-    >>> ms.ops.hastype((1, 2), ms.tuple_), ms.ops.hastype(1, ms.number), ms.ops.hastype(1, ms.float32)
-    (True, True, False)
+    >>> ms.ops.hastype((1, 2), ms.tuple_), ms.ops.hastype(1, ms.float32)
+    (True, False)
     """
     value, kind = _exactly("hastype", args, 2)
     arguments.instance("hastype", "the second argument", kind, Type, "a type such as mycel.int64 or mycel.list_")
@@ -101,8 +103,10 @@ def _is_known(value: Any) -> bool:
 
 
 def isconstant(x: Any) -> bool:
-    """Return whether a value is known when a function is compiled: always in eager mode; in
-    compiled functions all but tensors that are computed, and sizes that vary.
+    """Return whether a value is known when a function is compiled.
+
+    In eager mode every value is known; in compiled functions every value except computed tensors
+    and symbolic sizes.
 
     >>> import mycel as ms
     >>> ms.ops.isconstant(ms.Tensor(1.0)), ms.jit(lambda x: ms.ops.isconstant(x))(ms.Tensor(1.0))
@@ -112,8 +116,8 @@ def isconstant(x: Any) -> bool:
 
 
 def is_sequence_value_unknown(*args: Any) -> bool:
-    """Return whether a member of a sequence of numbers, such as a shape, is not known when a
-    function is compiled: a size that varies, or a tensor.
+    """Return whether a sequence of numbers, such as a shape, has a member that is not known when a
+    function is compiled: a symbolic size, or a tensor.
 
     >>> import mycel as ms
     >>> ms.ops.is_sequence_value_unknown((2, 3))
@@ -125,9 +129,7 @@ def is_sequence_value_unknown(*args: Any) -> bool:
 
 
 def is_sequence_shape_unknown(*args: Any) -> bool:
-    """Return whether the length of a sequence is not known when a function is compiled.
-
-    It always is.
+    """Return False: the length of a sequence is always known when a function is compiled.
 
     >>> import mycel as ms
     >>> ms.ops.is_sequence_shape_unknown((2, 3))
@@ -139,9 +141,9 @@ def is_sequence_shape_unknown(*args: Any) -> bool:
 
 
 def is_tensor_bool_cond(*args: Any) -> bool:
-    """Return True for a tensor that can be a condition, which has one element.
+    """Return True for a tensor that can be a condition, because it has one element.
 
-    TypeError for what is no tensor, ValueError for more elements or none.
+    Raises TypeError unless the argument is a tensor, and ValueError unless its shape is () or (1,).
 
     >>> import mycel as ms
     >>> ms.ops.is_tensor_bool_cond(ms.Tensor([True]))
@@ -168,11 +170,11 @@ def shape_(x: Tensor) -> tuple[Any, ...]:
 
 
 def broadcast_gradient_args(*args: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """For two shapes that broadcast, the axes of the result over which the gradient of each is
-    summed.
+    """Return, for each of two shapes that broadcast, the axes of the result over which its gradient
+    is summed.
 
-    They are the axes where that shape has size 1 or none; none where the shapes are equal.
-    ShapeError where they do not broadcast.
+    They are the axes on which that shape has size 1 or lacks the axis. Equal shapes have none.
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> import mycel as ms
     >>> ms.ops.broadcast_gradient_args((4, 1, 3), (2, 1))
@@ -191,7 +193,7 @@ def broadcast_gradient_args(*args: Any) -> tuple[tuple[int, ...], tuple[int, ...
 def scalar_to_array(input_x: Any) -> Tensor:
     """Return a number as a tensor without dimensions: int64, float32, or bool.
 
-    TypeError for what is no number.
+    Raises TypeError unless the argument is a bool, int or float.
 
     >>> import mycel as ms
     >>> ms.ops.scalar_to_array(2.0)
@@ -204,7 +206,8 @@ def scalar_to_array(input_x: Any) -> Tensor:
 def array_to_scalar(*args: Any) -> Any:
     """Return the number that a tensor of one element holds.
 
-    A compiled function goes back to Python for it. TypeError for what is no tensor.
+    A compiled function goes back to Python for it. Raises TypeError unless the argument is a
+    tensor.
 
     >>> import mycel as ms
     >>> ms.ops.array_to_scalar(ms.Tensor(2.0))
@@ -218,7 +221,7 @@ def array_to_scalar(*args: Any) -> Any:
 def SliceGetItem(*args: Any) -> Any:
     """Return the "start", "stop" or "step" of a slice.
 
-    AttributeError for other names, TypeError for what is no slice.
+    Raises AttributeError for other names, and TypeError unless the first argument is a slice.
 
     >>> import mycel as ms
     >>> ms.ops.SliceGetItem(slice(1, 5, 2), "stop")
@@ -239,9 +242,10 @@ def _switch(condition: Any, true: Any, false: Any) -> Any:
 
 
 def switch(*args: Any) -> Any:
-    """Return the second argument where the first holds, else the third.
+    """Return the second argument where the first is true, else the third.
 
-    In a compiled function a tensor may decide, between tensors of one shape or functions.
+    In a compiled function the first argument may be a tensor; the others are then tensors of one
+    shape, or functions.
 
     >>> import mycel as ms
     >>> ms.jit(lambda c, x: ms.ops.switch(c, x, -x))(ms.Tensor(False), ms.Tensor(2.0))
@@ -260,7 +264,7 @@ def _call_chosen(index: Any, layers: Any, args: Any) -> Any:
 
 
 class _Chosen:
-    """The function that an index chooses from several, which is asked for when it is called."""
+    """One of several functions, chosen by an index that is read when it is called."""
 
     def __init__(self, index: Any, layers: tuple[Any, ...]) -> None:
         self.index, self.layers = index, layers
@@ -270,11 +274,12 @@ class _Chosen:
 
 
 def switch_layer(*args: Any) -> Callable[..., Any]:
-    """Return the function or Cell of a sequence that an index names, in [-n, n) for n of them. In a
-    compiled function the index may be a tensor, and all must give results of one form.
+    """Return the function or Cell at an index of a sequence; the index lies in [-n, n) for n of
+    them.
 
-    TypeError for what cannot be called, ValueError where there are none; an index out of range is
-    an IndexError outside of compiled functions.
+    In a compiled function the index may be a tensor, and all functions must return results of the
+    same structure, shapes and types. Raises TypeError where a member cannot be called, ValueError
+    where there is none, and outside of compiled functions IndexError for an index out of range.
 
     >>> import mycel as ms
     >>> layers = (ms.nn.ReLU(), ms.nn.Tanh())
@@ -295,11 +300,11 @@ def switch_layer(*args: Any) -> Callable[..., Any]:
 
 
 def J(*args: Any) -> Callable[..., Any]:
-    """Return the function that gives a function's value together with what takes the gradient of
-    the value back to the arguments, as `mycel.vjp` does for one call.
+    """Return the function that computes a function's value together with its vector-Jacobian
+    product, as `mycel.vjp` does for one call.
 
-    B. A. Pearlmutter and J. M. Siskind, Reverse-mode AD in a functional framework (2008). TypeError
-    for what cannot be called.
+    B. A. Pearlmutter and J. M. Siskind, Reverse-mode AD in a functional framework (2008). Raises
+    TypeError where the argument cannot be called.
 
     >>> import mycel as ms
     >>> value, back = ms.ops.J(lambda x: x * x)(ms.Tensor(3.0))
@@ -312,9 +317,9 @@ def J(*args: Any) -> Callable[..., Any]:
 
 
 def add_flags(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
-    """Attach named values to a function or Cell, which is given back.
+    """Attach named values to a function or Cell, and return it.
 
-    A decorator where `fn` is not given. They change nothing of what it computes.
+    Without `fn` it returns a decorator. The values do not change the results of the function.
 
     >>> import mycel as ms
     >>> ms.ops.add_flags(ms.nn.ReLU(), has_effect=True).get_flags()["has_effect"]

@@ -1,4 +1,6 @@
-"""What a tensor is: its element type, its shape and size, and the tensor itself in another type."""
+"""The properties of a tensor: its element type, its shape and size; and the tensor itself in
+another type.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ __all__ = [
 
 
 def cast(input: Any, dtype: Any) -> Tensor:
-    """Return the same values in another element type: to integers by truncation, to booleans by x
-    != 0. TypeError for no type.
+    """Convert `input` to another element type: to integers by truncation, to booleans by x != 0.
+
+    Raises TypeError unless `dtype` is an element type.
 
     >>> import mycel as ms
     >>> ms.ops.cast(ms.Tensor([1.7, 0.0]), ms.int32).tolist()
@@ -67,7 +70,7 @@ def identity(x: Any) -> Any:
 
 
 def deepcopy(input_x: Any) -> Tensor:
-    """Return a tensor of its own with the same values.
+    """Return a copy of a tensor that shares nothing with it.
 
     >>> import mycel as ms
     >>> ms.ops.deepcopy(ms.Tensor([1, 2])).tolist()
@@ -160,7 +163,9 @@ def is_complex(input: Tensor) -> bool:
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Return whether the only element is not 0; ValueError for more elements. It needs the value.
+    """Return whether the only element is not 0. The value is needed.
+
+    Raises ValueError for more than one element.
 
     >>> import mycel as ms
     >>> ms.ops.is_nonzero(ms.Tensor([2.0]))

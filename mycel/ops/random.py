@@ -1,10 +1,9 @@
 """Random numbers.
 
 Every function draws from a generator's state and advances it, eagerly and in compiled code alike.
-
-Without `seed` the default generator (`mycel.common.generator`) is used; functions that name the
-same seed go on in one sequence. Shapes may be symbolic. Gradients flow through means, bounds and
-rates by ordinary arithmetic, and through `dropout` and the like as through a fixed mask.
+Without `seed` the default generator (`mycel.common.generator`) is used; functions that are given
+the same seed continue one sequence. Shapes may be symbolic. Gradients flow through means, bounds
+and rates by ordinary arithmetic, and through `dropout` and the like as through a fixed mask.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ Shape = tuple[Any, ...]
 
 
 def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Tensor:
-    """Return one element of a distribution of `mycel.prims.random` at each place of `shape`."""
+    """Return a tensor of `shape` of numbers from a distribution of `mycel.prims.random`."""
     arguments.instance(function.__name__, "generator", generator, Generator, "a Generator or None")
     count = product(shape)
     if not isinstance(count, (int, Dim)):
@@ -103,8 +102,7 @@ def _float(name: str, dtype: Any, default: DType = D.float32) -> DType:
 
 
 def rand(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
-    """Return numbers spread evenly over [0, 1), of shape `size` and floating type `dtype`
-    (float32).
+    """Return uniform numbers in [0, 1), of shape `size` and floating type `dtype` (float32).
 
     >>> import mycel as ms
     >>> ms.ops.rand(2, 3).shape
@@ -114,8 +112,8 @@ def rand(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
 
 
 def randn(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
-    """Return numbers of the standard normal distribution, of shape `size` and floating type `dtype`
-    (float32).
+    """Return numbers from the standard normal distribution, of shape `size` and floating type
+    `dtype` (float32).
 
     >>> import mycel as ms
     >>> ms.ops.randn(2, 3).shape
@@ -125,7 +123,7 @@ def randn(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
 
 
 def rand_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """Return `rand` of the shape and, unless `dtype` is given, the type of `input`.
+    """Return `rand` with the shape of `input`, and with its type unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.rand_like(ms.ops.ones((2, 3))).shape
@@ -136,7 +134,7 @@ def rand_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> T
 
 
 def randn_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """Return `randn` of the shape and, unless `dtype` is given, the type of `input`.
+    """Return `randn` with the shape of `input`, and with its type unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.randn_like(ms.ops.ones((2, 3))).shape
@@ -152,8 +150,9 @@ def _bound(name: str, value: Any) -> int:
 
 
 def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """Return integers spread evenly over low .. high - 1, of shape `size` and integer type `dtype`
-    (int64). ValueError unless low < high.
+    """Return uniform integers in [`low`, `high`), of shape `size` and integer type `dtype` (int64).
+
+    Without `seed` they come from the default generator. Raises ValueError unless low < high.
 
     >>> import mycel as ms
     >>> ms.ops.randint(0, 5, (2, 3)).shape
@@ -165,9 +164,11 @@ def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype
 
 
 def randint_like(input: Any, low: int, high: int, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
-    """Return `randint` of the shape and, unless `dtype` is given, the type of `input`.
+    """Return uniform integers in [`low`, `high`) with the shape of `input`, and with its type
+    unless `dtype` is given.
 
-    TypeError for a type that is not integer.
+    Without `seed` they come from the default generator. Raises TypeError for a type that is not
+    integer.
 
     >>> import mycel as ms
     >>> ms.ops.randint_like(ms.Tensor([1, 2]), 0, 5).shape
@@ -178,7 +179,7 @@ def randint_like(input: Any, low: int, high: int, seed: Optional[int] = None, *,
 
 
 def standard_normal(shape: Any, seed: Optional[int] = None) -> Tensor:
-    """Return float32 numbers of the standard normal distribution.
+    """Return float32 numbers from the standard normal distribution.
 
     >>> import mycel as ms
     >>> ms.ops.standard_normal((2, 3)).shape
@@ -188,8 +189,10 @@ def standard_normal(shape: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Tensor:
-    """Return numbers of normal distributions with the means and standard deviations given, which
-    broadcast against `shape`.
+    """Return numbers from normal distributions with means `mean` and standard deviations `stddev`,
+    which broadcast against `shape`.
+
+    Without `seed` they come from the default generator.
 
     >>> import mycel as ms
     >>> ms.ops.normal((3, 2), 0.0, ms.Tensor([1.0, 2.0])).shape
@@ -203,8 +206,9 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Te
 
 
 def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
-    """Return numbers spread evenly over [minval, maxval); the bounds broadcast against `shape`.
-    `dtype` is floating, int32 or int64.
+    """Return uniform numbers in [`minval`, `maxval`); the bounds broadcast against `shape`.
+
+    `dtype` is floating, int32 or int64. Without `seed` they come from the default generator.
 
     >>> import mycel as ms
     >>> ms.ops.uniform((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
@@ -226,7 +230,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dt
 
 
 def standard_laplace(shape: Any, seed: Optional[int] = None) -> Tensor:
-    """Return float32 numbers of the Laplace distribution with mean 0 and scale 1.
+    """Return float32 numbers from the Laplace distribution with mean 0 and scale 1.
 
     >>> import mycel as ms
     >>> ms.ops.standard_laplace((2, 3)).shape
@@ -242,8 +246,10 @@ def _laplace(shape: Shape, kind: DType, seed: Optional[int]) -> Tensor:
 
 
 def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Optional[int] = None) -> Tensor:
-    """Return numbers of Laplace distributions with the means and scales given, which broadcast
-    against `shape`.
+    """Return numbers from Laplace distributions with means `mean` and scales `lambda_param`, which
+    broadcast against `shape`.
+
+    Without `seed` they come from the default generator.
 
     >>> import mycel as ms
     >>> ms.ops.laplace((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
@@ -256,7 +262,7 @@ def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Optional[int] = None
 
 
 def chance(name: str, p: Any) -> float:
-    """Return a probability; ValueError outside [0, 1]."""
+    """Check that `p` is a probability, and return it. Raises ValueError outside [0, 1]."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise TypeError(f"{name}: p must be a float, not {type(p).__name__}")
     if not 0.0 <= p <= 1.0:
@@ -265,8 +271,9 @@ def chance(name: str, p: Any) -> float:
 
 
 def bernoulli(input: Any, p: Any = 0.5, seed: Optional[int] = None) -> Tensor:
-    """Return 1 with probability `p` (a number, or a tensor that broadcasts to the shape of `input`)
-    and else 0, in the type of `input`.
+    """Return 1 with probability `p` and else 0, in the shape and type of `input`.
+
+    `p` is a number, or a tensor that broadcasts to the shape of `input`.
 
     >>> import mycel as ms
     >>> ms.ops.bernoulli(ms.ops.zeros((2, 3)), 1.0).tolist()
@@ -281,8 +288,9 @@ def bernoulli(input: Any, p: Any = 0.5, seed: Optional[int] = None) -> Tensor:
 
 
 def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Tensor:
-    """Return the numbers 0 .. n - 1 in random order; from the default generator while `seed` and
-    `offset` are 0.
+    """Return the numbers 0 .. n - 1 in random order, of element type `dtype`.
+
+    The seed is `seed` + `offset`; where both are 0 the default generator is used.
 
     >>> import mycel as ms
     >>> sorted(ms.ops.randperm(4).tolist())
@@ -294,7 +302,7 @@ def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Te
 
 
 def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
-    """Return the parts along axis 0 in random order.
+    """Return the slices along axis 0 in random order.
 
     >>> import mycel as ms
     >>> sorted(ms.ops.shuffle(ms.ops.arange(4)).tolist())
@@ -307,7 +315,7 @@ def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def _categories(weights: Tensor, count: DimLike, seed: Optional[int]) -> Tensor:
-    """Return `count` int32 positions for each row of weights that need not sum to 1."""
+    """Return `count` int32 positions for each row of weights, which need not sum to 1."""
     running = run(O.cumsum, weights, axis=weights.ndim - 1, reverse=False)
     total = take_slice(running, running.ndim - 1, running.shape[-1] - 1, running.shape[-1])
     point = draw(P.uniform, (*weights.shape[:-1], count), seeded_generator(seed), dtype=weights.dtype) * total
@@ -319,11 +327,12 @@ def _categories(weights: Tensor, count: DimLike, seed: Optional[int]) -> Tensor:
 
 
 def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
-    """Return int32 positions along the last axis, drawn with the probabilities of its
-    (non-negative, not normalised) weights.
+    """Return `num_samples` int32 positions along the last axis of `input`, (C,) or (N, C), drawn
+    with probabilities in proportion to its weights.
 
-    `input` is (C,) or (N, C). Without `replacement` no position comes twice. ValueError for more
-    samples than positions then.
+    The weights are not negative and need not sum to 1. Without `replacement` no position comes
+    twice. Without `seed` the default generator is used. Raises ValueError for more samples than
+    positions without replacement.
 
     >>> import mycel as ms
     >>> ms.ops.multinomial(ms.Tensor([0.0, 1.0, 0.0]), 2).tolist()
@@ -350,7 +359,10 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Op
 
 
 def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any = D.int64) -> Tensor:
-    """Return positions along the last axis of (N, C), drawn with the probabilities softmax(logits).
+    """Return `num_sample` positions along the last axis of `logits` (N, C), drawn with the
+    probabilities softmax(logits).
+
+    `seed` 0 uses the default generator; `dtype` is the element type of the positions.
 
     >>> import mycel as ms
     >>> ms.ops.random_categorical(ms.Tensor([[0.0, 100.0]]), 2).tolist()
@@ -376,11 +388,10 @@ def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) 
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, seed: Optional[int] = None) -> Tensor:
-    """In training each element becomes 0 with probability `p` and else grows by 1 / (1 - p).
+    """Set each element of `input` to 0 with probability `p` and multiply the others by 1 / (1 - p),
+    if `training` is on. Srivastava et al., 2014.
 
-    Srivastava et al., 2014.
-
-    ValueError for p outside [0, 1].
+    Without `seed` the default generator is used. Raises ValueError for `p` outside [0, 1].
 
     >>> import mycel as ms
     >>> ms.ops.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
@@ -403,7 +414,7 @@ def _channel_dropout(name: str, input: Any, p: float, training: bool, ranks: tup
 
 
 def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
-    """Return `dropout` of whole channels of (N, C, L) or (C, L).
+    """Apply `dropout` to whole channels of (N, C, L) or (C, L).
 
     >>> import mycel as ms
     >>> ms.ops.dropout1d(ms.ops.ones((1, 2, 3)), training=False).shape
@@ -413,7 +424,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
-    """Return `dropout` of whole channels of (N, C, H, W) or (C, H, W).
+    """Apply `dropout` to whole channels of (N, C, H, W) or (C, H, W).
 
     >>> import mycel as ms
     >>> ms.ops.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
@@ -423,7 +434,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
-    """Return `dropout` of whole channels of (N, C, D, H, W) or (C, D, H, W).
+    """Apply `dropout` to whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     >>> import mycel as ms
     >>> ms.ops.dropout3d(ms.ops.ones((1, 2, 3, 3, 3)), training=False).shape
@@ -433,8 +444,8 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
-    """Return x where it is positive, else a * x with a spread evenly over [lower, upper) for each
-    element. Xu et al., 2015.
+    """Return x where it is positive, else a * x, where each element's a is drawn uniformly from
+    [`lower`, `upper`). Xu et al., 2015.
 
     >>> import mycel as ms
     >>> ms.ops.rrelu(ms.Tensor([1.0, 2.0])).tolist()
@@ -448,10 +459,11 @@ def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
 
 
 def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """Return softmax((logits + g) / tau) with Gumbel noise g; with `hard` one-hot at the largest,
-    with the derivative of the soft one.
+    """Return softmax((logits + g) / tau) along the axis `dim`, with Gumbel noise g. Jang et al.,
+    2017.
 
-    Jang et al., 2017. ValueError unless tau is positive.
+    With `hard` the result is one-hot at the largest element, with the derivative of the softmax.
+    Raises ValueError unless `tau` is positive.
 
     >>> import mycel as ms
     >>> ms.ops.sum(ms.ops.gumbel_softmax(ms.ops.zeros((2, 3)), hard=True), -1).tolist()

@@ -1,10 +1,10 @@
-"""Random choices of positions: candidates for sampled losses, positions by weights.
+"""Random choices of positions: candidates for sampled losses, and positions by weights.
 
-A candidate sampler draws classes one after the other until it has enough; with `unique` those that
-it has already are drawn again. The expected count of a class of probability p is then 1 - (1 -
-p)^tries for the number of tries that it took, and p times the number of samples where every try was
-good (Jean et al., 2015; Mikolov et al., 2013, use such counts). What is drawn is a loop primitive,
-so that it is the same eagerly and compiled.
+A candidate sampler draws classes one after the other until it has enough; with `unique` it draws
+again where it already has the class. The expected count of a class of probability p is then 1 - (1
+- p)^tries, with the number of tries that were made; where every try was accepted it is p times the
+number of samples (Jean et al., 2015; Mikolov et al., 2013, use such counts). The draws are a loop
+primitive, so that they are the same eagerly and compiled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _any(x: Tensor) -> Tensor:
 
 
 def _class(unit: Tensor, range_max: int, logarithmic: bool) -> Tensor:
-    """Return the class that a number in [0, 1) stands for."""
+    """Return the class that a number in [0, 1) selects."""
     if logarithmic:
         found = run(E.exp, unit * math.log(range_max + 1.0)) - 1.0
     else:
@@ -53,8 +53,8 @@ def _class(unit: Tensor, range_max: int, logarithmic: bool) -> Tensor:
 def _distinct(
     state: Tensor, count: int, range_max: int, logarithmic: bool, barred: Tensor, limit: int
 ) -> tuple[Tensor, Tensor]:
-    """Return `count` different classes that are not among the barred ones, and how many tries they
-    took; -1 where `limit` tries gave none.
+    """Return `count` different classes outside `barred`, and the number of tries; classes that
+    `limit` tries did not find are -1.
     """
 
     def body(
@@ -120,15 +120,17 @@ def _candidates(
 def log_uniform_candidate_sampler(
     true_classes: Any, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5, seed: int = 0
 ) -> Sampled:
-    """Return classes drawn with the probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for
-    classes in the order of how frequent they are.
+    """Draw classes k with the probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for
+    classes sorted from the most to the least frequent.
 
-    Gives the sampled classes (num_sampled,), in the type of `true_classes` (batch, num_true), and
-    the expected counts, float32, of the true and of the sampled ones. `seed` 0 draws from the
-    default generator.
+    `true_classes` is (batch, num_true). Returns `num_sampled` sampled classes in its type, and the
+    expected counts, float32, of the true and of the sampled classes. With `unique` no class is
+    sampled twice. Classes lie in [0, `range_max`). `seed` 0 uses the default generator.
 
     >>> import mycel as ms
-    >>> sampled, of_true, of_sampled = ms.ops.log_uniform_candidate_sampler(ms.Tensor([[1, 7], [0, 4]]), 2, 5, True, 5)
+    >>> true = ms.Tensor([[1, 7], [0, 4]])
+    >>> found = ms.ops.log_uniform_candidate_sampler(true, 2, 5, True, 5)
+    >>> sampled, of_true, of_sampled = found
     >>> sorted(sampled.tolist()), of_true.shape, of_sampled.shape
     ([0, 1, 2, 3, 4], (2, 2), (5,))
     """
@@ -146,11 +148,13 @@ def uniform_candidate_sampler(
     seed: int = 0,
     remove_accidental_hits: bool = False,
 ) -> Sampled:
-    """Return classes drawn with equal probabilities from 0 .. range_max - 1: the sampled ones and
-    the expected counts of the true and of the sampled ones.
+    """Draw classes with equal probabilities from [0, `range_max`).
 
-    With `unique` and `remove_accidental_hits` true classes are not drawn; where too few others are
-    left, the last samples are -1. `seed` 0 draws from the default generator.
+    `true_classes` is (batch, num_true). Returns `num_sampled` sampled classes in its type, and the
+    expected counts, float32, of the true and of the sampled classes. With `unique` no class is
+    sampled twice; with `unique` and `remove_accidental_hits` no true class is sampled either, and
+    where too few other classes are left the last samples are -1. `seed` 0 uses the default
+    generator.
 
     >>> import mycel as ms
     >>> ms.ops.uniform_candidate_sampler(ms.Tensor([[1], [3]]), 1, 3, False, 4)[1].tolist()
@@ -170,8 +174,10 @@ def uniform_candidate_sampler(
 
 
 def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int, replacement: bool = False) -> Tensor:
-    """Return int64 positions along the last axis of weights (C,) or (N, C), drawn with or without
-    replacement; `seed` -1 with `offset` 0 for the default generator.
+    """Return `numsamples` int64 positions along the last axis of the weights `x`, (C,) or (N, C),
+    drawn with or without `replacement`.
+
+    The seed is `seed` + `offset`; a negative `seed` uses the default generator.
 
     >>> import mycel as ms
     >>> ms.ops.multinomial_with_replacement(ms.Tensor([[0.0, 9.0, 0.0]]), 2, 5, 2, True).tolist()

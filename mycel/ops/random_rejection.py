@@ -7,11 +7,11 @@ a are drawn as a + 1 and multiplied by u^(1/a). More than 95 % are accepted in e
 mean below 10: inversion of one uniform number by summing probabilities. Above: Hoermann's
 transformed rejection PTRS, 1993.
 
-A round's numbers come from a state of its own, a fixed step behind the one before, so results
-depend on neither threads nor rounds; a draw takes `ROUNDS` such steps from the generator whatever
-it uses of them. That so many rounds all reject has a probability below 1e-24 for each element.
-Arithmetic is in float64. Nothing is differentiable by shapes and means of distributions; a rate or
-scale enters by ordinary arithmetic.
+Each round draws from its own state, a fixed step behind that of the round before, so that results
+depend neither on threads nor on the number of rounds. A draw advances the generator by `ROUNDS`
+such steps, however many it uses. The probability that all rounds reject an element is below 1e-24.
+Arithmetic is in float64. The results are not differentiable by the shape or mean of a distribution;
+a rate or scale enters by ordinary arithmetic.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ Drawn = tuple[Tensor, Tensor]
 def _until_accepted(
     propose: Callable[..., Drawn], state: Tensor, value: Tensor, waiting: Tensor, fixed: Tensor
 ) -> Tensor:
-    """Return `value` with the elements that wait replaced by proposals.
+    """Return `value` with the elements that are `waiting` replaced by accepted proposals.
 
-    `propose(first, second, fixed)`, of two states, gives them and which are accepted.
+    `propose(first, second, fixed)` takes two states and returns proposals and which of them are
+    accepted.
     """
 
     def body(i: Tensor, now: Tensor, found: Tensor, left: Tensor, step: Tensor, fixed: Tensor) -> tuple[Tensor, ...]:
@@ -72,8 +73,10 @@ def _uniform(state: Tensor, shape: Any) -> Tensor:
 
 
 def gamma_numbers(shape: Any, concentration: Tensor, generator: Generator, dtype: Any) -> Tensor:
-    """Return numbers of gamma distributions of scale 1; `concentration`, positive, broadcasts to
-    `shape`.
+    """Return numbers from gamma distributions of shape `concentration` and scale 1.
+
+    `concentration` is positive and broadcasts to `shape`; `generator` is the source and `dtype` the
+    element type.
     """
     a = run(E.stop_gradient, broadcast(cast(concentration, D.float64), shape))
     count = product(shape)
@@ -97,7 +100,11 @@ def gamma_numbers(shape: Any, concentration: Tensor, generator: Generator, dtype
 
 
 def poisson_numbers(shape: Any, mean: Tensor, generator: Generator, dtype: Any) -> Tensor:
-    """Return numbers of Poisson distributions; `mean`, not negative, broadcasts to `shape`."""
+    """Return numbers from Poisson distributions of mean `mean`.
+
+    `mean` is not negative and broadcasts to `shape`; `generator` is the source and `dtype` the
+    element type.
+    """
     mu = run(E.stop_gradient, broadcast(cast(mean, D.float64), shape))
     count = product(shape)
     state = generator.take(count * (2 * ROUNDS + 1))
@@ -112,9 +119,9 @@ def poisson_numbers(shape: Any, mean: Tensor, generator: Generator, dtype: Any) 
 
 
 def _inverted(u: Tensor, mu: Tensor) -> Tensor:
-    """Return the first k at which the probabilities of 0 .. k sum to u or more.
+    """Return the first k for which the probabilities of 0 .. k sum to `u` or more.
 
-    1 - u is not reached by sums that round.
+    Rounding may keep their sum below a `u` close to 1, so k is at most 80.
     """
 
     def body(k: Tensor, p: Tensor, left: Tensor, mu: Tensor) -> tuple[Tensor, ...]:
@@ -162,10 +169,11 @@ def _shape(name: str, shape: Any) -> Any:
 
 
 def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tensor:
-    """Return numbers of gamma distributions of shape `alpha` and rate (inverse scale) `beta`, both
-    positive; all three shapes broadcast.
+    """Return numbers from gamma distributions of shape `alpha` and rate (inverse scale) `beta`,
+    both positive.
 
-    Differentiable by `beta`.
+    `shape` and the shapes of both parameters broadcast. Without `seed` the default generator is
+    used. The result is differentiable by `beta`.
 
     >>> import mycel as ms
     >>> ms.ops.gamma((3, 1), ms.Tensor([3.0, 4.0]), ms.Tensor(1.0)).shape
@@ -178,8 +186,10 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tens
 
 
 def random_gamma(shape: Any, alpha: Any, seed: Optional[int] = None) -> Tensor:
-    """Return `shape` numbers of each gamma distribution of shape `alpha` and scale 1: the result
-    has the shape `shape + alpha.shape`.
+    """Return numbers from gamma distributions of shape `alpha` and scale 1, `shape` of them for
+    each element of `alpha`.
+
+    The result has the shape `shape + alpha.shape`.
 
     >>> import mycel as ms
     >>> ms.ops.random_gamma((7, 5), ms.Tensor([0.5, 1.5])).shape
@@ -190,7 +200,7 @@ def random_gamma(shape: Any, alpha: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def poisson(shape: Any, mean: Any, seed: Optional[int] = None) -> Tensor:
-    """Return numbers (float32) of Poisson distributions with the means given, which broadcast
+    """Return float32 numbers from Poisson distributions of the means `mean`, which broadcast
     against `shape`.
 
     >>> import mycel as ms
@@ -203,8 +213,11 @@ def poisson(shape: Any, mean: Any, seed: Optional[int] = None) -> Tensor:
 
 
 def random_poisson(shape: Any, rate: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
-    """Return `shape` numbers of each Poisson distribution of mean `rate`, in a type: the result has
-    the shape `shape + rate.shape`.
+    """Return numbers from Poisson distributions of mean `rate`, `shape` of them for each element of
+    `rate`.
+
+    The result has the shape `shape + rate.shape` and the element type `dtype`. Without `seed` the
+    default generator is used.
 
     >>> import mycel as ms
     >>> ms.ops.random_poisson((2, 3), ms.Tensor([5.0, 1.0]), dtype=ms.int32).shape

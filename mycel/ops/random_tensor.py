@@ -1,4 +1,4 @@
-"""The methods of tensors that give new tensors of random numbers."""
+"""The methods of tensors that return new tensors of random numbers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def _kind(x: Tensor) -> Any:
 
 
 def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    """Return numbers of the Cauchy distribution of a median and a scale, in the tensor's shape and
-    type (float32 for integers); `sigma` is positive.
+    """Return numbers from the Cauchy distribution with median `median` and scale `sigma`, which is
+    positive.
+
+    They have the tensor's shape and type; float32 for integers.
     """
     number_of("cauchy", "median", median)
     if not number_of("cauchy", "sigma", sigma) > 0:
@@ -33,8 +35,10 @@ def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
 
 
 def _log_normal(self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    """Return exp(x) with x normal of a mean and a standard deviation, in the tensor's shape and
-    type (float32 for integers); `std` is positive.
+    """Return exp(x) for x from the normal distribution with mean `mean` and standard deviation
+    `std`, which is positive.
+
+    The result has the tensor's shape and type; float32 for integers.
     """
     number_of("log_normal", "mean", mean)
     if not number_of("log_normal", "std", std) > 0:
@@ -49,8 +53,9 @@ def _random_categorical(self: Tensor, num_sample: int, seed: int = 0, dtype: Any
 
 
 def _uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
-    """Return new numbers spread evenly over [from_, to), in the tensor's shape and type; ValueError
-    where `from_` is larger than `to`.
+    """Return uniform numbers in [`from_`, `to`), in the tensor's shape and type.
+
+    Raises ValueError where `from_` is larger than `to`.
     """
     if number_of("uniform", "from_", from_) > number_of("uniform", "to", to):
         raise ValueError(f"uniform: from_ must not be larger than to, but {from_} > {to}")

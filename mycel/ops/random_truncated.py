@@ -1,10 +1,10 @@
-"""Numbers of truncated normal distributions, by inversion: x = the quantile of Phi(a) + u (Phi(b) -
-Phi(a)).
+"""Numbers from truncated normal distributions, by inversion: x = the quantile of Phi(a) + u (Phi(b)
+- Phi(a)).
 
-An interval above the mean is turned around, so that probabilities are those of a lower tail and
-keep their precision: the quantile starts from its asymptotic expansion there, and Newton's method
-on log Phi, which is concave, does the rest. Arithmetic is in float64. Bounds may lie up to 37
-standard deviations from the mean.
+An interval above the mean is mirrored, so that probabilities are those of a lower tail and keep
+their precision. There the quantile starts from its asymptotic expansion and is refined by Newton's
+method on log Phi, which is concave. Arithmetic is in float64. Bounds may lie up to 37 standard
+deviations from the mean.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _below(x: Tensor) -> Tensor:
 
 
 def normal_quantile(p: Tensor) -> Tensor:
-    """Return the x with Phi(x) = p, for p in (0, 1) that are float64.
+    """Return the x with Phi(x) = `p`, for `p` in (0, 1) of type float64.
 
     >>> import mycel as ms
     >>> from mycel.ops.random_truncated import normal_quantile
@@ -52,8 +52,10 @@ def normal_quantile(p: Tensor) -> Tensor:
 
 
 def truncated_normal_numbers(shape: Any, generator: Generator, dtype: Any, *parameters: Tensor) -> Tensor:
-    """Return normal numbers of a mean and a standard deviation, given that they lie between two
-    bounds: `parameters`, which broadcast to `shape`.
+    """Return numbers from normal distributions truncated to an interval.
+
+    `parameters` are the mean, the standard deviation and the two bounds, which broadcast to
+    `shape`.
     """
     centre, spread, first, last = (broadcast(cast(v, D.float64), shape) for v in parameters)
     a, b = (first - centre) / spread, (last - centre) / spread

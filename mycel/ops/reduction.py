@@ -1,9 +1,10 @@
-"""Reductions over axes: sums, means, extremes, spreads, norms, and tests that all or any hold.
+"""Reductions over axes: sums, means, extremes, spreads, norms, and tests that all or any elements
+hold.
 
 Integers are summed and multiplied in int64. Means and spreads of 16-bit floats are computed in
-float32 and rounded once; those of integers are MindSpore's: a mean keeps the type (rounded towards
-0), a spread is float32. Variance takes two passes, so that it does not cancel: the mean, then the
-mean of the squared deviations.
+float32 and rounded once. Those of integers follow MindSpore: a mean keeps the type (rounded towards
+0), a spread is float32. Variance takes two passes, the mean and then the mean of the squared
+deviations, so that no digits cancel.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Ten
 
 
 def _countable(x: Tensor) -> Tensor:
-    """Return booleans and integers in int64, where sums and products keep to it."""
+    """Convert booleans and integers to int64, the type of their sums and products."""
     return cast(x, D.int64) if x.dtype.kind in "iub" else x
 
 
@@ -88,7 +89,7 @@ def _total(x: Tensor, axes: tuple[int, ...], keep: bool, dtype: Optional[DType])
 
 @fused
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the sum over the axes `dim` (None: all).
+    """Return the sum of `input` over the axes `dim` (None: all), kept at size 1 with `keepdim`.
 
     Integers and booleans add up in int64 unless `dtype` is given.
 
@@ -118,10 +119,10 @@ def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
 
 @fused
 def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
-    """Return the mean over `axis` (None: all axes), in the type of the tensor; for integers rounded
-    towards 0.
+    """Return the mean over `axis` (None: all axes), in the type of the tensor; for integers it is
+    rounded towards 0.
 
-    NaN where there is nothing to average. TypeError for booleans.
+    The mean of no elements is NaN. Raises TypeError for booleans.
 
     >>> import mycel as ms
     >>> ms.ops.mean(ms.Tensor([[1.0, 2.0], [3.0, 5.0]]), 1).tolist()
@@ -133,7 +134,7 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 @fused
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
-    """Return the product over `axis` (None: all axes).
+    """Return the product of `input` over `axis` (None: all axes), kept at size 1 with `keep_dims`.
 
     Integers and booleans multiply in int64 unless `dtype` is given.
 
@@ -165,10 +166,11 @@ def _extreme(name: str, input: Any, axis: Any, keep: bool, initial: Any, where: 
 
 @fused
 def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
-    """Return the largest element over `axis` (None: all axes), and of `initial`; only of those
-    where `where` holds. NaN wins.
+    """Return the largest element of `input` over `axis` (None: all axes), kept at size 1 with
+    `keepdims`.
 
-    Equal extremes share the derivative. ValueError where there is nothing to choose from.
+    `initial` is one more value to choose from, and `where` tells which elements count. NaN wins.
+    Equal extremes share the derivative. Raises ValueError where there is nothing to choose from.
 
     >>> import mycel as ms
     >>> ms.ops.amax(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
@@ -179,10 +181,11 @@ def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
 
 @fused
 def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
-    """Return the smallest element over `axis` (None: all axes), and of `initial`; only of those
-    where `where` holds. NaN wins.
+    """Return the smallest element of `input` over `axis` (None: all axes), kept at size 1 with
+    `keepdims`.
 
-    Equal extremes share the derivative. ValueError where there is nothing to choose from.
+    `initial` is one more value to choose from, and `where` tells which elements count. NaN wins.
+    Equal extremes share the derivative. Raises ValueError where there is nothing to choose from.
 
     >>> import mycel as ms
     >>> ms.ops.amin(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
@@ -216,16 +219,18 @@ def _arg(name: str, primitive: Any, input: Any, axis: Any, keep: bool, dtype: DT
 
 
 def _reaching(positions: Tensor, dtype: DType) -> DType:
-    """Return a type for positions: the usual one, unless they are int64 as the axis has more than
-    int32 can number.
+    """Return int64 for positions if they already are int64 because the axis is too long for int32,
+    else the usual type.
     """
     return D.int64 if positions.dtype is D.int64 else dtype
 
 
 @fused
 def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
-    """Return the int64 position of the first largest element along `dim`, or among all elements in
-    order; the first NaN wins.
+    """Return the int64 position of the first largest element along `dim`, or without `dim` among
+    all elements in row-major order.
+
+    The first NaN wins.
 
     >>> import mycel as ms
     >>> ms.ops.argmax(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
@@ -236,8 +241,10 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
 
 @fused
 def argmin(input: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """Return the int32 position of the first smallest element along `axis`, or among all elements
-    in order; the first NaN wins. It is int64 where int32 has no numbers for all positions.
+    """Return the int32 position of the first smallest element along `axis`, or without `axis` among
+    all elements in row-major order.
+
+    The first NaN wins. The position is int64 where the axis is too long for int32.
 
     >>> import mycel as ms
     >>> ms.ops.argmin(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
@@ -267,11 +274,11 @@ def _with_position(
 def max(
     input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Pair:
-    """Return the largest element along `axis` and its int64 position; without `axis` the largest of
-    all, with position 0.
+    """Return the largest element of `input` along `axis` and its int64 position; without `axis` the
+    largest of all, with position 0.
 
-    `initial` and `where` are those of `amax`; the position is 0 where `initial` is not surpassed.
-    Equal extremes share the derivative.
+    `keepdims` keeps the axis at size 1. `initial` and `where` are those of `amax`; the position is
+    0 where no element is larger than `initial`. Equal extremes share the derivative.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.max(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
@@ -285,11 +292,11 @@ def max(
 def min(
     input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Pair:
-    """Return the smallest element along `axis` and its int64 position; without `axis` the smallest
-    of all, with position 0.
+    """Return the smallest element of `input` along `axis` and its int64 position; without `axis`
+    the smallest of all, with position 0.
 
-    `initial` and `where` are those of `amin`; the position is 0 where `initial` is not surpassed.
-    Equal extremes share the derivative.
+    `keepdims` keeps the axis at size 1. `initial` and `where` are those of `amin`; the position is
+    0 where no element is smaller than `initial`. Equal extremes share the derivative.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.min(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
@@ -301,7 +308,8 @@ def min(
 
 @fused
 def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
-    """Return whether any element over `axis` (None: all axes) is true, or for numbers not 0.
+    """Return whether any element over `axis` (None: all axes) is true; numbers are true where they
+    are not 0.
 
     >>> import mycel as ms
     >>> ms.ops.any(ms.Tensor([[True, False], [False, False]]), 1).tolist()
@@ -313,7 +321,8 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 @fused
 def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
-    """Return whether all elements over `axis` (None: all axes) are true, or for numbers not 0.
+    """Return whether all elements over `axis` (None: all axes) are true; numbers are true where
+    they are not 0.
 
     >>> import mycel as ms
     >>> ms.ops.all(ms.Tensor([[True, False], [True, True]]), 1).tolist()
@@ -325,7 +334,9 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 @fused
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = D.int32) -> Tensor:
-    """Return how many elements over `axis` (all axes by default) are not 0.
+    """Return how many elements of `x` over `axis` (all axes by default) are not 0.
+
+    `keep_dims` keeps the axes at size 1; `dtype` is the element type of the result (int32).
 
     >>> import mycel as ms
     >>> ms.ops.count_nonzero(ms.Tensor([0.0, 2.0, 3.0])).item()
@@ -341,7 +352,7 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
 
 
 def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
-    """Return variance and mean in the wide type."""
+    """Return the variance and the mean, computed in float32 for 16-bit floats."""
     x = floating(name, input)
     axes, full = all_axes(name, axis, x.ndim), wide(x)
     centre = _mean(full, axes, True)
@@ -356,8 +367,10 @@ def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
 
 @fused
 def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
-    """Return the variance over `axis` (None: all axes): squared deviations from the mean, summed
-    and divided by the count less `ddof`.
+    """Return the variance of `input` over `axis` (None: all axes): squared deviations from the
+    mean, summed and divided by the count minus `ddof`.
+
+    `keepdims` keeps the axes at size 1.
 
     >>> import mycel as ms
     >>> ms.ops.var(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
@@ -368,7 +381,9 @@ def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
 
 @fused
 def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
-    """Return the square root of `var`.
+    """Return the standard deviation, the square root of `var`.
+
+    `input`, `axis`, `ddof` and `keepdims` are those of `var`.
 
     >>> import mycel as ms
     >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
@@ -381,6 +396,8 @@ def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
 def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
     """Return `var` and `mean` together.
 
+    `input`, `axis`, `ddof` and `keepdims` are those of `var`.
+
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.var_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
     [1.0, 2.0]
@@ -392,6 +409,8 @@ def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
 def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
     """Return `std` and `mean` together.
 
+    `input`, `axis`, `ddof` and `keepdims` are those of `var`.
+
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.std_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
     [1.0, 2.0]
@@ -402,8 +421,9 @@ def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
 
 @fused
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
-    """Return the logarithm of the sum of exponentials over `dim`, without overflow: the maximum is
-    taken out first.
+    """Return the logarithm of the sum of exponentials over `dim`.
+
+    The maximum is subtracted first, so that nothing overflows.
 
     >>> import mycel as ms
     >>> ms.ops.logsumexp(ms.Tensor([1000.0, 1000.0]), 0).item()
@@ -420,7 +440,9 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
 
 @fused
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return `sum` with NaN counted as 0.
+    """Return the sum of `input` over `axis` (None: all axes) with NaN counted as 0.
+
+    `keepdims` and `dtype` are `keepdim` and `dtype` of `sum`.
 
     >>> import mycel as ms
     >>> ms.ops.nansum(ms.Tensor([1.0, float("nan"), 2.0])).item()
@@ -434,7 +456,10 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
 
 @fused
 def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return `mean` of the elements that are not NaN; NaN where there are none.
+    """Return the mean of those elements of `input` over `axis` (None: all axes) that are not NaN.
+
+    It is NaN where there are none. `keepdims` keeps the axes at size 1; `dtype` is the element type
+    of the result, by default that of the tensor.
 
     >>> import mycel as ms
     >>> ms.ops.nanmean(ms.Tensor([1.0, float("nan"), 2.0])).item()
@@ -453,8 +478,9 @@ def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any 
 def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the norm ``sum(|x| ** ord) ** (1 / ord)`` over `axis` (None: all axes).
 
-    `ord` may be any number: 0 counts what is not 0, inf and -inf are the largest and smallest
-    magnitude. The derivative of the 2-norm at 0 is 0.
+    `ord` may be any number: 0 counts the elements that are not 0, inf and -inf give the largest and
+    the smallest magnitude. `keepdims` keeps the axes at size 1; `dtype` is the type to which `x` is
+    converted first. The derivative of the 2-norm at 0 is 0.
 
     >>> import mycel as ms
     >>> ms.ops.vector_norm(ms.Tensor([3.0, 4.0])).item()
@@ -487,11 +513,13 @@ def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, 
 
 @fused
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of vectors (one axis, or all elements where `dim` is None) or of matrices
-    (two axes).
+    """Return the norm of the vectors of `A` (`dim` is one axis, or None for all elements) or of its
+    matrices (`dim` is two axes).
 
-    Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices "fro",
-    1 and -1 (column sums), inf and -inf (row sums). ValueError for other orders.
+    Without `ord` it is the 2-norm of all elements over `dim`. For vectors `ord` is any number; for
+    matrices it is "fro", 1 or -1 (column sums), or inf or -inf (row sums). `keepdim` keeps the axes
+    at size 1; `dtype` is the type to which `A` is converted first. Raises ValueError for other
+    orders.
 
     >>> import mycel as ms
     >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()

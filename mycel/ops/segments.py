@@ -50,8 +50,10 @@ __all__ = [
 
 
 def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the sum of the parts of `input_x` with its number; 0 for an empty one, and
-    negative numbers belong nowhere.
+    """Return, for each segment, the sum of the slices of `input_x` with its number in
+    `segment_ids`.
+
+    It is 0 for an empty segment. Slices with a negative number belong to no segment.
 
     >>> import mycel as ms
     >>> ms.ops.unsorted_segment_sum(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 3).tolist()
@@ -61,7 +63,8 @@ def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> T
 
 
 def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the product of the parts of `x` with its number; 1 for an empty one.
+    """Return, for each segment, the product of the slices of `x` with its number in `segment_ids`;
+    1 for an empty segment.
 
     >>> import mycel as ms
     >>> ms.ops.unsorted_segment_prod(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
@@ -71,8 +74,9 @@ def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: Any) -> Tensor
 
 
 def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the largest of the parts of `x` with its number; the smallest value of the
-    type for an empty one.
+    """Return, for each segment, the maximum of the slices of `x` with its number in `segment_ids`.
+
+    It is the smallest value of the type for an empty segment.
 
     >>> import mycel as ms
     >>> ms.ops.unsorted_segment_max(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
@@ -82,8 +86,9 @@ def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
 
 
 def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the smallest of the parts of `x` with its number; the largest value of the
-    type for an empty one.
+    """Return, for each segment, the minimum of the slices of `x` with its number in `segment_ids`.
+
+    It is the largest value of the type for an empty segment.
 
     >>> import mycel as ms
     >>> ms.ops.unsorted_segment_min(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
@@ -119,8 +124,10 @@ def _lowest(kind: DType) -> Any:
 
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:
-    """Return the distinct elements in the order in which they come, and for each element of `input`
-    the position of its own: int64 for int64, else int32.
+    """Return the distinct elements in the order of their first occurrence, and for each element of
+    `input` its position among them.
+
+    The positions are int64 for an int64 input, else int32.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.unique(ms.Tensor([3, 1, 3]))]
@@ -141,9 +148,10 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the elements where values are not known, in increasing order by sorting.
+    """Return the distinct elements in increasing order, by sorting, where the values are not known.
 
-    Each element's position (int64), the counts, and where each comes first.
+    Also returns, as int64, each element's position among them, their counts, and the position of
+    their first occurrence.
     """
     line = flat(x)
     order = sorting.argsort(line)
@@ -168,8 +176,11 @@ def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
 ) -> Any:
-    """Return the elements (or parts along `dim`) without those equal to the one before; also
-    positions and counts (int64).
+    """Return the elements of `input` (or its slices along `dim`) without those equal to the one
+    before.
+
+    `return_inverse` adds the position of each element's run in the result, and `return_counts` the
+    length of each run, both int64.
 
     >>> import mycel as ms
     >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
@@ -199,7 +210,7 @@ def unique_consecutive(
 
 
 def _runs(x: Tensor, axis: Optional[int], return_inverse: bool, return_counts: bool) -> Any:
-    """Return `unique_consecutive` where values are not known."""
+    """Return `unique_consecutive` for a tensor whose values are not known."""
     parts = flat(x) if axis is None else move_axis(x, axis, 0)
     count = parts.shape[0]
     changed = run(E.ne, take_slice(parts, 0, 0, count - 1), take_slice(parts, 0, 1, count))
@@ -218,9 +229,9 @@ def _runs(x: Tensor, axis: Optional[int], return_inverse: bool, return_counts: b
 
 
 def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
-    """For each length a row of `maxlen` booleans that hold up to it.
+    """Return a row of `maxlen` booleans for each length n, of which the first n are True.
 
-    Without `maxlen` the largest length, whose value is needed.
+    Without `maxlen` a row is as long as the largest length, whose value is needed.
 
     >>> import mycel as ms
     >>> ms.ops.sequence_mask(ms.Tensor([1, 2]), 3).tolist()
@@ -234,8 +245,10 @@ def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
 
 
 def intopk(x1: Any, x2: Any, k: int) -> Tensor:
-    """Return whether the target class of each row of `x1` is among its k largest elements (ties
-    count for it); a class that there is not is not.
+    """Return whether the target class in `x2` is among the `k` largest elements of its row of `x1`.
+
+    Classes with equal elements all count as among the largest. A class that does not exist gives
+    False.
 
     >>> import mycel as ms
     >>> ms.ops.intopk(ms.Tensor([[1.0, 3.0, 2.0]]), ms.Tensor([2]), 2).tolist()

@@ -1,7 +1,7 @@
-"""Reductions of segments whose numbers are sorted: as many as the last number says, so that
-number's value is needed.
+"""Reductions of segments whose numbers are sorted.
 
-An empty segment gives 0, of a product 1.
+There are as many segments as the last number says, so its value is needed. An empty segment gives
+0, or 1 for a product.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _given(name: str, input_x: Any, segment_ids: Any) -> tuple[Tensor, Tensor, i
 
 
 def _members(ids: Tensor, count: int, x: Tensor) -> Tensor:
-    """Return how many parts each segment has, to go with the results."""
+    """Return how many slices each segment has, in a shape that broadcasts with the results."""
     found = segments.unsorted_segment_sum(ones(ids.shape, ids.dtype), ids, count)
     return reshaped(found, (count, *(1,) * (x.ndim - 1)))
 

@@ -1,8 +1,8 @@
 """Order: sorting, largest and smallest elements, running sums, products and extremes, medians and
 quantiles, searches and counts.
 
-Sorting is stable, has NaN above every number (first in a descending order), as `max` has, and gives
-int32 positions. Its derivative moves cotangents back to where the elements came from.
+Sorting is stable, puts NaN above every number (first in a descending order), as `max` does, and
+returns int32 positions. Its derivative moves cotangents back to where the elements came from.
 """
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ def msort(input: Any) -> Tensor:
 
 
 def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, sorted: bool = True) -> Pair:
-    """Return the k largest (or smallest) elements along an axis (the last one) in order, and their
-    int32 positions.
+    """Return the `k` largest elements of `input` along the axis `dim` (the last by default) in
+    order, and their int32 positions.
 
-    They come in order also where `sorted` is off; NaN counts as the largest. ValueError for k
-    outside the axis.
+    With `largest` off they are the smallest. They are in order even where `sorted` is off; NaN
+    counts as the largest. Raises ValueError for `k` larger than the axis.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
@@ -155,8 +155,8 @@ def cumsum(x: Any, axis: int, dtype: Any = None) -> Tensor:
 
 
 def cumprod(input: Any, dim: int, dtype: Any = None) -> Tensor:
-    """Return the running products along an axis, in `dtype`, or the type of `input`; of integers in
-    int64.
+    """Return the running products along an axis, in `dtype` or the type of `input`; integers are
+    multiplied in int64.
 
     >>> import mycel as ms
     >>> ms.ops.cumprod(ms.Tensor([1.0, 2.0, 3.0]), 0).tolist()
@@ -181,8 +181,8 @@ def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
 
 
 def cummax(input: Any, axis: int) -> Pair:
-    """Return the largest element so far along an axis, and its int64 position (the latest of
-    equals).
+    """Return the largest element so far along an axis, and its int64 position (the last of equal
+    ones).
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0)]
@@ -192,8 +192,10 @@ def cummax(input: Any, axis: int) -> Pair:
 
 
 def cummin(input: Any, axis: int) -> Pair:
-    """Return the smallest element so far along an axis, and its int32 position (the latest of
-    equals); int64 where int32 has no numbers for all positions.
+    """Return the smallest element so far along an axis, and its int32 position (the last of equal
+    ones).
+
+    The position is int64 where the axis is too long for int32.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0)]
@@ -205,8 +207,7 @@ def cummin(input: Any, axis: int) -> Pair:
 
 
 def logcumsumexp(input: Any, axis: int) -> Tensor:
-    """Return the logarithms of the running sums of exponentials along an axis, with the largest
-    element taken out.
+    """Return the logarithms of the running sums of exponentials along an axis, without overflow.
 
     >>> import mycel as ms
     >>> ms.ops.logcumsumexp(ms.Tensor([0.0, float("-inf")]), 0).tolist()
@@ -228,8 +229,9 @@ def logcumsumexp(input: Any, axis: int) -> Tensor:
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the n-th differences of neighbours along an axis, with `prepend` and `append` joined
-    on first.
+    """Return the `n`-th differences of neighbours in `x` along `axis`.
+
+    `prepend` and `append` are joined to `x` first.
 
     >>> import mycel as ms
     >>> ms.ops.diff(ms.Tensor([1.0, 4.0, 9.0])).tolist()
@@ -252,8 +254,8 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """Return the integral along an axis by the trapezoid rule, at the points `x` or at distances
-    `dx`.
+    """Return the integral of `y` along the axis `dim` by the trapezoid rule, at the points `x` or,
+    without `x`, at distances `dx`.
 
     >>> import mycel as ms
     >>> ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])).item()
@@ -280,7 +282,7 @@ def _kth(values: Tensor, positions: Tensor, axis: int, k: Any, keep: bool) -> Pa
 
 
 def _axis_with_elements(name: str, axis: Any, x: Tensor) -> int:
-    """Return the axis, counted from the front; ShapeError where nothing lies along it."""
+    """Return the axis, counted from the front. Raises ShapeError where it has no elements."""
     where = axis_of(name, axis, x.ndim)
     if certainly(lambda: x.shape[where] == 0):
         raise ShapeError(f"{name}: nothing lies along axis {axis} of a tensor of shape {tuple(x.shape)}")
@@ -295,9 +297,10 @@ class Chosen(NamedTuple):
 
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
-    """Return the `k`-th smallest element along `dim`, counted from 1, with its position.
+    """Return the `k`-th smallest element of `input` along `dim`, counted from 1, with its int64
+    position.
 
-    ValueError for `k` out of range.
+    `keepdim` keeps the axis at size 1. Raises ValueError for `k` out of range.
 
     >>> import mycel as ms
     >>> ms.mint.kthvalue(ms.Tensor([3.0, 1.0, 2.0]), 2).values.item()
@@ -313,7 +316,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen
 
 
 def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
-    """Return the lower median along an axis and its int64 position; NaN where there is one.
+    """Return the lower median along an axis and its int64 position; NaN where an element is NaN.
 
     >>> import mycel as ms
     >>> [t.item() for t in ms.ops.median(ms.Tensor([3.0, 1.0, 2.0, 4.0]))]
@@ -380,10 +383,11 @@ def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool
 
 
 def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """Return the q-quantiles along an axis (of all elements without one), between neighbours by
-    linear interpolation; NaN where there is one.
+    """Return the `q`-quantiles of `input` along `axis` (without it, of all elements), by linear
+    interpolation between neighbours.
 
-    A vector `q` gives a leading axis.
+    The result is NaN where an element is NaN. A vector `q` adds a leading axis to the result;
+    `keepdims` keeps the axis at size 1.
 
     >>> import mycel as ms
     >>> ms.ops.quantile(ms.Tensor([1.0, 2.0, 4.0]), 0.75).item()
@@ -393,7 +397,9 @@ def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = Fa
 
 
 def nanquantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """Return `quantile` of the elements that are not NaN.
+    """Return the `q`-quantiles of those elements of `input` along `axis` that are not NaN.
+
+    `q`, `axis` and `keepdims` are those of `quantile`.
 
     >>> import mycel as ms
     >>> ms.ops.nanquantile(ms.Tensor([1.0, float("nan"), 3.0]), 0.5).item()
@@ -415,11 +421,12 @@ def searchsorted(
     side: Optional[str] = None,
     sorter: Any = None,
 ) -> Tensor:
-    """Return where values would be put into rows (the last axis) that are sorted: before equal
-    elements, or behind with `right` (side "right").
+    """Return the positions at which `values` would be inserted into the sorted rows (last axis) of
+    `sorted_sequence`.
 
-    One row serves all values. `sorter` holds the positions that sort the rows. ValueError where
-    shapes or `side` do not fit.
+    A single row serves all values. They are inserted before equal elements, or behind them with
+    `right` or `side` "right". `sorter` holds the positions that sort the rows. The result is int64,
+    or int32 with `out_int32`. Raises ValueError where shapes or `side` do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.searchsorted(ms.Tensor([1.0, 3.0, 5.0]), ms.Tensor([3.0, 4.0])).tolist()
@@ -442,8 +449,10 @@ def searchsorted(
 
 
 def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
-    """For each element the int32 number of the interval between sorted boundaries that it lies in;
-    `right` closes intervals on the left.
+    """Return, for each element, the int32 number of the interval between sorted boundaries that
+    contains it.
+
+    With `right` the intervals include their left boundary instead of the right one.
 
     >>> import mycel as ms
     >>> ms.ops.bucketize(ms.Tensor([0.0, 2.0, 9.0]), [1.0, 2.0, 3.0]).tolist()
@@ -453,9 +462,10 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """Return how often each number 0, 1, ... occurs (float32), or the sum of the weights with it.
+    """Return how often each number 0, 1, ... occurs (float32), or the sum of the `weights` at its
+    places.
 
-    It needs the largest value.
+    The largest value is needed.
 
     >>> import mycel as ms
     >>> ms.ops.bincount(ms.Tensor([1, 1, 2])).tolist()
@@ -478,10 +488,10 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
 
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """Return how many elements fall into each of `bins` equal intervals of [min, max] (of the
-    elements' own range where both are 0).
+    """Return how many elements fall into each of `bins` equal intervals of [`min`, `max`], or of
+    the range of the elements where both are 0.
 
-    The type is that of `input`; the last interval is closed. It needs the values.
+    The result has the type of `input`; the last interval includes its end. The values are needed.
 
     >>> import mycel as ms
     >>> ms.ops.histc(ms.Tensor([1.0, 2.0, 1.0]), 4, 0.0, 3.0).tolist()

@@ -1,12 +1,12 @@
-"""The gamma function's relatives: incomplete, multivariate, polygamma, and the zeta function of
-Hurwitz.
+"""The gamma function's relatives: incomplete, multivariate and polygamma functions, and Hurwitz's
+zeta function.
 
-`zeta` sums its first terms and adds what the formula of Euler and Maclaurin says of the others. The
-incomplete gamma functions are an integral each: with t = x e^(-+s) the smaller of the two is x^a
-e^-x / gamma(a) times the integral over s >= 0 of exp(-h(s)), where h is convex, h(0) = 0, and h'(0)
-= |x - a|; it is cut off where h is 37 and computed by the rule of Gauss and Legendre. For a < 1
-this is done at a + 1, and the recurrence leads back. All of it is made of elementary functions, so
-that derivatives by every operand are those of the integral.
+`zeta` sums its first terms and adds the others by the Euler-Maclaurin formula. Each incomplete
+gamma function is an integral: with t = x e^(-+s) the smaller of the two is x^a e^-x / gamma(a)
+times the integral over s >= 0 of exp(-h(s)), where h is convex, h(0) = 0, and h'(0) = |x - a|. It
+is cut off where h is 37 and computed by Gauss-Legendre quadrature. For a < 1 this is done at a + 1,
+and the recurrence leads back. Everything consists of elementary functions, so that derivatives by
+every operand are those of the integral.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _hurwitz(s: Tensor, q: Tensor) -> Tensor:
 
 
 def _shifted(s: Tensor, q: Tensor) -> Tensor:
-    """Return `_hurwitz` for q above -SHIFTS that is no whole number and whole s: the terms at q, q
-    + 1, ... below 1 by themselves.
+    """Return `_hurwitz` for whole s and for q above -SHIFTS that is not whole: the terms at q, q +
+    1, ... below 1 are added one by one.
     """
     steps = run(E.maximum, -run(E.floor, q), constant_like(0.0, q))
     total = _hurwitz(s, q + steps)
@@ -77,11 +77,10 @@ def _shifted(s: Tensor, q: Tensor) -> Tensor:
 
 @fused
 def zeta(input: Any, other: Any) -> Tensor:
-    """Return the zeta function of Hurwitz: the sum over k >= 0 of (other + k)^-input. inf at input
-    = 1 and where a term is infinite.
+    """Return Hurwitz's zeta function: the sum over k >= 0 of (other + k)^-input.
 
-    Operands broadcast. NaN for `input` below 1, and for `other` below 0 where `input` is not whole
-    or `other` is below -32.
+    It is inf where `input` is 1 or a term is infinite, and NaN for `input` below 1, and for `other`
+    below 0 where `input` is not whole or `other` is below -32. Operands broadcast.
 
     >>> import mycel as ms
     >>> round(ms.ops.zeta(ms.Tensor([2.0]), ms.Tensor([1.0])).item(), 4)
@@ -110,11 +109,11 @@ def zeta(input: Any, other: Any) -> Tensor:
 
 @fused
 def polygamma(n: Any, input: Any) -> Tensor:
-    """Return the derivative of order `n`, a whole number of at least 0, of `digamma` at each
-    element. NaN below -32.
+    """Return the `n`-th derivative of `digamma` at each element, (-1)^(n+1) n! zeta(n + 1, x)
+    (Abramowitz and Stegun, 6.4.10).
 
-    `n` is a number or a tensor of integers that broadcasts with the input. (-1)^(n+1) n! zeta(n +
-    1, x) (Abramowitz and Stegun, 6.4.10).
+    `n` is a whole number of at least 0, or a tensor of integers that broadcasts with the input. The
+    result is NaN below -32.
 
     >>> import mycel as ms
     >>> round(ms.ops.polygamma(ms.Tensor(1), ms.Tensor([1.0])).item(), 4)
@@ -136,8 +135,9 @@ def polygamma(n: Any, input: Any) -> Tensor:
 
 @fused
 def mvlgamma(input: Any, p: int) -> Tensor:
-    """Return the logarithm of the multivariate gamma function of dimension `p`: p(p - 1)/4 log pi +
-    the sum over j < p of lgamma(x - j/2).
+    """Return the logarithm of the multivariate gamma function of dimension `p`.
+
+    It is p(p - 1)/4 log pi plus the sum over j < p of lgamma(x - j/2).
 
     >>> import mycel as ms
     >>> round(ms.ops.mvlgamma(ms.Tensor([3.0]), 2).item(), 4)
@@ -188,8 +188,9 @@ def _incomplete(name: str, input: Any, other: Any, upper: bool) -> Tensor:
 
 
 def _tail(a: Tensor, x: Tensor, above: Tensor) -> Tensor:
-    """Return the integral of exp(-h(s)) over s >= 0, h(s) = x (e^(+-s) - 1) -+ a s, plus where x is
-    above a.
+    """Return the integral of exp(-h(s)) over s >= 0, with h(s) = x (e^(+-s) - 1) -+ a s.
+
+    The upper sign is taken where x is above a.
     """
     free_a, free_x = run(E.stop_gradient, a), run(E.stop_gradient, x)
     signed = select(above, 1.0, constant_like(-1.0, x))
@@ -216,11 +217,10 @@ def _tail(a: Tensor, x: Tensor, above: Tensor) -> Tensor:
 
 @fused
 def igamma(input: Any, other: Any) -> Tensor:
-    """Return the regularized lower incomplete gamma function P(input, other).
+    """Return the regularized lower incomplete gamma function P(input, other). Abramowitz and
+    Stegun, 6.5.1.
 
-    Abramowitz and Stegun, 6.5.1.
-
-    Operands broadcast. NaN where one is negative.
+    Operands broadcast. The result is NaN where an operand is negative.
 
     >>> import mycel as ms
     >>> round(ms.ops.igamma(ms.Tensor([1.0]), ms.Tensor([1.0])).item(), 4)
@@ -248,7 +248,7 @@ _UNSIGNED = {1: D.uint8, 2: D.uint16, 4: D.uint32, 8: D.uint64}
 def population_count(input_x: Any) -> Tensor:
     """Return the number of bits that are 1 in each integer, as uint8.
 
-    TypeError for what is not of integers.
+    Raises TypeError for tensors of other types.
 
     >>> import mycel as ms
     >>> ms.ops.population_count(ms.Tensor([0, 3, 255], ms.int16)).tolist()

@@ -1,4 +1,4 @@
-"""Write to parameters and tensors: assignments, as functions that return the new values."""
+"""Writes to parameters and tensors, as functions that return the new values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["assign", "assign_add", "assign_sub", "depend"]
 
 
 def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
-    """Return fit `value` to the type and shape of `variable`.
+    """Convert `value` to the type and shape of `variable`; only a scalar is broadcast.
 
-    Raises ValueError where it does not broadcast.
+    Raises ValueError where shapes differ.
     """
     arguments.instance(name, "the variable", variable, Tensor, "a parameter or a tensor")
     new = operand(name, value, variable.dtype)
@@ -29,15 +29,17 @@ def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
 
 
 def updated(variable: Tensor, new: Tensor) -> Tensor:
-    """Give a parameter or tensor the values of `new`; a tensor that shares them is returned."""
+    """Give a parameter or tensor the values of `new`, and return a tensor that shares them."""
     if not isinstance(variable, Tensor):
         raise arguments.wrong_type(operation_called(), "the variable", "a parameter or a tensor", variable)
     return whole(variable._replace(new))
 
 
 def assign(variable: Tensor, value: Any) -> Tensor:
-    """Give a parameter the values of a tensor (or number) in place; its values, which the result
-    shares. ValueError where shapes differ.
+    """Give a parameter the values of a tensor or number in place, and return a tensor that shares
+    them.
+
+    Raises ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0, 2.0]))
@@ -49,9 +51,9 @@ def assign(variable: Tensor, value: Any) -> Tensor:
 
 
 def assign_add(variable: Tensor, value: Any) -> Tensor:
-    """Add to a parameter in place; its values, which the result shares.
+    """Add `value` to a parameter in place, and return a tensor that shares the parameter's values.
 
-    ValueError where shapes differ.
+    Raises ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> ms.ops.assign_add(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
@@ -61,9 +63,10 @@ def assign_add(variable: Tensor, value: Any) -> Tensor:
 
 
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
-    """Subtract from a parameter in place; its values, which the result shares.
+    """Subtract `value` from a parameter in place, and return a tensor that shares the parameter's
+    values.
 
-    ValueError where shapes differ.
+    Raises ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> ms.ops.assign_sub(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
@@ -73,7 +76,7 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
 
 
 def depend(value: Any, expr: Any) -> Any:
-    """Return `value`; operations run in the order of the program, so `expr` has run before.
+    """Return `value`. Operations run in program order, so `expr` has already run.
 
     >>> import mycel as ms
     >>> ms.ops.depend(ms.Tensor(2.0), None).item()

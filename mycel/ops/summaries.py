@@ -1,8 +1,8 @@
-"""The values of a step that a program gives by operations (`ScalarSummary` and so on) on their way
-to the records that write them.
+"""The values that a program's summary operations (`ScalarSummary` and so on) report in a step, on
+their way to the records.
 
-Whoever records opens a `Collected`; while any is open, a value is copied into each, under its
-plugin and name, and taken out by the next ``take``.
+A recorder opens a `Collected`. While any is open, each value is copied into all that are open,
+under its plugin and name, and removed by the next ``take``.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ _open: weakref.WeakSet[Collected] = weakref.WeakSet()
 
 
 class Collected:
-    """What was given since the last ``take``, by plugin and name."""
+    """The values reported since the last ``take``, by plugin and name."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, str], Any] = {}
         _open.add(self)
 
     def put(self, plugin: str, name: str, value: Any) -> None:
-        """Enter a value, in the place of one with the same name."""
+        """Enter a value; it replaces one with the same plugin and name."""
         self._values.pop((plugin, name), None)
         self._values[plugin, name] = value
 
     def take(self) -> list[tuple[str, str, Any]]:
-        """Return the plugin, name and value of each, which are forgotten here."""
+        """Return the plugin, name and value of each entry, and remove them."""
         taken = [(plugin, name, value) for (plugin, name), value in self._values.items()]
         self._values.clear()
         return taken
 
     def close(self) -> None:
-        """Take nothing any more."""
+        """Stop collecting."""
         _open.discard(self)
         self._values.clear()
 
 
 def note(plugin: str, name: str, value: Any) -> None:
-    """Give a value to all that are open."""
+    """Report a value to every open `Collected`."""
     if not _open:
         return
     kept = np.array(value.asnumpy()) if isinstance(value, Tensor) else value

@@ -1,5 +1,5 @@
-"""Functions whose parameters differ from those of a function that does the same under a plainer
-name, and small ones around shapes.
+"""Variants of functions with other parameters than the function of the plainer name, and small
+functions of shapes.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ __all__ = [
 def baddbmm_ext(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return ``beta * input + alpha * bmm(batch1, batch2)``.
 
-    `input` broadcasts, and does not count where `beta` is 0.
+    `input` broadcasts, and is ignored where `beta` is 0.
 
     >>> import mycel as ms
-    >>> ms.ops.baddbmm_ext(ms.Tensor([1.0]), ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1)), alpha=2).tolist()
+    >>> x, y = ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))
+    >>> ms.ops.baddbmm_ext(ms.Tensor([1.0]), x, y, alpha=2).tolist()
     [[[7.0]]]
     """
     if beta == 0:
@@ -64,7 +65,7 @@ def baddbmm_ext(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: A
 
 
 def bernoulli_ext(input: Any, *, generator: Any = None) -> Tensor:
-    """Return 1 with the probability that each element of `input` gives and else 0, in its shape and
+    """Return 1 with the probability that is the element of `input` and else 0, in its shape and
     floating type.
 
     >>> import mycel as ms
@@ -77,8 +78,10 @@ def bernoulli_ext(input: Any, *, generator: Any = None) -> Tensor:
 
 
 def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
-    """Return x1^T A_o x2 + b_o for each output o: `input1` (.., i), `input2` (.., j), `weight` (o,
-    i, j), `bias` (o,) or (); the result is (.., o).
+    """Return x1^T A_o x2 + b_o for each output o.
+
+    `input1` is (.., i), `input2` (.., j), `weight` (o, i, j), and `bias` (o,) or (); the result is
+    (.., o).
 
     >>> import mycel as ms
     >>> ms.ops.bidense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0]]), ms.ops.ones((1, 2, 1))).tolist()
@@ -92,8 +95,9 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
 
 
 def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the n-th differences of neighbours along a dimension, after `prepend` and `append`
-    have been joined to it.
+    """Return the `n`-th differences of neighbours in `input` along the axis `dim`.
+
+    `prepend` and `append` are joined to `input` first; they have as many dimensions as it has.
 
     >>> import mycel as ms
     >>> ms.ops.diff_ext(ms.Tensor([1, 3, -1])).tolist()
@@ -111,9 +115,9 @@ def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append:
 
 
 def float_power_ext(input: Any, exponent: Any) -> Tensor:
-    """Return the first operand raised to the second in float64.
+    """Raise the first operand to the power of the second in float64.
 
-    One of them is a tensor, and none is complex.
+    At least one of them is a tensor, and none is complex.
 
     >>> import mycel as ms
     >>> ms.ops.float_power_ext(ms.Tensor([2]), -1).tolist()
@@ -128,7 +132,7 @@ def float_power_ext(input: Any, exponent: Any) -> Tensor:
 
 
 def isnan_ext(tensor: Any) -> Tensor:
-    """Return where elements are NaN; nowhere in a tensor of integers.
+    """Return whether each element is NaN, which integers never are.
 
     >>> import mycel as ms
     >>> ms.ops.isnan_ext(ms.Tensor([float("nan"), 1.0])).tolist()
@@ -138,8 +142,9 @@ def isnan_ext(tensor: Any) -> Tensor:
 
 
 def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """Return the squared difference of each pair of elements of two tensors that broadcast: its
-    mean, its sum, or as it is.
+    """Return the squared difference of two tensors that broadcast, reduced.
+
+    `reduction` is "mean", "sum" or "none".
 
     >>> import mycel as ms
     >>> ms.ops.mse_loss_ext(ms.Tensor([1.0, 2.0]), ms.Tensor([[1.0], [4.0]]), "sum").item()
@@ -149,7 +154,7 @@ def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 def tensor_muls(input: Any, other: Any) -> Tensor:
-    """Return a tensor times a number.
+    """Multiply a tensor by a number.
 
     >>> import mycel as ms
     >>> ms.ops.tensor_muls(ms.Tensor([2.0]), 3).tolist()
@@ -159,7 +164,7 @@ def tensor_muls(input: Any, other: Any) -> Tensor:
 
 
 def hyper_add(*args: Any) -> Any:
-    """Return the sums of the corresponding leaves of equally nested sequences.
+    """Add the corresponding leaves of equally nested sequences.
 
     >>> import mycel as ms
     >>> ms.ops.hyper_add((1, (2, 3)), (10, (20, 30)))
@@ -175,8 +180,8 @@ def _added(x: Any, *more: Any) -> Any:
 
 
 def eps(x: Any) -> Tensor:
-    """Return the distance from 1 to the next number of a floating type, in the shape and type of
-    `x`.
+    """Return the distance from 1 to the next number of the floating type of `x`, in the shape and
+    type of `x`.
 
     >>> import mycel as ms
     >>> ms.ops.eps(ms.Tensor([4.0])).tolist() == [2.0**-23]
@@ -192,11 +197,12 @@ def eps(x: Any) -> Tensor:
 
 
 def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor:
-    """Return `var`, after `updates` have been added to it at the positions that a vector names
-    along an axis.
+    """Add slices of `updates` in place to `var` along `axis` at the positions in the vector
+    `indices`, and return `var`.
 
     >>> import mycel as ms
-    >>> ms.ops.inplace_index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
+    >>> x, updates = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[5.0]])
+    >>> ms.ops.inplace_index_add(x, ms.Tensor([1]), updates, 1).tolist()
     [[1.0, 7.0]]
     """
     arguments.instance("inplace_index_add", "var", var, Tensor, "a Tensor or Parameter to write to")
@@ -204,7 +210,7 @@ def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor
 
 
 def inplace_sigmoid(input: Any) -> Tensor:
-    """Return `input`, after each element has been replaced by its sigmoid.
+    """Replace each element of `input` by its sigmoid in place, and return `input`.
 
     >>> import mycel as ms
     >>> ms.ops.inplace_sigmoid(ms.Tensor([0.0])).tolist()
@@ -215,11 +221,11 @@ def inplace_sigmoid(input: Any) -> Tensor:
 
 
 def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
-    """Return a new tensor with one value at the places all of whose positions are equal.
+    """Return a new tensor with `fill_value` on the diagonal, where the positions along all axes are
+    equal.
 
-    A tensor of more than two dimensions has equal sizes.
-
-    With `wrap` the diagonal of a tall matrix begins again after each block of columns + 1 rows.
+    A tensor of more than two dimensions must have equal sizes. With `wrap` the diagonal of a matrix
+    with more rows than columns begins again after each block of columns + 1 rows.
 
     >>> import mycel as ms
     >>> ms.ops.zeros((2, 2)).fill_diagonal(5.0).tolist()
@@ -238,8 +244,10 @@ def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
-    """Return the distinct elements of a vector in the order in which they come, followed by
-    `pad_num` up to its length, and each element's position among them.
+    """Return the distinct elements of a vector in the order of their first occurrence, and each
+    element's position among them.
+
+    The distinct elements are followed by `pad_num` up to the length of the vector.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)]
@@ -258,7 +266,7 @@ def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
 
 
 def reshape_(input: Any, shape: Any) -> Tensor:
-    """Return `reshape`.
+    """Return the same as `reshape`.
 
     >>> import mycel as ms
     >>> ms.ops.reshape_(ms.Tensor([1, 2]), (2, 1)).tolist()
@@ -278,8 +286,7 @@ def shape_mul(input_data: Any) -> Any:
 
 
 def reduced_shape(shape: Any, axis: Any) -> tuple[Any, ...]:
-    """Return the shape that a reduction over axes leaves when it keeps them; over all of them for
-    ().
+    """Return the shape of a reduction over `axis` that keeps the reduced axes; () reduces all axes.
 
     >>> import mycel as ms
     >>> ms.ops.reduced_shape((2, 3), (1,))
@@ -291,7 +298,7 @@ def reduced_shape(shape: Any, axis: Any) -> tuple[Any, ...]:
 
 
 def print_(*input_x: Any) -> None:
-    """Print values, each on lines of its own; in a compiled function when it runs.
+    """Print values, each on lines of its own; a compiled function prints when it runs.
 
     >>> import mycel as ms
     >>> ms.ops.print_("x is", 3)

@@ -1,8 +1,8 @@
 """Windows of signal processing, and the short-time Fourier transform.
 
-A periodic window of n elements is a symmetric one of n + 1 without its last. The windows are given
-in numbers alone, so they are computed by NumPy. In the short-time transform frame k is the window
-times x[k hop : k hop + n_fft], with a window shorter than n_fft centred among zeros.
+A periodic window of n elements is a symmetric one of n + 1 without its last element. The parameters
+of windows are numbers, so that NumPy computes them. In the short-time transform frame k is the
+window times x[k hop : k hop + n_fft]; a window shorter than n_fft is centred among zeros.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
 
 
 def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
-    """Return the triangular window that is 0 at its ends; float32 unless `dtype` is given.
+    """Return the triangular window, which is 0 at its ends; float32 unless `dtype` is given.
 
     >>> import mycel as ms
     >>> ms.ops.bartlett_window(5, False).tolist()
@@ -49,9 +49,11 @@ def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
 
 
 def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
-    """Return 0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1)).
+    """Return 0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1)) for i in 0 .. n - 1,
+    where n is `window_length`.
 
-    Float32 unless `dtype` is given.
+    A `periodic` window is one of n + 1 elements without its last. It is float32 unless `dtype` is
+    given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.blackman_window(4).tolist()]
@@ -65,7 +67,11 @@ def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
 def hamming_window(
     window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None
 ) -> Tensor:
-    """Return alpha - beta cos(2 pi i / (n - 1)); float32 unless `dtype` is given.
+    """Return `alpha` - `beta` cos(2 pi i / (n - 1)) for i in 0 .. n - 1, where n is
+    `window_length`.
+
+    A `periodic` window is one of n + 1 elements without its last. It is float32 unless `dtype` is
+    given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.hamming_window(4).tolist()]
@@ -81,7 +87,10 @@ def hamming_window(
 
 
 def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
-    """Return 0.5 - 0.5 cos(2 pi i / (n - 1)); float64 unless `dtype` is given.
+    """Return 0.5 - 0.5 cos(2 pi i / (n - 1)) for i in 0 .. n - 1, where n is `window_length`.
+
+    A `periodic` window is one of n + 1 elements without its last. It is float64 unless `dtype` is
+    given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.hann_window(4).tolist()]
@@ -91,7 +100,11 @@ def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None)
 
 
 def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None) -> Tensor:
-    """Return I0(beta sqrt(1 - (2 i / (n - 1) - 1)^2)) / I0(beta); float64 unless `dtype` is given.
+    """Return I0(beta sqrt(1 - (2 i / (n - 1) - 1)^2)) / I0(beta) for i in 0 .. n - 1, where n is
+    `window_length`.
+
+    A `periodic` window is one of n + 1 elements without its last. It is float64 unless `dtype` is
+    given.
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
@@ -113,13 +126,16 @@ def stft(
     onesided: Optional[bool] = None,
     return_complex: Optional[bool] = None,
 ) -> Tensor:
-    """Return the Fourier transforms of overlapping frames of ([B,] L): ([B,] frequencies, frames),
-    of pairs (..., 2) unless `return_complex`.
+    """Return the Fourier transforms of overlapping frames of the signal `x`, ([B,] L), as ([B,]
+    frequencies, frames).
 
-    `hop_length` is n_fft / 4 and `win_length` n_fft by default; a window of ones. With `center`
-    frame k is centred at k hop, the ends padded by `pad_mode`. `onesided`, the default for real
-    signals, leaves out the frequencies above n_fft / 2. `normalized` divides by sqrt(n_fft).
-    Results are complex by default where the signal is.
+    `n_fft` is the length of a frame, `hop_length` (n_fft / 4 by default) the distance between
+    frames, and `window` the factors of a frame: `win_length` of them (n_fft by default), ones by
+    default. With `center` frame k is centred at k hop, with the ends padded by `pad_mode` of `pad`.
+    `onesided`, the default for real signals, leaves out the frequencies above n_fft / 2.
+    `normalized` divides by sqrt(n_fft). `return_complex`, the default for complex signals, gives
+    complex numbers; otherwise the result has a last axis of size 2 for the real and imaginary
+    parts.
 
     >>> import mycel as ms
     >>> ms.ops.stft(ms.ops.ones(8), 4, return_complex=True).shape

@@ -15,7 +15,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
-from mycel.ops import pooling
+from mycel.ops import adaptive_pooling
 from mycel.ops._operands import (
     cast_index,
     check_sizes,
@@ -229,7 +229,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     """
     if not return_indices:
         return ops.adaptive_max_pool1d(input, output_size)
-    return pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, True)
+    return adaptive_pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, True)
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:

@@ -21,7 +21,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import indexed, pooling
+from mycel.ops import adaptive_pooling, indexed
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -190,7 +190,11 @@ def interpolate(
         scales = [None if n == int(d) else s for n, d, s in zip(sizes, x.shape[2:], given)]
     align = bool(align_corners)
     if mode == "area":
-        pool = (pooling.adaptive_avg_pool1d, pooling.adaptive_avg_pool2d, pooling.adaptive_avg_pool3d)[rank - 1]
+        pool = (
+            adaptive_pooling.adaptive_avg_pool1d,
+            adaptive_pooling.adaptive_avg_pool2d,
+            adaptive_pooling.adaptive_avg_pool3d,
+        )[rank - 1]
         return pool(x, sizes[0] if rank == 1 else tuple(sizes))
     if not mode.startswith("nearest"):
         x = floating(name, x)

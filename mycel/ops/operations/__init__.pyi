@@ -671,8 +671,8 @@ class AdamWeightDecay(Primitive):
         ...
 
 class AdaptiveAvgPool2D(Primitive):
-    """`mycel.ops.adaptive_avg_pool2d` as an object. Return (N, C, H, W) pooled by means to
-    `output_size`, where None keeps an axis."""
+    """`mycel.ops.adaptive_avg_pool2d` as an object. Return the means of (N, C, H, W) over
+    windows that adapt to `output_size`, where None keeps an axis."""
 
     def __init__(self, output_size: Any) -> None:
         ...
@@ -681,8 +681,8 @@ class AdaptiveAvgPool2D(Primitive):
         ...
 
 class AdaptiveAvgPool3D(Primitive):
-    """`mycel.ops.adaptive_avg_pool3d` as an object. Return (N, C, D, H, W) pooled by means to
-    `output_size`, where None keeps an axis."""
+    """`mycel.ops.adaptive_avg_pool3d` as an object. Return the means of (N, C, D, H, W) over
+    windows that adapt to `output_size`, where None keeps an axis."""
 
     def __init__(self, output_size: Any) -> None:
         ...
@@ -691,8 +691,8 @@ class AdaptiveAvgPool3D(Primitive):
         ...
 
 class AdaptiveMaxPool2D(Primitive):
-    """`mycel.ops.adaptive_max_pool2d` as an object. Return (N, C, H, W) pooled by maxima to
-    `output_size`, where None keeps an axis; with `return_indices` also positions in H * W."""
+    """`mycel.ops.adaptive_max_pool2d` as an object. Return the maxima of (N, C, H, W) over
+    windows that adapt to `output_size`, where None keeps an axis."""
 
     def __init__(self, output_size: Any) -> None:
         ...
@@ -1017,8 +1017,8 @@ class ApproximateEqual(Primitive):
         ...
 
 class ArgMaxWithValue(Primitive):
-    """`mycel.ops.max` as an object. Return the largest element along `axis` and its int64
-    position; without `axis` the largest of all, with position 0."""
+    """`mycel.ops.max` as an object. Return the largest element of `input` along `axis` and its
+    int64 position; without `axis` the largest of all, with position 0."""
 
     def __init__(self, axis: Any = ..., keep_dims: bool = ...) -> None:
         ...
@@ -1027,8 +1027,8 @@ class ArgMaxWithValue(Primitive):
         ...
 
 class ArgMinWithValue(Primitive):
-    """`mycel.ops.min` as an object. Return the smallest element along `axis` and its int64
-    position; without `axis` the smallest of all, with position 0."""
+    """`mycel.ops.min` as an object. Return the smallest element of `input` along `axis` and its
+    int64 position; without `axis` the smallest of all, with position 0."""
 
     def __init__(self, axis: Any = ..., keep_dims: bool = ...) -> None:
         ...
@@ -1038,7 +1038,7 @@ class ArgMinWithValue(Primitive):
 
 class Argmax(Primitive):
     """`mycel.ops.argmax` as an object. Return the int64 position of the first largest element
-    along `dim`, or among all elements in order; the first NaN wins."""
+    along `dim`, or without `dim` among all elements in row-major order."""
 
     def __init__(self, axis: Any = ..., output_type: Any = ...) -> None:
         ...
@@ -1048,8 +1048,7 @@ class Argmax(Primitive):
 
 class Argmin(Primitive):
     """`mycel.ops.argmin` as an object. Return the int32 position of the first smallest element
-    along `axis`, or among all elements in order; the first NaN wins. It is int64 where int32
-    has no numbers for all positions."""
+    along `axis`, or without `axis` among all elements in row-major order."""
 
     def __init__(self, axis: Any = ..., output_type: Any = ...) -> None:
         ...
@@ -1176,7 +1175,7 @@ class AvgPool3D(Primitive):
 
 class BCEWithLogitsLoss(Primitive):
     """`mycel.ops.binary_cross_entropy_with_logits` as an object. Return `binary_cross_entropy`
-    of sigmoid(input), computed from the logits without overflow."""
+    of sigmoid(input) and the labels `target`, computed from the logits without overflow."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -1194,7 +1193,7 @@ class Barrier(Primitive):
         ...
 
 class BartlettWindow(Primitive):
-    """`mycel.ops.bartlett_window` as an object. Return the triangular window that is 0 at its
+    """`mycel.ops.bartlett_window` as an object. Return the triangular window, which is 0 at its
     ends; float32 unless `dtype` is given."""
 
     def __init__(self, periodic: bool = ..., dtype: Any = ...) -> None:
@@ -1247,8 +1246,8 @@ class BatchMatMul(Primitive):
         ...
 
 class BatchNorm(Primitive):
-    """`mycel.ops.batch_norm` as an object. Return each channel (axis 1) of (N, C, ...)
-    normalised, scaled by `weight` and shifted by `bias`. Ioffe and Szegedy, 2015."""
+    """`mycel.ops.batch_norm` as an object. Normalise each channel (axis 1) of `input_x` (N, C,
+    ...), scale it by `weight` and shift it by `bias`. Ioffe and Szegedy, 2015."""
 
     def __init__(
         self,
@@ -1270,8 +1269,8 @@ class BatchNorm(Primitive):
         ...
 
 class BatchToSpace(Primitive):
-    """`mycel.ops.batch_to_space_nd` as an object. Return the inverse of `space_to_batch_nd`:
-    batches become places in blocks, and `crops` are cut off."""
+    """`mycel.ops.batch_to_space_nd` as an object. Invert `space_to_batch_nd`: batches become
+    places within blocks, and `crops` are cut off."""
 
     def __init__(self, block_size: Any, crops: Any) -> None:
         ...
@@ -1280,8 +1279,8 @@ class BatchToSpace(Primitive):
         ...
 
 class BatchToSpaceND(Primitive):
-    """`mycel.ops.batch_to_space_nd` as an object. Return the inverse of `space_to_batch_nd`:
-    batches become places in blocks, and `crops` are cut off."""
+    """`mycel.ops.batch_to_space_nd` as an object. Invert `space_to_batch_nd`: batches become
+    places within blocks, and `crops` are cut off."""
 
     def __init__(self, block_shape: Any, crops: Any) -> None:
         ...
@@ -1290,8 +1289,8 @@ class BatchToSpaceND(Primitive):
         ...
 
 class BatchToSpaceNDV2(Primitive):
-    """`mycel.ops.batch_to_space_nd` as an object. Return the inverse of `space_to_batch_nd`:
-    batches become places in blocks, and `crops` are cut off."""
+    """`mycel.ops.batch_to_space_nd` as an object. Invert `space_to_batch_nd`: batches become
+    places within blocks, and `crops` are cut off."""
 
     def __init__(self) -> None:
         ...
@@ -1427,7 +1426,7 @@ class Betainc(Primitive):
         ...
 
 class BiasAdd(Primitive):
-    """`mycel.ops.bias_add` as an object. Return a vector added along axis 1, the channels.
+    """`mycel.ops.bias_add` as an object. Add a vector along axis 1, the channels. Raises
     ValueError where the sizes differ."""
 
     def __init__(self, data_format: str = ...) -> None:
@@ -1484,7 +1483,7 @@ class BitwiseXor(Primitive):
 
 class BlackmanWindow(Primitive):
     """`mycel.ops.blackman_window` as an object. Return 0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08
-    cos(4 pi i / (n - 1))."""
+    cos(4 pi i / (n - 1)) for i in 0 .. n - 1, where n is `window_length`."""
 
     def __init__(self, periodic: bool = ..., dtype: Any = ...) -> None:
         ...
@@ -1529,8 +1528,8 @@ class Broadcast(Primitive):
         ...
 
 class BroadcastTo(Primitive):
-    """`mycel.ops.broadcast_to` as an object. Return axes of size 1 repeated, and axes added in
-    front, to `shape`, where -1 keeps a size."""
+    """`mycel.ops.broadcast_to` as an object. Broadcast `input` to `shape`: axes of size 1 are
+    repeated and missing axes added in front."""
 
     def __init__(self, shape: Any) -> None:
         ...
@@ -1619,7 +1618,7 @@ class Cdist(Primitive):
 
 class CeLU(Primitive):
     """`mycel.ops.celu` as an object. Return x where it is positive, else alpha * (exp(x / alpha)
-    - 1); ValueError for alpha 0."""
+    - 1). Barron, 2017."""
 
     def __init__(self, alpha: float = ...) -> None:
         ...
@@ -1637,8 +1636,8 @@ class Ceil(Primitive):
         ...
 
 class ChannelShuffle(Primitive):
-    """`mycel.ops.channel_shuffle` as an object. Return the channels of (N, C, ...) in `groups`
-    rows, read by columns. Zhang et al., 2018."""
+    """`mycel.ops.channel_shuffle` as an object. Shuffle the channels of (N, C, ...): written as
+    a matrix of `groups` rows, they are read by columns. Zhang et al., 2018."""
 
     def __init__(self, group: Any) -> None:
         ...
@@ -1709,8 +1708,7 @@ class Coalesce(Primitive):
         ...
 
 class Col2Im(Primitive):
-    """`mycel.ops.col2im` as an object. Return columns (N, C, KH KW, positions) added up into
-    images (N, C, H, W) of `output_size`, as `fold` does."""
+    """`mycel.ops.col2im` as an object. Add columns up into images, as `fold` does."""
 
     def __init__(
         self,
@@ -1770,7 +1768,7 @@ class CompareAndBitpack(Primitive):
         ...
 
 class Complex(Primitive):
-    """Return the complex numbers of two floating tensors, which broadcast."""
+    """Return the complex numbers whose parts are two floating tensors, which broadcast."""
 
     def __init__(self) -> None:
         ...
@@ -1779,7 +1777,7 @@ class Complex(Primitive):
         ...
 
 class ComplexAbs(Primitive):
-    """Return the distances of complex numbers from 0, in the type of their parts."""
+    """Return the absolute values of complex numbers, in the type of their parts."""
 
     def __init__(self) -> None:
         ...
@@ -1798,8 +1796,8 @@ class ComputeAccidentalHits(Primitive):
         ...
 
 class Concat(Primitive):
-    """`mycel.ops.concat` as an object. Return tensors joined along an existing axis, in their
-    common type."""
+    """`mycel.ops.concat` as an object. Join tensors along an existing axis, in their common
+    type."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -1921,8 +1919,8 @@ class Conv3D(Primitive):
         ...
 
 class Conv3DTranspose(Primitive):
-    """`mycel.ops.conv3d_transpose` as an object. Return the transpose of `conv3d`: (N, C_in, D,
-    H, W) with a weight (C_in, C_out / group, KD, KH, KW)."""
+    """`mycel.ops.conv3d_transpose` as an object. Return the transpose of `conv3d`: `inputs` (N,
+    C_in, D, H, W) spread over a larger volume by `weight` (C_in, C_out / group, KD, KH, KW)."""
 
     def __init__(
         self,
@@ -1971,8 +1969,8 @@ class Cosh(Primitive):
         ...
 
 class CountNonZero(Primitive):
-    """`mycel.ops.count_nonzero` as an object. Return how many elements over `axis` (all axes by
-    default) are not 0."""
+    """`mycel.ops.count_nonzero` as an object. Return how many elements of `x` over `axis` (all
+    axes by default) are not 0."""
 
     def __init__(self, dims: Any = ...) -> None:
         ...
@@ -2001,8 +1999,8 @@ class Cross(Primitive):
         ...
 
 class CumProd(Primitive):
-    """`mycel.ops.cumprod` as an object. Return the running products along an axis, in `dtype`,
-    or the type of `input`; of integers in int64."""
+    """`mycel.ops.cumprod` as an object. Return the running products along an axis, in `dtype` or
+    the type of `input`; integers are multiplied in int64."""
 
     def __init__(self, exclusive: bool = ..., reverse: bool = ...) -> None:
         ...
@@ -2022,7 +2020,7 @@ class CumSum(Primitive):
 
 class Cummax(Primitive):
     """`mycel.ops.cummax` as an object. Return the largest element so far along an axis, and its
-    int64 position (the latest of equals)."""
+    int64 position (the last of equal ones)."""
 
     def __init__(self, axis: Any) -> None:
         ...
@@ -2032,7 +2030,7 @@ class Cummax(Primitive):
 
 class Cummin(Primitive):
     """`mycel.ops.cummin` as an object. Return the smallest element so far along an axis, and its
-    int32 position (the latest of equals); int64 where int32 has no numbers for all positions."""
+    int32 position (the last of equal ones)."""
 
     def __init__(self, axis: Any) -> None:
         ...
@@ -2579,7 +2577,8 @@ class Fill(Primitive):
         ...
 
 class FillDiagonal(Primitive):
-    """Return a new tensor with one value at the places all of whose positions are equal."""
+    """Return a new tensor with `fill_value` on the diagonal, where the positions along all axes
+    are equal."""
 
     def __init__(self, fill_value: Any, wrap: bool = ...) -> None:
         ...
@@ -2822,8 +2821,8 @@ class FusedWeightScaleApplyMomentum(Primitive):
         ...
 
 class GLU(Primitive):
-    """`mycel.ops.glu` as an object. Return a * sigmoid(b) of the two halves a and b along an
-    axis; ValueError for an odd size."""
+    """`mycel.ops.glu` as an object. Return a * sigmoid(b) of the two halves a and b of `x` along
+    `axis`. Dauphin et al., 2017."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -2841,8 +2840,8 @@ class Gamma(Primitive):
         ...
 
 class Gather(Primitive):
-    """`mycel.ops.gather` as an object. Return the parts of `input_params` that indices name
-    along an axis."""
+    """`mycel.ops.gather` as an object. Return the slices of `input_params` along `axis` at the
+    positions `input_indices`."""
 
     def __init__(self, batch_dims: Any = ...) -> None:
         ...
@@ -3013,8 +3012,8 @@ class HSwish(Primitive):
         ...
 
 class HammingWindow(Primitive):
-    """`mycel.ops.hamming_window` as an object. Return alpha - beta cos(2 pi i / (n - 1));
-    float32 unless `dtype` is given."""
+    """`mycel.ops.hamming_window` as an object. Return `alpha` - `beta` cos(2 pi i / (n - 1)) for
+    i in 0 .. n - 1, where n is `window_length`."""
 
     def __init__(
         self,
@@ -3039,7 +3038,7 @@ class Heaviside(Primitive):
 
 class Histogram(Primitive):
     """`mycel.ops.histc` as an object. Return how many elements fall into each of `bins` equal
-    intervals of [min, max] (of the elements' own range where both are 0)."""
+    intervals of [`min`, `max`], or of the range of the elements where both are 0."""
 
     def __init__(self, bins: Any = ..., min: float = ..., max: float = ...) -> None:
         ...
@@ -3157,8 +3156,8 @@ class ImageSummary(Primitive):
         ...
 
 class InTopK(Primitive):
-    """`mycel.ops.intopk` as an object. Return whether the target class of each row of `x1` is
-    among its k largest elements (ties count for it); a class that there is not is not."""
+    """`mycel.ops.intopk` as an object. Return whether the target class in `x2` is among the `k`
+    largest elements of its row of `x1`."""
 
     def __init__(self, k: Any) -> None:
         ...
@@ -3167,8 +3166,8 @@ class InTopK(Primitive):
         ...
 
 class IndexAdd(Primitive):
-    """`mycel.ops.index_add` as an object. Return `x` with the parts of `y` along an axis added
-    at the positions that a vector names; a parameter changes in place."""
+    """`mycel.ops.index_add` as an object. Return `x` with the slices of `y` along `axis` added
+    at the positions in the vector `indices`; a Parameter is also changed in place."""
 
     def __init__(self, axis: Any, use_lock: bool = ..., check_index_bound: bool = ...) -> None:
         ...
@@ -3196,7 +3195,7 @@ class IndexPut(Primitive):
 
 class InplaceAdd(Primitive):
     """`mycel.ops.inplace_add` as an object. Return `x` with the rows of `v` added to the rows
-    (axis 0) that `indices` name."""
+    (axis 0) at `indices`."""
 
     def __init__(self, indices: Any) -> None:
         ...
@@ -3215,7 +3214,7 @@ class InplaceIndexAdd(Primitive):
 
 class InplaceSub(Primitive):
     """`mycel.ops.inplace_sub` as an object. Return `x` with the rows of `v` subtracted from the
-    rows (axis 0) that `indices` name."""
+    rows (axis 0) at `indices`."""
 
     def __init__(self, indices: Any) -> None:
         ...
@@ -3224,8 +3223,8 @@ class InplaceSub(Primitive):
         ...
 
 class InplaceUpdate(Primitive):
-    """`mycel.ops.inplace_update` as an object. Return `x` with the rows (axis 0) that `indices`
-    name replaced by those of `v`."""
+    """`mycel.ops.inplace_update` as an object. Return `x` with the rows (axis 0) at `indices`
+    replaced by those of `v`."""
 
     def __init__(self, indices: Any) -> None:
         ...
@@ -3270,8 +3269,8 @@ class InvertPermutation(Primitive):
         ...
 
 class IsClose(Primitive):
-    """`mycel.ops.isclose` as an object. Return whether ``|x - y| <= atol + rtol * |y|``; with
-    `equal_nan` NaN is close to NaN."""
+    """`mycel.ops.isclose` as an object. Return whether ``|x - y| <= atol + rtol * |y|`` for the
+    elements x of `input` and y of `other`."""
 
     def __init__(self, rtol: float = ..., atol: float = ..., equal_nan: bool = ...) -> None:
         ...
@@ -3308,7 +3307,7 @@ class IsNan(Primitive):
 
 class KLDivLoss(Primitive):
     """`mycel.ops.kl_div` as an object. Return ``y (log y - x)`` for log-probabilities x
-    (`logits`) and probabilities y."""
+    (`logits`) and probabilities y (`labels`), which is 0 where y is 0."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -3354,8 +3353,8 @@ class LARSUpdate(Primitive):
         ...
 
 class LRN(Primitive):
-    """`mycel.ops.lrn` as an object. Return each element over ``(bias + alpha * sum of squares of
-    the channels within depth_radius) ** beta``. Krizhevsky et al., 2012."""
+    """`mycel.ops.lrn` as an object. Divide each element of `x` (N, C, H, W) by ``(bias + alpha *
+    squares) ** beta``. Krizhevsky et al., 2012."""
 
     def __init__(
         self,
@@ -3522,7 +3521,7 @@ class LogNormalReverse(Primitive):
         ...
 
 class LogSoftmax(Primitive):
-    """`mycel.ops.log_softmax` as an object. Return log(softmax(x)) along an axis, as x - max -
+    """`mycel.ops.log_softmax` as an object. Return log(softmax(x)) along `axis`, as x - max -
     log(sum(exp(x - max)))."""
 
     def __init__(self, axis: Any = ...) -> None:
@@ -3550,9 +3549,9 @@ class LogSpace(Primitive):
         ...
 
 class LogUniformCandidateSampler(Primitive):
-    """`mycel.ops.log_uniform_candidate_sampler` as an object. Return classes drawn with the
-    probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for classes in the order of how
-    frequent they are."""
+    """`mycel.ops.log_uniform_candidate_sampler` as an object. Draw classes k with the
+    probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for classes sorted from the
+    most to the least frequent."""
 
     def __init__(
         self,
@@ -3604,8 +3603,8 @@ class LogicalXor(Primitive):
         ...
 
 class Logit(Primitive):
-    """`mycel.ops.logit` as an object. Return log(x / (1 - x)), with x limited to [eps, 1 - eps]
-    where `eps` is given."""
+    """`mycel.ops.logit` as an object. Return log(x / (1 - x)), where x is first limited to [eps,
+    1 - eps] if `eps` is given."""
 
     def __init__(self, eps: float = ...) -> None:
         ...
@@ -3968,7 +3967,7 @@ class Median(Primitive):
 
 class Meshgrid(Primitive):
     """`mycel.ops.meshgrid` as an object. Return vectors spread over a grid: the i-th result
-    varies along axis i, with the first two axes exchanged by `indexing` "xy"."""
+    varies along axis i."""
 
     def __init__(self, indexing: str = ...) -> None:
         ...
@@ -4041,8 +4040,8 @@ class MulNoNan(Primitive):
         ...
 
 class MultiMarginLoss(Primitive):
-    """`mycel.ops.multi_margin_loss` as an object. Return the mean over the other classes of
-    ``max(0, margin - x[target] + x[i]) ** p``, scaled by the target's weight."""
+    """`mycel.ops.multi_margin_loss` as an object. Return the mean over the other classes i of
+    ``max(0, margin - x[target] + x[i]) ** p``."""
 
     def __init__(self, p: Any = ..., margin: float = ..., reduction: str = ...) -> None:
         ...
@@ -4060,8 +4059,8 @@ class MultilabelMarginLoss(Primitive):
         ...
 
 class Multinomial(Primitive):
-    """`mycel.ops.multinomial` as an object. Return int32 positions along the last axis, drawn
-    with the probabilities of its (non-negative, not normalised) weights."""
+    """`mycel.ops.multinomial` as an object. Return `num_samples` int32 positions along the last
+    axis of `input`, (C,) or (N, C), drawn with probabilities in proportion to its weights."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4081,7 +4080,7 @@ class MultinomialWithReplacement(Primitive):
 
 class Mvlgamma(Primitive):
     """`mycel.ops.mvlgamma` as an object. Return the logarithm of the multivariate gamma function
-    of dimension `p`: p(p - 1)/4 log pi + the sum over j < p of lgamma(x - j/2)."""
+    of dimension `p`."""
 
     def __init__(self, p: Any) -> None:
         ...
@@ -4110,8 +4109,8 @@ class NMSWithMask(Primitive):
         ...
 
 class NanToNum(Primitive):
-    """`mycel.ops.nan_to_num` as an object. Return NaN replaced by `nan` (0), inf by `posinf` and
-    -inf by `neginf` (the largest and smallest of the type)."""
+    """`mycel.ops.nan_to_num` as an object. Return `input` with NaN replaced by `nan` (0), inf by
+    `posinf` and -inf by `neginf`."""
 
     def __init__(self, nan: Any = ..., posinf: Any = ..., neginf: Any = ...) -> None:
         ...
@@ -4261,8 +4260,8 @@ class NuclearNorm(Primitive):
         ...
 
 class OneHot(Primitive):
-    """`mycel.ops.one_hot` as an object. Return `on_value` where the position along a new axis of
-    size `depth` equals the index, `off_value` elsewhere."""
+    """`mycel.ops.one_hot` as an object. Return the one-hot code of `indices` along a new axis of
+    size `depth`, which is inserted at `axis`."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -4317,8 +4316,8 @@ class PReLU(Primitive):
         ...
 
 class Pack(Primitive):
-    """`mycel.ops.stack` as an object. Return tensors of one shape side by side along a new axis,
-    in their common type."""
+    """`mycel.ops.stack` as an object. Join tensors of one shape along a new axis, in their
+    common type."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -4327,8 +4326,7 @@ class Pack(Primitive):
         ...
 
 class Pad(Primitive):
-    """`mycel.ops.pad` as an object. Return elements added around the last axes: `padding` is
-    (low, high) of the last axis, then of the one before, and so on."""
+    """`mycel.ops.pad` as an object. Pad the last axes of `input_x`."""
 
     def __init__(self, paddings: Any) -> None:
         ...
@@ -4347,7 +4345,7 @@ class PadV3(Primitive):
         ...
 
 class Padding(Primitive):
-    """`mycel.ops.padding` as an object. Return a last axis of size 1 followed by zeros up to
+    """`mycel.ops.padding` as an object. Extend a last axis of size 1 with zeros to the size
     `pad_dim_size`."""
 
     def __init__(self, pad_dim_size: Any = ...) -> None:
@@ -4513,8 +4511,8 @@ class RaggedRange(Primitive):
         ...
 
 class RandomCategorical(Primitive):
-    """`mycel.ops.random_categorical` as an object. Return positions along the last axis of (N,
-    C), drawn with the probabilities softmax(logits)."""
+    """`mycel.ops.random_categorical` as an object. Return `num_sample` positions along the last
+    axis of `logits` (N, C), drawn with the probabilities softmax(logits)."""
 
     def __init__(self, dtype: Any = ...) -> None:
         ...
@@ -4534,8 +4532,8 @@ class RandomChoiceWithMask(Primitive):
         ...
 
 class RandomGamma(Primitive):
-    """`mycel.ops.random_gamma` as an object. Return `shape` numbers of each gamma distribution
-    of shape `alpha` and scale 1: the result has the shape `shape + alpha.shape`."""
+    """`mycel.ops.random_gamma` as an object. Return numbers from gamma distributions of shape
+    `alpha` and scale 1, `shape` of them for each element of `alpha`."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4544,8 +4542,8 @@ class RandomGamma(Primitive):
         ...
 
 class RandomPoisson(Primitive):
-    """`mycel.ops.random_poisson` as an object. Return `shape` numbers of each Poisson
-    distribution of mean `rate`, in a type: the result has the shape `shape + rate.shape`."""
+    """`mycel.ops.random_poisson` as an object. Return numbers from Poisson distributions of mean
+    `rate`, `shape` of them for each element of `rate`."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4554,7 +4552,7 @@ class RandomPoisson(Primitive):
         ...
 
 class RandomShuffle(Primitive):
-    """`mycel.ops.shuffle` as an object. Return the parts along axis 0 in random order."""
+    """`mycel.ops.shuffle` as an object. Return the slices along axis 0 in random order."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4572,8 +4570,8 @@ class Randperm(Primitive):
         ...
 
 class RandpermV2(Primitive):
-    """`mycel.ops.randperm` as an object. Return the numbers 0 .. n - 1 in random order; from the
-    default generator while `seed` and `offset` are 0."""
+    """`mycel.ops.randperm` as an object. Return the numbers 0 .. n - 1 in random order, of
+    element type `dtype`."""
 
     def __init__(self, seed: Any = ..., offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4582,8 +4580,8 @@ class RandpermV2(Primitive):
         ...
 
 class Range(Primitive):
-    """`mycel.ops.range` as an object. Return the numbers from `start` up to but without `end` in
-    steps of `step`."""
+    """`mycel.ops.range` as an object. Return the numbers from `start` up to but not including
+    `end`, in steps of `step`."""
 
     def __init__(self, maxlen: Any = ...) -> None:
         ...
@@ -4673,7 +4671,7 @@ class Reduce(Primitive):
 
 class ReduceAll(Primitive):
     """`mycel.ops.all` as an object. Return whether all elements over `axis` (None: all axes) are
-    true, or for numbers not 0."""
+    true; numbers are true where they are not 0."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4683,7 +4681,7 @@ class ReduceAll(Primitive):
 
 class ReduceAny(Primitive):
     """`mycel.ops.any` as an object. Return whether any element over `axis` (None: all axes) is
-    true, or for numbers not 0."""
+    true; numbers are true where they are not 0."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4692,8 +4690,8 @@ class ReduceAny(Primitive):
         ...
 
 class ReduceMax(Primitive):
-    """`mycel.ops.amax` as an object. Return the largest element over `axis` (None: all axes),
-    and of `initial`; only of those where `where` holds. NaN wins."""
+    """`mycel.ops.amax` as an object. Return the largest element of `input` over `axis` (None:
+    all axes), kept at size 1 with `keepdims`."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4703,7 +4701,7 @@ class ReduceMax(Primitive):
 
 class ReduceMean(Primitive):
     """`mycel.ops.mean` as an object. Return the mean over `axis` (None: all axes), in the type
-    of the tensor; for integers rounded towards 0."""
+    of the tensor; for integers it is rounded towards 0."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4712,8 +4710,8 @@ class ReduceMean(Primitive):
         ...
 
 class ReduceMin(Primitive):
-    """`mycel.ops.amin` as an object. Return the smallest element over `axis` (None: all axes),
-    and of `initial`; only of those where `where` holds. NaN wins."""
+    """`mycel.ops.amin` as an object. Return the smallest element of `input` over `axis` (None:
+    all axes), kept at size 1 with `keepdims`."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4722,7 +4720,8 @@ class ReduceMin(Primitive):
         ...
 
 class ReduceProd(Primitive):
-    """`mycel.ops.prod` as an object. Return the product over `axis` (None: all axes)."""
+    """`mycel.ops.prod` as an object. Return the product of `input` over `axis` (None: all axes),
+    kept at size 1 with `keep_dims`."""
 
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
@@ -4759,7 +4758,8 @@ class ReduceStd(Primitive):
         ...
 
 class ReduceSum(Primitive):
-    """`mycel.ops.sum` as an object. Return the sum over the axes `dim` (None: all)."""
+    """`mycel.ops.sum` as an object. Return the sum of `input` over the axes `dim` (None: all),
+    kept at size 1 with `keepdim`."""
 
     def __init__(self, keep_dims: bool = ..., skip_mode: bool = ...) -> None:
         ...
@@ -4768,8 +4768,8 @@ class ReduceSum(Primitive):
         ...
 
 class Renorm(Primitive):
-    """`mycel.ops.renorm` as an object. Return the parts along an axis whose `p`-norm is above
-    `maxnorm` scaled down to it."""
+    """`mycel.ops.renorm` as an object. Scale down the slices of `input` along `axis` whose
+    `p`-norm is above `maxnorm`, so that it is `maxnorm`."""
 
     def __init__(self, p: Any, dim: Any, maxnorm: Any) -> None:
         ...
@@ -4878,8 +4878,8 @@ class Reusing(Primitive):
         ...
 
 class ReverseSequence(Primitive):
-    """`mycel.ops.reverse_sequence` as an object. Return the first `seq_lengths[i]` elements
-    along an axis in reverse order, for each i of the batch axis."""
+    """`mycel.ops.reverse_sequence` as an object. Reverse the first `seq_lengths[i]` elements of
+    `x` along the axis `seq_dim`, for each i along the axis `batch_dim`."""
 
     def __init__(self, seq_dim: Any, batch_dim: Any = ...) -> None:
         ...
@@ -4888,7 +4888,7 @@ class ReverseSequence(Primitive):
         ...
 
 class ReverseV2(Primitive):
-    """`mycel.ops.flip` as an object. Return the axes `dims` in the opposite direction."""
+    """`mycel.ops.flip` as an object. Reverse the order of the elements along the axes `dims`."""
 
     def __init__(self, axis: Any) -> None:
         ...
@@ -4915,8 +4915,8 @@ class Rint(Primitive):
         ...
 
 class RmsNorm(Primitive):
-    """`mycel.ops.rms_norm` as an object. Return the last axes, of the shape of `gamma`, divided
-    by their root mean square and scaled by it. Zhang and Sennrich, 2019."""
+    """`mycel.ops.rms_norm` as an object. Divide the last axes of `x`, of the shape of `gamma`,
+    by their root mean square and scale them by `gamma`. Zhang and Sennrich, 2019."""
 
     def __init__(self, epsilon: float = ...) -> None:
         ...
@@ -4925,8 +4925,8 @@ class RmsNorm(Primitive):
         ...
 
 class Roll(Primitive):
-    """`mycel.ops.roll` as an object. Return the elements moved on by `shifts` places along the
-    axes `dims`, around the end; of the flattened tensor without `dims`."""
+    """`mycel.ops.roll` as an object. Shift the elements by `shifts` places along the axes
+    `dims`; those that leave at the end come back at the start."""
 
     def __init__(self, shifts: Any, dims: Any = ...) -> None:
         ...
@@ -4968,8 +4968,8 @@ class SGD(Primitive):
         ...
 
 class STFT(Primitive):
-    """`mycel.ops.stft` as an object. Return the Fourier transforms of overlapping frames of
-    ([B,] L): ([B,] frequencies, frames), of pairs (..., 2) unless `return_complex`."""
+    """`mycel.ops.stft` as an object. Return the Fourier transforms of overlapping frames of the
+    signal `x`, ([B,] L), as ([B,] frequencies, frames)."""
 
     def __init__(
         self,
@@ -5070,8 +5070,8 @@ class Scan(Primitive):
         ...
 
 class ScatterAdd(Primitive):
-    """`mycel.ops.scatter_add` as an object. `input_x`, a parameter, increased by `updates` in
-    place at the rows (axis 0) that `indices` name; the parameter."""
+    """`mycel.ops.scatter_add` as an object. Write to a parameter in place: `input_x` is
+    increased by `updates` at the rows (axis 0) at `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5089,8 +5089,8 @@ class ScatterAddWithAxis(Primitive):
         ...
 
 class ScatterDiv(Primitive):
-    """`mycel.ops.scatter_div` as an object. `input_x`, a parameter, divided by `updates` in
-    place at the rows (axis 0) that `indices` name; the parameter."""
+    """`mycel.ops.scatter_div` as an object. Write to a parameter in place: `input_x` is divided
+    by `updates` at the rows (axis 0) at `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5099,8 +5099,8 @@ class ScatterDiv(Primitive):
         ...
 
 class ScatterMax(Primitive):
-    """`mycel.ops.scatter_max` as an object. `input_x`, a parameter, raised to at least `updates`
-    in place at the rows (axis 0) that `indices` name; the parameter."""
+    """`mycel.ops.scatter_max` as an object. Write to a parameter in place: `input_x` is raised
+    to at least `updates` at the rows (axis 0) at `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5109,8 +5109,8 @@ class ScatterMax(Primitive):
         ...
 
 class ScatterMin(Primitive):
-    """`mycel.ops.scatter_min` as an object. `input_x`, a parameter, lowered to at most `updates`
-    in place at the rows (axis 0) that `indices` name; the parameter."""
+    """`mycel.ops.scatter_min` as an object. Write to a parameter in place: `input_x` is lowered
+    to at most `updates` at the rows (axis 0) at `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5119,8 +5119,8 @@ class ScatterMin(Primitive):
         ...
 
 class ScatterMul(Primitive):
-    """`mycel.ops.scatter_mul` as an object. `input_x`, a parameter, multiplied by `updates` in
-    place at the rows (axis 0) that `indices` name; the parameter."""
+    """`mycel.ops.scatter_mul` as an object. Write to a parameter in place: `input_x` is
+    multiplied by `updates` at the rows (axis 0) at `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5138,8 +5138,8 @@ class ScatterNd(Primitive):
         ...
 
 class ScatterNdAdd(Primitive):
-    """`mycel.ops.scatter_nd_add` as an object. `input_x`, a parameter, increased by `updates` in
-    place at the places that rows of `indices` name in its first axes; the parameter."""
+    """`mycel.ops.scatter_nd_add` as an object. Write to a parameter in place: `input_x` is
+    increased by `updates` at the positions that are the rows of `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5148,8 +5148,8 @@ class ScatterNdAdd(Primitive):
         ...
 
 class ScatterNdDiv(Primitive):
-    """`mycel.ops.scatter_nd_div` as an object. `input_x`, a parameter, divided by `updates` in
-    place at the places that rows of `indices` name in its first axes; the parameter."""
+    """`mycel.ops.scatter_nd_div` as an object. Write to a parameter in place: `input_x` is
+    divided by `updates` at the positions that are the rows of `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5158,9 +5158,8 @@ class ScatterNdDiv(Primitive):
         ...
 
 class ScatterNdMax(Primitive):
-    """`mycel.ops.scatter_nd_max` as an object. `input_x`, a parameter, raised to at least
-    `updates` in place at the places that rows of `indices` name in its first axes; the
-    parameter."""
+    """`mycel.ops.scatter_nd_max` as an object. Write to a parameter in place: `input_x` is
+    raised to at least `updates` at the positions that are the rows of `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5169,9 +5168,8 @@ class ScatterNdMax(Primitive):
         ...
 
 class ScatterNdMin(Primitive):
-    """`mycel.ops.scatter_nd_min` as an object. `input_x`, a parameter, lowered to at most
-    `updates` in place at the places that rows of `indices` name in its first axes; the
-    parameter."""
+    """`mycel.ops.scatter_nd_min` as an object. Write to a parameter in place: `input_x` is
+    lowered to at most `updates` at the positions that are the rows of `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5180,8 +5178,8 @@ class ScatterNdMin(Primitive):
         ...
 
 class ScatterNdMul(Primitive):
-    """`mycel.ops.scatter_nd_mul` as an object. `input_x`, a parameter, multiplied by `updates`
-    in place at the places that rows of `indices` name in its first axes; the parameter."""
+    """`mycel.ops.scatter_nd_mul` as an object. Write to a parameter in place: `input_x` is
+    multiplied by `updates` at the positions that are the rows of `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5190,8 +5188,8 @@ class ScatterNdMul(Primitive):
         ...
 
 class ScatterNdSub(Primitive):
-    """`mycel.ops.scatter_nd_sub` as an object. `input_x`, a parameter, decreased by `updates` in
-    place at the places that rows of `indices` name in its first axes; the parameter."""
+    """`mycel.ops.scatter_nd_sub` as an object. Write to a parameter in place: `input_x` is
+    decreased by `updates` at the positions that are the rows of `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5200,8 +5198,8 @@ class ScatterNdSub(Primitive):
         ...
 
 class ScatterNdUpdate(Primitive):
-    """`mycel.ops.scatter_nd_update` as an object. `input_x`, a parameter, replaced by `updates`
-    in place at the places that rows of `indices` name in its first axes; the parameter."""
+    """`mycel.ops.scatter_nd_update` as an object. Write to a parameter in place: `input_x` is
+    replaced by `updates` at the positions that are the rows of `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5219,8 +5217,8 @@ class ScatterNonAliasingAdd(Primitive):
         ...
 
 class ScatterSub(Primitive):
-    """`mycel.ops.scatter_sub` as an object. `input_x`, a parameter, decreased by `updates` in
-    place at the rows (axis 0) that `indices` name; the parameter."""
+    """`mycel.ops.scatter_sub` as an object. Write to a parameter in place: `input_x` is
+    decreased by `updates` at the rows (axis 0) at `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5229,8 +5227,8 @@ class ScatterSub(Primitive):
         ...
 
 class ScatterUpdate(Primitive):
-    """`mycel.ops.scatter_update` as an object. `input_x`, a parameter, replaced by `updates` in
-    place at the rows (axis 0) that `indices` name; the parameter."""
+    """`mycel.ops.scatter_update` as an object. Write to a parameter in place: `input_x` is
+    replaced by `updates` at the rows (axis 0) at `indices`."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5248,8 +5246,8 @@ class SeLU(Primitive):
         ...
 
 class SearchSorted(Primitive):
-    """`mycel.ops.searchsorted` as an object. Return where values would be put into rows (the
-    last axis) that are sorted: before equal elements, or behind with `right` (side "right")."""
+    """`mycel.ops.searchsorted` as an object. Return the positions at which `values` would be
+    inserted into the sorted rows (last axis) of `sorted_sequence`."""
 
     def __init__(self, dtype: Any = ..., right: bool = ...) -> None:
         ...
@@ -5418,8 +5416,8 @@ class Slice(Primitive):
         ...
 
 class SmoothL1Loss(Primitive):
-    """`mycel.ops.smooth_l1_loss` as an object. With the absolute difference d: d**2 / (2 beta)
-    where d < beta, else d - beta / 2."""
+    """`mycel.ops.smooth_l1_loss` as an object. Return d**2 / (2 beta) where d < beta, else d -
+    beta / 2, of the absolute difference d of `input` and `target`. Girshick, 2015."""
 
     def __init__(self, beta: float = ..., reduction: str = ...) -> None:
         ...
@@ -5428,7 +5426,8 @@ class SmoothL1Loss(Primitive):
         ...
 
 class SoftMarginLoss(Primitive):
-    """`mycel.ops.soft_margin_loss` as an object. Return log(1 + exp(-y x)) for y in {1, -1}."""
+    """`mycel.ops.soft_margin_loss` as an object. Return log(1 + exp(-y x)) for `input` x and
+    `target` y, which is 1 or -1."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -5437,8 +5436,8 @@ class SoftMarginLoss(Primitive):
         ...
 
 class SoftShrink(Primitive):
-    """`mycel.ops.softshrink` as an object. Return x moved towards 0 by `lambd`; 0 where |x| <=
-    lambd."""
+    """`mycel.ops.softshrink` as an object. Return x moved towards 0 by `lambd`, and 0 where |x|
+    <= lambd."""
 
     def __init__(self, lambd: float = ...) -> None:
         ...
@@ -5447,7 +5446,7 @@ class SoftShrink(Primitive):
         ...
 
 class Softmax(Primitive):
-    """`mycel.ops.softmax` as an object. Return exp(x) / sum(exp(x)) along an axis."""
+    """`mycel.ops.softmax` as an object. Return exp(x) / sum(exp(x)) along `axis`."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -5493,8 +5492,8 @@ class Sort(Primitive):
         ...
 
 class SpaceToBatch(Primitive):
-    """`mycel.ops.space_to_batch_nd` as an object. Return the last axes, padded with zeros, cut
-    into blocks whose places become batches: (N prod(block), ..., d / block, ...)."""
+    """`mycel.ops.space_to_batch_nd` as an object. Cut the last axes, padded with zeros, into
+    blocks, and move the places within a block to the batch axis."""
 
     def __init__(self, block_size: Any, paddings: Any) -> None:
         ...
@@ -5503,8 +5502,8 @@ class SpaceToBatch(Primitive):
         ...
 
 class SpaceToBatchND(Primitive):
-    """`mycel.ops.space_to_batch_nd` as an object. Return the last axes, padded with zeros, cut
-    into blocks whose places become batches: (N prod(block), ..., d / block, ...)."""
+    """`mycel.ops.space_to_batch_nd` as an object. Cut the last axes, padded with zeros, into
+    blocks, and move the places within a block to the batch axis."""
 
     def __init__(self, block_shape: Any, paddings: Any) -> None:
         ...
@@ -5679,8 +5678,9 @@ class Split(Primitive):
         ...
 
 class SplitV(Primitive):
-    """`mycel.ops.split` as an object. Return parts of one size along an axis (the last may be
-    smaller), or of the sizes listed, which must add up."""
+    """`mycel.ops.split` as an object. Split a tensor along an axis into parts of one size (the
+    last may be smaller), or of the sizes in a sequence, which must add up to the size of the
+    axis."""
 
     def __init__(self, size_splits: Any, split_dim: Any, num_split: Any) -> None:
         ...
@@ -5725,8 +5725,8 @@ class SquaredDifference(Primitive):
         ...
 
 class Squeeze(Primitive):
-    """`mycel.ops.squeeze` as an object. Without the axes of size 1; with `axis` only those that
-    it names. Axes of other sizes stay."""
+    """`mycel.ops.squeeze` as an object. Remove axes of size 1; `axis` limits which. Axes of
+    other sizes stay."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -5735,8 +5735,8 @@ class Squeeze(Primitive):
         ...
 
 class Stack(Primitive):
-    """`mycel.ops.stack` as an object. Return tensors of one shape side by side along a new axis,
-    in their common type."""
+    """`mycel.ops.stack` as an object. Join tensors of one shape along a new axis, in their
+    common type."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -5745,7 +5745,7 @@ class Stack(Primitive):
         ...
 
 class StandardLaplace(Primitive):
-    """`mycel.ops.standard_laplace` as an object. Return float32 numbers of the Laplace
+    """`mycel.ops.standard_laplace` as an object. Return float32 numbers from the Laplace
     distribution with mean 0 and scale 1."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
@@ -5755,7 +5755,7 @@ class StandardLaplace(Primitive):
         ...
 
 class StandardNormal(Primitive):
-    """`mycel.ops.standard_normal` as an object. Return float32 numbers of the standard normal
+    """`mycel.ops.standard_normal` as an object. Return float32 numbers from the standard normal
     distribution."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
@@ -5775,7 +5775,7 @@ class StopGradient(Primitive):
 
 class StridedSlice(Primitive):
     """`mycel.ops.strided_slice` as an object. Return ``input_x[begin[0]:end[0]:strides[0],
-    ...]``. Bit i of a mask changes entry i."""
+    ...]``."""
 
     def __init__(
         self,
@@ -5874,9 +5874,9 @@ class TensorScatterDiv(Primitive):
         ...
 
 class TensorScatterElements(Primitive):
-    """`mycel.ops.tensor_scatter_elements` as an object. Return a new tensor with each update
-    written at its own place with the position along an axis replaced by the index there, if
-    that is inside."""
+    """`mycel.ops.tensor_scatter_elements` as an object. Return a copy of `input_x` with each
+    element of `updates` written at its own position, but at the index in `indices` along
+    `axis`."""
 
     def __init__(self, axis: Any = ..., reduction: str = ...) -> None:
         ...
@@ -6022,8 +6022,8 @@ class TridiagonalMatMul(Primitive):
         ...
 
 class Tril(Primitive):
-    """`mycel.ops.tril` as an object. Return the elements of matrices on and below a diagonal (0
-    the main one, above it positive); zeros elsewhere."""
+    """`mycel.ops.tril` as an object. Keep the elements of matrices on and below a diagonal and
+    set the others to 0."""
 
     def __init__(self, diagonal: Any = ...) -> None:
         ...
@@ -6032,8 +6032,8 @@ class Tril(Primitive):
         ...
 
 class TrilIndices(Primitive):
-    """`mycel.ops.tril_indices` as an object. Return the row and column numbers (2 x count) of
-    the elements of a row x col matrix on and below a diagonal."""
+    """`mycel.ops.tril_indices` as an object. Return the row and column indices (2 x count) of
+    the elements of a `row` x `col` matrix on and below a diagonal."""
 
     def __init__(self, row: Any, col: Any, offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -6057,8 +6057,8 @@ class TripletMarginLoss(Primitive):
         ...
 
 class Triu(Primitive):
-    """`mycel.ops.triu` as an object. Return the elements of matrices on and above a diagonal (0
-    the main one, above it positive); zeros elsewhere."""
+    """`mycel.ops.triu` as an object. Keep the elements of matrices on and above a diagonal and
+    set the others to 0."""
 
     def __init__(self, diagonal: Any = ...) -> None:
         ...
@@ -6067,8 +6067,8 @@ class Triu(Primitive):
         ...
 
 class TriuIndices(Primitive):
-    """`mycel.ops.triu_indices` as an object. Return the row and column numbers (2 x count) of
-    the elements of a row x col matrix on and above a diagonal."""
+    """`mycel.ops.triu_indices` as an object. Return the row and column indices (2 x count) of
+    the elements of a `row` x `col` matrix on and above a diagonal."""
 
     def __init__(self, row: Any, col: Any, offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -6123,9 +6123,8 @@ class TupleToArray(Primitive):
         ...
 
 class UniformCandidateSampler(Primitive):
-    """`mycel.ops.uniform_candidate_sampler` as an object. Return classes drawn with equal
-    probabilities from 0 .. range_max - 1: the sampled ones and the expected counts of the
-    true and of the sampled ones."""
+    """`mycel.ops.uniform_candidate_sampler` as an object. Draw classes with equal probabilities
+    from [0, `range_max`)."""
 
     def __init__(
         self,
@@ -6142,8 +6141,8 @@ class UniformCandidateSampler(Primitive):
         ...
 
 class UniformInt(Primitive):
-    """`mycel.ops.uniform` as an object. Return numbers spread evenly over [minval, maxval); the
-    bounds broadcast against `shape`. `dtype` is floating, int32 or int64."""
+    """`mycel.ops.uniform` as an object. Return uniform numbers in [`minval`, `maxval`); the
+    bounds broadcast against `shape`."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -6152,8 +6151,8 @@ class UniformInt(Primitive):
         ...
 
 class UniformReal(Primitive):
-    """`mycel.ops.rand` as an object. Return numbers spread evenly over [0, 1), of shape `size`
-    and floating type `dtype` (float32)."""
+    """`mycel.ops.rand` as an object. Return uniform numbers in [0, 1), of shape `size` and
+    floating type `dtype` (float32)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -6171,8 +6170,8 @@ class Unique(Primitive):
         ...
 
 class UniqueConsecutive(Primitive):
-    """`mycel.ops.unique_consecutive` as an object. Return the elements (or parts along `dim`)
-    without those equal to the one before; also positions and counts (int64)."""
+    """`mycel.ops.unique_consecutive` as an object. Return the elements of `input` (or its slices
+    along `dim`) without those equal to the one before."""
 
     def __init__(
         self,
@@ -6195,8 +6194,8 @@ class UniqueWithPad(Primitive):
         ...
 
 class Unpack(Primitive):
-    """`mycel.ops.unstack` as an object. Return the parts of a tensor along an axis, each without
-    it."""
+    """`mycel.ops.unstack` as an object. Return the slices of a tensor along an axis, each
+    without that axis."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -6250,8 +6249,8 @@ class UnsortedSegmentSum(Primitive):
         ...
 
 class Unstack(Primitive):
-    """`mycel.ops.unstack` as an object. Return the parts of a tensor along an axis, each without
-    it."""
+    """`mycel.ops.unstack` as an object. Return the slices of a tensor along an axis, each
+    without that axis."""
 
     def __init__(self, axis: Any = ..., num: Any = ...) -> None:
         ...

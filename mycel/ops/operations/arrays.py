@@ -12,7 +12,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import array, creation, indexed, sorted_segments, sorting
+from mycel.ops import array, creation, indexed, masks, sorted_segments, sorting
 from mycel.ops._operands import (
     axis_of,
     cast_index,
@@ -252,7 +252,7 @@ def _hits(p: Any, true_classes: Any, sampled_candidates: Any) -> tuple[Tensor, T
     true, sampled = cast_index(p.name, true_classes), cast_index(p.name, sampled_candidates)
     if true.ndim != 2 or true.shape[1] != p.num_true or sampled.ndim != 1:
         raise ShapeError(f"{p.name}: takes (batch, {p.num_true}) and (n,), not {true._type} and {sampled._type}")
-    where = indexed.nonzero(run(E.eq, reshaped(true, (*true.shape, 1)), cast(sampled, true.dtype)))
+    where = masks.nonzero(run(E.eq, reshaped(true, (*true.shape, 1)), cast(sampled, true.dtype)))
     rows, ids = (reshaped(take_slice(where, 1, k, k + 1), where.shape[:1]) for k in (0, 2))
     lowest = -float(np.finfo(np.float32).max)
     return cast(rows, D.int32), cast(ids, D.int64), creation.full(rows.shape, lowest, dtype=D.float32)
@@ -268,8 +268,8 @@ def _difference(p: Any, x: Any, y: Any) -> tuple[Tensor, Tensor]:
         place = sorting.searchsorted(ordered, value)
         last = other.shape[0] - 1
         kept = run(E.ne, run(I.take, ordered, run(E.minimum, place, like(last, place)), axis=0), value)
-    where = flat(indexed.nonzero(kept))
-    return indexed.masked_select(value, kept), cast(where, D.from_any(p.out_idx))
+    where = flat(masks.nonzero(kept))
+    return masks.masked_select(value, kept), cast(where, D.from_any(p.out_idx))
 
 
 def _distance(p: Any, *sparse: Any) -> Tensor:
@@ -285,7 +285,7 @@ def _filtered(x: Any, max_num: Any, offset: Any) -> tuple[Tensor, Tensor]:
     value = operand("SubAndFilter", x)
     moved = value - offset
     kept = run(E.logical_and, moved >= 0, moved < max_num)
-    return indexed.masked_select(moved, kept), cast(flat(indexed.nonzero(kept)), D.int32)
+    return masks.masked_select(moved, kept), cast(flat(masks.nonzero(kept)), D.int32)
 
 
 def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tensor]:

@@ -9,10 +9,12 @@ from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import (
     activation,
+    adaptive_pooling,
     convolution,
     creation,
     indexed,
     loss,
+    margins,
     normalization,
     pooling,
     reduction,
@@ -212,7 +214,9 @@ class SmoothL1Loss(
 ): ...
 
 
-class SoftMarginLoss(Primitive, compute=lambda p, x, y: loss.soft_margin_loss(x, y, p.reduction), reduction="mean"): ...
+class SoftMarginLoss(
+    Primitive, compute=lambda p, x, y: margins.soft_margin_loss(x, y, p.reduction), reduction="mean"
+): ...
 
 
 def _sigmoid_entropy(logits: Any, labels: Any) -> Tensor:
@@ -400,17 +404,17 @@ class AvgPool3D(
 
 
 class AdaptiveAvgPool2D(
-    Primitive, compute=lambda p, x: pooling.adaptive_avg_pool2d(x, p.output_size), output_size=NEEDED
+    Primitive, compute=lambda p, x: adaptive_pooling.adaptive_avg_pool2d(x, p.output_size), output_size=NEEDED
 ): ...
 
 
 class AdaptiveAvgPool3D(
-    Primitive, compute=lambda p, x: pooling.adaptive_avg_pool3d(x, p.output_size), output_size=NEEDED
+    Primitive, compute=lambda p, x: adaptive_pooling.adaptive_avg_pool3d(x, p.output_size), output_size=NEEDED
 ): ...
 
 
 class AdaptiveMaxPool2D(
-    Primitive, compute=lambda p, x: pooling.adaptive_max_pool2d(x, p.output_size, True), output_size=NEEDED
+    Primitive, compute=lambda p, x: adaptive_pooling.adaptive_max_pool2d(x, p.output_size, True), output_size=NEEDED
 ): ...
 
 

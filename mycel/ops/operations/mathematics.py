@@ -9,7 +9,7 @@ from typing import Any
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import activation, arrange, array, creation, fourier, loss, math, sorting
+from mycel.ops import activation, arrange, array, creation, fourier, margins, math, sorting
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -376,16 +376,16 @@ def _multilabel(p: Any, x: Any, target: Any) -> tuple[Tensor, Tensor]:
     own = run(E.eq, reshaped(labels, (*labels.shape, 1)), creation.arange(classes, dtype=labels.dtype))
     own = run(E.logical_and, own, reshaped(given, (*given.shape, 1)))
     marked = cast(run(R.reduce_any, own, axes=(labels.ndim - 1,), keepdims=False), D.int32)
-    return loss.multilabel_margin_loss(x, target, p.reduction), marked
+    return margins.multilabel_margin_loss(x, target, p.reduction), marked
 
 
 def _triplet(p: Any, x: Any, positive: Any, negative: Any, margin: Any) -> Tensor:
-    return loss.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
+    return margins.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
 
 
 class MultiMarginLoss(
     Primitive,
-    compute=lambda p, x, y, w=None: loss.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction),
+    compute=lambda p, x, y, w=None: margins.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction),
     p=1,
     margin=1.0,
     reduction="mean",

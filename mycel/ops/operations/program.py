@@ -13,7 +13,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base import object_types as O
 from mycel.core.tensor import Tensor, as_tensor
-from mycel.ops import elementwise, properties, reduction
+from mycel.ops import elementwise, logic, properties, reduction
 from mycel.ops import program as functions
 from mycel.ops._operands import operand, reshaped
 from mycel.ops.containers import followed
@@ -72,7 +72,7 @@ def float_status(x: Any) -> Tensor:
     if not x.dtype.is_floating:
         raise TypeError(f"FloatStatus: takes floating tensors, not {x.dtype.name}")
     finite = reduction.all(elementwise.isfinite(x))
-    return reshaped(properties.cast(elementwise.logical_not(finite), D.float32), (1,))
+    return reshaped(properties.cast(logic.logical_not(finite), D.float32), (1,))
 
 
 class ScalarCast(Primitive, compute=scalar_cast):

@@ -8,14 +8,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
-from mycel.ops import (
-    arrange,
-    array,
-    creation,
-    indexed,
-    properties,
-    state,
-)
+from mycel.ops import arrange, array, creation, indexed, masks, properties, splits, state
 from mycel.ops._operands import axis_of, cast_index, operand, select
 from mycel.ops._operands import constant_like as like
 from mycel.ops.images.patches import mirror_pad
@@ -96,19 +89,19 @@ class GatherD(Primitive, compute=indexed.gather_d): ...
 class GatherNd(Primitive, compute=indexed.gather_nd): ...
 
 
-class MaskedFill(Primitive, compute=indexed.masked_fill): ...
+class MaskedFill(Primitive, compute=masks.masked_fill): ...
 
 
-class MaskedSelect(Primitive, compute=indexed.masked_select): ...
+class MaskedSelect(Primitive, compute=masks.masked_select): ...
 
 
-class NonZero(Primitive, compute=indexed.nonzero): ...
+class NonZero(Primitive, compute=masks.nonzero): ...
 
 
 class ScatterNd(Primitive, compute=indexed.scatter_nd): ...
 
 
-class Select(Primitive, compute=indexed.select): ...
+class Select(Primitive, compute=masks.select): ...
 
 
 class TensorScatterUpdate(Primitive, compute=indexed.tensor_scatter_update): ...
@@ -132,7 +125,7 @@ class TensorScatterMax(Primitive, compute=indexed.tensor_scatter_max): ...
 class TensorScatterMin(Primitive, compute=indexed.tensor_scatter_min): ...
 
 
-class MaskedScatter(Primitive, compute=indexed.masked_scatter): ...
+class MaskedScatter(Primitive, compute=masks.masked_scatter): ...
 
 
 class IndexFill(Primitive, compute=indexed.index_fill): ...
@@ -210,10 +203,10 @@ class Stack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0): .
 class Pack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0): ...
 
 
-class Unstack(Primitive, compute=lambda p, x: array.unstack(x, p.axis), axis=0, num=None): ...
+class Unstack(Primitive, compute=lambda p, x: splits.unstack(x, p.axis), axis=0, num=None): ...
 
 
-class Unpack(Primitive, compute=lambda p, x: array.unstack(x, p.axis), axis=0): ...
+class Unpack(Primitive, compute=lambda p, x: splits.unstack(x, p.axis), axis=0): ...
 
 
 class Squeeze(Primitive, compute=lambda p, x: array.squeeze(x, p.axis), axis=()): ...
@@ -230,7 +223,7 @@ class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_nu
 def _split(p: Any, x: Any) -> tuple[Tensor, ...]:
     if p.num_split not in (-1, len(p.size_splits)):
         raise ValueError(f"SplitV: num_split must be {len(p.size_splits)}, the number of sizes, not {p.num_split}")
-    return array.split(x, list(p.size_splits), p.split_dim)
+    return splits.split(x, list(p.size_splits), p.split_dim)
 
 
 class SplitV(Primitive, compute=_split, size_splits=NEEDED, split_dim=NEEDED, num_split=NEEDED): ...
@@ -347,7 +340,7 @@ def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
     arguments.integer("Split", "output_num", p.output_num, 1, flags=True, numpy=False, error=ValueError)
     if isinstance(size, int) and size % p.output_num:
         raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
-    return array.split(value, size // p.output_num, p.axis)
+    return splits.split(value, size // p.output_num, p.axis)
 
 
 def _padded_around(p: Any, x: Any) -> Tensor:

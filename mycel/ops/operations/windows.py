@@ -9,7 +9,7 @@ from typing import Any
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import convolution, pooling
+from mycel.ops import adaptive_pooling, convolution, pooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of, size_of
 from mycel.ops.images import fractional, patches, unpooling
 from mycel.ops.operations.primitive import NEEDED, Primitive, only, operations_of
@@ -35,7 +35,7 @@ def _to_last(x: Tensor) -> Tensor:
 
 class AdaptiveMaxPool3D(
     Primitive,
-    compute=lambda x, output_size: pooling.adaptive_max_pool3d(
+    compute=lambda x, output_size: adaptive_pooling.adaptive_max_pool3d(
         x, tuple(output_size.tolist()) if isinstance(output_size, Tensor) and output_size.ndim else output_size, True
     ),
 ):

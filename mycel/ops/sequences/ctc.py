@@ -19,7 +19,7 @@ from mycel.base.errors import ShapeError
 from mycel.core import eager
 from mycel.core.fused import fused, graph_of
 from mycel.core.tensor import Tensor, cast, scalar
-from mycel.ops import indexed
+from mycel.ops import indexed, masks
 from mycel.ops import reduction as reductions
 from mycel.ops._operands import (
     broadcast,
@@ -247,13 +247,13 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
         )
         kept = run(E.logical_and, kept, run(E.ne, best, before))
     order = cumsum(cast(kept, D.int64), 1)
-    where = indexed.nonzero(kept)
+    where = masks.nonzero(kept)
     row = indexed.gather(where, np.asarray(0), 1)
-    place = indexed.masked_select(order - constant_like(1, order), kept)
+    place = masks.masked_select(order - constant_like(1, order), kept)
     found = run(S.CONCAT, reshaped(row, (row.shape[0], 1)), reshaped(place, (row.shape[0], 1)), axis=1)
     longest = run(
         R.reduce_max, run(R.reduce_sum, cast(kept, D.int64), axes=(1,), keepdims=False), axes=(0,), keepdims=False
     )
     shape = run(S.CONCAT, operand(name, np.asarray([int(batch)])), reshaped(longest, (1,)), axis=0)
     total = -run(R.reduce_sum, select(inside, permuted(value, (1, 0)), 0.0), axes=(1,), keepdims=True)
-    return cast(found, D.int64), indexed.masked_select(best, kept), shape, total
+    return cast(found, D.int64), masks.masked_select(best, kept), shape, total

@@ -34,6 +34,8 @@ from mycel.ops import (
     creation,
     elementwise,
     indexed,
+    logic,
+    masks,
     math,
     pairwise,
     properties,
@@ -41,6 +43,7 @@ from mycel.ops import (
     segments,
     sorting,
     special,
+    splits,
 )
 from mycel.ops import variants as extended
 from mycel.ops._operands import (
@@ -67,10 +70,12 @@ from mycel.prims.base import broadcast_shapes
 # Functions whose first parameter is the tensor and whose others agree with the method's.
 _SAME: dict[Any, str] = {
     elementwise: """abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil cos cosh digamma div divide eq erf erfc
-        erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv invert isfinite isinf isnan le less less_equal
-        lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor lt maximum minimum mul multiply ne neg negative
+        ceil cos cosh digamma div divide eq erf erfc
+        erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv isfinite isinf isnan le less less_equal
+        lgamma log log10 log1p log2 lt maximum minimum mul multiply ne neg negative
         not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
+    logic: """bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        invert logical_and logical_not logical_or logical_xor""",
     math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
         isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
     complex_numbers: "angle conj imag real",
@@ -84,12 +89,13 @@ _SAME: dict[Any, str] = {
     activation: "hardshrink relu soft_shrink",
     reduction: "amax amin aminmax nanmean",
     linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
-    array: """adjoint chunk expand_as expand_dims moveaxis movedim ravel split swapaxes swapdims t tensor_split hsplit vsplit dsplit unbind
-        view_as""",
+    array: "adjoint expand_as expand_dims moveaxis movedim ravel swapaxes swapdims t view_as",
+    splits: "chunk dsplit hsplit split tensor_split unbind vsplit",
     arrange: """diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu""",
     properties: "is_complex is_floating_point type_as",
-    indexed: """argwhere gather_elements gather_nd index_fill index_select inplace_update masked_fill masked_scatter masked_select nonzero
-        scatter select_scatter slice_scatter""",
+    indexed: """gather_elements gather_nd index_fill index_select inplace_update scatter select_scatter
+        slice_scatter""",
+    masks: "argwhere masked_fill masked_scatter masked_select nonzero",
     segments: "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive",
     sorting: "bincount cummax cummin cumprod diff histc logcumsumexp msort nanmedian nanquantile quantile top_k topk",
 }

@@ -8,11 +8,7 @@ from typing import Any, Optional
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import (
-    array,
-    indexed,
-    math,
-)
+from mycel.ops import array, indexed, masks, math, splits
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -100,7 +96,7 @@ def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "c
 
 def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
     """Return the tensor where the condition holds, else `y`."""
-    return indexed.where(condition, self, y)
+    return masks.where(condition, self, y)
 
 
 def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
@@ -109,7 +105,7 @@ def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
     `mode` is "clip", "wrap" or "raise".
     """
     members = (
-        array.unstack(choices) if isinstance(choices, Tensor) else arguments.sequence("choose", "choices", choices)
+        splits.unstack(choices) if isinstance(choices, Tensor) else arguments.sequence("choose", "choices", choices)
     )
     values = [operand("choose", c) for c in members]
     if not values:

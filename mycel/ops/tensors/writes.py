@@ -16,7 +16,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager, views
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import activation, creation, elementwise, indexed, math, random
+from mycel.ops import activation, creation, elementwise, indexed, masks, math, random
 from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of
 from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
@@ -44,8 +44,8 @@ _IN_PLACE: dict[str, Callable[..., Any]] = {
     "tanh_": elementwise.tanh,
     "erfinv_": elementwise.erfinv,
     "clamp_": math.clamp,
-    "masked_fill_": indexed.masked_fill,
-    "masked_scatter_": indexed.masked_scatter,
+    "masked_fill_": masks.masked_fill,
+    "masked_scatter_": masks.masked_scatter,
     "index_fill_": indexed.index_fill,
     "scatter_": indexed.scatter,
     "addmm_": linalg.addmm,
