@@ -7,35 +7,114 @@ Every class is one statement over a function of `mycel.ops`, one module a topic
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from mycel.ops.operations import (
+    advanced as advanced,
+)
+from mycel.ops.operations import (
+    arithmetic as arithmetic,
+)
+from mycel.ops.operations import (
+    arrays as arrays,
+)
+from mycel.ops.operations import (
+    attention as attention,
+)
+from mycel.ops.operations import (
+    collectives as collectives,
+)
+from mycel.ops.operations import (
+    control as control,
+)
+from mycel.ops.operations import (
+    custom as custom,
+)
+from mycel.ops.operations import (
+    images as images,
+)
+from mycel.ops.operations import (
+    layers as layers,
+)
+from mycel.ops.operations import (
+    mathematics as mathematics,
+)
+from mycel.ops.operations import (
+    morph as morph,
+)
+from mycel.ops.operations import (
+    program as program,
+)
+from mycel.ops.operations import (
+    random as random,
+)
+from mycel.ops.operations import (
+    recurrent as recurrent,
+)
+from mycel.ops.operations import (
+    reductions as reductions,
+)
+from mycel.ops.operations import (
+    registration as registration,
+)
+from mycel.ops.operations import (
+    shapes as shapes,
+)
+from mycel.ops.operations import (
+    showing as showing,
+)
+from mycel.ops.operations import (
+    sparse as sparse,
+)
+from mycel.ops.operations import (
+    updates as updates,
+)
+from mycel.ops.operations import (
+    windows as windows,
+)
+from mycel.ops.operations.advanced import *  # noqa: F403
+from mycel.ops.operations.arithmetic import *  # noqa: F403
+from mycel.ops.operations.arrays import *  # noqa: F403
+from mycel.ops.operations.attention import *  # noqa: F403
+from mycel.ops.operations.collectives import *  # noqa: F403
+from mycel.ops.operations.control import *  # noqa: F403
+from mycel.ops.operations.custom import *  # noqa: F403
+from mycel.ops.operations.images import *  # noqa: F403
+from mycel.ops.operations.layers import *  # noqa: F403
+from mycel.ops.operations.mathematics import *  # noqa: F403
+from mycel.ops.operations.morph import *  # noqa: F403
 from mycel.ops.operations.primitive import Primitive as Primitive
+from mycel.ops.operations.program import *  # noqa: F403
+from mycel.ops.operations.random import *  # noqa: F403
+from mycel.ops.operations.recurrent import *  # noqa: F403
+from mycel.ops.operations.reductions import *  # noqa: F403
+from mycel.ops.operations.registration import *  # noqa: F403
+from mycel.ops.operations.shapes import *  # noqa: F403
+from mycel.ops.operations.showing import *  # noqa: F403
+from mycel.ops.operations.sparse import *  # noqa: F403
+from mycel.ops.operations.updates import *  # noqa: F403
+from mycel.ops.operations.windows import *  # noqa: F403
 
 __all__ = ["Primitive"]
-
 for _topic in (
-    "arithmetic",
-    "reductions",
-    "shapes",
-    "layers",
-    "advanced",
-    "updates",
-    "sparse",
-    "images",
-    "windows",
-    "attention",
-    "mathematics",
-    "arrays",
-    "random",
-    "recurrent",
-    "control",
-    "showing",
-    "program",
-    "registration",
-    "custom",
-    "morph",
-    "collectives",
+    arithmetic,
+    reductions,
+    shapes,
+    layers,
+    advanced,
+    updates,
+    sparse,
+    images,
+    windows,
+    attention,
+    mathematics,
+    arrays,
+    random,
+    recurrent,
+    control,
+    showing,
+    program,
+    registration,
+    custom,
+    morph,
+    collectives,
 ):
-    _module = import_module(f"{__name__}.{_topic}")
-    globals().update({name: getattr(_module, name) for name in _module.__all__})
-    __all__ += _module.__all__
+    __all__ += _topic.__all__
