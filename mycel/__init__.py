@@ -96,7 +96,7 @@ gc.unfreeze()
 _rest.__exit__()
 del _rest, gc, left_alone
 
-importlib.import_module("mycel.core.tensor_facts")
+from mycel.core import tensor_facts as _tensor_facts  # noqa: F401
 
 __version__ = "0.1.0"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import bisect
 import gc
-import importlib
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple, Optional
 
 from mycel.base.spans import Span, sinks
 from mycel.cells.cell import Cell
+from mycel.compiled import jit as compiled_functions
 from mycel.compiled.jit import Jit
 from mycel.core import eager
 from mycel.core.recording import Recorded
@@ -110,7 +110,7 @@ class Collector:
         recording.thread = threading.get_ident()
         self._replace(Jit, "__call__", self._function)
         self._replace(Cell, "__call__", self._cell)
-        self._replace(importlib.import_module("mycel.compiled.jit"), "run_live", self._live)
+        self._replace(compiled_functions, "run_live", self._live)
         if self.gradient_lines:
             self._replace(Recorded, "__init__", self._recorded)
         sinks.append(recording.spans)
