@@ -42,7 +42,8 @@ from mycel.ir.graph import Graph
 from mycel.prims import control as C
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.train.graph_check import check_sizes
-from mycel.train.graph_file import GraphFileError, Model, State, check_loaded, read_model, write_model
+from mycel.train.graph_file import GraphFileError, Model, State, write_model
+from mycel.train.graph_reader import check_loaded, read_model
 from mycel.transforms.specialize import specialize
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
