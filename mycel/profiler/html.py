@@ -1,4 +1,4 @@
-"""A profile as one page that needs nothing else: pictures and tables, in light and dark."""
+"""A profile as one self-contained page of pictures and tables, in light and dark."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def write(report: Report, path: Path) -> None:
 
 
 def page(report: Report) -> str:
-    """Return the page."""
+    """Return the page for a report."""
     parts = [
         *_head(report),
         *_pictures(report),
@@ -152,7 +152,7 @@ def _memory(report: Report) -> Iterator[str]:
 
 
 def _host(report: Report) -> Iterator[str]:
-    """Yield what Python and NumPy did: functions in segments, and operations without native code."""
+    """Yield what ran in Python and NumPy: functions in segments, and steps without native code."""
     if report.segments:
         yield "<h2>Functions in segments</h2>"
     for s in report.segments:
@@ -221,7 +221,7 @@ def _section(title: str, told: str, picture: str) -> str:
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return a table of cells that are HTML; columns whose names end in # hold numbers."""
+    """Return a table; `rows` are HTML, and columns whose names end in "#" hold numbers."""
     sides = [' class="n"' if name.endswith("#") else "" for name in head]
     top = "".join(f"<th{side}>{html.escape(name.rstrip('#'))}</th>" for name, side in zip(head, sides))
     body = "".join(

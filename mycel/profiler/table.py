@@ -51,7 +51,7 @@ def amount(value: float, unit: str = "") -> str:
 
 
 def short(line: str) -> str:
-    """Return a place with the file's name alone.
+    """Return a place with the name of its file instead of the whole path.
 
     >>> short("models/net.py:12")
     'net.py:12'
@@ -61,14 +61,17 @@ def short(line: str) -> str:
 
 
 def places(k: Kernel) -> str:
-    """Return a kernel's lines."""
+    """Return a kernel's source lines, at most two by name."""
     shown = [short(line) for line in k.lines[:2]]
     return ", ".join(shown) + (f" +{len(k.lines) - 2}" if len(k.lines) > 2 else "")
 
 
 def as_text(report: Report, rows: int = 20, width: int = 0, color: bool = False) -> str:
-    """Return the tables of a profile: a summary, kernels, lines, Cells, phases, memory, host steps
+    """Return the tables of a report: a summary, kernels, lines, Cells, phases, memory, host steps
     and segments.
+
+    `report` is what a profile noted. Tables have at most `rows` rows and are `width` characters
+    wide (0: as wide as the terminal); with `color` they hold the terminal's codes for styles.
     """
     from rich.console import Console
 
