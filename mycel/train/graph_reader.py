@@ -121,7 +121,10 @@ def _check_digest(file: BinaryIO, size: int, path: str) -> None:
 
 
 class _Reader:
-    """The maker of the objects that a header describes, each once."""
+    """The maker of the objects that a `header` describes, each once.
+
+    The tensors lie in `file` from the position `start` to `end`.
+    """
 
     def __init__(self, header: Mapping[str, Any], file: BinaryIO, start: int, end: int) -> None:
         self.header, self.file, self.start, self.end = header, file, start, end
@@ -309,6 +312,11 @@ class _Reader:
         return found
 
     def atom(self, operator: str, name: str, operands: Any, low: Optional[int], high: Optional[int]) -> Atom:
+        """Return an atom of a size, checked.
+
+        `operator` is "symbol" (with this `name` and the bounds `low` and `high`), "//", "%" or
+        "max" of `operands`.
+        """
         wanted = {"symbol": 0, "//": 2, "%": 2, "max": 2}.get(operator) if type(operator) is str else None
         if wanted is None or type(operands) is not list or len(operands) != wanted:
             raise GraphFileError(f"a size is made by the unknown operation {operator!r:.100}")

@@ -122,15 +122,15 @@ def _write_node(w: Writer, node: Node, x: list[str]) -> Any:
     return w.opened(node, x)
 
 
-# The rules: (writer, node, names of the operands, parameters of the node) to the name of the result,
-# or the names of the results.
+# The rules: (writer, node, names of the operands, parameters of the node) to the name of the
+# result, or the names of the results.
 
 
 def _reduce(w: Writer, node: Node, x: list[str], *, axes: Any, keepdims: bool) -> str:
     name = node.op
     truth = node.inputs[0].dtype is bool_
-    # "Any" of truth values is a sum above zero, which also holds for no values at all; "all" is that
-    # no value is false.
+    # "Any" of truth values is a sum above zero, which is right for no values too; "all" is that
+    # none is false.
     everything = truth and node.prim in (R.reduce_all, R.reduce_min, R.reduce_prod)
     given = w.emit("Not", x) if everything else x[0]
     given = w.emit("Cast", [given], to=6) if truth else given

@@ -161,7 +161,12 @@ class Writer:
     def emit(
         self, operator: str, inputs: Sequence[str], into: str = "", outputs: int = 1, **attributes: Attribute
     ) -> Any:
-        """Add an ONNX node and return the name of its output, or the names of its outputs."""
+        """Add an ONNX node and return the name of its output, or the names of several.
+
+        `operator` is its ONNX type and `inputs` are names of values. `into` names the output; by
+        default it gets a fresh name. `outputs` is the number of outputs, and `attributes` are the
+        node's attributes.
+        """
         names = [into] if into else [self.fresh() for _ in range(outputs)]
         content = b"".join([field(1, i) for i in inputs]) + b"".join([field(2, n) for n in names])
         content += field(3, f"{operator}_{names[0]}") + field(4, operator)
@@ -186,7 +191,7 @@ class Writer:
         return found
 
     def run(self, graph: Graph) -> list[str]:
-        """Emit the nodes of a graph whose inputs have names, and return the names of its outputs."""
+        """Emit the nodes of a graph whose inputs have names, and return its outputs' names."""
         for node in graph.nodes:
             if node not in self.names:
                 self.node(node)
@@ -204,7 +209,9 @@ class Writer:
     def body(
         self, inputs: Sequence[tuple[str, Optional[TensorType]]], make: Callable[[], Sequence[tuple[str, TensorType]]]
     ) -> bytes:
-        """Return a graph to be the value of an attribute; `make` emits its nodes."""
+        """Return a graph to be the value of an attribute; `inputs` are names and types, and `make`
+        emits its nodes.
+        """
         nodes, self.nodes = self.nodes, []
         sizes, self.sizes = self.sizes, {}
         results = []
