@@ -82,7 +82,9 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """The number of whole batches in an epoch; each epoch leaves out other remaining samples.
+        """The number of whole batches in an epoch; the remaining samples are left out.
+
+        They are different ones in each epoch.
         """
         return self.samples // self.batch_size
 
@@ -94,8 +96,8 @@ class Plan:
     def learning_rates(self) -> list[float]:
         """Return the learning rate of every step.
 
-        >>> rates = Plan(samples=64, fingerprint=0, epochs=2, batch_size=32, seed=1).learning_rates()
-        >>> [round(rate, 4) for rate in rates]
+        >>> plan = Plan(samples=64, fingerprint=0, epochs=2, batch_size=32, seed=1)
+        >>> [round(rate, 4) for rate in plan.learning_rates()]
         [0.03, 0.0256, 0.015, 0.0044]
         """
         return [LEARNING_RATE * (1 + math.cos(math.pi * step / self.steps)) / 2 for step in range(self.steps)]

@@ -115,7 +115,7 @@ def _joiner(name: str, parameter: str, function: Any) -> Any:
         return function([asarray(v) for v in arguments.sequence(name, parameter, _rows(tup))])
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
+    made.__doc__ = f"Return `mycel.ops.{function.__name__}` of the array-like elements of `tup`."
     return export(made)
 
 

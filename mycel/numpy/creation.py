@@ -116,7 +116,7 @@ def _like(name: str, function: Any) -> Any:
         return function(x.shape if shape is None else shape, kind_of(dtype) or x.dtype)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`{name[:-5]}` of the shape and type of an array unless others are given."
+    made.__doc__ = f"Return `{name[:-5]}` of the shape and type of `a`, unless `shape` or `dtype` are given."
     return export(made)
 
 

@@ -41,7 +41,7 @@ def _unary(name: str, function: Callable[[Any], Tensor]) -> Callable[..., Tensor
 
     made: Callable[..., Tensor] = of_a if name in _A_FIRST else of_input if name == "arccos" else of_x
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like, in `dtype` where it is given."
+    made.__doc__ = f"Return `mycel.ops.{function.__name__}` of an array-like object, in `dtype` if it is given."
     return made
 
 
@@ -50,7 +50,7 @@ def _binary(name: str, function: Callable[[Any, Any], Tensor]) -> Callable[..., 
         return as_kind(function(*both(x1, x2)), dtype)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like, in `dtype` where it is given."
+    made.__doc__ = f"Return `mycel.ops.{function.__name__}` of two array-like objects, in `dtype` if it is given."
     return made
 
 

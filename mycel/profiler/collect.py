@@ -37,8 +37,8 @@ from mycel.ir.places import caller, is_library
 __all__ = ["Asked", "Collector", "Held", "Recording"]
 
 
-# The most records of each kind that a profile keeps, so that a long one does not exhaust memory; the
-# trace has a bound of its own.
+# The most records of each kind that a profile keeps, so that a long one does not exhaust memory;
+# the trace has a bound of its own.
 _MOST = 1 << 20
 
 
