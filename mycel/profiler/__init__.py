@@ -1,4 +1,4 @@
-"""Profiles of what runs: `mycel.profile`, the machine's limits, and MindSpore's profilers.
+"""Profilers: `mycel.profile`, the machine's limits, and MindSpore's profilers.
 
 `mycel.profile` is `mycel.profiler.profiled.profile`; `profile` here is MindSpore's, which records
 by steps.

@@ -1,5 +1,5 @@
-"""Memory over time: what the allocator gave out and took back while a profile ran, above what was
-in use before.
+"""Memory over time: the blocks that the allocator gave out and took back while a profile ran, above
+the memory in use before.
 
 A block belongs to the program run during which it was taken: the first blocks of a run are its
 results, in order, and then its arena. A block that no run took holds data from Python. The arena in

@@ -44,7 +44,7 @@ _OPERATORS = {
 
 
 def label(node: Node) -> str:
-    """Return what the user would call a node; a derivative has the label of its operation."""
+    """Return a node's name in the user's words; a derivative has the label of its operation."""
     where = node.where
     if where is not None:
         kind = where.cell.rpartition(":")[2]

@@ -34,7 +34,7 @@ class ProfilerActivity(Enum):
 
 
 class AicoreMetrics(Enum):
-    """The counters of an Ascend core; there is none here."""
+    """The counters of an Ascend core, which do not exist here."""
 
     PipeUtilization = "PipeUtilization"
     ArithmeticUtilization = "ArithmeticUtilization"

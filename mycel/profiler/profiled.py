@@ -19,7 +19,7 @@ _lock = locks.lock()
 
 
 class profile:
-    """Profile a block, or every call of a decorated function.
+    """A profile of a block, or of every call of a decorated function.
 
     Everything that runs meanwhile is noted, in eager and in compiled code, in all threads.
     Afterwards `kernels` lists the kernels (with name, source lines, count, seconds, bytes,

@@ -75,7 +75,7 @@ class _Session:
         self._enter(self._wanted())
 
     def stop(self) -> None:
-        """End; the handler gets what was recorded."""
+        """End; the handler gets the recorded profile."""
         if not self._running:
             raise RuntimeError(f"{self._name}: it has not begun; start it first")
         recorded = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)

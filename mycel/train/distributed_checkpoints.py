@@ -107,7 +107,7 @@ def target_of(name: str, target: Layouts, stage: int, axes: int) -> Optional[Lay
 def transformed(
     rank: int, source: Layouts, target: Layouts, stage: int, entries: Mapping[int, Mapping[str, Entry]]
 ) -> dict[str, Entry]:
-    """Return what a rank of the target holds: entries by name.
+    """Return the entries by name that a rank of the target holds.
 
     `source` and `target` are layouts, `stage` is the rank's stage in the target, and `entries` are
     the contents of the source's files by global rank.

@@ -6,12 +6,12 @@ opens a file, or asks the machine. Each parameter has one form (`FORMS`), number
 bits, and types are inferred from operands and parameters only, so that the rule of an operation
 refuses operands that do not fit. Further checks:
 
-* an operand is a tensor; only `get_item` takes a tuple, and parts that are there;
+* an operand is a tensor; only `get_item` takes a tuple, and only parts that the tuple has;
 * a `recur` stands inside a `recursion` of its label, and has its types; loops, their gradients and
-  given derivatives take and give what their parts say;
-* a called graph takes exactly what it is called with;
-* every symbol is bound by the sizes of the arguments, and what a size is made of is bounded in
-  depth and number (`MOST_TERMS`, `DEEPEST`);
+  given derivatives have the types that their parts require;
+* the inputs of a called graph have exactly the types of the operands;
+* every symbol is bound by the sizes of the arguments, and sizes are bounded in depth and number of
+  terms (`DEEPEST`, `MOST_TERMS`);
 * graphs inside graphs are bounded in depth and in the nodes that they unfold to (`MOST_NODES`), as
   a file of a kilobyte may name 2**60.
 

@@ -23,8 +23,8 @@ The header is a JSON object:
   outputs. Numbers count the inputs first, then the nodes.
 
 In parameters a tuple is a list, and a value that JSON does not have is an object of one entry that
-says its kind (`_Writer.value`). A file that names an unknown primitive or version is refused; what
-a node's parameters mean may not change without a new version of the format.
+says its kind (`_Writer.value`). A file that names an unknown primitive or version is refused; the
+meaning of a node's parameters may not change without a new version of the format.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class State:
 
 @dataclass
 class Model:
-    """A network as a graph: what `load_mindir` gives and `save_mindir` takes.
+    """A network as a graph: the result of `load_mindir` and the argument of `save_mindir`.
 
     The inputs of `graph` are the tensors in `arguments`, then `states`. `result` says how its
     outputs make the network's result, and `writes` which states they replace, as pairs (number of a
@@ -199,7 +199,7 @@ class _in_operation:
 def write_model(file: Any, model: Model) -> None:
     """Write a model to a file that is open for writing bytes.
 
-    Raises Unsupported, before anything is written, for what has no form in a file.
+    Raises Unsupported, before anything is written, for parts that have no form in a file.
     """
     writer = _Writer()
     states = [writer.tensor(s.value, name=s.name, kind=s.kind, requires_grad=s.requires_grad) for s in model.states]

@@ -93,7 +93,7 @@ _REDUCTIONS = {
 def onnx_bytes(model: Model) -> bytes:
     """Return a model as the content of an ONNX file.
 
-    Raises Unsupported, naming the operation, for what ONNX cannot express.
+    Raises Unsupported, naming the operation, for a network that ONNX cannot express.
     """
     if model.writes:
         names = ", ".join(model.states[s].name for s, _ in model.writes)

@@ -37,7 +37,7 @@ HOOKS = tuple(
 class CallbackParameters(dict[str, Any]):
     """The facts of a run for callbacks, as items and as attributes.
 
-    An AttributeError lists the names that there are.
+    The message of an AttributeError lists the valid names.
     """
 
     def __getattr__(self, name: str) -> Any:

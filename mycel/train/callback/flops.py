@@ -1,4 +1,4 @@
-"""FlopsUtilizationCollector: the arithmetic of a step, as a part of what a machine can do.
+"""FlopsUtilizationCollector: the arithmetic of a step, relative to the peak of a machine.
 
 The multiplications and additions of matrix products and convolutions are counted, forward and
 backward, in the optimised graph of the step. *Model* flops are those that the mathematics asks for;

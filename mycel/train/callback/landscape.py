@@ -105,7 +105,7 @@ class LandscapeKeeper:
             save_checkpoint(network, self._files[str(number)])
 
     def finish(self, steps: int) -> None:
-        """Write the list of what was kept."""
+        """Write the list of the saved parameters."""
         known = {"unit", "num_samples", "landscape_size", "create_landscape"}
         groups = {str(k): interval for k, interval in enumerate(self.options["intervals"])}
         data = {name: self.options[name] for name in known}

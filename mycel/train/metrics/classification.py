@@ -187,7 +187,8 @@ class _Counts(EvaluationBase):
 
 
 class Precision(_Counts):
-    """For each class, the share of the samples predicted as that class which belong to it.
+    """The precision of each class: the share of the samples predicted as the class that belong to
+    it.
 
     >>> import mycel as ms
     >>> Precision()(ms.Tensor([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]]), ms.Tensor([1, 0, 0]))
@@ -204,7 +205,7 @@ class Precision(_Counts):
 
 
 class Recall(_Counts):
-    """For each class, the share of the samples of that class which are predicted as it.
+    """The recall of each class: the share of the samples of the class that are predicted as it.
 
     >>> import mycel as ms
     >>> Recall()(ms.Tensor([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]]), ms.Tensor([1, 0, 0]))
@@ -221,8 +222,8 @@ class Recall(_Counts):
 
 
 class Fbeta(_Counts):
-    """The weighted harmonic mean of precision and recall for each class; `beta` is how many times
-    as much recall weighs as precision.
+    """The weighted harmonic mean of precision and recall of each class; recall weighs `beta` times
+    as much as precision.
 
     >>> import mycel as ms
     >>> Fbeta(1)(ms.Tensor([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]]), ms.Tensor([1, 0, 0])).round(3)

@@ -1,4 +1,4 @@
-"""The confusion matrix: how many samples of each class (rows) were predicted as each class
+"""The confusion matrix: the numbers of samples by actual class (rows) and predicted class
 (columns).
 """
 
@@ -17,7 +17,7 @@ _NORMS = {"no_norm": None, "target": 1, "prediction": 0, "all": (0, 1)}
 
 
 class ConfusionMatrix(Metric):
-    """Counts of actual (rows) against predicted (columns) classes.
+    """The numbers of samples by actual class (rows) and predicted class (columns).
 
     `num_classes` is the number of classes C. `normalize` divides by the row's sum ("target"), the
     column's ("prediction") or the total ("all"); a sum of zero gives zeros. A binary score of
