@@ -54,10 +54,12 @@ class Case:
         return ("forward", "backward") if self.wrt else ("forward",)
 
 
-def _operators() -> list[Case]:
-    A = Array
-    big, rows = A((1024, 1024)), A((2048, 1024))
-    image = A((8, 64, 56, 56))
+_IMAGE = Array((8, 64, 56, 56))
+_BIG, _ROWS = Array((1024, 1024)), Array((2048, 1024))
+
+
+def _element_and_row_wise() -> list[Case]:
+    A, big, rows = Array, _BIG, _ROWS
     return [
         Case("add", "element-wise", "x + y, 1024 x 1024", (big, big), (0, 1)),
         Case("chain", "element-wise", "tanh(x y + z) sigmoid(x) - exp(-|y|), 1024 x 1024", (big, big, big), (0, 1, 2)),
@@ -95,6 +97,12 @@ def _operators() -> list[Case]:
         Case(
             "layer_norm_wide", "row-wise", "layer normalisation, 2048 x 1024", (rows, A((1024,)), A((1024,))), (0, 1, 2)
         ),
+    ]
+
+
+def _images() -> list[Case]:
+    A, image = Array, _IMAGE
+    return [
         Case(
             "batch_norm",
             "normalisation",
@@ -146,6 +154,12 @@ def _operators() -> list[Case]:
         Case("max_pool", "pooling", "maxima of 3 x 3 by 2, 8 x 64 x 112 x 112", (A((8, 64, 112, 112)),), (0,), True),
         Case("average_pool", "pooling", "means of 2 x 2, 8 x 64 x 56 x 56", (image,), (0,), True),
         Case("global_pool", "pooling", "means of images, 8 x 64 x 56 x 56", (image,), (0,), True),
+    ]
+
+
+def _matrices() -> list[Case]:
+    A, big, rows = Array, _BIG, _ROWS
+    return [
         Case("matmul", "matmul", "1024 x 1024 @ 1024 x 1024", (big, big), (0, 1)),
         Case("matmul_small", "matmul", "64 x 64 @ 64 x 64", (A((64, 64)), A((64, 64))), (0, 1)),
         Case("matmul_tall", "matmul", "8192 x 256 @ 256 x 64", (A((8192, 256)), A((256, 64))), (0, 1)),
@@ -159,6 +173,12 @@ def _operators() -> list[Case]:
             (0, 1, 2),
         ),
         Case("attention", "attention", "8 x 4 heads, 128 x 64", (A((8, 4, 128, 64)),) * 3, (0, 1, 2)),
+    ]
+
+
+def _indexing_and_movement() -> list[Case]:
+    A, big, rows = Array, _BIG, _ROWS
+    return [
         Case("embedding", "indexing", "8 x 128 of 8000 x 256", (A((8, 128), 8000), A((8000, 256))), (1,)),
         Case("gather", "indexing", "256 of each row of 1024 x 1024", (big, A((1024, 256), 1024)), (0,)),
         Case(
@@ -265,7 +285,11 @@ def _eager() -> list[Case]:
     ]
 
 
-CASES = {case.name: case for case in _operators() + _networks() + _eager()}
+CASES = {
+    case.name: case
+    for make in (_element_and_row_wise, _images, _matrices, _indexing_and_movement, _networks, _eager)
+    for case in make()
+}
 
 
 def inputs_of(case: Case) -> list[Any]:

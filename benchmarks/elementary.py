@@ -1,9 +1,12 @@
-"""How far every elementary and special function is from the exact value, in units in the last
-place, over the whole range of its argument.
+"""The errors of every elementary and special function, in units in the last place, over the whole
+range of its argument.
 
-    python benchmarks/elementary.py                       every function: a float32 of each 1021, all 16-bit floats
-    python benchmarks/elementary.py --stride 1 sin cos    all 2**32 float32 arguments of some functions: some minutes each
-    python benchmarks/elementary.py --wide 2000           and float64 at so many places, of all exponents (needs mpmath)
+    python benchmarks/elementary.py
+        every function: one float32 in 1021, all 16-bit floats
+    python benchmarks/elementary.py --stride 1 sin cos
+        all 2**32 float32 arguments of some functions: some minutes each
+    python benchmarks/elementary.py --wide 2000
+        also float64 at that many places, of all exponents (needs mpmath)
 
 The oracle of float32 and the 16-bit floats is NumPy's and SciPy's float64; that of float64 is
 mpmath with 60 digits or more. An error is counted in units of the exact result; in those of an

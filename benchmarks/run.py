@@ -1,7 +1,7 @@
 """Mycel against PyTorch, JAX and MindSpore on the same work: make bench.
 
-    python benchmarks/run.py --torch PYTHON [--jax PYTHON] [--mindspore PYTHON] [--groups
-    convolution,matmul] [--cases lenet5] [--rounds 11]
+    python benchmarks/run.py --torch PYTHON [--jax PYTHON] [--mindspore PYTHON]
+        [--groups convolution,matmul] [--cases lenet5] [--rounds 11]
 
 Every peer runs in an environment of its own, told by the path of its interpreter, here or in
 MYCEL_BENCH_TORCH, MYCEL_BENCH_JAX and MYCEL_BENCH_MINDSPORE; those not told are left out. All

@@ -1,7 +1,7 @@
 """Third-party MindSpore programs under Mycel, compared with the real MindSpore.
 
-    python benchmarks/third_party.py --packages FOLDER[:FOLDER...] --mindspore PYTHON [--cases
-    mindcv.resnet,mindyolo] [--kept FOLDER] [--modes graph,pynative]
+    python benchmarks/third_party.py --packages FOLDER[:FOLDER...] --mindspore PYTHON
+        [--cases mindcv.resnet,mindyolo] [--kept FOLDER] [--modes graph,pynative]
 
 The packages lie in folders, as ``pip install --no-deps --target FOLDER mindcv==0.3.0`` leaves them;
 their code runs as it is, with ``import mindspore`` answered by Mycel. Every case runs in the real

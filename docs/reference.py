@@ -203,7 +203,7 @@ def parameters(
     drop_self: bool = False,
     scope: Optional[dict[str, Any]] = None,
 ) -> str:
-    """Return a signature as the source of a parameter list, without annotations that say nothing."""
+    """Return a signature as the source of a parameter list, without uninformative annotations."""
     listed, previous = [], None
     given = list(signature.parameters.values())
     if (
@@ -548,8 +548,8 @@ def write(folder: Path) -> list[Path]:
         "index",
         _heading("API reference", "=")
         + (
-            "Every public module, as the package has it when it is imported. Names and parameters are MindSpore's; what "
-            "is left out is on :doc:`a page of its own <left_out>`.\n\n"
+            "Every public module, as the package has it when it is imported. Names and parameters are MindSpore's; "
+            "what is left out is on :doc:`a page of its own <left_out>`.\n\n"
         )
         + ".. toctree::\n   :maxdepth: 1\n\n"
         + "".join(f"   {name}\n" for name in order),

@@ -13,7 +13,7 @@ where Q' follows Q slowly, and the choice and the value at s' come from differen
 Hasselt et al., "Deep reinforcement learning with double Q-learning", 2016). Several carts run at
 once, so that one call of the network decides for all of them.
 
-    python examples/dqn.py                        # compiled; --mode pynative runs operation by operation
+    python examples/dqn.py    # compiled; --mode pynative runs operation by operation
 
 Score: the mean number of pushes of 20 tries without exploration, at least 195 of 200.
 """

@@ -8,7 +8,7 @@ step of it. All that a run has become is written every few batches (weights, sum
 state of the optimizer), so that an interrupted run goes on from there and ends in the very same
 weights; the program interrupts itself once, and compares with a run that was let alone.
 
-    python examples/finetune.py                   # compiled; --mode pynative runs operation by operation
+    python examples/finetune.py    # compiled; --mode pynative runs operation by operation
 
 Score: accuracy on all other images of 5 to 9, at least 0.93. The checkpoints are written to
 mycel-demo/ (--out).

@@ -13,7 +13,7 @@ between normal distributions fitted to features that a classifier of digits comp
 tr(C + C' - 2 (C C')^(1/2)). How far off real digits are that lack one of the ten classes is the
 stated bound.
 
-    python examples/gan.py                        # compiled; --mode pynative runs operation by operation
+    python examples/gan.py    # compiled; --mode pynative runs operation by operation
 
 Score: Frechet distance, at most 0.6 of that of real digits without their least missed class. Where
 matplotlib is installed, drawn digits are written to mycel-demo/gan.png (--plot).

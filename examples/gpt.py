@@ -7,7 +7,7 @@ sees 4,000 of the 10,000 sums of two two-digit numbers and must add the others. 
 with warm-up, half a cosine and clipped gradients; the answers are generated one character at a
 time, where a cache of the keys and values of earlier characters saves computing them again.
 
-    python examples/gpt.py                        # compiled; --mode pynative runs operation by operation
+    python examples/gpt.py    # compiled; --mode pynative runs operation by operation
 
 Score: the share of unseen sums whose generated answer is right in every character, at least 0.99.
 """

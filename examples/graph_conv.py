@@ -11,7 +11,7 @@ mixing the features of neighbours by the normalised adjacency matrix (Kipf and W
 learn from ten known members of each of the six groups. A has 9 million elements, of which a
 CSRTensor keeps the 33,000 that are not zero.
 
-    python examples/graph_conv.py                 # compiled; --mode pynative runs operation by operation
+    python examples/graph_conv.py    # compiled; --mode pynative runs operation by operation
 
 Score: accuracy on the people whose group is not known, at least 0.9. The same network without the
 graph is trained for comparison.

@@ -8,7 +8,7 @@ nouns, verbs or adjectives as their neighbours decide. Sentences are padded with
 the batches are made of similar lengths; the lengths tell the LSTM where a sentence ends, and
 padding counts neither in the loss nor in the score.
 
-    python examples/lstm_tagger.py                # compiled; --mode pynative runs operation by operation
+    python examples/lstm_tagger.py    # compiled; --mode pynative runs operation by operation
 
 Score: the share of unseen sentences with every word tagged right, at least 0.98.
 """

@@ -3,14 +3,15 @@ taken exactly.
 
 A network u(t, x) is made to obey the equation of a wave that steepens into a front,
 
-    u_t + u u_x = nu u_xx,    u(0, x) = -sin(pi x),    u(t, -1) = u(t, 1) = 0,    nu = 0.03 / pi,    0 <= t <= 1,
+    u_t + u u_x = nu u_xx,    u(0, x) = -sin(pi x),    u(t, -1) = u(t, 1) = 0,
+    nu = 0.03 / pi,    0 <= t <= 1,
 
 by the mean square of the residual at random points (Raissi, Perdikaris and Karniadakis,
 "Physics-informed neural networks", 2019). The initial and boundary values are built in: u = (1 -
 x^2) t N(t, x) - sin(pi x) has them for every network N. No solution is shown to the network. The
 formula of Cole and Hopf gives the true one, an integral that Gauss-Hermite quadrature computes.
 
-    python examples/pinn.py                       # compiled; --mode pynative runs operation by operation
+    python examples/pinn.py    # compiled; --mode pynative runs operation by operation
 
 Score: the relative error of u in the L2 norm over 0 <= t <= 1, -1 <= x <= 1, at most 0.01.
 """

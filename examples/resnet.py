@@ -6,7 +6,7 @@ The network is that of He et al., "Deep residual learning for image recognition"
 pixels. Of the 1,797 digits that come with the package four fifths are learned from, each time
 cropped and erased at random, and one fifth is held out.
 
-    python examples/resnet.py                     # compiled; --mode pynative runs operation by operation
+    python examples/resnet.py    # compiled; --mode pynative runs operation by operation
 
 Score: accuracy on the held-out digits, at least 0.985.
 """

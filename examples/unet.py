@@ -5,7 +5,7 @@ single pixel tells little, and the kind of a shape shows only in its outline. Th
 (Ronneberger, Fischer and Brox, "U-Net", 2015) goes down to a quarter of the size to see whole
 shapes, and up again, where the features of each size from the way down keep the edges sharp.
 
-    python examples/unet.py                       # compiled; --mode pynative runs operation by operation
+    python examples/unet.py    # compiled; --mode pynative runs operation by operation
 
 Score: intersection over union, the mean of the four classes over unseen pictures, at least 0.88.
 """

@@ -10,7 +10,7 @@ evidence lower bound (Kingma and Welling, "Auto-encoding variational Bayes", 201
 which is exact in nats, binomial coefficients included, as pixels are whole numbers. One probability
 a pixel, without latents, reaches -253.
 
-    python examples/vae.py                        # compiled; --mode pynative runs operation by operation
+    python examples/vae.py    # compiled; --mode pynative runs operation by operation
 
 Score: the mean evidence lower bound of held-out digits, at least -100 nats. Where matplotlib is
 installed, pictures of digits that the decoder makes of random numbers are written to

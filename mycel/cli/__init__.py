@@ -1,7 +1,7 @@
 """The command line: `mycel train`, `mycel run`, `mycel profile`, `mycel info` and `mycel cache`.
 
-Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files, a full
-disk included (one line says what is wrong), 130 after Ctrl-C.
+Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files,
+including a full disk (the error is one line), 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ENVIRONMENT = """environment variables:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command in `arguments` (those of the process by default) and give its exit status.
+    """Run the command in `arguments` (default: those of the process) and return its exit status.
 
     >>> main(["run", "no-such-script.py"])
     2

@@ -1,4 +1,6 @@
-"""What `mycel info` shows: versions, the processor, the engines, and the folder of compiled code."""
+"""The output of `mycel info`: versions, the processor, the engines, and the folder of compiled
+code.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def collect() -> dict[str, Any]:
 
 
 def as_text(facts: dict[str, Any]) -> str:
-    """Return the facts of `collect` for a person to read, one a line."""
+    """Return the facts of `collect` as text for a person, one a line."""
     cpu, native, cache = facts["cpu"], facts["engines"]["native"], facts["cache"]
     dense = native["onednn"]
     unwritable = "" if cache["writable"] else "; not writable, so every process compiles anew"

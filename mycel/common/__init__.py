@@ -1,1 +1,1 @@
-"""What the public libraries share: initializers, seeds and generators."""
+"""The common parts of the public libraries: initializers, seeds and generators."""

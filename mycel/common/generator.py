@@ -39,7 +39,7 @@ _lock = locks.reentrant()
 
 
 class Generator:
-    """A source of random numbers with its own seed and position; it begins with seed 0.
+    """A source of random numbers with its own seed and position; its first seed is 0.
 
     >>> import mycel as ms
     >>> from mycel.common.generator import Generator
@@ -63,7 +63,7 @@ class Generator:
         return self._held
 
     def take(self, count: DimLike) -> Tensor:
-        """Return the state for a draw of `count` elements; the generator goes on behind them."""
+        """Return the state for a draw of `count` elements, and advance behind them."""
         if eager.active and (staging := eager.local.staging) is not None:
             staging.before_draw(self.state)
         with _lock:
@@ -73,9 +73,9 @@ class Generator:
         return now
 
     def manual_seed(self, seed: int) -> Generator:
-        """Begin again with a seed (taken modulo 2**64); the generator itself.
+        """Restart with a seed (taken modulo 2**64), and return the generator itself.
 
-        TypeError for what is no int.
+        Raises TypeError unless the seed is an int.
         """
         arguments.integer("manual_seed", "the seed", seed)
         self._seed = int(seed)
@@ -83,13 +83,13 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Begin again with a seed from the operating system; that seed."""
+        """Restart with a seed from the operating system, and return that seed."""
         fresh = secrets.randbits(32)
         self.manual_seed(fresh)
         return fresh
 
     def initial_seed(self) -> int:
-        """Return the seed that the generator began with."""
+        """Return the seed that the generator was last started with."""
         return self._seed
 
     def get_state(self) -> Tensor:
@@ -97,7 +97,10 @@ class Generator:
         return Tensor(self.state.asnumpy().view(np.uint8))
 
     def set_state(self, state: Any) -> None:
-        """Go on from a state that `get_state` gave; ValueError for anything but 16 bytes."""
+        """Continue from a state that `get_state` returned.
+
+        Raises ValueError for anything but 16 bytes.
+        """
         array = np.ascontiguousarray(state.asnumpy() if isinstance(state, Tensor) else state)
         if array.dtype != np.uint8 or array.shape != (16,):
             raise ValueError(f"set_state: the state must be 16 bytes (uint8), not {array.dtype} of shape {array.shape}")
@@ -110,7 +113,7 @@ _steps = Remembered[int, Tensor]("steps of random numbers", MANY)
 
 
 def _step(count: DimLike) -> Tensor:
-    """Return what is added to a state: nothing to the key, the number of elements to the counter."""
+    """Return the increment of a state: zero for the key, the number of elements for the counter."""
     if isinstance(count, Dim):
         parts = [eager.apply(S.RESHAPE, as_tensor(v, D.uint64), shape=(1,)) for v in (Tensor(0, D.uint64), count)]
         return eager.apply(S.CONCAT, *parts, axis=0)
@@ -127,10 +130,10 @@ _seeded: dict[int, Generator] = {}
 
 
 def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
-    """Return the generator of operations that name a seed of their own, or a generator; the default
-    one for None.
+    """Return the generator for an operation's `seed`: a seed of its own, a generator, or None for
+    the default one.
 
-    Operations that name the same seed go on in one sequence, which `set_seed` begins again.
+    Operations with the same seed share one sequence, which `set_seed` restarts.
     """
     if seed is None:
         return default_generator
@@ -148,14 +151,14 @@ def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
 
 
 def restart(seed: int) -> None:
-    """Begin all sequences again: what `set_seed` does here."""
+    """Restart all sequences, as `set_seed` asks."""
     default_generator.manual_seed(seed)
     for number, generator in _seeded.items():
         generator.manual_seed(number)
 
 
 def manual_seed(seed: int) -> Generator:
-    """Begin the default generator again with a seed; the generator.
+    """Restart the default generator with a seed, and return the generator.
 
     >>> from mycel.common import generator
     >>> generator.manual_seed(3).initial_seed()
@@ -165,7 +168,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Begin the default generator again with a seed from the operating system; that seed.
+    """Restart the default generator with a seed from the operating system, and return that seed.
 
     >>> from mycel.common import generator
     >>> generator.seed() == generator.initial_seed()
@@ -175,7 +178,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """Return the seed that the default generator began with.
+    """Return the seed that the default generator was last started with.
 
     >>> from mycel.common import generator
     >>> _ = generator.manual_seed(3)
@@ -196,7 +199,7 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(state: Union[Tensor, np.ndarray[Any, Any]]) -> None:
-    """Let the default generator go on from a state that `get_rng_state` gave.
+    """Continue the default generator from a state that `get_rng_state` returned.
 
     >>> from mycel.common import generator
     >>> generator.set_rng_state(generator.get_rng_state())

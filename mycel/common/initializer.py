@@ -1,9 +1,9 @@
-"""Initializers: how the first values of parameters are drawn.
+"""Initializers: distributions of the first values of parameters.
 
 An initializer fills a NumPy array in place. Random ones take a fresh generator from
-`mycel.common.seed` for each array, so that the values are a function of the global seed and of how
-many arrays were drawn before, whatever their sizes. For a weight of shape (out, in, *kernel) the
-fans are ``fan_in = in * prod(kernel)`` and ``fan_out = out * prod(kernel)``.
+`mycel.common.seed` for each array, so that the values depend only on the global seed and on the
+number of arrays drawn before, not on their sizes. For a weight of shape (out, in, *kernel) the fans
+are ``fan_in = in * prod(kernel)`` and ``fan_out = out * prod(kernel)``.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Array = np.ndarray[Any, Any]
 
 
 class Initializer:
-    """Base of initializers; a subclass defines ``_initialize(arr)``, which fills a NumPy array in
-    place.
+    """The base of initializers; a subclass defines ``_initialize(arr)``, which fills a NumPy array
+    in place.
 
     >>> import numpy as np
     >>> from mycel.common.initializer import Constant
@@ -65,7 +65,7 @@ class Initializer:
 
     @property
     def init_kwargs(self) -> dict[str, Any]:
-        """The arguments that the initializer was made with."""
+        """The arguments of the initializer."""
         return dict(self._kwargs)
 
     def _initialize(self, arr: Array) -> None:
@@ -127,8 +127,8 @@ def _precision(arr: Array) -> Any:
 
 
 def _room(arr: Array) -> Array:
-    """Return where to draw values of an array's shape: the array itself, or one of a type that can
-    be drawn.
+    """Return an array in which to draw values for `arr`: itself, or one of a type that can be
+    drawn.
     """
     precision = _precision(arr)
     return arr if arr.dtype == precision and arr.flags.carray else np.empty(arr.shape, precision)
@@ -249,11 +249,12 @@ class TruncatedNormal(Initializer):
     """Normal variates of standard deviation `sigma` around `mean`, redrawn until they lie within
     [`a`, `b`].
 
-    `a` and `b` are values, not multiples of `sigma`. Raises ValueError where the interval is empty
-    or `sigma` is not positive.
+    `a` and `b` are values, not multiples of `sigma`. Raises ValueError if the interval is empty or
+    `sigma` is not positive.
 
     >>> from mycel.common.initializer import TruncatedNormal, initializer
-    >>> bool((abs(initializer(TruncatedNormal(1.0, a=-0.5, b=0.5), [100]).init_data().asnumpy()) <= 0.5).all())
+    >>> drawn = initializer(TruncatedNormal(1.0, a=-0.5, b=0.5), [100]).init_data()
+    >>> bool((abs(drawn.asnumpy()) <= 0.5).all())
     True
     """
 
@@ -296,7 +297,8 @@ class Uniform(Initializer):
 
 @_alias("xavier_uniform")
 class XavierUniform(Initializer):
-    """Uniform within ``gain * sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio, 2010).
+    """Uniform variates within ``gain * sqrt(6 / (fan_in + fan_out))`` of zero (Glorot and Bengio,
+    2010).
 
     >>> from mycel.common.initializer import XavierUniform, initializer
     >>> bool((abs(initializer(XavierUniform(), [3, 3]).init_data().asnumpy()) <= 1).all())
@@ -315,8 +317,8 @@ class XavierUniform(Initializer):
 
 @_alias("xavier_normal")
 class XavierNormal(Initializer):
-    """Normal of standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio,
-    2010).
+    """Normal variates of standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and
+    Bengio, 2010).
 
     >>> from mycel.common.initializer import XavierNormal, initializer
     >>> initializer(XavierNormal(), [3, 3]).shape
@@ -349,10 +351,12 @@ class _He(Initializer):
 
 @_alias("he_uniform")
 class HeUniform(_He):
-    """Uniform within ``gain * sqrt(3 / fan)`` (He et al., "Delving deep into rectifiers", 2015).
+    """Uniform variates within ``gain * sqrt(3 / fan)`` of zero (He et al., "Delving deep into
+    rectifiers", 2015).
 
-    `mode` chooses the fan; the gain is that of `nonlinearity`: 1, 5/3 for 'tanh', sqrt(2) for
-    'relu', sqrt(2 / (1 + slope**2)) for 'leaky_relu'.
+    `mode` chooses the fan, 'fan_in' or 'fan_out'. The gain is that of `nonlinearity`: 5/3 for
+    'tanh', sqrt(2) for 'relu', sqrt(2 / (1 + slope**2)) for 'leaky_relu', of slope
+    `negative_slope`, and 1 for others.
 
     >>> from mycel.common.initializer import HeUniform, initializer
     >>> bool((abs(initializer(HeUniform(), [3, 6]).init_data().asnumpy()) <= 1).all())
@@ -365,7 +369,7 @@ class HeUniform(_He):
 
 @_alias("he_normal")
 class HeNormal(_He):
-    """Normal of standard deviation ``gain / sqrt(fan)`` (He et al., 2015).
+    """Normal variates of standard deviation ``gain / sqrt(fan)`` (He et al., 2015).
 
     The arguments are those of `HeUniform`.
 
@@ -380,8 +384,8 @@ class HeNormal(_He):
 
 @_alias()
 class Orthogonal(Initializer):
-    """A (semi-)orthogonal matrix times `gain`, over the first dimension and all others (Saxe et
-    al., 2013).
+    """A (semi-)orthogonal matrix times `gain`; its rows are the first dimension, its columns all
+    others (Saxe et al., 2013).
 
     >>> from mycel.common.initializer import Orthogonal, initializer
     >>> q = initializer(Orthogonal(), [3, 3]).init_data().asnumpy()
@@ -405,7 +409,9 @@ class Orthogonal(Initializer):
 
 @_alias()
 class Identity(Initializer):
-    """Ones on the diagonal of a matrix, zeros elsewhere; ValueError for other than 2 dimensions.
+    """The identity matrix.
+
+    Raises ValueError unless the shape has 2 dimensions.
 
     >>> from mycel.common.initializer import Identity, initializer
     >>> initializer(Identity(), [2, 2]).init_data().asnumpy()
@@ -420,10 +426,11 @@ class Identity(Initializer):
 
 @_alias()
 class Dirac(Initializer):
-    """A convolution weight (out, in / groups, *kernel) that passes channels through unchanged, for
-    3 to 5 dimensions.
+    """A convolution weight (out, in / groups, *kernel) that passes channels through unchanged; the
+    kernel has 1 to 3 dimensions.
 
-    Raises ValueError for other ranks and where `groups` does not divide the first dimension.
+    Raises ValueError for other numbers of dimensions, and if `groups` does not divide the first
+    one.
 
     >>> from mycel.common.initializer import Dirac, initializer
     >>> initializer(Dirac(), [1, 1, 3]).init_data().asnumpy()
@@ -453,8 +460,8 @@ class Dirac(Initializer):
 
 @_alias()
 class Sparse(Initializer):
-    """A matrix whose columns have a share `sparsity` of zeros and normal variates of deviation
-    `sigma` elsewhere (Martens, 2010).
+    """A matrix whose columns have a share `sparsity` of zeros, and normal variates of standard
+    deviation `sigma` elsewhere (Martens, 2010).
 
     >>> from mycel.common.initializer import Sparse, initializer
     >>> (initializer(Sparse(0.5), [4, 3]).init_data().asnumpy() == 0).sum(axis=0)
@@ -486,11 +493,11 @@ _TRUNCATED_DEVIATION = 0.87962566103423978
 
 @_alias()
 class VarianceScaling(Initializer):
-    """Values of variance ``scale / fan``, where `mode` names the fan: 'fan_in', 'fan_out' or
-    'fan_avg'.
+    """Random values of variance ``scale / fan``, with the fan named by `mode`: 'fan_in', 'fan_out'
+    or 'fan_avg'.
 
-    `distribution` is 'uniform', 'untruncated_normal', or 'truncated_normal', which keeps within two
-    deviations. Raises ValueError for other names.
+    `distribution` is 'uniform', 'untruncated_normal', or 'truncated_normal', which stays within two
+    standard deviations. Raises ValueError for other names.
 
     >>> from mycel.common.initializer import VarianceScaling, initializer
     >>> initializer(VarianceScaling(2.0, "fan_out", "untruncated_normal"), [3, 6]).shape
@@ -524,7 +531,7 @@ InitLike = Union[Tensor, str, float, Initializer]
 
 
 def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Tensor:
-    """Return a tensor of `shape` and `dtype` whose values `init` will draw when they are first
+    """Return a tensor of `shape` and `dtype` whose values are drawn by `init` when they are first
     needed.
 
     `init` is an `Initializer`, the name of one ('normal', 'zeros', 'ones', 'xavier_uniform',

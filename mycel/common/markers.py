@@ -1,8 +1,8 @@
 """MindSpore's marks on functions and classes for its graph compiler.
 
-Mycel interprets whatever it meets: functions of constants are computed while a function is
-compiled, classes need no permission, and the compiler itself decides what a graph calls and what it
-contains. So the marks are checked and kept, and none of them changes what a program computes.
+Mycel interprets all of Python: functions of constants are computed while a function is compiled,
+classes need no mark, and the compiler itself decides which functions a graph calls or contains. So
+the marks are checked and kept, but none of them changes what a program computes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["constexpr", "jit_class", "lazy_inline", "no_inline"]
 
 
 class _Marked:
-    """A function as an operator object; compiled functions follow it."""
+    """A function as an operator object, which compiled functions can call."""
 
     function: Callable[..., Any]
 
@@ -49,11 +49,11 @@ def constexpr(
     reuse_result: bool = True,
     check: bool = True,
 ) -> Any:
-    """Mark a function of constants, which a compiled function computes while it is compiled.
+    """Mark a function `fn` of constants, which a compiled function computes while it is compiled.
 
-    It becomes an operator object, or with ``get_instance=False`` a class of such, called `name`.
-    `reuse_result` and `check` have no effect: what the function read is guarded, and it also works
-    with tensors. TypeError for what cannot be called.
+    The result is an operator object, or with ``get_instance=False`` a class of such objects, called
+    `name`. `reuse_result` and `check` have no effect: values that the function reads are guarded,
+    and it also works with tensors. Raises TypeError unless `fn` can be called.
 
     >>> import mycel as ms
     >>> @ms.constexpr
@@ -73,18 +73,21 @@ def _primexpr(
     name: Optional[str] = None,
     reuse_result: bool = True,
 ) -> Any:
-    """Mark a function of shapes and numbers, which are constants or variable; as `constexpr`."""
+    """Mark a function `fn` of shapes and numbers, which may be constant or variable.
+
+    `get_instance`, `name` and `reuse_result` are those of `constexpr`.
+    """
     if fn is None:
         return lambda function: _operator("_primexpr", function, get_instance, name)
     return _operator("_primexpr", fn, get_instance, name)
 
 
 def jit_class(cls: type) -> type:
-    """Mark a class whose objects compiled functions may make and use; the class itself, with
+    """Mark a class whose objects compiled functions may make and use, and return it with
     `__ms_class__` set.
 
-    It has no other effect: compiled functions follow every class. TypeError for what is no class,
-    and for Cells.
+    It has no other effect: compiled functions follow every class. Raises TypeError for anything but
+    a class, and for Cells.
 
     >>> import mycel as ms
     >>> @ms.jit_class
@@ -105,10 +108,10 @@ def jit_class(cls: type) -> type:
 
 
 def lazy_inline(fn: Optional[Callable[..., Any]] = None, attrs: Any = None, policy: Any = None) -> Any:
-    """Mark the `__init__` of a Cell that occurs many times in a network; the function itself.
+    """Mark the `__init__` of a Cell that occurs many times in a network, and return it.
 
     It has no effect: how often a Cell's operations appear in a graph is the compiler's choice.
-    TypeError for what cannot be called.
+    Raises TypeError unless `fn` can be called.
 
     >>> import mycel as ms
     >>> class Block(ms.nn.Cell):
@@ -120,11 +123,10 @@ def lazy_inline(fn: Optional[Callable[..., Any]] = None, attrs: Any = None, poli
 
 
 def no_inline(fn: Optional[Callable[..., Any]] = None) -> Any:
-    """Mark a function that should stay a call in the graph; the function itself, with `no_inline`
-    set.
+    """Mark a function that should stay a call in the graph, and return it with `no_inline` set.
 
-    It has no other effect: what becomes a call is the compiler's choice. TypeError for what cannot
-    be called.
+    It has no other effect: the compiler decides which functions become calls. Raises TypeError
+    unless `fn` can be called.
 
     >>> import mycel as ms
     >>> @ms.no_inline

@@ -1,4 +1,4 @@
-"""The global seed, which random operations, initializers and NumPy's global generator share.
+"""The global seed of random operations, initializers and NumPy's global generator.
 
 Without a seed initializers draw from the operating system. With one, array k that is initialized
 after `set_seed(s)` takes a generator made of (s, k).
@@ -23,10 +23,10 @@ _drawn: Iterator[int] = itertools.count()
 
 
 def set_seed(seed: int) -> None:
-    """Set the seed of random operations, initializers and NumPy's global generator, and begin all
-    sequences again.
+    """Set the seed of random operations, initializers and NumPy's global generator, and restart all
+    sequences.
 
-    TypeError for what is no int and ValueError outside [0, 2**32).
+    Raises TypeError unless the seed is an int, ValueError outside [0, 2**32).
 
     >>> import mycel as ms
     >>> from mycel.common.seed import set_seed

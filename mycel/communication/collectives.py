@@ -1,10 +1,10 @@
-"""Collective operations on tensors, composed of what a group's transport does.
+"""Collective operations on tensors, composed of the operations of a group's transport.
 
-An operation checks its arguments, asks the transport of its group, and writes what comes into the
-tensor it was given, as MindSpore does by default; after `set_comm_ops_inplace` (False) those that
-can give a new tensor and a handle instead. Results come at once: a handle's `wait` has nothing to
-wait for. What is written and given is recorded and staged like any other operation, so in a group
-of one process gradients pass through as through the identity.
+An operation checks its arguments, asks the transport of its group, and writes the result into the
+tensor it was given, as MindSpore does by default; after `set_comm_ops_inplace` (False), operations
+that can do so return a new tensor and a handle instead. Results are available at once, so that a
+handle's `wait` has nothing to wait for. Writing and returning are recorded and staged like any
+other operation, so in a group of one process gradients pass through as through the identity.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ __all__ = [
 
 
 def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False) -> Any:
-    """Give `tensor` the sum ("prod", "max", "min", "avg") of its values in all processes; a handle
-    if `async_op`.
+    """Replace the values of `tensor` by their reduction over all processes.
 
-    TypeError for arguments of other types, ValueError for a group that there is not.
+    `op` is "sum", "prod", "max", "min" or "avg". `group` names the group of processes, None all of
+    them; with `async_op` a handle is returned. Raises TypeError for arguments of other types,
+    ValueError for an unknown group.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([1.0, 2.0])
@@ -78,7 +79,11 @@ def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = No
 def reduce(
     tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Return `all_reduce` of which only the process `dst` gets the result.
+    """Replace the values of `tensor`, in the process `dst` only, by their reduction over all
+    processes.
+
+    `op` is that of `all_reduce`. `group` names the group of processes, None all of them; with
+    `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> ms.ops.reduce(ms.Tensor([1.0]), 0, async_op=True).wait()
@@ -93,7 +98,9 @@ def reduce(
 
 
 def broadcast(tensor: Tensor, src: int, group: Optional[str] = None, async_op: bool = False) -> Any:
-    """Give `tensor` the values that it has in the process `src`.
+    """Replace the values of `tensor` by those in the process `src`.
+
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> ms.ops.broadcast(ms.Tensor([1.0]), 0)
@@ -105,7 +112,10 @@ def broadcast(tensor: Tensor, src: int, group: Optional[str] = None, async_op: b
 
 
 def barrier(group: Optional[str] = None, async_op: bool = False, device_ids: Any = None) -> Any:
-    """Wait until all processes of a group are here.
+    """Wait until all processes of a group have called this.
+
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    `device_ids` has no effect.
 
     >>> import mycel as ms
     >>> ms.ops.barrier()
@@ -115,10 +125,11 @@ def barrier(group: Optional[str] = None, async_op: bool = False, device_ids: Any
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Optional[str] = None, async_op: bool = False) -> Any:
-    """Give the tensors of a list the values that `tensor` has in each process.
+    """Write the values of `tensor` in each process into the tensors of `tensor_list`.
 
-    TypeError where the list has not one tensor for each process; ValueError where types and shapes
-    differ.
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    Raises TypeError unless the list has one tensor for each process, ValueError for different types
+    or shapes.
 
     >>> import mycel as ms
     >>> out = [ms.Tensor([0.0])]
@@ -137,8 +148,10 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Optional[str] =
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Give `output_tensor` the values that `input_tensor` has in each process, one after the other
-    along the first axis.
+    """Write the values of `input_tensor` in all processes into `output_tensor`, concatenated along
+    the first axis.
+
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -159,8 +172,11 @@ def all_gather_into_tensor_uneven(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Return `all_gather_into_tensor` of tensors with as many rows as `output_split_sizes` says for
-    each process.
+    """Write the values of `input` in all processes into `output`, concatenated along the first
+    axis.
+
+    `output_split_sizes` has the number of rows of each process; by default all have as many.
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0, 0.0])
@@ -181,7 +197,10 @@ def all_gather_into_tensor_uneven(
 def gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, dst: int = 0, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Return `all_gather_into_tensor` of which only the process `dst` gets the result.
+    """Write the values of `input_tensor` in all processes into `output_tensor` of the process
+    `dst`, concatenated along the first axis.
+
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -205,8 +224,11 @@ def gather(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Give the tensors of a list, in the process `dst`, the values that `tensor` has in each
-    process; elsewhere the list is not read.
+    """Write the values of `tensor` in each process into the tensors of `gather_list` of the process
+    `dst`.
+
+    Other processes do not read the list. `group` names the group of processes, None all of them;
+    with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = [ms.Tensor([0.0])]
@@ -230,9 +252,10 @@ def scatter(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Give `tensor` this process's own of the tensors of a list that the process `src` has.
+    """Write into `tensor` the element for this process of the `scatter_list` of the process `src`.
 
-    Elsewhere the list is not read.
+    Other processes do not read the list. `group` names the group of processes, None all of them;
+    with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -252,8 +275,10 @@ def scatter(
 def scatter_tensor(
     output_tensor: Tensor, input_tensor: Tensor, src: int = 0, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Give `output_tensor` this process's share of the rows that `input_tensor` has in the process
+    """Write into `output_tensor` this process's share of the rows of `input_tensor` in the process
     `src`.
+
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -275,9 +300,10 @@ def reduce_scatter(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Give `output` the sum over all processes of their tensors for this one.
+    """Write into `output` the reduction, over all processes, of their tensors for this process.
 
-    `input_list` has one for each process.
+    `input_list` has one tensor for each process; `op` is that of `all_reduce`. `group` names the
+    group of processes, None all of them; with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -295,7 +321,11 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: str = ReduceOp.SUM, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Give `output` this process's share of the rows of the sum of `input` over all processes.
+    """Write into `output` this process's share of the rows of the reduction of `input` over all
+    processes.
+
+    `op` is that of `all_reduce`. `group` names the group of processes, None all of them; with
+    `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -317,7 +347,12 @@ def reduce_scatter_tensor_uneven(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Return `reduce_scatter_tensor` with shares of as many rows as `input_split_sizes` says.
+    """Write into `output` this process's share of the rows of the reduction of `input` over all
+    processes.
+
+    `input_split_sizes` has the number of rows of each process; by default all have as many. `op` is
+    that of `all_reduce`. `group` names the group of processes, None all of them; with `async_op` a
+    handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0, 0.0])
@@ -342,8 +377,10 @@ def _new(name: str, wanted: Any, value: Tensor) -> None:
 def all_to_all(
     output_tensor_list: list[Any], input_tensor_list: list[Tensor], group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Send each process its tensor of a list, and give the tensors of another list what each
-    process sent.
+    """Send each process its tensor of `input_tensor_list`, and write what each process sent into
+    the tensors of `output_tensor_list`.
+
+    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = [ms.Tensor([0.0])]
@@ -371,8 +408,12 @@ def all_to_all_single(
     group: Optional[str] = None,
     async_op: bool = False,
 ) -> Any:
-    """Send each process its rows of `input`, and give `output` what each process sent, one after
-    the other.
+    """Send each process its rows of `input`, and write the rows that the processes sent into
+    `output`, concatenated in the order of ranks.
+
+    `input_split_sizes` and `output_split_sizes` have the number of rows to and from each process;
+    by default all are equal. `group` names the group of processes, None all of them; with
+    `async_op` a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -393,8 +434,12 @@ def all_to_all_single(
 def all_to_all_v_c(
     output: Tensor, input: Tensor, send_count_matrix: Any, group: Optional[str] = None, async_op: bool = False
 ) -> Any:
-    """Return `all_to_all_single` with the rows that each process sends to each other one in a
-    matrix, row-major: element i * size + j from i to j.
+    """Send each process its rows of `input`, and write the rows that the processes sent into
+    `output`, concatenated in the order of ranks.
+
+    `send_count_matrix` has the numbers of rows between all processes, in row-major order: element i
+    * size + j from i to j. `group` names the group of processes, None all of them; with `async_op`
+    a handle is returned.
 
     >>> import mycel as ms
     >>> out = ms.Tensor([0.0])
@@ -444,15 +489,17 @@ def all_gather_matmul(
     trans_input: bool = False,
     trans_x2: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the rows that all processes have of a matrix times `x2`, and those rows themselves, an
-    empty tensor without `gather_output`.
+    """Return the rows of `input` in all processes times `x2`, and those rows.
 
-    ValueError for another `world_size` than the group's, sizes that do not fit, and options that
-    have no other value.
+    `group` names the group, which must have `world_size` members. `trans_x2` transposes `x2`.
+    Without `gather_output` the second result is empty. `bias`, `gather_index`, `comm_turn` and
+    `trans_input` must have their defaults. Raises ValueError for another `world_size`, sizes that
+    do not fit, and other values of those options.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 2.0]])
-    >>> ms.ops.all_gather_matmul(x, x, ms.communication.GlobalComm.WORLD_COMM_GROUP, 1, trans_x2=True)[0].tolist()
+    >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
+    >>> ms.ops.all_gather_matmul(x, x, world, 1, trans_x2=True)[0].tolist()
     [[5.0]]
     """
     a, b, found = _factors(
@@ -484,14 +531,16 @@ def matmul_reduce_scatter(
     trans_input: bool = False,
     trans_x2: bool = False,
 ) -> Tensor:
-    """This process's share of the rows of the sum over all processes of `input` times `x2`.
+    """Return this process's share of the rows of the sum over all processes of `input` times `x2`.
 
-    ValueError for another `world_size` than the group's, sizes that do not fit, and options that
-    have no other value.
+    `group` names the group, which must have `world_size` members. `trans_x2` transposes `x2`.
+    `reduce_op`, `bias`, `comm_turn` and `trans_input` must have their defaults. Raises ValueError
+    for another `world_size`, sizes that do not fit, and other values of those options.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 2.0]])
-    >>> ms.ops.matmul_reduce_scatter(x, x, ms.communication.GlobalComm.WORLD_COMM_GROUP, 1, trans_x2=True).tolist()
+    >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
+    >>> ms.ops.matmul_reduce_scatter(x, x, world, 1, trans_x2=True).tolist()
     [[5.0]]
     """
     name = "matmul_reduce_scatter"

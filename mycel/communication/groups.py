@@ -1,10 +1,11 @@
-"""Which processes there are, which of them form a group, and what carries values between them.
+"""Processes, groups of them, and the transport of values between them.
 
-A `Group` is a name, the ranks of its members and a `Transport`, and every collective operation is
-composed of the few things that a transport does. There is one transport now, `Alone`, for a group
-of one process: what it reduces, gathers or exchanges is its own. Several processes need another
-transport, made where `_join` makes this one, and nothing else; until then a process that was
-started as one of several is told so at once, since its answers would be wrong.
+A `Group` is a name, the ranks of its members and a `Transport`; every collective operation is
+composed of the few operations of a transport. There is one transport now, `Alone`, for a group of
+one process: whatever it reduces, gathers or exchanges is its own value. Support for several
+processes needs another transport, made where `_join` makes this one, and nothing else. Until then a
+process that was started as one of several raises an error at once, since its results would be
+wrong.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ COUNTS = ("RANK_SIZE", "WORLD_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE")
 
 
 class Transport(Protocol):
-    """Move values between the members of a group; ranks are those in the group."""
+    """The movement of values between the members of a group; ranks are those in the group."""
 
     def reduce(self, value: Tensor, operation: str) -> Tensor:
         """Return the sum, product, largest, smallest or mean of all members' values."""
@@ -60,7 +61,7 @@ class Transport(Protocol):
         """Return every member's value, in the order of ranks."""
 
     def exchange(self, parts: Sequence[Tensor]) -> list[Tensor]:
-        """Return the part for this process of every member's parts."""
+        """Return the parts for this process, one from every member's parts."""
 
     def broadcast(self, value: Tensor, source: int) -> Tensor:
         """Return one member's value."""
@@ -69,11 +70,11 @@ class Transport(Protocol):
         """Return copies of every member's object, made by pickling."""
 
     def barrier(self) -> None:
-        """Wait until all members are here."""
+        """Wait until all members have called this."""
 
 
 class Alone:
-    """Move values in a group of one process: they stay where they are."""
+    """The transport of a group of one process: values stay where they are."""
 
     def reduce(self, value: Tensor, operation: str) -> Tensor:
         return value
@@ -96,8 +97,8 @@ class Alone:
 
 @dataclass(frozen=True)
 class Group:
-    """Processes that work together: `ranks` are their ranks in the world, in the order of their
-    ranks here.
+    """A group of processes: `ranks` are their ranks in the world, in the order of their ranks in
+    the group.
     """
 
     name: str
@@ -107,12 +108,12 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of members."""
         return len(self.ranks)
 
 
 class GlobalComm:
-    """Hold what is known of the communication between processes.
+    """The facts about the communication between processes.
 
     >>> GlobalComm.WORLD_COMM_GROUP in WORLDS.values()
     True
@@ -133,7 +134,7 @@ _groups: dict[str, Group] = {}
 
 
 def check_alone(function: str) -> None:
-    """Raise RuntimeError where the environment says that this process is one of several."""
+    """Raise RuntimeError if the environment says that this process is one of several."""
     for variable in COUNTS:
         text = os.environ.get(variable, "").strip()
         if text and text != "1":
@@ -144,14 +145,14 @@ def check_alone(function: str) -> None:
 
 
 def known(group: Any) -> bool:
-    """Tell whether there is a group of that name."""
+    """Return whether there is a group of that name."""
     return group in WORLDS.values() or group in _groups
 
 
 def find_group(function: str, group: Optional[str]) -> Group:
-    """Find a group by its name, the world for None.
+    """Return a group by its name; the world for None.
 
-    Raises TypeError for what is no name, ValueError for one that is not known.
+    Raises TypeError unless it is a name, ValueError for an unknown one.
     """
     arguments.optional(function, "group", group, str)
     check_alone(function)
@@ -163,16 +164,20 @@ def find_group(function: str, group: Optional[str]) -> Group:
 
 
 def member(function: str, parameter: str, rank: Any, group: Group) -> int:
-    """Find the rank in a group of a process of the world; ValueError where it is no member."""
+    """Return the rank in `group` of the process of rank `rank` in the world.
+
+    `function` and `parameter` are the names in errors. Raises ValueError for a rank that is not a
+    member.
+    """
     if arguments.integer(function, parameter, rank, numpy=False) not in group.ranks:
         raise ValueError(f"{function}: there is no rank {rank}: this process is alone, with rank 0")
     return group.ranks.index(rank)
 
 
 def init(backend_name: Optional[str] = None) -> None:
-    """Begin communication; with one process there is nobody to talk to, which the log says.
+    """Begin communication, which with one process does nothing but log that.
 
-    ValueError for a backend other than "hccl", "nccl" and "mccl"; RuntimeError where the
+    Raises ValueError for a backend other than "hccl", "nccl" and "mccl", RuntimeError if the
     environment says that there are several processes.
 
     >>> init()
@@ -233,7 +238,9 @@ def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """Find the rank in the world of a member of a group; ValueError for a rank other than 0.
+    """Return the rank in the world of a member of a group.
+
+    Raises ValueError for a rank other than 0.
 
     >>> get_world_rank_from_group_rank(GlobalComm.WORLD_COMM_GROUP, 0)
     0
@@ -246,7 +253,9 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """Find the rank in a group of a process of the world; ValueError for a rank other than 0.
+    """Return the rank in a group of a process of the world.
+
+    Raises ValueError for a rank other than 0.
 
     >>> get_group_rank_from_world_rank(0, GlobalComm.WORLD_COMM_GROUP)
     0
@@ -265,7 +274,7 @@ def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
 
 
 def get_comm_name(group: str = HCCL_WORLD_COMM_GROUP) -> str:
-    """Return the name of a group in the layer that communicates: its own.
+    """Return the name of a group in the communication library: its own.
 
     >>> get_comm_name("hccl_world_group")
     'hccl_world_group'
@@ -275,7 +284,9 @@ def get_comm_name(group: str = HCCL_WORLD_COMM_GROUP) -> str:
 
 
 def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> None:
-    """Make a group of this process; ValueError for other members or a name that is taken.
+    """Create a group of this process.
+
+    Raises ValueError for other members or a name that is taken.
 
     >>> create_group("mine", [0])
     >>> get_group_size("mine")
@@ -294,7 +305,9 @@ def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> No
 
 
 def destroy_group(group: str) -> None:
-    """Forget a group; ValueError for one that was not created.
+    """Forget a group.
+
+    Raises ValueError for one that was not created.
 
     >>> create_group("mine", [0])
     >>> destroy_group("mine")

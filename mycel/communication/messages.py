@@ -1,8 +1,8 @@
-"""Tensors and Python objects from one process to another, and objects among all.
+"""Messages: tensors and Python objects from one process to another, and objects among all.
 
-A message to the process itself has no other end, and is an error, but in a batch, where what is
-sent and what is awaited stand side by side. Objects are pickled: what comes is a copy, and who
-sends it is to be trusted.
+A message from a process to itself has no receiver and is an error, except in a batch, which has
+both the sending and the receiving side. Objects are pickled, so that the receiver gets a copy and
+must trust the sender.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ __all__ = [
 
 
 def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Group:
-    """Raise ValueError: what is sent to, or awaited from, the process itself has no other end."""
+    """Return the group of a message to or from the process `rank` of the group named `group`.
+
+    Raises ValueError, naming the function `name` and its argument `parameter`, if that is this
+    process itself.
+    """
     found = find_group(name, group)
     if member(name, parameter, rank, found) == found.rank:
         raise ValueError(
@@ -44,7 +48,8 @@ def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Gro
 def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> None:
     """Send a tensor to the process `dst`.
 
-    ValueError where that is this process or none; with one process it is always one of both.
+    `group` names the group of processes, None all of them; `tag` has no effect. Raises ValueError
+    if `dst` is this process or does not exist; with one process one of both is always true.
 
     >>> import mycel as ms
     >>> ms.ops.send(ms.Tensor([1.0]), 1)
@@ -57,16 +62,17 @@ def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0
 
 
 def isend(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> CommHandle:
-    """Return `send` that gives a handle."""
+    """Do what `send` does with `tensor`, `dst`, `group` and `tag`, and return a handle."""
     tensor_of("isend", "tensor", tensor)
     other_end("isend", "dst", dst, group)
     return CommHandle()
 
 
 def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
-    """Give `tensor` what the process `src` sent.
+    """Write into `tensor` the values that the process `src` sent.
 
-    ValueError where that is this process or none; with one process it is always one of both.
+    `group` names the group of processes, None all of them; `tag` has no effect. Raises ValueError
+    if `src` is this process or does not exist; with one process one of both is always true.
 
     >>> import mycel as ms
     >>> ms.ops.recv(ms.Tensor([1.0]), 1)
@@ -80,17 +86,18 @@ def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0
 
 
 def irecv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
-    """Return `recv` that gives a handle."""
+    """Do what `recv` does with `tensor`, `src`, `group` and `tag`, and return a handle."""
     tensor_of("irecv", "tensor", tensor)
     other_end("irecv", "src", src, group)
     return CommHandle()
 
 
 class P2POp:
-    """One `isend` or `irecv` of `batch_isend_irecv`: the function or its name, the tensor to send
-    or to fill, and the other process, which may be this one.
+    """One `isend` or `irecv` of `batch_isend_irecv`. `op` is the function or its name, `tensor` the
+    tensor to send or to fill, and `peer` the other process, which may be this one. `group` names
+    the group of processes, None all of them.
 
-    TypeError for other types; NotImplementedError for a tag other than 0.
+    Raises TypeError for other types, NotImplementedError for a `tag` other than 0.
 
     >>> import mycel as ms
     >>> ms.ops.P2POp("isend", ms.Tensor([1.0]), 0).op
@@ -111,15 +118,15 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
-    """Send and receive several tensors at once: what is sent to a process comes there in the order
-    in which it was sent. One handle for all.
+    """Send and receive several tensors at once, and return a list of one handle for all.
 
-    Tensors to fill are written. TypeError for other lists; ValueError where what is sent and what
-    is awaited do not match.
+    Tensors sent to a process arrive in the order in which they were sent; the tensors to fill are
+    written. Raises TypeError for other lists, ValueError if sent and received tensors do not match.
 
     >>> import mycel as ms
     >>> x, y = ms.Tensor([5.0]), ms.Tensor([0.0])
-    >>> for handle in ms.ops.batch_isend_irecv([ms.ops.P2POp("irecv", y, 0), ms.ops.P2POp("isend", x, 0)]):
+    >>> batch = [ms.ops.P2POp("irecv", y, 0), ms.ops.P2POp("isend", x, 0)]
+    >>> for handle in ms.ops.batch_isend_irecv(batch):
     ...     handle.wait()
     >>> y.tolist()
     [5.0]
@@ -141,9 +148,10 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
 
 
 def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) -> list[Tensor]:
-    """Return what a process gets that sends to itself, in order.
+    """Return the tensors that a process gets from itself, in order.
 
-    Raises ValueError unless as much is sent as is awaited.
+    `sent` are its tensors to send, `awaited` is the number of tensors to fill, `group` is its
+    group, and `name` the function in errors. Raises ValueError unless both numbers are equal.
     """
     if len(sent) != awaited:
         raise ValueError(
@@ -156,9 +164,9 @@ def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) ->
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Optional[str] = None) -> None:
-    """Fill a list with copies, by pickling, of every process's object.
+    """Fill `object_list` with copies (by pickling) of every process's `obj`.
 
-    TypeError where the list has not one place for each.
+    Raises TypeError unless the list has one place for each process.
 
     >>> import mycel as ms
     >>> out = [None]
@@ -173,7 +181,9 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Optional[str] = N
 def broadcast_object_list(
     object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None
 ) -> None:
-    """Give the elements of a list what they are in the process `src`.
+    """Replace the elements of `object_list` by those in the process `src`.
+
+    `group` names the group of processes, None all of them; `device` has no effect.
 
     >>> import mycel as ms
     >>> ms.ops.broadcast_object_list([1, "a"])
@@ -189,7 +199,9 @@ def broadcast_object_list(
 def gather_object(
     obj: Any, object_gather_list: Optional[list[Any]] = None, dst: int = 0, group: Optional[str] = None
 ) -> None:
-    """`all_gather_object` of which only the process `dst` gets the list.
+    """Fill the `object_gather_list` of the process `dst` with copies of every process's `obj`.
+
+    `group` names the group of processes, None all of them.
 
     >>> import mycel as ms
     >>> out = [None]
@@ -210,8 +222,10 @@ def scatter_object_list(
     src: int = 0,
     group: Optional[str] = None,
 ) -> None:
-    """Put into the first place of a list this process's element of the list that the process `src`
-    has.
+    """Set the first element of `scatter_object_output_list` to the element for this process of the
+    `scatter_object_input_list` of the process `src`.
+
+    `group` names the group of processes, None all of them.
 
     >>> import mycel as ms
     >>> out = [None]
@@ -230,13 +244,20 @@ def scatter_object_list(
 
 
 def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = None, device: Any = None) -> None:
-    """`send` of Python objects."""
+    """Send the objects of `object_list` to the process `dst`, as `send` sends a tensor.
+
+    `group` is that of `send`; `device` has no effect.
+    """
     arguments.instance("send_object_list", "object_list", object_list, list)
     other_end("send_object_list", "dst", dst, group)
 
 
 def recv_object_list(object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None) -> int:
-    """Return `recv` of Python objects."""
+    """Replace the elements of `object_list` by the objects that the process `src` sent, as `recv`
+    does.
+
+    `group` is that of `recv`; `device` has no effect.
+    """
     arguments.instance("recv_object_list", "object_list", object_list, list)
     other_end("recv_object_list", "src", src, group)
     return 0

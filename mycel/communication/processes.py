@@ -1,5 +1,6 @@
-"""Groups of processes under the names of `mindspore.ops.communication`, which are PyTorch's: ranks
-are asked for by None or by a group's name.
+"""Groups of processes under the names of `mindspore.ops.communication`, which are PyTorch's.
+
+A group is given by its name, or None for all processes.
 """
 
 from __future__ import annotations
@@ -61,11 +62,10 @@ def init_process_group(
 ) -> None:
     """Begin communication among `world_size` processes, of which one is supported now.
 
-    `rank` is this one's.
-
-    With `init_method` or `store`, not both, size and rank must be given. ValueError for other sizes
-    and ranks and for a backend other than "hccl", "nccl" and "mccl"; TypeError for a store that is
-    no `TCPStore`.
+    `rank` is that of this process. With `init_method` or `store`, not both, size and rank must be
+    given. `timeout`, `group_name`, `pg_options` and `device_id` have no effect. Raises ValueError
+    for other sizes and ranks and for a `backend` other than "hccl", "nccl" and "mccl", TypeError
+    for a store that is not a `TCPStore`.
 
     >>> init_process_group(world_size=1, rank=0)
     """
@@ -85,9 +85,9 @@ def init_process_group(
 
 
 def destroy_process_group(group: Optional[str] = None) -> None:
-    """Forget a group; all groups, and communication as a whole, for None or the world's.
+    """Forget a group; for None or the world, all groups and communication as a whole.
 
-    ValueError for a group that there is not.
+    Raises ValueError for an unknown group.
 
     >>> destroy_process_group()
     >>> is_initialized()
@@ -107,10 +107,11 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: Optional[str] = None,
 ) -> str:
-    """Make a group of processes, of all for None: its name.
+    """Create a group of the processes `ranks` (None: all) and return its name.
 
-    TypeError for ranks that are no list of different ints; ValueError for ranks that there are not,
-    or another backend than "hccl", "nccl" and "mccl".
+    `timeout`, `pg_options`, `use_local_synchronization` and `group_desc` have no effect. Raises
+    TypeError unless the ranks are a list of different ints, ValueError for unknown ranks or a
+    `backend` other than "hccl", "nccl" and "mccl".
 
     >>> get_world_size(new_group([0]))
     1
@@ -132,7 +133,7 @@ def new_group(
 
 
 def get_rank(group: Optional[str] = None) -> int:
-    """Return the rank of this process in a group: 0; -1 where there is no such group.
+    """Return the rank of this process in a group: 0; -1 for an unknown group.
 
     >>> get_rank()
     0
@@ -141,7 +142,7 @@ def get_rank(group: Optional[str] = None) -> int:
 
 
 def get_world_size(group: Optional[str] = None) -> int:
-    """Return the number of processes in a group: 1; -1 where there is no such group.
+    """Return the number of processes in a group: 1; -1 for an unknown group.
 
     >>> get_world_size()
     1
@@ -154,7 +155,7 @@ def _absent(group: Any) -> bool:
 
 
 def get_backend(group: Optional[str] = None) -> str:
-    """Return the name of what would carry values between the processes of a group.
+    """Return the name of the backend that carries values between the processes of a group.
 
     >>> get_backend() in ("hccl", "mccl", "nccl")
     True
@@ -166,7 +167,7 @@ def get_backend(group: Optional[str] = None) -> str:
 def get_global_rank(group: Optional[str], group_rank: int) -> int:
     """Return the rank in the world of a member of a group.
 
-    Raises ValueError where there is no such member.
+    Raises ValueError for a rank that is not a member.
 
     >>> get_global_rank(None, 0)
     0
@@ -179,7 +180,9 @@ def get_global_rank(group: Optional[str], group_rank: int) -> int:
 
 
 def get_group_rank(group: Optional[str], global_rank: int) -> int:
-    """Return the rank in a group of a process of the world; ValueError where it is no member.
+    """Return the rank in a group of a process of the world.
+
+    Raises ValueError for a process that is not a member.
 
     >>> get_group_rank(None, 0)
     0

@@ -1,6 +1,5 @@
-"""Share what collective operations have in common.
-
-That is how they check their arguments, divide and join tensors, and write or return their results.
+"""The common steps of collective operations: they check arguments, divide and join tensors, and
+write or return results.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ["CommHandle", "ReduceOp", "set_comm_ops_inplace"]
 
 
 class ReduceOp:
-    """Name how the values of several processes become one.
+    """The names of reductions of the values of several processes.
 
     >>> ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD, ReduceOp.AVG
     ('sum', 'max', 'min', 'prod', 'avg')
@@ -39,29 +38,35 @@ OPERATIONS = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD, ReduceOp.
 
 
 class CommHandle:
-    """Wait for a communication that was begun; what one process does is done at once.
+    """The handle of a communication; that of one process is complete at once.
 
     >>> CommHandle().wait()
     """
 
     def wait(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the communication is complete."""
 
 
 def tensor_of(name: str, parameter: str, value: Any) -> Tensor:
-    """Check for a tensor; TypeError otherwise."""
+    """Return `value`, checked to be a tensor; raises TypeError otherwise."""
     return arguments.instance(name, parameter, value, Tensor)
 
 
 def tensors_of(name: str, parameter: str, values: Any, group: Group) -> list[Tensor]:
-    """Check for a list of tensors, one for each member of the group; TypeError otherwise."""
+    """Return `values`, checked to be a list of tensors, one for each member of `group`.
+
+    Raises TypeError otherwise; `name` and `parameter` are the function and its argument.
+    """
     arguments.sequence(name, parameter, values, "a list of tensors")
     counted(name, parameter, values, group)
     return [tensor_of(name, f"an element of {parameter}", v) for v in values]
 
 
 def counted(name: str, parameter: str, values: Any, group: Group) -> list[Any]:
-    """Check for a list of one element for each member of the group; TypeError otherwise."""
+    """Return `values`, checked to be a list of one element for each member of `group`.
+
+    Raises TypeError otherwise; `name` and `parameter` are the function and its argument.
+    """
     if not isinstance(values, (list, tuple)) or len(values) != group.size:
         count = len(values) if isinstance(values, (list, tuple)) else type(values).__name__
         raise TypeError(
@@ -71,25 +76,25 @@ def counted(name: str, parameter: str, values: Any, group: Group) -> list[Any]:
 
 
 def operation_of(name: str, op: Any) -> str:
-    """Check for the name of a reduction; TypeError otherwise."""
+    """Return `op`, checked to be the name of a reduction; raises TypeError otherwise."""
     if not isinstance(op, str) or op not in OPERATIONS:
         raise TypeError(f"{name}: op must be one of {', '.join(map(repr, OPERATIONS))}, not {op!r}")
     return op
 
 
 def copied(x: Tensor) -> Tensor:
-    """Copy `x` to a tensor of its own."""
+    """Return a copy of `x`."""
     return eager.apply(E.identity, x)
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
-    """Join tensors along the first axis; a scalar counts as a row of one."""
+    """Return tensors concatenated along the first axis; a scalar counts as a row of one."""
     rows = [x if x.ndim else eager.apply(S.RESHAPE, x, shape=(1,)) for x in parts]
     return rows[0] if len(rows) == 1 else eager.apply(S.CONCAT, *rows, axis=0)
 
 
 def cut(x: Tensor, start: Any, stop: Any) -> Tensor:
-    """Take the rows from `start` to `stop`."""
+    """Return the rows from `start` to `stop`."""
     if start == 0 and stop == x.shape[0]:
         return x
     rest = x.shape[1:]
@@ -97,7 +102,11 @@ def cut(x: Tensor, start: Any, stop: Any) -> Tensor:
 
 
 def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[Tensor]:
-    """Divide the rows among the members: as `sizes` says, or evenly."""
+    """Return the rows of `x` divided among the members of `group`.
+
+    `sizes` has the number of rows of each; None divides them evenly. `name` and `parameter` are the
+    function and the argument with the sizes, for errors.
+    """
     if x.ndim == 0:
         raise ShapeError(f"{name}: a scalar has no rows to divide; give it an axis")
     counts = row_counts(name, x.shape[0], sizes, group, parameter)
@@ -106,7 +115,11 @@ def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, pa
 
 
 def row_counts(name: str, rows: Any, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[int]:
-    """Count the rows of each member; ValueError where they do not add up to all rows."""
+    """Return the number of rows of each member of `group`, from `sizes`, or None for equal numbers.
+
+    Raises ValueError, naming the function `name` and the argument `parameter`, unless they add up
+    to `rows`.
+    """
     if not sizes:
         if rows % group.size:
             raise ValueError(f"{name}: {rows} rows do not divide among the {group.size} members of the group")
@@ -121,7 +134,10 @@ def row_counts(name: str, rows: Any, sizes: Optional[Sequence[int]], group: Grou
 
 
 def write(name: str, target: Any, value: Tensor) -> None:
-    """Give a tensor the values of another; ValueError unless both are of one type and shape."""
+    """Write the values of one tensor into another.
+
+    Raises ValueError unless both have the same type and shape.
+    """
     if tensor_of(name, "the output", target).shape != value.shape or target.dtype is not value.dtype:
         raise ShapeError(f"{name}: the output {target._type} must be of the type of the result, {value._type}")
     if target is not value:
@@ -129,7 +145,7 @@ def write(name: str, target: Any, value: Tensor) -> None:
 
 
 def started(name: str, async_op: Any) -> Optional[CommHandle]:
-    """Make a handle if one is asked for."""
+    """Return a handle if `async_op` asks for one."""
     arguments.flag(name, "async_op", async_op)
     return CommHandle() if async_op else None
 
@@ -145,23 +161,29 @@ _CHOICE = (
 )
 
 
+_FUNCTIONS = """
+    all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object all_reduce
+    all_to_all all_to_all_single all_to_all_v_c barrier batch_isend_irecv broadcast
+    broadcast_object_list gather_into_tensor gather_object irecv isend recv recv_object_list reduce
+    reduce_scatter reduce_scatter_tensor reduce_scatter_tensor_uneven scatter_object_list
+    scatter_tensor send send_object_list
+""".split()
+
+
 class _Writing:
-    """Keep which functions write into the tensors they are given, an attribute for each."""
+    """A flag for each function: whether it writes into the tensors it is given."""
 
     def __init__(self) -> None:
-        names = """all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object all_reduce all_to_all all_to_all_single all_to_all_v_c barrier
-    batch_isend_irecv broadcast broadcast_object_list gather_into_tensor gather_object irecv isend recv recv_object_list reduce reduce_scatter
-    reduce_scatter_tensor reduce_scatter_tensor_uneven scatter_object_list scatter_tensor send send_object_list"""
-        vars(self).update(dict.fromkeys(names.split(), True))
+        vars(self).update(dict.fromkeys(_FUNCTIONS, True))
 
 
 _writing = _Writing()
 
 
 def writes(name: str) -> bool:
-    """Tell whether a function writes into the tensors it is given.
+    """Return whether a function writes into the tensors it is given.
 
-    What is being staged holds as long as that stays so.
+    A staged graph is valid while the answer stays the same.
     """
     found: bool = getattr(_writing, name)
     staging = eager.local.staging if eager.active else None
@@ -171,7 +193,7 @@ def writes(name: str) -> bool:
 
 
 def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None) -> None:
-    """Choose whether functions write into the tensors they are given, or return new ones.
+    """Set whether functions write into the tensors they are given, or return new ones.
 
     `func_list` names the functions, None all of them. The choice exists for all_reduce,
     all_gather_into_tensor, all_to_all, all_to_all_single, reduce_scatter_tensor, irecv and recv;
@@ -195,7 +217,10 @@ def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None)
 
 
 def finish(name: str, target: Any, value: Tensor, async_op: Any) -> Any:
-    """Write a result and return the handle, or return both, as `set_comm_ops_inplace` says."""
+    """Write `value` into `target` and return the handle, or return `value` and the handle.
+
+    `set_comm_ops_inplace` decides for the function `name`; `async_op` asks for the handle.
+    """
     handle = started(name, async_op)
     if not writes(name):
         return copied(value), handle
@@ -204,7 +229,10 @@ def finish(name: str, target: Any, value: Tensor, async_op: Any) -> Any:
 
 
 def send_counts(name: str, matrix: Any, group: Group) -> list[list[int]]:
-    """Read a matrix of counts, one for each pair of members; TypeError or ValueError otherwise."""
+    """Return a matrix of counts, one for each pair of members.
+
+    Raises TypeError or ValueError for another matrix.
+    """
     numbers = np.asarray(matrix.asnumpy() if isinstance(matrix, Tensor) else matrix)
     if numbers.dtype.kind not in "iu" or numbers.size != group.size**2:
         raise ValueError(

@@ -1,11 +1,10 @@
-"""A store of keys and values that processes share over a network: one of them serves it, in threads
+"""A store of keys and values that processes share over a network: one process serves it, in threads
 of its own, and all are clients.
 
-A request is a frame of one letter and two strings of bytes, a reply one of one letter and one
-string; lengths are 32 bits, the highest byte first. The server answers each connection in a thread,
-under one lock, and holds back the answer to a request for a key that is not there until it is, or
-the client's time is up. Nothing is unpickled: what clients send are bytes and numbers in decimal
-digits.
+A request is a frame of one letter and two byte strings; a reply is one of one letter and one byte
+string. Lengths are 32 bits, big-endian. The server answers each connection in a thread, under one
+lock. It delays the answer to a request for a missing key until the key exists or the client's time
+is up. Nothing is unpickled: clients send bytes and numbers in decimal digits.
 """
 
 from __future__ import annotations
@@ -123,16 +122,17 @@ class _Server:
 
 
 class TCPStore:
-    """Keys and values that processes share: the one with `is_master` serves them at `host_name` and
-    `port`, the others connect to it, and wait for it up to `timeout`.
+    """A client of keys and values that processes share, or with `is_master` their server. The
+    server is at `host_name` and `port`; the others connect to it, and wait for it up to `timeout`.
 
-    A server of a `world_size` waits until as many others have connected, unless `wait_for_workers`
-    is False. With port 0 a free one is taken, which `port` says. Keys have up to 4096 bytes, values
-    less than 1 GiB. The server ends with `close`, with the ``with`` statement, or with the process.
-    The other options have no effect, as in MindSpore.
+    With a `world_size` the server waits until that many processes have connected, itself included,
+    unless `wait_for_workers` is False. With port 0 a free one is taken, which the attribute `port`
+    has. Keys have up to 4096 bytes, values less than 1 GiB. The server ends with `close`, with the
+    ``with`` statement, or with the process. `multi_tenant`, `master_listen_fd` and `use_libuv` have
+    no effect, as in MindSpore.
 
-    TypeError for arguments of other types; ValueError for a port or size that cannot be;
-    RuntimeError where the time is up or the port is in use.
+    Raises TypeError for arguments of other types, ValueError for an impossible port or size,
+    RuntimeError when the time is up or the port is in use.
 
     >>> with TCPStore("127.0.0.1", 0, is_master=True) as store:
     ...     store.set("a", "1")
@@ -237,48 +237,51 @@ class TCPStore:
         return reply
 
     def set(self, key: str, value: Union[str, bytes]) -> None:
-        """Give a key a value, in place of any that it has. TypeError for other types."""
+        """Set the value of a key.
+
+        Raises TypeError for other types.
+        """
         arguments.instance("TCPStore.set", "value", value, (str, bytes))
         self._ask("set", b"s", _key("set", key), value.encode() if isinstance(value, str) else value)
 
     def get(self, key: str) -> bytes:
-        """Return the value of a key, which is waited for.
+        """Wait for a key, and return its value.
 
-        RuntimeError where the store's time for waiting is up.
+        Raises RuntimeError when the store's time for waiting is up.
         """
         return self._ask("get", b"g", _key("get", key), repr(self.timeout.total_seconds()).encode())
 
     def add(self, key: str, amount: int) -> int:
-        """Add to the number that a key has, 0 at first: the sum.
+        """Add to the number that a key has, 0 at first, and return the sum.
 
-        RuntimeError where the value is not a whole number.
+        Raises RuntimeError if the value is not a whole number.
         """
         arguments.integer("TCPStore.add", "amount", amount, numpy=False)
         return int(self._ask("add", b"a", _key("add", key), str(amount).encode()))
 
     def delete_key(self, key: str) -> bool:
-        """Forget a key; whether it was there."""
+        """Delete a key, and return whether it existed."""
         return self._ask("delete_key", b"d", _key("delete_key", key)) == b"1"
 
     def num_keys(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return int(self._ask("num_keys", b"n", b""))
 
     def check(self, keys: list[str]) -> bool:
-        """Return whether all of several keys are there."""
+        """Return whether all of several keys exist."""
         return self._ask("check", b"c", b"\0".join(_key("check", k) for k in keys)) == b"1" if keys else True
 
     def wait(self, keys: list[str], timeout: Optional[timedelta] = None) -> None:
-        """Wait until all of several keys are there.
+        """Wait until all of several keys exist.
 
-        RuntimeError where `timeout`, or else the store's, is over.
+        Raises RuntimeError after `timeout`, by default that of the store.
         """
         if keys:
             seconds = (self.timeout if timeout is None else timeout).total_seconds()
             self._ask("wait", b"w", b"\0".join(_key("wait", k) for k in keys), repr(seconds).encode())
 
     def close(self) -> None:
-        """End the connection, and the server where this is the master."""
+        """End the connection; in the master, the server too."""
         self._connection.close()
         if self._server is not None:
             self._server.close()

@@ -1,9 +1,9 @@
 """MindSpore's import paths, answered by Mycel.
 
-After `install()` every ``import mindspore``, also of paths that only older releases had, gives
+After `install()` every ``import mindspore``, also of paths that only older releases had, returns
 Mycel's classes and functions: the same objects as under Mycel's own paths, so that `isinstance`,
-pickling and compiled code know no difference. Old spellings that are gone from today's interface
-(`c_transforms`, `nn.metrics`) live in this package alone.
+pickling and compiled code see no difference. Old names that today's interface lacks
+(`c_transforms`, `nn.metrics`) are in this package only.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _replaced: dict[str, ModuleType] = {}
 
 
 def install() -> None:
-    """Answer imports of `mindspore` with Mycel from now on; again is the same as once.
+    """Answer imports of `mindspore` with Mycel from now on; a second call has no effect.
 
-    Mycel takes precedence over an installed MindSpore, which the log says at the level "debug";
-    modules of it that were imported already are put aside until `uninstall`.
-    `mindspore.__version__` is the release whose interface is followed.
+    Mycel takes precedence over an installed MindSpore, which is logged at the level "debug";
+    modules of MindSpore that were imported already are set aside until `uninstall`.
+    `mindspore.__version__` is the release whose interface Mycel follows.
 
     >>> from mycel import compat
     >>> compat.install()
@@ -51,9 +51,9 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo `install`: later imports of `mindspore` find what is installed, or nothing.
+    """Undo `install`: later imports of `mindspore` find an installed MindSpore, or nothing.
 
-    Modules that a program holds already stay what they are.
+    Modules that a program has imported already do not change.
     """
     if not is_installed():
         return
@@ -64,11 +64,11 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Return whether `import mindspore` gives Mycel."""
+    """Return whether `import mindspore` imports Mycel."""
     return _finder in sys.meta_path
 
 
 def _take() -> dict[str, ModuleType]:
-    """Remove all modules of `mindspore` from those imported; the removed ones."""
+    """Remove all modules of `mindspore` from the imported ones, and return them."""
     names = [name for name in sys.modules if name == ROOT or name.startswith(ROOT + ".")]
     return {name: sys.modules.pop(name) for name in names}

@@ -1,5 +1,5 @@
-"""`mindspore.train.amp`: the levels of mixed precision as settings, and the steps that apply them,
-for libraries that build training steps of their own.
+"""`mindspore.train.amp`: the levels of mixed precision as settings, and the functions that apply
+them, for libraries that build their own training steps.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _config_level: dict[str, dict[str, Any]] = {
 
 
 def _do_keep_batchnorm_fp32(network: Cell) -> None:
-    """Let the layers that normalise stay in float32."""
+    """Set normalization layers to compute in float32."""
     keep_wide(network, get_black_list(), D.float16)
 
 
 def _add_loss_network(network: Cell, loss_fn: Cell, cast_model_type: Any) -> Cell:
-    """Return a network with its loss, which is computed in float32 where the network is not."""
+    """Return a network with its loss, which is computed in float32 if the network is not."""
     return WideLoss(network, loss_fn) if cast_model_type is D.float16 else nn.WithLossCell(network, loss_fn)

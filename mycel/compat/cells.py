@@ -1,4 +1,4 @@
-"""Cells and functions from inside `mindspore.nn` that libraries build theirs on."""
+"""Cells and functions from inside `mindspore.nn` that libraries build their own on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RNNCellBase(Cell):
 
     `weight_ih` is (num_chunks * hidden_size, input_size), `weight_hh` (num_chunks * hidden_size,
     hidden_size), `bias_ih` and `bias_hh` (num_chunks * hidden_size,), or None without `has_bias`.
-    They start uniformly in ±1 / sqrt(hidden_size).
+    Their first values are uniform in ±1 / sqrt(hidden_size); `dtype` is their element type.
     """
 
     def __init__(
@@ -43,18 +43,20 @@ class RNNCellBase(Cell):
 
 
 class _Loss(LossBase):
-    """The name that releases before 2.0 had for `LossBase`."""
+    """The name of `LossBase` in releases before 2.0."""
 
 
 class _VirtualDatasetCell(Cell):
-    """The network itself: on one device its inputs are whole batches."""
+    """A network that returns the results of its backbone: on one device its inputs are whole
+    batches.
+    """
 
     def __init__(self, backbone: Cell) -> None:
         super().__init__(auto_prefix=False)
         self._backbone = backbone
 
     def construct(self, *inputs: Any) -> Any:
-        """Return what the network gives."""
+        """Return the result of the network."""
         return self._backbone(*inputs)
 
 
@@ -63,5 +65,5 @@ _grad_overflow = ops.MultitypeFuncGraph("_grad_overflow")
 
 @_grad_overflow.register("Tensor")
 def _tensor_overflow(gradient: Tensor) -> Tensor:
-    """Return 1 where an element is infinite or NaN, else 0, as float32 of shape (1,)."""
+    """Return 1 if an element is infinite or NaN, else 0, as float32 of shape (1,)."""
     return ops.reshape(ops.logical_not(ops.all(ops.isfinite(gradient))), (1,)).astype(D.float32)

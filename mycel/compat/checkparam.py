@@ -1,8 +1,9 @@
 """`mindspore._checkparam`: the checks of arguments that libraries borrow from MindSpore, as
 functions and as the `Validator` of older releases.
 
-A check gives the value back, or raises TypeError for a wrong type and ValueError for a wrong value,
-naming the operation, the argument and what it takes.
+A check returns the value, or raises TypeError for a wrong type and ValueError for a wrong value,
+naming the operation, the argument and the valid values. `arg_value` is the value to check;
+`arg_name` and `prim_name` are the names of the argument and the operation in errors.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ __all__ = [
 
 
 class Rel(IntEnum):
-    """How a value stands to its limits: the six comparisons, four kinds of interval, membership."""
+    """The relation of a value to limits: a comparison, membership, or a kind of interval."""
 
     EQ = 1
     NE = 2
@@ -121,7 +122,11 @@ _NUMBERS: dict[Any, Any] = {int: int, float: (int, float)}
 def check_number(
     arg_value: Any, value: Any, rel: int, arg_type: type = int, arg_name: Any = None, prim_name: Any = None
 ) -> Any:
-    """Return a number that stands in `rel` to `value`."""
+    """Return `arg_value`, checked to be a number of `arg_type` that is in the relation `rel` to
+    `value`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     _typed(arg_value, _NUMBERS[arg_type], arg_type.__name__, arg_name, prim_name)
     sign, holds = _COMPARED[Rel(rel)]
     if not holds(arg_value, value):
@@ -141,7 +146,11 @@ def check_number_range(
     arg_name: Any = None,
     prim_name: Any = None,
 ) -> Any:
-    """Return a number in an interval."""
+    """Return `arg_value`, checked to be a number of `value_type` in the interval of the kind `rel`
+    from `lower_limit` to `upper_limit`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     _typed(arg_value, _NUMBERS[value_type], value_type.__name__, arg_name, prim_name)
     left, right, above, below = _INTERVAL[Rel(rel)]
     if not (above(lower_limit, arg_value) and below(arg_value, upper_limit)):
@@ -161,7 +170,12 @@ def check(
     prim_name: Any = None,
     excp_cls: type[Exception] = ValueError,
 ) -> Any:
-    """Return a value that stands in `rel` to another one, or to two limits."""
+    """Return `arg_value`, checked to be in the relation `rel` to `value`, or to the two limits in
+    `value`.
+
+    `arg_name`, `value_name` and `prim_name` are the names of the argument, of `value` and of the
+    operation in errors, which are of the class `excp_cls`.
+    """
     kind = Rel(rel)
     if kind in _INTERVAL:
         left, right, above, below = _INTERVAL[kind]
@@ -178,31 +192,48 @@ def check(
 
 
 def check_int(arg_value: Any, value: int, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return a whole number that stands in `rel` to `value`."""
+    """Return `arg_value`, checked to be an int that is in the relation `rel` to `value`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     return check_number(arg_value, value, rel, int, arg_name, prim_name)
 
 
 def check_float(arg_value: Any, value: float, rel: int, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return a number that stands in `rel` to `value`."""
+    """Return `arg_value`, checked to be a number that is in the relation `rel` to `value`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     return check_number(arg_value, value, rel, float, arg_name, prim_name)
 
 
 def check_equal_int(arg_value: Any, value: int, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return the whole number `value`."""
+    """Return `arg_value`, checked to be the int `value`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     return check_int(arg_value, value, EQ, arg_name, prim_name)
 
 
 def check_int_range(
     arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None, prim_name: Any = None
 ) -> Any:
-    """Return a whole number in an interval."""
+    """Return `arg_value`, checked to be an int in the interval of the kind `rel` from `lower_limit`
+    to `upper_limit`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     return check_number_range(arg_value, lower_limit, upper_limit, rel, int, arg_name, prim_name)
 
 
 def check_float_range(
     arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None, prim_name: Any = None
 ) -> Any:
-    """Return a number in an interval."""
+    """Return `arg_value`, checked to be a number in the interval of the kind `rel` from
+    `lower_limit` to `upper_limit`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     return check_number_range(arg_value, lower_limit, upper_limit, rel, float, arg_name, prim_name)
 
 
@@ -211,7 +242,7 @@ def _against_zero(name: str, rel: Rel, kind: type) -> Callable[..., Any]:
         return check_number(arg_value, 0, rel, kind, arg_name, prim_name)
 
     checked.__name__ = checked.__qualname__ = name
-    checked.__doc__ = f"A number of type {kind.__name__} {_COMPARED[rel][0]} 0."
+    checked.__doc__ = f"Return `arg_value`, checked to be of type {kind.__name__} and {_COMPARED[rel][0]} 0."
     return checked
 
 
@@ -232,7 +263,7 @@ def _each(name: str, one: Callable[..., Any]) -> Callable[..., Any]:
         return sequence
 
     checked.__name__ = checked.__qualname__ = name
-    checked.__doc__ = f"`{one.__name__}` of every element."
+    checked.__doc__ = f"Return `sequence`, each element checked by `{one.__name__}`."
     return checked
 
 
@@ -242,29 +273,35 @@ check_positive_float_sequence = _each("check_positive_float_sequence", check_pos
 
 
 def check_bool(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return a truth value."""
+    """Return `arg_value`, checked to be a bool."""
     if not isinstance(arg_value, bool):
         raise TypeError(f"{_subject(arg_name, prim_name)} must be a bool, but got {type(arg_value).__name__}.")
     return arg_value
 
 
 def check_is_int(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return a whole number."""
+    """Return `arg_value`, checked to be an int."""
     return _typed(arg_value, int, "int", arg_name, prim_name)
 
 
 def check_is_float(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return a float."""
+    """Return `arg_value`, checked to be a float."""
     return _typed(arg_value, float, "float", arg_name, prim_name)
 
 
 def check_is_number(arg_value: Any, arg_type: type, arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return a number of the type `arg_type`."""
+    """Return `arg_value`, checked to be a number of the type `arg_type`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     return _typed(arg_value, arg_type, arg_type.__name__, arg_name, prim_name)
 
 
 def check_string(arg_value: Any, valid_values: Iterable[str], arg_name: Any = None, prim_name: Any = None) -> Any:
-    """Return one of several strings."""
+    """Return `arg_value`, checked to be one of the strings `valid_values`.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     valid = list(valid_values)
     if not isinstance(arg_value, str) or arg_value not in valid:
         raise ValueError(
@@ -274,7 +311,10 @@ def check_string(arg_value: Any, valid_values: Iterable[str], arg_name: Any = No
 
 
 def check_value_type(arg_name: Any, arg_value: Any, valid_types: Any, prim_name: Any = None) -> Any:
-    """Return a value of one of several types; a bool is no int."""
+    """Return `arg_value`, checked to be of one of the types `valid_types`; a bool is not an int.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     kinds = tuple(valid_types) if isinstance(valid_types, Iterable) else (valid_types,)
     if not isinstance(arg_value, kinds) or (isinstance(arg_value, bool) and bool not in kinds and object not in kinds):
         names = ", ".join(f"'{k.__name__}'" for k in kinds)
@@ -287,7 +327,7 @@ def check_value_type(arg_name: Any, arg_value: Any, valid_types: Any, prim_name:
 
 
 def check_isinstance(arg_name: Any, arg_value: Any, classes: Any) -> Any:
-    """Return an object of one of several classes."""
+    """Return `arg_value`, checked to be an object of one of the `classes`."""
     return check_value_type(arg_name, arg_value, classes)
 
 
@@ -296,7 +336,10 @@ def _dtype_of(value: Any) -> Any:
 
 
 def check_type_name(arg_name: Any, arg_type: Any, valid_types: Any, prim_name: Any) -> Any:
-    """Return one of several element types."""
+    """Return `arg_type`, checked to be one of the element types `valid_types`, or a tensor of one.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     kinds = tuple(valid_types) if isinstance(valid_types, Iterable) else (valid_types,)
     if _dtype_of(arg_type) not in kinds:
         names = ", ".join(str(k) for k in kinds)
@@ -305,12 +348,15 @@ def check_type_name(arg_name: Any, arg_type: Any, valid_types: Any, prim_name: A
 
 
 def check_tensor_dtype_valid(arg_name: Any, arg_type: Any, valid_dtypes: Any, prim_name: Any) -> Any:
-    """Return a tensor of one of several element types."""
+    """Return `arg_type`, checked to be one of the element types `valid_dtypes`, or a tensor of one.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors.
+    """
     return check_type_name(arg_name, arg_type, valid_dtypes, prim_name)
 
 
 def check_types_same_and_valid(args: dict[str, Any], valid_values: Any, prim_name: Any) -> None:
-    """Element types that are one and the same, one of several."""
+    """Check that all element types in `args` are the same, and one of `valid_values`."""
     for name, kind in args.items():
         check_type_name(name, kind, valid_values, prim_name)
     if len({D.from_any(_dtype_of(kind)) for kind in args.values()}) > 1:
@@ -320,7 +366,12 @@ def check_types_same_and_valid(args: dict[str, Any], valid_values: Any, prim_nam
 def check_subclass(
     arg_name: Any, type_: Any, template_types: Any, prim_name: Any, addition_error_info: Any = None
 ) -> Any:
-    """Return a class below one of several, or an element type that is one of several."""
+    """Return `type_`, checked to be a subclass of one of `template_types`, or an element type among
+    them.
+
+    `arg_name` and `prim_name` name the argument and the operation in errors. `addition_error_info`
+    is added to the message.
+    """
     wanted = tuple(template_types) if isinstance(template_types, Iterable) else (template_types,)
     found = any(
         issubclass(type_, w)
@@ -337,9 +388,9 @@ def check_subclass(
 
 
 def args_type_check(*type_args: Any, **type_kwargs: Any) -> Callable[..., Any]:
-    """Return a decorator: the types that a function's arguments must have.
+    """Return a decorator that checks the types of a function's arguments.
 
-    None passes where the default is None.
+    None is valid if it is the default.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

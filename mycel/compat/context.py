@@ -1,9 +1,9 @@
 """`mindspore.context`: the settings of the process, and those of parallel training, which here runs
 on one device.
 
-Parallel settings are checked, remembered and given back, so that programs written for clusters run
-unchanged on one device; a mode that would distribute work says in the log that it does not. Counts
-of devices or stages that one device cannot have are errors.
+Parallel settings are checked, kept and returned, so that programs written for clusters run
+unchanged on one device; a mode that would distribute work is logged as having no effect. Numbers of
+devices or stages that one device cannot have are errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class ParallelMode:
-    """How training is distributed over devices.
+    """The ways to distribute training over devices.
 
     >>> ParallelMode.AUTO_PARALLEL
     'auto_parallel'
@@ -108,9 +108,9 @@ _algorithm = dict(_ALGORITHM)
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
-    """Remember settings of parallel training, such as ``parallel_mode=ParallelMode.AUTO_PARALLEL``.
+    """Set options of parallel training, such as ``parallel_mode=ParallelMode.AUTO_PARALLEL``.
 
-    Work runs on one device.
+    They are kept but have no effect: work runs on one device.
 
     Raises ValueError for unknown names and values, and for counts that one device cannot have,
     TypeError for values of a wrong kind.
@@ -138,9 +138,9 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
-    """Return the value of one setting of parallel training.
+    """Return the value of one option of parallel training.
 
-    Raises ValueError for a name that does not exist.
+    Raises ValueError for an unknown name.
     """
     if attr_key in _DEFAULTS["pipeline_config"]:
         return _settings["pipeline_config"].get(attr_key, _DEFAULTS["pipeline_config"][attr_key])
@@ -149,12 +149,12 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 
 
 def reset_auto_parallel_context() -> None:
-    """Set all settings of parallel training to their defaults."""
+    """Reset all options of parallel training to their defaults."""
     _settings.update(copy.deepcopy(_DEFAULTS))
 
 
 def set_algo_parameters(**kwargs: Any) -> None:
-    """Remember parameters of the search for parallel strategies, which one device does not need."""
+    """Set parameters of the search for parallel strategies, which one device does not need."""
     for name, value in kwargs.items():
         _check("set_algo_parameters", _ALGORITHM, name, value)
     _algorithm.update(kwargs)
@@ -163,14 +163,14 @@ def set_algo_parameters(**kwargs: Any) -> None:
 def get_algo_parameters(attr_key: str) -> Any:
     """Return one parameter of the search for parallel strategies.
 
-    Raises ValueError for a name that does not exist.
+    Raises ValueError for an unknown name.
     """
     _check_name("get_algo_parameters", _ALGORITHM, attr_key)
     return _algorithm[attr_key]
 
 
 def reset_algo_parameters() -> None:
-    """Set the parameters of the search for parallel strategies to their defaults."""
+    """Reset the parameters of the search for parallel strategies to their defaults."""
     _algorithm.update(_ALGORITHM)
 
 

@@ -1,4 +1,4 @@
-"""`mindspore.utils.dlpack`: tensors to and from other libraries without a copy, as functions."""
+"""`mindspore.utils.dlpack`: functions that exchange tensors with other libraries without a copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """Return what another library's `from_dlpack` takes. TypeError for what is no tensor.
+    """Return a capsule for another library's `from_dlpack`. Raises TypeError for anything but a
+    tensor.
 
     >>> import mycel as ms
     >>> from_dlpack(to_dlpack(ms.Tensor([1.0, 2.0]))).tolist()

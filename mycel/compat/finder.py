@@ -1,11 +1,11 @@
 """The finder that answers imports of `mindspore` and of every path below it.
 
-Each path is one module object, a *view*, that offers the very objects of Mycel's modules: classes
-and functions are the same under both names. A view is filled when it is imported and asks its
-sources for what appears later. Views of Mycel's modules lead to views: `mindspore.nn` is the same
-object however it is reached. A path or name that Mycel lacks is refused with the names that come
-close, also in ``from mindspore.x import name``, which Python looks up as a submodule once the
-attribute is not there.
+Each path is one module object, a *view*, that offers the objects of Mycel's modules themselves:
+classes and functions are the same under both names. A view is filled when it is imported and asks
+its source modules for names that appear later. Views of Mycel's modules lead to views:
+`mindspore.nn` is the same object however it is reached. A path or name that Mycel lacks is refused
+with a list of similar names, also in ``from mindspore.x import name``, where Python looks for a
+submodule if there is no such attribute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Finder"]
 
 
 class _MissingAttribute(AttributeError):
-    """An attribute that Mycel lacks; the message is composed only when somebody reads it."""
+    """An error for an attribute that Mycel lacks; the message is composed only when it is read."""
 
     def __init__(self, parent: str, name: str) -> None:
         super().__init__(parent, name)
@@ -35,14 +35,14 @@ class _MissingAttribute(AttributeError):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds and loads views; see the module."""
+    """The finder and loader of views; see the module."""
 
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
         """Return the spec of a view; None for paths of other packages.
 
-        Raises ModuleNotFoundError for one that Mycel lacks.
+        Raises ModuleNotFoundError for a path that Mycel lacks.
         """
         if fullname != ROOT and not fullname.startswith(ROOT + "."):
             return None
@@ -55,11 +55,11 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({', '.join(found)})", is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
-        """Return Python's own kind of module."""
+        """Return None: Python creates an ordinary module."""
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill a view from its sources, the first of which wins."""
+        """Fill a view from its source modules, of which the first with a name counts."""
         parts = [importlib.import_module(name) for name in _answers(module.__name__)]
         content: dict[str, Any] = {}
         public: dict[str, None] = {}
@@ -83,8 +83,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _is_foreign_module(view: ModuleType, part: ModuleType, name: str) -> bool:
-    """Return whether a public name of a source is a module that the view does not have below it,
-    which `import *` must not bring.
+    """Return whether a public name of a source module is a module that is not below the view's
+    path.
+
+    `import *` must not import such a module.
     """
     return isinstance(vars(part).get(name), ModuleType) and not _answers(f"{view.__name__}.{name}")
 
@@ -95,7 +97,9 @@ def _answers(fullname: str) -> list[str]:
 
 
 def _later(module: ModuleType, parts: list[ModuleType]) -> Any:
-    """Return the `__getattr__` of a view: names that its sources got since, and the views below it."""
+    """Return the `__getattr__` of a view: for names that its sources got later, and for views below
+    it.
+    """
 
     def find(name: str) -> Any:
         if not name.startswith("__"):

@@ -1,4 +1,4 @@
-"""Where names are that a program looked for in the wrong place, or spelled differently."""
+"""Hints for names that a program looked for in the wrong place, or spelled differently."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEARCHED = (
 
 
 def missing(parent: str, name: str) -> str:
-    """Return what to say of a `name` that `parent` (a path such as "mindspore.nn") does not have.
+    """Return a message for a `name` that `parent` (a path such as "mindspore.nn") does not have.
 
     >>> print(missing("mindspore.nn", "CosineDecayLr"))
     mindspore.nn has no 'CosineDecayLr' in Mycel; close names: mindspore.nn.CosineDecayLR
@@ -55,7 +55,7 @@ def _spell(word: str, places: list[str], here: str) -> str:
 
 
 def _names() -> dict[str, list[str]]:
-    """Return public names, and the paths that have them."""
+    """Return the public names, each with the paths that have it."""
     found: dict[str, list[str]] = {}
     for where in _SEARCHED:
         for source in sources(where)[:1]:

@@ -1,7 +1,7 @@
-"""Functions inside MindSpore whose names say that they are `mint`'s ("amax_ext") or give views
-("narrow_view"): those of `mycel.mint`.
+"""Functions inside MindSpore with names of `mint`'s functions ("amax_ext") or of views
+("narrow_view"): they are those of `mycel.mint`.
 
-What shares memory with its operand in MindSpore does so here too.
+Results that share memory with their operands in MindSpore do so here too.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ __all__ = ["NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus"]
 
 
 class _Register(Primitive):
-    """An operation that may be made anywhere and runs on Ascend devices alone: here a call raises
+    """An operation that can be created anywhere but runs only on Ascend devices: a call raises
     Unsupported.
     """
 
@@ -28,12 +28,12 @@ class _Register(Primitive):
 
 
 class NPUAllocFloatStatus(_Register):
-    """Make the state of the register."""
+    """The operation that allocates the state of the register."""
 
 
 class NPUClearFloatStatus(_Register):
-    """Clear the register."""
+    """The operation that clears the register."""
 
 
 class NPUGetFloatStatus(_Register):
-    """Read the register."""
+    """The operation that reads the register."""

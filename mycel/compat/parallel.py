@@ -1,5 +1,5 @@
-"""`mindspore.parallel._utils`: questions that libraries ask about parallel training, answered for
-one process with one device.
+"""`mindspore.parallel._utils`: queries about parallel training, answered for one process with one
+device.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 def _get_parallel_mode() -> str:
-    """Return the mode that was set, which is remembered."""
+    """Return the parallel mode that was set; it has no effect."""
     return get_auto_parallel_context("parallel_mode")
 
 

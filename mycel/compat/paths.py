@@ -1,9 +1,9 @@
-"""Which modules answer for which MindSpore path.
+"""The source modules of each MindSpore path.
 
-Every path is answered first by the Mycel module of the same name, if there is one, then by the
-modules listed here in order, so that a name is found where Mycel keeps it, and a module of
-MindSpore's (`modules`) at last as its package is. Paths that only older releases had are listed in
-full: any other path without a module of the same name does not exist.
+A path is answered first by the Mycel module of the same name, if there is one, then by the modules
+listed here in order, and finally, for a module of MindSpore (`modules`), by the sources of its
+package. Paths that only older releases had are listed in full. Any other path without a module of
+the same name does not exist.
 """
 
 from __future__ import annotations
@@ -125,8 +125,9 @@ ABSENT: dict[str, str] = {
 
 
 def is_absent(path: str) -> str | None:
-    """Return what to do instead of a part of MindSpore that Mycel lacks as a whole, for a path
-    below `ROOT`; None for other paths.
+    """Return what to use in place of a part of MindSpore that Mycel lacks, for a path below `ROOT`.
+
+    It is None for other paths.
     """
     for name, advice in ABSENT.items():
         if (path == name or path.startswith(name + ".")) and not _exists(f"mycel.{path}"):
@@ -135,9 +136,9 @@ def is_absent(path: str) -> str | None:
 
 
 def sources(path: str) -> list[str]:
-    """Return the modules that answer for `path` below `ROOT` ("" for the root itself), in order.
+    """Return the source modules of `path` below `ROOT` ("" for the root itself), in order.
 
-    Empty where there is no such path.
+    The result is empty if there is no such path.
 
     >>> sources("common.dtype")[0], sources("no.such.path")
     ('mycel.dtype', [])

@@ -1,5 +1,5 @@
-"""`mindspore.dataset.transforms.py_transforms`: the names of the Python kind of transforms that
-differ from today's.
+"""`mindspore.dataset.transforms.py_transforms`: names of Python transforms that differ from
+today's.
 """
 
 from __future__ import annotations

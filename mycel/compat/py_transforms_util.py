@@ -1,4 +1,4 @@
-"""`mindspore.dataset.vision.py_transforms_util`: helpers on images that libraries borrow."""
+"""`mindspore.dataset.vision.py_transforms_util`: functions on images that libraries borrow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ def is_numpy(img: Any) -> bool:
 
 
 def hwc_to_chw(img: Any) -> Any:
-    """Return [H, W, C] as [C, H, W]; an array of another number of dimensions as it is.
+    """Return an image [H, W, C] as [C, H, W]; an array with another number of dimensions is
+    unchanged.
 
-    TypeError for what is no array.
+    Raises TypeError for anything but an array.
     """
     if not is_numpy(img):
         raise TypeError(f"hwc_to_chw: img must be a NumPy array, not {type(img).__name__}")

@@ -1,4 +1,4 @@
-"""Names that releases before 2.0 had, and the decorators of constructors that libraries import from
+"""Names of releases before 2.0, and the decorators of constructors that libraries import from
 inside MindSpore.
 """
 
@@ -22,15 +22,17 @@ def _given(constructor: Callable[..., Any], self: Any, args: tuple[Any, ...], kw
 
 
 def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """Return the constructor of an optimizer as it is: every optimizer keeps its arguments in
-    `init_params`, `init_learning_rate` and `init_args`.
+    """Return the constructor of an optimizer unchanged.
+
+    Every optimizer keeps its arguments in `init_params`, `init_learning_rate` and `init_args` by
+    itself.
     """
     return fn
 
 
 def cell_attr_register(fn: Optional[Callable[..., None]] = None, attrs: Any = None) -> Callable[..., Any]:
-    """Keep what a layer's constructor was given: the text in `cell_init_args`, and as attributes
-    those that `attrs` names.
+    """Return a constructor that keeps a layer's arguments: as text in `cell_init_args`, and those
+    that `attrs` names as attributes.
     """
     if fn is None:
         return functools.partial(cell_attr_register, attrs=attrs)

@@ -1,5 +1,5 @@
 """`mindspore.train.summary.summary_record`: the values of summary operations, for programs that
-look into a network by them.
+inspect a network by them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`mindspore.version`: the release whose interface is followed, also as `__version__`."""
+"""`mindspore.version`: the release whose interface Mycel follows, also as `__version__`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`mindspore.dataset.vision.py_transforms`: image transforms of the Python kind, whose arrays are
 [C, H, W] after `ToTensor`.
 
-`Normalize` and `Cutout` therefore take the channels first; everything else is today's transform of
-the same name.
+`Normalize` and `Cutout` therefore take channels first; all other transforms are today's transforms
+of the same name.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["Cutout", "Normalize"]
 
 
 class Normalize(vision.Normalize):
-    """`(image - mean) / std` for each channel of [C, H, W]."""
+    """The transform `(image - mean) / std` for each channel of [C, H, W]."""
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         super().__init__(mean, std, is_hwc=False)
 
 
 class Cutout(vision.CutOut):
-    """Set `num_patches` random squares of side `length` of [C, H, W] to zero."""
+    """The transform that zeroes `num_patches` random squares of side `length` of [C, H, W]."""
 
     def __init__(self, length: int, num_patches: int = 1) -> None:
         super().__init__(length, num_patches, is_hwc=False)

@@ -1,9 +1,9 @@
 """`mycel train lenet5`: data, training with a progress bar, accuracy, checkpoint and picture.
 
-The run stops between two steps when interrupted, so the checkpoint that it then writes is exact.
-Before the first step is through there is nothing to keep and an interrupt takes effect at once; so
-does a second one. A process that was started with interrupts ignored, as shells do in the
-background, goes on ignoring them.
+An interrupted run stops between two steps, so the checkpoint that it then writes is exact. Before
+the end of the first step there is nothing to keep, and an interrupt takes effect at once; so does a
+second interrupt. A process that was started with interrupts ignored, as shells do in the
+background, keeps ignoring them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ INTERRUPTED, USAGE = 130, 2
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line said.
+    """The options of the command line.
 
-    None is what was left to the demonstration, or to the checkpoint that is resumed.
+    None leaves an option to the demonstration, or to the checkpoint that is resumed.
     """
 
     mode: str = "graph"
@@ -51,13 +51,15 @@ class Options:
 
 
 class _Refused(ValueError):
-    """The options do not fit together, or a file cannot be written; one line says why."""
+    """An error: the options do not fit together, or a file cannot be written; the message is one
+    line.
+    """
 
 
 def run(options: Options, console: Console) -> int:
     """Train as `options` say and report to `console`.
 
-    Gives the exit status: 0, 2 for a wrong option, 130 when interrupted.
+    Returns the exit status: 0, 2 for a wrong option, 130 when interrupted.
     """
     try:
         data = bundled() if options.data is None else mnist(options.data)
@@ -129,8 +131,9 @@ def _make_folder(folder: Path) -> None:
 
 
 def _train(training: Training, checkpoint: Path, console: Console) -> bool:
-    """Take the remaining steps, a checkpoint after each epoch; False when interrupted, with the
-    checkpoint written.
+    """Take the remaining steps, with a checkpoint after each epoch.
+
+    Returns False when interrupted, after writing the checkpoint.
     """
     plan = training.plan
     live = console.is_terminal
@@ -208,8 +211,8 @@ def _report(training: Training, out: Path, checkpoint: Path, console: Console) -
 
 @contextmanager
 def _interrupts(deferred: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into an answer to ask for, while `deferred()` holds; else it interrupts
-    as always.
+    """Let the first Ctrl-C only set a flag while `deferred()` holds; otherwise it interrupts as
+    always.
     """
     seen = False
 

@@ -1,6 +1,6 @@
 """The digits that the demonstration learns: those in the package, or MNIST in its IDX files.
 
-Images come out as uint8 [N, 32, 32], smaller ones centred on black, labels as int32 [N].
+Images are returned as uint8 [N, 32, 32], smaller ones centred on black, and labels as int32 [N].
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NAMES = {
 
 
 class DataError(ValueError):
-    """The digits asked for cannot be used; the message is one line and names the file."""
+    """An error: the digits cannot be used; the message is one line and names the file."""
 
 
 @dataclass(frozen=True)
 class DigitData:
-    """Images to learn from and images held out: uint8 [N, 32, 32] with int32 labels [N]."""
+    """Images for training and held-out images: uint8 [N, 32, 32] with int32 labels [N]."""
 
     name: str
     train_images: NDArray[np.uint8]
@@ -39,14 +39,14 @@ class DigitData:
     held_out_labels: NDArray[np.int32]
 
     def fingerprint(self) -> int:
-        """Return CRC-32 of the training images and labels: tells whether a checkpoint was trained
-        on these.
+        """Return the CRC-32 of the training images and labels, which identifies the data of a
+        checkpoint.
         """
         return zlib.crc32(self.train_labels.tobytes(), zlib.crc32(self.train_images.tobytes()))
 
 
 def bundled() -> DigitData:
-    """Return the digits in the package, four fifths to learn from and one fifth held out."""
+    """Return the digits in the package, four fifths for training and one fifth held out."""
     images, labels = digits.load_digits(size=SIZE)
     return _split("bundled digits", images[..., 0], labels)
 
@@ -54,9 +54,9 @@ def bundled() -> DigitData:
 def mnist(folder: Path) -> DigitData:
     """Return MNIST from `train-images...` and `train-labels...` (plain or .gz) in `folder`.
 
-    The held-out images are those of `t10k-images...` where present, else a fifth of the training
-    images, as many of each digit. Raises DataError if the folder or a file is missing, damaged, or
-    not of digits.
+    The held-out images are those of `t10k-images...` if present, else a fifth of the training
+    images, equally many of each digit. Raises DataError if the folder or a file is missing,
+    damaged, or not of digits.
     """
     if not folder.is_dir():
         raise DataError(f"no such folder: {folder} (--data takes the folder of the MNIST IDX files)")

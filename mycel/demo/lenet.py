@@ -1,10 +1,10 @@
 """LeNet-5 and its training: stochastic gradient descent with momentum, resumable to the bit.
 
-Everything random is a function of the plan and the step alone: the initial weights come from the
-seed, the order of an epoch from (seed, epoch), and the shifts of a batch from (seed, epoch, batch).
-A checkpoint therefore holds the parameters, the optimizer's state, the plan, and the losses so far,
-whose count is the position; a run that goes on from it takes the very steps that the uninterrupted
-run would have taken.
+All random values depend on the plan and the step only: the initial weights come from the seed, the
+order of an epoch from (seed, epoch), and the shifts of a batch from (seed, epoch, batch). A
+checkpoint therefore holds the parameters, the optimizer's state, the plan, and the losses so far,
+whose number is the position. A resumed run takes exactly the steps that the uninterrupted run would
+have taken.
 
 The network is LeNet-5 as taught with rectifiers and max pooling (LeCun et al., "Gradient-based
 learning applied to document recognition", 1998); the learning rate falls along half a cosine
@@ -40,13 +40,13 @@ _PLAN = "demo.plan."
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be resumed; the message is one line and names the file."""
+    """An error: a checkpoint cannot be resumed; the message is one line and names the file."""
 
 
 class LeNet5(nn.Cell):
     """LeNet-5 for images float32 [N, 1, 32, 32].
 
-    Gives the logits of the ten digits, float32 [N, 10].
+    It returns the logits of the ten digits, float32 [N, 10].
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class LeNet5(nn.Cell):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run does from its first step to its last; a checkpoint carries it along."""
+    """The settings of a run from its first step to its last, which a checkpoint contains."""
 
     samples: int
     fingerprint: int
@@ -82,19 +82,22 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; the rest is left out, and is a different rest in each epoch."""
+        """The number of whole batches in an epoch; the remaining samples are left out.
+
+        They are different ones in each epoch.
+        """
         return self.samples // self.batch_size
 
     @property
     def steps(self) -> int:
-        """All steps of the run."""
+        """The number of all steps of the run."""
         return self.epochs * self.steps_per_epoch
 
     def learning_rates(self) -> list[float]:
         """Return the learning rate of every step.
 
-        >>> rates = Plan(samples=64, fingerprint=0, epochs=2, batch_size=32, seed=1).learning_rates()
-        >>> [round(rate, 4) for rate in rates]
+        >>> plan = Plan(samples=64, fingerprint=0, epochs=2, batch_size=32, seed=1)
+        >>> [round(rate, 4) for rate in plan.learning_rates()]
         [0.03, 0.0256, 0.015, 0.0044]
         """
         return [LEARNING_RATE * (1 + math.cos(math.pi * step / self.steps)) / 2 for step in range(self.steps)]
@@ -120,9 +123,9 @@ class Training:
 
     @classmethod
     def resume(cls, path: Path, data: DigitData) -> Training:
-        """Return the run that `save` wrote to `path`, at the step where it was.
+        """Return the run that `save` wrote to `path`, at its step.
 
-        Raises CheckpointError.
+        Raises CheckpointError if it cannot be resumed.
         """
         if not path.is_file():
             raise CheckpointError(f"no such checkpoint: {path}")
@@ -154,7 +157,7 @@ class Training:
 
     @property
     def step(self) -> int:
-        """Steps taken so far."""
+        """The number of steps taken so far."""
         return len(self.losses)
 
     @property
@@ -163,7 +166,7 @@ class Training:
         return self.step >= self.plan.steps
 
     def advance(self) -> float:
-        """Take one step and give its loss."""
+        """Take one step and return its loss."""
         images, labels = self._batch(self.step)
         self._step.set_train(True)
         loss = float(self._step(ms.Tensor(images), ms.Tensor(labels)).asnumpy())
@@ -171,17 +174,17 @@ class Training:
         return loss
 
     def save(self, path: Path) -> None:
-        """Write the checkpoint to `path`, which holds the previous whole one until the new one is
-        whole.
+        """Write the checkpoint to `path`, which holds the previous checkpoint until the new one is
+        complete.
         """
         extra: dict[str, Any] = {_PLAN + name: value for name, value in asdict(self.plan).items()}
         extra[_LOSSES] = ms.Tensor(np.array(self.losses, np.float32))
         ms.save_checkpoint(self._step, str(path), append_dict=extra)
 
     def evaluate(self, progress: Callable[[int], None] = lambda done: None) -> NDArray[np.int64]:
-        """Return predicted digits of the held-out images, int64 [N].
+        """Return the predicted digits of the held-out images, int64 [N].
 
-        `progress` is told how many are done.
+        `progress` is called with the number of images done.
         """
         self.network.set_train(False)
         images, size = self.data.held_out_images, 100

@@ -1,6 +1,4 @@
-"""The picture of a run: the loss of every step, and held-out digits with what the network took them
-for.
-"""
+"""The picture of a run: the loss of every step, and held-out digits with their predictions."""
 
 from __future__ import annotations
 
@@ -35,8 +33,11 @@ def draw(
     labels: NDArray[np.int32],
     predictions: NDArray[np.int64],
 ) -> None:
-    """Write the picture as PNG to `path`: wrong digits come first in the grid, framed red with what
-    was right.
+    """Write the picture as PNG to `path`.
+
+    It has the `losses` of all steps, `steps_per_epoch` of which make an epoch, and a grid of
+    held-out `images` [N, H, W] with their `predictions`. Wrongly predicted digits come first,
+    framed in red with their true `labels`.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -76,8 +77,8 @@ def draw(
 
 
 def _smoothed(losses: Sequence[float], keep: float = 0.95) -> list[float]:
-    """Return exponential moving average, corrected for its start as in Kingma and Ba, "Adam", 2015,
-    section 3.
+    """Return the exponential moving average, corrected for its start as in Kingma and Ba, "Adam",
+    2015, section 3.
     """
     average, out = 0.0, []
     for count, loss in enumerate(losses, 1):

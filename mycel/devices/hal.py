@@ -1,5 +1,6 @@
-"""MindSpore's older names: which devices there are, streams, and the figures of `mycel.runtime`,
-with the device that they are asked of, which is the processor.
+"""MindSpore's older names for devices, streams, and the memory figures of `mycel.runtime`.
+
+The functions take the device that is asked about, which is the processor.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _check(name: str, device_target: Optional[str]) -> None:
 
 
 def memory_allocated(device_target: Optional[str] = None) -> int:
-    """Return `mycel.runtime.memory_allocated`.
+    """Return the result of `mycel.runtime.memory_allocated`.
 
     >>> memory_allocated() == runtime.memory_allocated()
     True
@@ -60,55 +61,55 @@ def memory_allocated(device_target: Optional[str] = None) -> int:
 
 
 def memory_reserved(device_target: Optional[str] = None) -> int:
-    """Return `mycel.runtime.memory_reserved`."""
+    """Return the result of `mycel.runtime.memory_reserved`."""
     _check("memory_reserved", device_target)
     return runtime.memory_reserved()
 
 
 def max_memory_allocated(device_target: Optional[str] = None) -> int:
-    """Return `mycel.runtime.max_memory_allocated`."""
+    """Return the result of `mycel.runtime.max_memory_allocated`."""
     _check("max_memory_allocated", device_target)
     return runtime.max_memory_allocated()
 
 
 def max_memory_reserved(device_target: Optional[str] = None) -> int:
-    """Return `mycel.runtime.max_memory_reserved`."""
+    """Return the result of `mycel.runtime.max_memory_reserved`."""
     _check("max_memory_reserved", device_target)
     return runtime.max_memory_reserved()
 
 
 def memory_stats(device_target: Optional[str] = None) -> dict[str, Any]:
-    """Return `mycel.runtime.memory_stats`."""
+    """Return the result of `mycel.runtime.memory_stats`."""
     _check("memory_stats", device_target)
     return runtime.memory_stats()
 
 
 def memory_summary(device_target: Optional[str] = None) -> str:
-    """Return `mycel.runtime.memory_summary`."""
+    """Return the result of `mycel.runtime.memory_summary`."""
     _check("memory_summary", device_target)
     return runtime.memory_summary()
 
 
 def reset_max_memory_allocated(device_target: Optional[str] = None) -> None:
-    """`mycel.runtime.reset_max_memory_allocated`."""
+    """Call `mycel.runtime.reset_max_memory_allocated`."""
     _check("reset_max_memory_allocated", device_target)
     runtime.reset_max_memory_allocated()
 
 
 def reset_max_memory_reserved(device_target: Optional[str] = None) -> None:
-    """`mycel.runtime.reset_max_memory_reserved`."""
+    """Call `mycel.runtime.reset_max_memory_reserved`."""
     _check("reset_max_memory_reserved", device_target)
     runtime.reset_max_memory_reserved()
 
 
 def reset_peak_memory_stats(device_target: Optional[str] = None) -> None:
-    """`mycel.runtime.reset_peak_memory_stats`."""
+    """Call `mycel.runtime.reset_peak_memory_stats`."""
     _check("reset_peak_memory_stats", device_target)
     runtime.reset_peak_memory_stats()
 
 
 def empty_cache() -> None:
-    """`mycel.runtime.empty_cache`."""
+    """Call `mycel.runtime.empty_cache`."""
     runtime.empty_cache()
 
 
@@ -116,7 +117,10 @@ _TARGETS = ("CPU", "GPU", "Ascend")
 
 
 def _target(name: str, device_target: Optional[str]) -> bool:
-    """Return whether the device is the one there is; ValueError for what is no device."""
+    """Return whether the device exists here.
+
+    Raises ValueError for a name that is not a kind of device.
+    """
     if device_target is not None and device_target not in _TARGETS:
         raise ValueError(f"{name}: device_target must be 'CPU', 'GPU' or 'Ascend', not {device_target!r}")
     return device_target in (None, "CPU")
@@ -129,7 +133,7 @@ def _numbered(name: str, device_id: int, device_target: Optional[str]) -> None:
 
 
 def is_available(device_target: Optional[str]) -> bool:
-    """Return whether programs can run on a device: on the CPU.
+    """Return whether programs can run on a device, which is true of the CPU.
 
     >>> is_available("CPU"), is_available("GPU")
     (True, False)
@@ -138,7 +142,7 @@ def is_available(device_target: Optional[str]) -> bool:
 
 
 def is_initialized(device_target: str) -> bool:
-    """Return whether the device was set up: the CPU always is.
+    """Return whether the device is set up, which the CPU always is.
 
     >>> is_initialized("CPU")
     True
@@ -147,7 +151,7 @@ def is_initialized(device_target: str) -> bool:
 
 
 def device_count(device_target: Optional[str] = None) -> int:
-    """Return how many devices of a kind there are: one CPU, however many cores it has.
+    """Return the number of devices of a kind: one CPU, however many cores it has.
 
     >>> device_count(), device_count("GPU")
     (1, 0)
@@ -156,9 +160,9 @@ def device_count(device_target: Optional[str] = None) -> int:
 
 
 def get_device_name(device_id: int, device_target: Optional[str] = None) -> str:
-    """Return the name of a device: that of the CPU is "CPU".
+    """Return the name of a device: "CPU" for the CPU.
 
-    `mycel info` says which processor it is. ValueError for devices that are not there.
+    `mycel info` shows which processor it is. Raises ValueError for devices that do not exist.
 
     >>> get_device_name(0)
     'CPU'
@@ -168,29 +172,29 @@ def get_device_name(device_id: int, device_target: Optional[str] = None) -> str:
 
 
 def get_device_capability(device_id: int, device_target: Optional[str] = None) -> None:
-    """The capability of a GPU; a CPU has none, so None.
+    """Return the capability of a GPU; a CPU has none, so None.
 
-    ValueError for devices that are not there.
+    Raises ValueError for devices that do not exist.
     """
     _numbered("get_device_capability", device_id, device_target)
 
 
 def get_device_properties(device_id: int, device_target: Optional[str] = None) -> None:
-    """The properties of a GPU or NPU; a CPU has none, so None.
+    """Return the properties of a GPU or NPU; a CPU has none, so None.
 
-    ValueError for devices that are not there.
+    Raises ValueError for devices that do not exist.
     """
     _numbered("get_device_properties", device_id, device_target)
 
 
 def get_arch_list(device_target: Optional[str] = None) -> None:
-    """The architectures of GPUs that a build is for; None, as it is for the CPU.
+    """Return the architectures of GPUs that a build is for; for the CPU None.
 
-    ValueError for devices that are not there.
+    Raises ValueError for devices that do not exist.
     """
     _check("get_arch_list", device_target)
 
 
 def synchronize() -> None:
-    """Wait until all operations that were begun have ended."""
+    """Wait until all operations that were started are complete."""
     current_stream().synchronize()

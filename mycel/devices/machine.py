@@ -1,8 +1,8 @@
-"""The machine that a program runs on, as MindSpore's programs ask for it and set it up: one device,
+"""The machine that a program runs on, as MindSpore's programs query and configure it: one device,
 which is the processor.
 
-What has no meaning there is accepted where a program that runs elsewhere calls it, does nothing,
-and says so in its description.
+Functions without a meaning for it are accepted, so that programs for other devices run; they do
+nothing, and their descriptions say so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class DeviceInfo(NamedTuple):
 def set_device(device_target: str, device_id: Optional[int] = None) -> None:
     """Choose the device: "CPU", number 0.
 
-    RuntimeError for "GPU" and "Ascend", which this build has not, ValueError for others.
+    Raises RuntimeError for "GPU" and "Ascend", which this build does not have, ValueError for
+    others.
 
     >>> set_device("CPU")
     """
@@ -55,9 +56,9 @@ def set_device(device_target: str, device_id: Optional[int] = None) -> None:
 
 
 class DeviceCtx:
-    """Choose the device for a block: "CPU", number 0.
+    """A context that chooses the device for a block: "CPU", number 0.
 
-    ValueError and RuntimeError for others, as `set_device` raises them.
+    Raises ValueError and RuntimeError for others, as `set_device` does.
 
     >>> import mycel as ms
     >>> with ms.DeviceCtx("CPU"):
@@ -69,10 +70,10 @@ class DeviceCtx:
         set_device(name, device_id)
 
     def __enter__(self) -> None:
-        """There is nothing to change: the device is the only one."""
+        """Do nothing: the device is the only one."""
 
     def __exit__(self, *error: Any) -> None:
-        """There is nothing to change back."""
+        """Do nothing: the device is the only one."""
 
 
 def get_current_device() -> DeviceInfo:
@@ -85,9 +86,9 @@ def get_current_device() -> DeviceInfo:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Ask for results that are the same from run to run, which they are in any case.
+    """Ask for results that are the same in every run; they are so in any case.
 
-    TypeError for other than True and False.
+    Raises TypeError for anything but True and False.
 
     >>> set_deterministic(True)
     >>> config.get_context("deterministic")
@@ -98,24 +99,24 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def launch_blocking() -> None:
-    """Let operations be done when they return, which they are in any case."""
+    """Let operations be complete when they return, which they are in any case."""
 
 
 def synchronize() -> None:
-    """Wait for operations under way, of which there are none: they are done when they return."""
+    """Wait for running operations; there are none, as operations are complete when they return."""
 
 
 def dispatch_threads_num(threads_num: int) -> None:
-    """Set how many threads hand out operations.
+    """Set the number of threads that dispatch operations.
 
-    It has no effect, as operations of a graph run in order, each on all threads. ValueError for
-    other than positive integers.
+    It has no effect, as operations of a graph run in order, each on all threads. Raises ValueError
+    for anything but positive integers.
     """
     arguments.integer("dispatch_threads_num", "threads_num", threads_num, 1, numpy=False, error=ValueError)
 
 
 def ms_memory_recycle() -> None:
-    """Free what is garbage, and give memory that waits to be used again back to the system."""
+    """Collect garbage, and return unused memory to the operating system."""
     gc.collect()
     runtime.empty_cache()
 
@@ -129,12 +130,12 @@ def set_cpu_affinity(
     module_to_cpu_dict: Optional[dict[str, Any]] = None,
     bind_file: Optional[str] = None,
 ) -> None:
-    """Bind the threads of this process, and those that they start, to processors: a list of ranges
-    such as ["0-3", "8"]; without it to those allowed at present.
+    """Bind the threads of this process, and those that they start, to processors.
 
-    ``set_cpu_affinity(False)`` allows again what was allowed before. Raises TypeError and
-    ValueError for other lists and processors that are not allowed, Unsupported for
-    `module_to_cpu_dict` and `bind_file` and on systems other than Linux.
+    `affinity_cpu_list` is a list of ranges such as ["0-3", "8"]; by default it has the processors
+    allowed at present. With a false `enable_affinity` the processors allowed before are allowed
+    again. Raises TypeError and ValueError for other lists and processors that are not allowed,
+    Unsupported for `module_to_cpu_dict` and `bind_file` and on systems other than Linux.
 
     >>> set_cpu_affinity(True)
     >>> set_cpu_affinity(False)
@@ -180,9 +181,9 @@ def _bind(processors: Iterable[int]) -> None:
 
 
 def run_check() -> None:
-    """Multiply matrices on the device and say whether the result is right.
+    """Multiply matrices on the device and print whether the result is right.
 
-    RuntimeError where it is not.
+    Raises RuntimeError if it is wrong.
     """
     import mycel
     from mycel.core.tensor import Tensor

@@ -1,14 +1,14 @@
-"""The memory behind tensors and compiled functions: how much is in use, how much was at most, and a
-limit; and what is remembered of earlier work.
+"""The memory of tensors and compiled functions: how much is in use, the most that was in use, and a
+limit; and the caches of earlier work.
 
-All memory comes from one allocator. *Allocated* is what tensors and the arenas of compiled
-functions have asked for; a compiled function keeps a small arena for its next run. *Reserved* is
-what the allocator holds from the system: blocks are made in sizes of four to a power of two, and
-freed ones wait to be used again. Arrays that tensors share with NumPy are NumPy's, and what the
-dense library and Python take for themselves is theirs.
+All memory comes from one allocator. *Allocated* memory is in use by tensors and the arenas of
+compiled functions; a compiled function keeps a small arena for its next run. *Reserved* memory is
+all that the allocator holds from the operating system: there are four block sizes for each power of
+two, and freed blocks wait to be used again. Not counted are arrays that tensors share with NumPy,
+and memory that the dense library and Python take for themselves.
 
-What was compiled, found or read once is remembered in tables, each of which has a bound and forgets
-what was unused for longest: `caches` shows them, `forget` empties them.
+Results of compiling, searching and reading are kept in caches, each of which has a bound and evicts
+the entries unused for longest: `caches` lists them, `forget` empties them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def memory_allocated() -> int:
-    """Return the bytes that tensors and compiled functions have at present.
+    """Return the bytes that tensors and compiled functions have in use.
 
     >>> import mycel as ms
     >>> before = ms.runtime.memory_allocated()
@@ -68,7 +68,7 @@ def memory_allocated() -> int:
 
 
 def memory_reserved() -> int:
-    """Return the bytes that the allocator holds from the system, in use or waiting to be.
+    """Return the bytes that the allocator holds from the system, in use or waiting for use.
 
     >>> memory_reserved() >= memory_allocated()
     True
@@ -77,7 +77,7 @@ def memory_reserved() -> int:
 
 
 def max_memory_allocated() -> int:
-    """Return the most bytes that were allocated at one time, since the start or the last
+    """Return the most bytes allocated at one time, since the start or the last
     `reset_max_memory_allocated`.
 
     >>> max_memory_allocated() >= memory_allocated()
@@ -87,7 +87,7 @@ def max_memory_allocated() -> int:
 
 
 def max_memory_reserved() -> int:
-    """Return the most bytes that were reserved at one time, since the start or the last
+    """Return the most bytes reserved at one time, since the start or the last
     `reset_max_memory_reserved`.
 
     >>> max_memory_reserved() >= memory_reserved()
@@ -97,17 +97,17 @@ def max_memory_reserved() -> int:
 
 
 def reset_max_memory_allocated() -> None:
-    """Let `max_memory_allocated` begin again with what is allocated now."""
+    """Restart `max_memory_allocated` from the bytes allocated now."""
     engine().reset_peak(allocated=True)
 
 
 def reset_max_memory_reserved() -> None:
-    """Let `max_memory_reserved` begin again with what is reserved now."""
+    """Restart `max_memory_reserved` from the bytes reserved now."""
     engine().reset_peak(reserved=True)
 
 
 def reset_peak_memory_stats() -> None:
-    """Let both maxima begin again.
+    """Restart both maxima.
 
     >>> reset_peak_memory_stats()
     >>> max_memory_allocated() == memory_allocated()
@@ -118,8 +118,9 @@ def reset_peak_memory_stats() -> None:
 
 
 def empty_cache() -> None:
-    """Give back to the system what waits for new tensors, and the arenas of compiled functions,
-    which take new ones when they run again.
+    """Return unused memory to the operating system.
+
+    It includes the arenas of compiled functions, which allocate new ones when they run again.
 
     >>> empty_cache()
     """
@@ -128,12 +129,11 @@ def empty_cache() -> None:
 
 
 def caches() -> dict[str, tuple[int, int]]:
-    """Return the tables of what is remembered, by name: how many entries each has, and how many it
-    may have.
+    """Return the caches by name, each as (number of entries, bound on that number).
 
-    They speed up what is done again: operations by types and parameters, views, derivatives,
-    kernels, and so on. Tables that are made for one graph each, such as its programs by sizes, are
-    counted together. Those of libraries that are not loaded yet are missing.
+    They speed up repeated work: operations by types and parameters, views, derivatives, kernels,
+    and so on. Caches that belong to one graph each, such as its programs by sizes, are counted
+    together. Those of libraries that are not loaded yet are missing.
 
     >>> import mycel as ms
     >>> _ = ms.Tensor([1.0, 2.0]) + ms.Tensor([3.0, 4.0])
@@ -145,12 +145,11 @@ def caches() -> dict[str, tuple[int, int]]:
 
 
 def forget() -> None:
-    """Empty all tables that `caches` shows, for memory or to begin anew.
+    """Empty all caches that `caches` lists, to free memory or to start from the beginning.
 
-    What is needed again is found or compiled again, or read from the folder of compiled programs.
-
-    What a program holds itself goes on as it is: tensors, and compiled functions with their
-    programs. The code of kernels stays in memory.
+    Entries that are needed again are computed or compiled again, or read from the folder of
+    compiled programs. Objects that a program holds itself stay as they are: tensors, and compiled
+    functions with their programs. The code of kernels stays in memory.
 
     >>> forget()
     >>> caches()["operations"][0]
@@ -203,11 +202,12 @@ def set_memory(
     optimize_level: str = "O0",
     huge_page_reserve_size: str = "0GB",
 ) -> None:
-    """Limit what tensors and compiled functions may take from the system to `max_size`, such as
-    "4GB"; more is a MemoryError.
+    """Limit the memory that tensors and compiled functions may take from the system to `max_size`,
+    such as "4GB"; an allocation beyond it raises MemoryError.
 
-    Memory is taken as it is needed and always planned by liveness: the other arguments are checked
-    and have no effect. Raises ValueError for a size that is none.
+    Memory is taken as it is needed and always planned by liveness: `init_size`, `increase_size`,
+    `optimize_level` and `huge_page_reserve_size` have no effect. Raises ValueError for an invalid
+    size.
 
     >>> import mycel as ms
     >>> ms.runtime.set_memory(max_size="1024GB")
@@ -224,7 +224,7 @@ def set_memory(
 
 
 def synchronize() -> None:
-    """Wait until all operations that were begun have ended.
+    """Wait until all operations that were started are complete.
 
     >>> synchronize()
     """

@@ -1,9 +1,9 @@
 """Streams of work and events in them, as programs for accelerators use them.
 
-The CPU computes an operation when it is called, in the order of the program, and is done with it
-when it returns. So a stream is a name under which a part of the program says that it runs, whatever
-is waited for has happened, and an event is a moment: the time between two is what the work in
-between took.
+The CPU computes an operation when it is called, in the order of the program, and completes it
+before it returns. So a stream is only a name for a part of the program, and everything that it
+waits for has happened already. An event is a moment; the time between two events is that of the
+work in between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _numbers = itertools.count()
 class Stream:
     """A sequence of operations; those of all streams run in the order in which they are called.
 
-    `priority` changes nothing. TypeError for a `priority` that is no int.
+    `priority` has no effect. Raises TypeError unless it is an int.
 
     >>> import mycel as ms
     >>> s = ms.runtime.Stream()
@@ -64,26 +64,32 @@ class Stream:
         return self._number
 
     def query(self) -> bool:
-        """True: all work that was given to the stream is done."""
+        """Return True: all work in the stream is complete."""
         return True
 
     def synchronize(self) -> None:
-        """Wait for the work that was given to the stream, which is done."""
+        """Wait for the work in the stream, which is complete."""
 
     def record_event(self, event: Optional[Event] = None) -> Event:
-        """Record an event, or a new one, which is returned. TypeError for what is none."""
+        """Record `event`, or a new event, and return it.
+
+        Raises TypeError for anything but an event.
+        """
         event = Event() if event is None else arguments.instance("record_event", "event", event, Event)
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Let later work wait for an event, which has happened. TypeError for what is none."""
+        """Let later work wait for an event, which has happened.
+
+        Raises TypeError for anything but an event.
+        """
         arguments.instance("wait_event", "event", event, Event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let later work wait for that of another stream, which is done.
+        """Let later work wait for that of another stream, which is complete.
 
-        TypeError for what is none.
+        Raises TypeError for anything but a stream.
         """
         arguments.instance("wait_stream", "stream", stream, Stream)
 
@@ -100,8 +106,8 @@ class Stream:
 class Event:
     """A moment between operations.
 
-    With `enable_timing` it keeps the time; `blocking` changes nothing, as there is nothing to wait
-    for. TypeError for other than True and False.
+    With `enable_timing` it keeps the time; `blocking` has no effect, as there is nothing to wait
+    for. Raises TypeError for anything but True and False.
 
     >>> import mycel as ms
     >>> start, end = ms.runtime.Event(enable_timing=True), ms.runtime.Event(enable_timing=True)
@@ -119,7 +125,10 @@ class Event:
         self._time: Optional[int] = None
 
     def record(self, stream: Optional[Stream] = None) -> None:
-        """Let the event be now; again moves it. TypeError for a `stream` that is none."""
+        """Set the event to the present moment, also if it was recorded before.
+
+        Raises TypeError for a `stream` that is not a stream.
+        """
         if stream is not None:
             arguments.instance("record", "stream", stream, Stream)
         self._time = time.perf_counter_ns()
@@ -127,7 +136,7 @@ class Event:
     def wait(self, stream: Optional[Stream] = None) -> None:
         """Let later work wait for the event, which has happened.
 
-        TypeError for a `stream` that is none.
+        Raises TypeError for a `stream` that is not a stream.
         """
         if stream is not None:
             arguments.instance("wait", "stream", stream, Stream)
@@ -136,13 +145,14 @@ class Event:
         """Wait for the event, which has happened."""
 
     def query(self) -> bool:
-        """True: all work before the event is done."""
+        """Return True: all work before the event is complete."""
         return True
 
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this event to another.
 
-        TypeError for what is none, RuntimeError where one was not recorded or keeps no time.
+        Raises TypeError for anything but an event, RuntimeError if one was not recorded or keeps no
+        time.
         """
         arguments.instance("elapsed_time", "end_event", end_event, Event)
         for event in (self, end_event):
@@ -164,7 +174,7 @@ _local = _Local()
 
 
 def current_stream() -> Stream:
-    """Return the stream that this thread's work is in.
+    """Return the stream of this thread's work.
 
     >>> current_stream() == default_stream()
     True
@@ -173,23 +183,29 @@ def current_stream() -> Stream:
 
 
 def default_stream() -> Stream:
-    """Return the stream that work is in where no other was chosen."""
+    """Return the stream of work for which no other was chosen."""
     return _default
 
 
 def communication_stream() -> Stream:
-    """Return the stream of what processes send each other."""
+    """Return the stream of communication between processes."""
     return _communication
 
 
 def set_cur_stream(stream: Optional[Stream]) -> None:
-    """Choose this thread's stream; None changes nothing. TypeError for what is none."""
+    """Choose this thread's stream; None has no effect.
+
+    Raises TypeError for anything but a stream.
+    """
     if stream is not None:
         _local.stream = arguments.instance("set_cur_stream", "stream", stream, Stream)
 
 
 class StreamCtx:
-    """Choose this thread's stream for a block; None changes nothing. TypeError for what is none."""
+    """A context that chooses this thread's stream for a block; None has no effect.
+
+    Raises TypeError for anything but a stream.
+    """
 
     def __init__(self, ctx_stream: Optional[Stream]) -> None:
         if ctx_stream is not None:
@@ -215,10 +231,10 @@ def _without_effect(name: str, why: str) -> None:
 
 
 def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> None:
-    """Ask for operations to be handed to a device by several threads.
+    """Ask for several threads that dispatch operations to a device.
 
-    It has no effect: a compiled program runs in one native loop. TypeError and ValueError for other
-    than positive integers.
+    It has no effect: a compiled program runs in one native loop. Raises TypeError and ValueError
+    for anything but positive integers.
 
     >>> set_kernel_launch_group(thread_num=2, kernel_group_num=8)
     """
@@ -234,10 +250,10 @@ def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> N
 
 
 def set_kernel_launch_capture(enable_capture_graph: bool, op_capture_skip: Optional[list[str]] = None) -> None:
-    """Ask for the launches of operations to be kept and repeated.
+    """Ask to record the launches of operations and repeat them.
 
-    It has no effect: a compiled program is such a table of steps already. TypeError for arguments
-    of other types.
+    It has no effect: a compiled program is such a table of steps already. Raises TypeError for
+    arguments of other types.
 
     >>> set_kernel_launch_capture(True, ["matmul"])
     """

@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors: they take anything array-like, can be differentiated and compiled,
+"""NumPy's functions on tensors: they take array-like arguments, can be differentiated and compiled,
 and return tensors.
 
 >>> import mycel as ms
@@ -46,19 +46,33 @@ nan = _math.nan
 numeric_types = (
     """int_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float_ float16 float32 float64 bool_""".split()
 )
-array_creations_module = """array asarray asfarray ones zeros full randn rand randint arange linspace logspace eye identity empty empty_like
-    ones_like zeros_like full_like diagonal tril triu tri trace meshgrid mgrid ogrid diagflat diag diag_indices ix_ indices geomspace vander
-    hamming hanning bartlett blackman triu_indices tril_indices triu_indices_from tril_indices_from histogram_bin_edges pad""".split()
-array_ops_module = """transpose expand_dims squeeze rollaxis swapaxes reshape ravel concatenate where atleast_1d atleast_2d atleast_3d column_stack
-    hstack dstack vstack stack unique moveaxis tile broadcast_to broadcast_arrays append roll split vsplit flip flipud fliplr hsplit dsplit
-    take_along_axis take repeat rot90 select array_split choose size array_str apply_along_axis piecewise unravel_index apply_over_axes argwhere
-    intersect1d""".split()
-math_module = """mean inner add subtract multiply divide true_divide power dot outer tensordot absolute std var average not_equal minimum matmul
-    square sqrt reciprocal log maximum heaviside amax amin hypot float_power floor ptp deg2rad rad2deg count_nonzero positive negative clip
-    floor_divide remainder mod fix fmod trunc exp expm1 fabs exp2 kron promote_types divmod diff cbrt cross ceil trapz abs max min gcd lcm log1p
-    logaddexp log2 logaddexp2 log10 convolve ediff1d nansum nanmean nanvar nanstd cumsum nancumsum sin cos tan arcsin arccos arctan sinh cosh tanh
-    arcsinh arccosh arctanh arctan2 cov multi_dot nanmax nanmin argmax argmin searchsorted interp sum corrcoef gradient sign copysign radians
-    digitize bincount histogram histogramdd histogram2d polyadd polysub polyval polyder polymul polyint result_type unwrap cumprod
-    ravel_multi_index norm bitwise_and bitwise_or bitwise_xor invert bitwise_not rint correlate""".split()
-logic_module = """not_equal less_equal less greater_equal greater equal isfinite isnan isinf isposinf isneginf isscalar logical_and logical_not
-    logical_or logical_xor in1d isin isclose signbit sometrue array_equal array_equiv setdiff1d""".split()
+array_creations_module = """
+    array asarray asfarray ones zeros full randn rand randint arange linspace logspace eye identity
+    empty empty_like ones_like zeros_like full_like diagonal tril triu tri trace meshgrid mgrid
+    ogrid diagflat diag diag_indices ix_ indices geomspace vander hamming hanning bartlett blackman
+    triu_indices tril_indices triu_indices_from tril_indices_from histogram_bin_edges pad
+""".split()
+array_ops_module = """
+    transpose expand_dims squeeze rollaxis swapaxes reshape ravel concatenate where atleast_1d
+    atleast_2d atleast_3d column_stack hstack dstack vstack stack unique moveaxis tile broadcast_to
+    broadcast_arrays append roll split vsplit flip flipud fliplr hsplit dsplit take_along_axis take
+    repeat rot90 select array_split choose size array_str apply_along_axis piecewise unravel_index
+    apply_over_axes argwhere intersect1d
+""".split()
+math_module = """
+    mean inner add subtract multiply divide true_divide power dot outer tensordot absolute std var
+    average not_equal minimum matmul square sqrt reciprocal log maximum heaviside amax amin hypot
+    float_power floor ptp deg2rad rad2deg count_nonzero positive negative clip floor_divide
+    remainder mod fix fmod trunc exp expm1 fabs exp2 kron promote_types divmod diff cbrt cross ceil
+    trapz abs max min gcd lcm log1p logaddexp log2 logaddexp2 log10 convolve ediff1d nansum nanmean
+    nanvar nanstd cumsum nancumsum sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
+    arctanh arctan2 cov multi_dot nanmax nanmin argmax argmin searchsorted interp sum corrcoef
+    gradient sign copysign radians digitize bincount histogram histogramdd histogram2d polyadd
+    polysub polyval polyder polymul polyint result_type unwrap cumprod ravel_multi_index norm
+    bitwise_and bitwise_or bitwise_xor invert bitwise_not rint correlate
+""".split()
+logic_module = """
+    not_equal less_equal less greater_equal greater equal isfinite isnan isinf isposinf isneginf
+    isscalar logical_and logical_not logical_or logical_xor in1d isin isclose signbit sometrue
+    array_equal array_equiv setdiff1d
+""".split()

@@ -1,4 +1,4 @@
-"""How the functions of `mycel.numpy` read their arguments: anything array-like becomes a tensor.
+"""The operands of the functions of `mycel.numpy`: array-like arguments become tensors.
 
 Python ints become int32 and floats float32, as in MindSpore; NumPy arrays keep their type.
 """
@@ -18,7 +18,9 @@ __all__ = ["as_kind", "asarray", "both"]
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
-    """Return `a` as a tensor, itself where it is one of that type; TypeError for what is no array.
+    """Return `a` as a tensor, or `a` itself if it is a tensor of that type.
+
+    Raises TypeError for anything not array-like.
 
     >>> import mycel.numpy as mnp
     >>> mnp.asarray([1, 2]).dtype
@@ -39,9 +41,9 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
 
 
 def both(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return two operands of which at least one is a tensor.
+    """Return two operands, of which at least one is a tensor.
 
-    A Python number beside a tensor stays one.
+    A Python number beside a tensor stays a number.
     """
     if isinstance(x, Tensor):
         return x, y if isinstance(y, (bool, int, float)) else asarray(y)
@@ -51,10 +53,10 @@ def both(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def as_kind(x: Tensor, dtype: Any) -> Tensor:
-    """Return `x` in a type, or as it is for None."""
+    """Return `x` in a type, or unchanged for None."""
     return x if dtype is None else cast(x, D.from_any(dtype))
 
 
 def kind_of(dtype: Any) -> Optional[DType]:
-    """Return a data type in any spelling, or None."""
+    """Return the data type for any spelling of it, or None for None."""
     return None if dtype is None else D.from_any(dtype)

@@ -1,4 +1,4 @@
-"""Shaping, joining and choosing arrays under NumPy's names."""
+"""Shaping, joining and selecting arrays under NumPy's names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def export(function: Any) -> Any:
 
 @export
 def reshape(x: Any, new_shape: Any) -> Tensor:
-    """Return the same elements under another shape.
+    """Return the same elements in another shape.
 
     >>> import mycel.numpy as mnp
     >>> mnp.reshape([1, 2, 3, 4], (2, -1)).shape
@@ -35,7 +35,7 @@ def reshape(x: Any, new_shape: Any) -> Tensor:
 
 @export
 def transpose(a: Any, axes: Any = None) -> Tensor:
-    """Return the axes in another order; reversed without `axes`.
+    """Permute the axes of `a`; `axes` has their new order, by default the reverse.
 
     >>> import mycel.numpy as mnp
     >>> mnp.transpose(mnp.ones((2, 3))).shape
@@ -47,7 +47,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
 
 @export
 def squeeze(a: Any, axis: Any = None) -> Tensor:
-    """Without axes of size 1.
+    """Remove axes of size 1; `axis` limits which.
 
     >>> import mycel.numpy as mnp
     >>> mnp.squeeze(mnp.ones((1, 2))).shape
@@ -58,7 +58,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 
 @export
 def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """Return an array repeated to a shape.
+    """Broadcast an array to a shape.
 
     >>> import mycel.numpy as mnp
     >>> mnp.broadcast_to([1, 2], (2, 2)).tolist()
@@ -69,7 +69,7 @@ def broadcast_to(array: Any, shape: Any) -> Tensor:
 
 @export
 def broadcast_arrays(*args: Any) -> list[Tensor]:
-    """Return arrays repeated to their common shape.
+    """Broadcast arrays to their common shape.
 
     >>> import mycel.numpy as mnp
     >>> [a.shape for a in mnp.broadcast_arrays([1, 2], [[3], [4]])]
@@ -84,7 +84,7 @@ def broadcast_arrays(*args: Any) -> list[Tensor]:
 
 @export
 def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
-    """Return arrays joined along an axis; flattened first where it is None.
+    """Concatenate arrays along an axis; None flattens them first.
 
     >>> import mycel.numpy as mnp
     >>> mnp.concatenate(([1, 2], [3])).tolist()
@@ -97,7 +97,7 @@ def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
 
 @export
 def append(arr: Any, values: Any, axis: Optional[int] = None) -> Tensor:
-    """Return values joined to the end of an array; both flattened without an axis.
+    """Append values to an array along an axis; without an axis both are flattened.
 
     >>> import mycel.numpy as mnp
     >>> mnp.append([1, 2], 3).tolist()
@@ -115,7 +115,7 @@ def _joiner(name: str, parameter: str, function: Any) -> Any:
         return function([asarray(v) for v in arguments.sequence(name, parameter, _rows(tup))])
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
+    made.__doc__ = f"Return `mycel.ops.{function.__name__}` of the array-like elements of `tup`."
     return export(made)
 
 
@@ -125,7 +125,7 @@ dstack, column_stack = _joiner("dstack", "tup", ops.dstack), _joiner("column_sta
 
 @export
 def stack(arrays: Any, axis: int = 0) -> Tensor:
-    """Return arrays of one shape side by side along a new axis.
+    """Stack arrays of one shape along a new axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.stack(([1, 2], [3, 4])).shape
@@ -136,7 +136,9 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
 
 @export
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return equal parts along an axis, or cuts at positions. ValueError where it does not divide.
+    """Split `x` into equal parts along an axis, or at positions.
+
+    Raises ValueError if the size is not divisible.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.split([1, 2, 3, 4], 2)]
@@ -191,7 +193,7 @@ def _single(values: list[Tensor]) -> Any:
 
 @export
 def tile(a: Any, reps: Any) -> Tensor:
-    """Return an array repeated as a whole.
+    """Repeat a whole array along each axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.tile([1, 2], 2).tolist()
@@ -202,7 +204,7 @@ def tile(a: Any, reps: Any) -> Tensor:
 
 @export
 def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
-    """Return each element several times in a row.
+    """Repeat each element.
 
     >>> import mycel.numpy as mnp
     >>> mnp.repeat([1, 2], 2).tolist()
@@ -213,7 +215,7 @@ def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
 
 @export
 def flip(m: Any, axis: Any = None) -> Tensor:
-    """Return axes in the opposite direction; all without `axis`.
+    """Reverse the order along axes; along all without `axis`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.flip([1, 2]).tolist()
@@ -225,7 +227,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
 
 @export
 def rot90(a: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    """Return a quarter turn, k times.
+    """Rotate an array by `k` quarter turns in the plane of two axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.rot90([[1, 2], [3, 4]]).tolist()
@@ -236,7 +238,7 @@ def rot90(a: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
 
 @export
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Return elements moved on around the end.
+    """Shift elements along an axis; those beyond the end continue at the start.
 
     >>> import mycel.numpy as mnp
     >>> mnp.roll([1, 2, 3], 1).tolist()
@@ -261,7 +263,8 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
 
 @export
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Return `x` where the condition holds, else `y`; without them the positions where it holds.
+    """Return `x` where the condition holds, else `y`; without both, return the positions where it
+    holds.
 
     >>> import mycel.numpy as mnp
     >>> mnp.where([True, False], [1, 2], 0).tolist()
@@ -277,7 +280,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 @export
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
-    """For each place the choice of the first condition that holds, else `default`.
+    """Return, for each position, the choice of the first condition that holds, else `default`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.select([[True, False], [True, True]], [[1, 2], [3, 4]]).tolist()
@@ -295,7 +298,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
 @export
 def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
-    """Return elements at positions, of the flattened array or along an axis.
+    """Return the elements of `a` at positions along an axis, by default of the flattened array.
+
+    `indices` beyond the axis are clipped to it for the `mode` "clip", wrapped for "wrap", and an
+    error for "raise".
 
     >>> import mycel.numpy as mnp
     >>> mnp.take([1, 2, 3], [2, 0]).tolist()
@@ -306,8 +312,9 @@ def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -
 
 @export
 def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
-    """Return along an axis each row read at the positions in the same row of indices; the other
-    axes broadcast.
+    """Return the elements at positions along an axis, with positions of their own for each row.
+
+    The other axes broadcast.
 
     >>> import mycel.numpy as mnp
     >>> mnp.take_along_axis([[1, 2]], [[1]], 1).tolist()
@@ -330,7 +337,8 @@ def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
 
 @export
 def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
-    """At each place the element of the choice that an integer names.
+    """Return, at each position, the element of the choice whose number the integer array `a` has
+    there.
 
     >>> import mycel.numpy as mnp
     >>> mnp.choose([0, 1], [[1, 2], [3, 4]]).tolist()
@@ -342,7 +350,7 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
 
 @export
 def diag(v: Any, k: int = 0) -> Tensor:
-    """Return a matrix with a vector on a diagonal, or a diagonal of a matrix.
+    """Return a matrix with a vector on its k-th diagonal, or the k-th diagonal of a matrix.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diag([[1, 2], [3, 4]]).tolist()
@@ -354,7 +362,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
 
 @export
 def diagflat(v: Any, k: int = 0) -> Tensor:
-    """Return a matrix with the elements of an array on a diagonal.
+    """Return a matrix with the elements of an array on its k-th diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diagflat([[1], [2]]).tolist()
@@ -365,7 +373,9 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
 
 @export
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """Return a diagonal of the matrices over two axes.
+    """Return a diagonal of the matrices over the axes `axis1` and `axis2`.
+
+    `offset` is its distance above the main diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diagonal([[1, 2], [3, 4]], 1).tolist()
@@ -376,7 +386,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
 @export
 def tril(m: Any, k: int = 0) -> Tensor:
-    """Return the elements on and below a diagonal.
+    """Return the matrix with zeros above the k-th diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.tril([[1, 2], [3, 4]]).tolist()
@@ -387,7 +397,7 @@ def tril(m: Any, k: int = 0) -> Tensor:
 
 @export
 def triu(m: Any, k: int = 0) -> Tensor:
-    """Return the elements on and above a diagonal.
+    """Return the matrix with zeros below the k-th diagonal.
 
     >>> import mycel.numpy as mnp
     >>> mnp.triu([[1, 2], [3, 4]]).tolist()
@@ -398,7 +408,8 @@ def triu(m: Any, k: int = 0) -> Tensor:
 
 @export
 def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tensor]:
-    """Return vectors spread over a grid; with `sparse` along their own axes only.
+    """Return the coordinates of a grid, one array for each vector; with `sparse` they only
+    broadcast to the grid.
 
     >>> import mycel.numpy as mnp
     >>> [g.shape for g in mnp.meshgrid([1, 2], [3, 4, 5])]
@@ -418,7 +429,10 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tenso
 
 @export
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Return where values would be put into a sorted vector.
+    """Return the positions at which values `v` keep a sorted vector `a` in order, int32.
+
+    `side` "left" is before equal elements, "right" behind them. `sorter` has the positions that
+    sort `a`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
@@ -431,8 +445,10 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
 
 @export
 def unique(x: Any, return_inverse: bool = False) -> Any:
-    """Return the distinct elements in increasing order, and with `return_inverse` where each
-    element's own is. It needs the values.
+    """Return the distinct elements in increasing order, with `return_inverse` also the position of
+    each element among them.
+
+    The values must be known.
 
     >>> import mycel.numpy as mnp
     >>> mnp.unique([2, 1, 2]).tolist()
@@ -444,7 +460,9 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
 
 @export
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[int] = None) -> Tensor:
-    """Return how often each number 0, 1, ... occurs, or the sum of the weights with it.
+    """Return how often each number 0, 1, ... occurs in `x`, or the sum of its `weights`.
+
+    The result has at least `minlength` elements, or exactly `length`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.bincount([1, 1, 2]).tolist()
@@ -457,7 +475,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[i
 
 @export
 def size(a: Any, axis: Optional[int] = None) -> Any:
-    """Return the number of elements, in all or along an axis.
+    """Return the number of elements, in total or along an axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.size([[1, 2], [3, 4]])
@@ -469,7 +487,7 @@ def size(a: Any, axis: Optional[int] = None) -> Any:
 
 @export
 def shape(a: Any) -> tuple[Any, ...]:
-    """Return the sizes of the dimensions.
+    """Return the shape of an array.
 
     >>> import mycel.numpy as mnp
     >>> mnp.shape([[1, 2]])
@@ -480,7 +498,7 @@ def shape(a: Any) -> tuple[Any, ...]:
 
 @export
 def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
-    """Return the matrix of powers of a vector, falling unless `increasing`.
+    """Return the matrix of powers of a vector, in descending order unless `increasing`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.vander([2, 3]).tolist()
@@ -492,7 +510,7 @@ def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
 
 @export
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
-    """Return whether each element is among others.
+    """Return whether each element is among `test_elements`, or with `invert` whether it is not.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isin([1, 2], [2, 5]).tolist()
@@ -504,7 +522,7 @@ def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
 
 
 def _named_type(kind: Any) -> D.DType:
-    """Return the type that one of our names or one of NumPy's ("i2") stands for."""
+    """Return the data type of one of our names or one of NumPy's ("i2")."""
     try:
         return D.from_any(kind)
     except TypeError:
@@ -516,7 +534,7 @@ def _named_type(kind: Any) -> D.DType:
 
 @export
 def result_type(*arrays_and_dtypes: Any) -> D.DType:
-    """Return the type in which arrays and types meet.
+    """Return the type that the types of arrays, and types, are promoted to.
 
     >>> import mycel.numpy as mnp
     >>> mnp.result_type(mnp.float32, mnp.int32)
@@ -536,7 +554,7 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
 
 @export
 def promote_types(type1: Any, type2: Any) -> D.DType:
-    """Return the type in which two types meet.
+    """Return the type that two types are promoted to.
 
     >>> import mycel.numpy as mnp
     >>> mnp.promote_types("int32", "float16")

@@ -1,4 +1,4 @@
-"""Making arrays under NumPy's names: of data, of one value, ranges, grids and random numbers."""
+"""Creation of arrays under NumPy's names: from data, constants, ranges and random numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def export(function: Any) -> Any:
 
 @export
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
-    """Return a tensor of anything array-like, with at least `ndmin` dimensions.
+    """Return a tensor of the array-like `obj`, of type `dtype`, with at least `ndmin` dimensions.
+
+    Without `copy` a tensor `obj` may be returned itself.
 
     >>> import mycel.numpy as mnp
     >>> mnp.array([1.0, 2.0], ndmin=2).shape
@@ -42,7 +44,7 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
 
 @export
 def asfarray(a: Any, dtype: Any = D.float32) -> Tensor:
-    """Return a floating tensor of anything array-like.
+    """Return a floating tensor of an array-like object.
 
     >>> import mycel.numpy as mnp
     >>> mnp.asfarray([1, 2]).tolist()
@@ -54,7 +56,7 @@ def asfarray(a: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def copy(a: Any) -> Tensor:
-    """Return a tensor of its own with the same values.
+    """Return a copy of an array as a tensor.
 
     >>> import mycel.numpy as mnp
     >>> mnp.copy([1, 2]).tolist()
@@ -65,7 +67,7 @@ def copy(a: Any) -> Tensor:
 
 @export
 def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Return zeros of a shape.
+    """Return a tensor of zeros.
 
     >>> import mycel.numpy as mnp
     >>> mnp.zeros(2).tolist()
@@ -76,7 +78,7 @@ def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def ones(shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Return ones of a shape.
+    """Return a tensor of ones.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ones(2).tolist()
@@ -98,7 +100,7 @@ def empty(shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """Return one value everywhere.
+    """Return a tensor filled with one value.
 
     >>> import mycel.numpy as mnp
     >>> mnp.full(2, 3).tolist()
@@ -114,7 +116,7 @@ def _like(name: str, function: Any) -> Any:
         return function(x.shape if shape is None else shape, kind_of(dtype) or x.dtype)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`{name[:-5]}` of the shape and type of an array unless others are given."
+    made.__doc__ = f"Return `{name[:-5]}` of the shape and type of `a`, unless `shape` or `dtype` are given."
     return export(made)
 
 
@@ -123,7 +125,7 @@ zeros_like, ones_like = _like("zeros_like", zeros), _like("ones_like", ones)
 
 @export
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Return `empty` of the shape and type of an array unless others are given.
+    """Return `empty` of the shape and type of `prototype`, unless others are given.
 
     >>> import mycel.numpy as mnp
     >>> mnp.empty_like([[1, 2]]).shape
@@ -134,7 +136,8 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
 
 @export
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Return one value everywhere, of the shape and type of an array unless others are given.
+    """Return a tensor filled with `fill_value`, of the shape and type of `a` unless `shape` and
+    `dtype` are given.
 
     >>> import mycel.numpy as mnp
     >>> mnp.full_like([1, 2], 5).tolist()
@@ -146,8 +149,9 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 @export
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
-    """Return the numbers from `start` up to but without `stop`: int32, or float32 where one of them
-    is a float.
+    """Return the numbers from `start` (default: 0) to `stop`, exclusive, at distances of `step`.
+
+    The type is `dtype`, by default int32, or float32 if one of the numbers is a float.
 
     >>> import mycel.numpy as mnp
     >>> mnp.arange(3).tolist()
@@ -162,8 +166,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Return `num` numbers at equal distances from `start` to `stop`; with `retstep` also the
-    distance.
+    """Return `num` equidistant numbers from `start` to `stop`, along the new axis `axis`.
+
+    `endpoint` says whether `stop` is the last of them. With `retstep` the distance is returned,
+    too. `dtype` is the type of the result.
 
     >>> import mycel.numpy as mnp
     >>> mnp.linspace(0, 1, 3).tolist()
@@ -184,7 +190,10 @@ def linspace(
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Tensor:
-    """Return powers of `base` with exponents at equal distances.
+    """Return powers of `base` with equidistant exponents.
+
+    The exponents are those of `linspace` with `start`, `stop`, `num`, `endpoint` and `axis`;
+    `dtype` is the type of the result.
 
     >>> import mycel.numpy as mnp
     >>> mnp.logspace(0, 2, 3, base=2.0).tolist()
@@ -194,7 +203,7 @@ def logspace(
 
 
 def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int, int]:
-    """Return sizes of a matrix, and a diagonal that is not farther out than its corners."""
+    """Return the sizes of a matrix, and its diagonal limited to the corners."""
     height = size_of(name, rows)
     width = height if columns is None else size_of(name, columns)
     check_sizes(name, (height, width))
@@ -204,7 +213,8 @@ def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int
 
 @export
 def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
-    """Return an N x M matrix with ones on a diagonal.
+    """Return an `N` x `M` matrix with ones on the `k`-th diagonal and zeros elsewhere, of type
+    `dtype`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.eye(2, k=1).tolist()
@@ -216,7 +226,7 @@ def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
 
 @export
 def identity(n: int, dtype: Any = D.float32) -> Tensor:
-    """Return an n x n matrix with ones on the diagonal.
+    """Return an n x n identity matrix.
 
     >>> import mycel.numpy as mnp
     >>> mnp.identity(2).tolist()
@@ -227,7 +237,8 @@ def identity(n: int, dtype: Any = D.float32) -> Tensor:
 
 @export
 def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
-    """Return an N x M matrix with ones on and below a diagonal.
+    """Return an `N` x `M` matrix with ones on and below the `k`-th diagonal and zeros elsewhere, of
+    type `dtype`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.tri(2).tolist()
@@ -239,7 +250,7 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
 
 @export
 def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Return numbers spread evenly over [0, 1).
+    """Return random numbers of the uniform distribution over [0, 1).
 
     >>> import mycel.numpy as mnp
     >>> mnp.rand(2, 3).shape
@@ -250,7 +261,7 @@ def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
-    """Return numbers of the standard normal distribution.
+    """Return random numbers of the standard normal distribution.
 
     >>> import mycel.numpy as mnp
     >>> mnp.randn(2, 3).shape
@@ -261,7 +272,9 @@ def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype: Any = D.int32) -> Tensor:
-    """Return integers spread evenly over minval .. maxval - 1, or over 0 .. minval - 1.
+    """Return uniform random integers of [`minval`, `maxval`), or of [0, `minval`) without `maxval`.
+
+    `shape` and `dtype` are those of the result.
 
     >>> import mycel.numpy as mnp
     >>> mnp.randint(1, 2, (2,)).tolist()

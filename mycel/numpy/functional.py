@@ -1,6 +1,4 @@
-"""Functions applied along axes and by pieces, sets, and questions about arrays, under NumPy's
-names.
-"""
+"""Functions applied along axes and piecewise, sets, and tests of arrays, under NumPy's names."""
 
 from __future__ import annotations
 
@@ -34,10 +32,9 @@ __all__ = [
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Return `func1d(vector, *args, **kwargs)` of every vector along an axis.
 
-    Its results' axes come in place of that axis.
-
-    The function is called once for each vector: `mycel.vmap` is quicker where it can be used.
-    ValueError for an array without elements.
+    The axes of its results take the place of that axis. The function is called once for each
+    vector: `mycel.vmap` is faster where it can be used. Raises ValueError for an array without
+    elements.
 
     >>> import mycel.numpy as mnp
     >>> mnp.apply_along_axis(mnp.sum, 1, mnp.ones((2, 3))).tolist()
@@ -60,9 +57,9 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
-    """Return `func(array, axis)` for one axis after the other.
+    """Apply `func(array, axis)` for one axis after the other.
 
-    An axis that it removes comes back with size 1.
+    An axis that the function removes is restored with size 1.
 
     >>> import mycel.numpy as mnp
     >>> mnp.apply_over_axes(mnp.sum, mnp.ones((2, 3, 4)), (0, 2)).tolist()
@@ -80,11 +77,11 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
-    """For each element the function or number of the last condition that holds, in the type of `x`.
+    """Return, for each element, the value of the function or number of the last condition that
+    holds.
 
-    A further one where none does, else 0.
-
-    Functions are applied to the whole of `x` and must work element by element.
+    If none holds, a further function or number counts, by default 0. The result has the type of
+    `x`. Functions are applied to the whole of `x` and must work element by element.
 
     >>> import mycel.numpy as mnp
     >>> v = mnp.array([-1.0, 2.0])
@@ -127,7 +124,7 @@ def array_str(a: Any) -> str:
 
 
 def array_equiv(a1: Any, a2: Any) -> Tensor:
-    """Return whether two arrays broadcast to one shape and are equal there, a bool tensor.
+    """Return whether two arrays broadcast to one shape and are equal there, as a bool tensor.
 
     >>> import mycel.numpy as mnp
     >>> mnp.array_equiv([1, 2], [[1, 2], [1, 2]]).item()
@@ -142,7 +139,7 @@ def array_equiv(a1: Any, a2: Any) -> Tensor:
 
 
 def isscalar(element: Any) -> bool:
-    """Return whether it is a Python number or text or one of NumPy's; a tensor is none.
+    """Return whether `element` is a number or text of Python or NumPy; a tensor is not.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isscalar(3.0), mnp.isscalar([3.0])
@@ -152,8 +149,8 @@ def isscalar(element: Any) -> bool:
 
 
 def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
-    """For each element of the flattened first array whether it is in the second; with `invert`
-    whether it is not.
+    """Return, for each element of the flattened first array, whether it is in the second; with
+    `invert` whether it is not.
 
     >>> import mycel.numpy as mnp
     >>> mnp.in1d([0, 1, 2], [0, 2]).tolist()
@@ -163,7 +160,7 @@ def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
 
 
 def _firsts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return a vector in order, where its elements were, and which of them differ from the one
+    """Return a sorted vector, the original positions of its elements, and which differ from the one
     before.
     """
     values, places = ops.sort(x)
@@ -173,8 +170,9 @@ def _firsts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """Return the elements of the first array that are not in the second: ordered and once each, or
-    as they come with `assume_unique`.
+    """Return the elements of the first array that are not in the second.
+
+    They are sorted and distinct; with `assume_unique` they stay in their order.
 
     >>> import mycel.numpy as mnp
     >>> mnp.setdiff1d([1, 2, 3, 2, 4, 1], [3, 4, 5]).tolist()
@@ -188,10 +186,10 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """Return the elements of both arrays, ordered and once each; with `return_indices` also where
-    each is first in the one and in the other.
+    """Return the elements that are in both `ar1` and `ar2`, sorted and distinct.
 
-    `assume_unique` is a promise that is not needed here.
+    With `return_indices` the first position of each in both arrays is returned, too.
+    `assume_unique` has no effect.
 
     >>> import mycel.numpy as mnp
     >>> mnp.intersect1d([1, 3, 4, 3], [3, 1, 2, 1]).tolist()

@@ -1,5 +1,6 @@
-"""Windows, grids and positions under NumPy's names: what depends on sizes alone is computed once,
-in float64, and rounded.
+"""Windows, grids and positions under NumPy's names.
+
+Values that depend on sizes only are computed once, in float64, and rounded.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _window(name: str, values: Any, M: int) -> Tensor:
 
 
 def bartlett(M: int) -> Tensor:
-    """Return a triangle of M points with zeros at the ends, float32. Bartlett, 1950.
+    """Return Bartlett's window of M points, a triangle with zeros at the ends, float32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.bartlett(5).tolist()
@@ -84,11 +85,11 @@ def hanning(M: int) -> Tensor:
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
-    """Return `num` numbers from `start` to `stop`, each a fixed multiple of the one before.
+    """Return `num` numbers from `start` to `stop` with a constant ratio.
 
-    Both ends of one sign and not zero.
-
-    `start` and `stop` may be arrays that broadcast; the new axis is put at `axis`.
+    `start` and `stop` have the same sign and are not zero; they may be arrays that broadcast. The
+    new axis is put at `axis`. `endpoint` says whether `stop` is the last number; `dtype` is the
+    type of the result.
 
     >>> import mycel.numpy as mnp
     >>> [round(v, 4) for v in mnp.geomspace(1, 8, 4).tolist()]
@@ -104,10 +105,10 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 
 def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
-    """For each axis of a shape an array of it with each element's place along the axis; with
-    `sparse` shapes that broadcast to it.
+    """Return, for each axis of a shape, the position of each element along that axis.
 
-    A list of tensors, as MindSpore gives it (NumPy stacks the dense ones).
+    The result is a list of tensors of that shape, as in MindSpore (NumPy stacks them); with
+    `sparse` they only broadcast to it.
 
     >>> import mycel.numpy as mnp
     >>> [grid.tolist() for grid in mnp.indices((2, 2))]
@@ -122,9 +123,9 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
 
 
 def ix_(*args: Any) -> tuple[Tensor, ...]:
-    """Return vectors of positions as an open grid: the k-th has its elements along axis k.
+    """Return vectors of positions as an open grid: the elements of the k-th lie along axis k.
 
-    A mask stands for the places where it holds.
+    A mask stands for the positions where it is true.
 
     >>> import mycel.numpy as mnp
     >>> [grid.shape for grid in mnp.ix_([0, 1], [2, 4, 5])]
@@ -141,7 +142,7 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
 
 
 def _count(part: Any) -> int:
-    """Return how many coordinates a slice of a grid has."""
+    """Return the number of coordinates of a slice of a grid."""
     if not isinstance(part, slice) or part.stop is None:
         return 1
     start, step = part.start or 0, 1 if part.step is None else part.step
@@ -178,7 +179,8 @@ def _grid(values: Any) -> Tensor:
 
 #: The coordinates of every point of a grid, stacked: `mgrid[0:2, 0:3]` has the shape (2, 2, 3).
 mgrid = _Grid(True)
-#: The coordinates along each axis of a grid, in shapes that broadcast: `ogrid[0:2, 0:3]` has the shapes (2, 1) and (1, 3).
+#: The coordinates along each axis of a grid, in shapes that broadcast: `ogrid[0:2, 0:3]` has the
+#: shapes (2, 1) and (1, 3).
 ogrid = _Grid(False)
 
 
@@ -238,7 +240,7 @@ def _sizes(name: str, arr: Any) -> Any:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
-    """Return `tril_indices` for a matrix.
+    """Return the result of `tril_indices` for a matrix.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.tril_indices_from(mnp.ones((2, 2)))]
@@ -249,7 +251,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
-    """Return `triu_indices` for a matrix.
+    """Return the result of `triu_indices` for a matrix.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.triu_indices_from(mnp.ones((2, 2)))]
@@ -265,10 +267,11 @@ def _order(name: str, order: str) -> bool:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
-    """Return flat positions (int32) of positions along each axis of an array of shape `dims`.
+    """Return flat positions (int32) from positions along each axis of an array of shape `dims`.
 
-    Positions beyond an axis are cut to it (`clip`) or go on at its other end (`wrap`). MindSpore
-    returns these whole numbers as float32.
+    `multi_index` has one array for each axis. Positions beyond an axis are clipped to it for the
+    `mode` "clip", or continue at its other end for "wrap". `order` is "C" (row-major) or "F"
+    (column-major). MindSpore returns these integers as float32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ravel_multi_index([[3, 6], [4, 5]], (7, 6)).tolist()
@@ -291,9 +294,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
-    """Return the positions along each axis of flat positions in an array of a shape.
+    """Return positions along each axis from flat positions in an array of a shape.
 
-    Negative ones count from the end, and ones beyond are cut.
+    Negative positions count from the end, and positions beyond the array are clipped.
 
     >>> import mycel.numpy as mnp
     >>> [p.tolist() for p in mnp.unravel_index([22, 41], (7, 6))]

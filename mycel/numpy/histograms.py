@@ -1,9 +1,9 @@
-"""Counting values in bins under NumPy's names.
+"""Counts of values in bins under NumPy's names.
 
-A value belongs to the bin whose left edge it reaches, and to the last bin if it is the last edge;
-values outside count nowhere. The bin is found by binary search in the edges, so that counts agree
-with the edges returned, and counts are sums over segments: float32 as in MindSpore, or of the
-weights' type and differentiable by them.
+A value belongs to the bin whose left edge it reaches, and to the last bin if it equals the last
+edge; values outside are not counted. The bin is found by binary search in the edges, so that counts
+agree with the returned edges. Counts are segment sums: float32 as in MindSpore, or of the type of
+the weights and differentiable with respect to them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def _float(x: Tensor) -> Tensor:
 
 
 def _place(edges: Tensor, x: Tensor, right: bool) -> Tensor:
-    """Return how many edges lie before each value, those equal to it among them where `right`."""
+    """Return the number of edges before each value; `right` includes edges equal to it."""
     kind = D.promote(edges.dtype, x.dtype)
     return ops.searchsorted(cast(edges, kind), cast(x, kind), right=right, out_int32=True)
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
-    """Return the number (int32) of the bin of each value: bins[i - 1] <= x < bins[i], with `right`
-    bins[i - 1] < x <= bins[i].
+    """Return the number (int32) of the bin of each value: bins[i - 1] <= x < bins[i].
 
-    `bins` is a vector that rises or falls; where it falls, the inequalities are turned round.
+    With `right`, bins[i - 1] < x <= bins[i]. `bins` is an ascending or descending vector; if it
+    descends, the inequalities are reversed.
 
     >>> import mycel.numpy as mnp
     >>> mnp.digitize([0.5, 2.0], [0.0, 1.0, 2.0]).tolist()
@@ -54,11 +54,11 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    """Return the edges of bins: a vector of them as it is, or for an int equal parts of `range`, by
-    default of what the values span.
+    """Return the edges of bins.
 
-    Where the span is a point, it is widened by 0.5 on both sides. `weights` change nothing.
-    TypeError for the name of a rule.
+    `bins` is a vector of edges, which is returned, or a number of equal parts of `range` (default:
+    from the least to the greatest value of `a`; a single point is widened by 0.5 on both sides).
+    `weights` have no effect. Raises TypeError for the name of a rule.
 
     >>> import mycel.numpy as mnp
     >>> mnp.histogram_bin_edges([1.0, 3.0], 2).tolist()
@@ -125,8 +125,11 @@ def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return how many values (or how much of their weights) lie in each bin, and the edges; with
-    `density` such that the integral is 1.
+    """Return the number of values of `a`, or the sum of their `weights`, in each bin, and the
+    edges.
+
+    `bins` and `range` are those of `histogram_bin_edges`. With `density` counts are scaled so that
+    the integral is 1.
 
     >>> import mycel.numpy as mnp
     >>> mnp.histogram([1, 2, 1], [0, 1, 2, 3])[0].tolist()
@@ -162,12 +165,11 @@ def _listed(parameter: str, value: Any) -> list[Any]:
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return `histogram` in D dimensions: `sample` is (N, D) or a sequence of D vectors.
+    """Return the histogram of points in D dimensions, and a list of D vectors of edges.
 
-    The counts and a list of D vectors of edges.
-
-    `bins` is an int, or for each dimension an int or a vector of edges; `range` is for each
-    dimension a pair or None.
+    `sample` is (N, D) or a sequence of D vectors. `bins` is an int, or for each dimension an int or
+    a vector of edges; `range` has a pair or None for each dimension. `weights` and `density` are
+    those of `histogram`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.histogramdd([[0.0, 1.0], [0.0, 1.0]], 2)[0].tolist()
@@ -205,9 +207,10 @@ def histogramdd(
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `histogram` of pairs: counts (bins of x, bins of y) and both vectors of edges.
+    """Return the histogram of pairs (bins of x, bins of y), and both vectors of edges.
 
-    `bins` is an int, a vector of edges for both, or a pair of ints or vectors.
+    `bins` is an int, a vector of edges for both, or a pair of ints or vectors. `range` is that of
+    `histogramdd`; `weights` and `density` are those of `histogram`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist()

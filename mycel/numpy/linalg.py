@@ -12,7 +12,8 @@ __all__ = ["dot", "inner", "kron", "matmul", "matrix_power", "multi_dot", "norm"
 
 
 def dot(a: Any, b: Any) -> Tensor:
-    """Return the sum of products over the last axis of `a` and the second last (or only) of `b`.
+    """Return the sum of products over the last axis of `a` and the second to last (or only) axis of
+    `b`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.dot([1.0, 2.0], [3.0, 4.0]).item()
@@ -98,7 +99,10 @@ def multi_dot(arrays: Any) -> Tensor:
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """Return the sum of a diagonal, in `dtype`; of integers in int64.
+    """Return the sum of a diagonal of the matrices over `axis1` and `axis2`.
+
+    `offset` is its distance above the main diagonal. The type is `dtype`; for integers the default
+    is int64.
 
     >>> import mycel.numpy as mnp
     >>> mnp.trace([[1, 2], [3, 4]]).item()
@@ -108,7 +112,9 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the norm of vectors or matrices. See `mycel.ops.norm`.
+    """Return the norm of vectors or matrices.
+
+    `x`, `ord`, `axis` and `keepdims` are those of `mycel.ops.norm`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.norm([3.0, 4.0]).item()

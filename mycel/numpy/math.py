@@ -1,4 +1,4 @@
-"""Element-wise functions, sums and other mathematics under NumPy's names."""
+"""Element-wise functions, reductions and other mathematics under NumPy's names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, both
 from mycel.ops._operands import axis_of
 
-_UNARY = """abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp exp2 expm1 floor invert isfinite
-    isinf isnan log log10 log1p log2 logical_not negative positive rad2deg reciprocal rint:round sign signbit sin sinh sqrt square tan tanh
-    trunc fabs:abs radians:deg2rad""".split()
-_BINARY = """add arctan2 bitwise_and bitwise_or bitwise_xor copysign divide equal float_power floor_divide fmod gcd greater greater_equal
-    heaviside hypot lcm less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum mod:remainder
-    multiply not_equal power:pow remainder subtract true_divide:divide""".split()
+_UNARY = """
+    abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp
+    exp2 expm1 floor invert isfinite isinf isnan log log10 log1p log2 logical_not negative positive
+    rad2deg reciprocal rint:round sign signbit sin sinh sqrt square tan tanh trunc fabs:abs
+    radians:deg2rad
+""".split()
+_BINARY = """
+    add arctan2 bitwise_and bitwise_or bitwise_xor copysign divide equal float_power floor_divide
+    fmod gcd greater greater_equal heaviside hypot lcm less less_equal logaddexp logaddexp2
+    logical_and logical_or logical_xor maximum minimum mod:remainder multiply not_equal power:pow
+    remainder subtract true_divide:divide
+""".split()
 __all__ = [row.partition(":")[0] for row in (*_UNARY, *_BINARY)]
 _A_FIRST = ("logical_not", "negative", "positive")
 
@@ -35,7 +41,7 @@ def _unary(name: str, function: Callable[[Any], Tensor]) -> Callable[..., Tensor
 
     made: Callable[..., Tensor] = of_a if name in _A_FIRST else of_input if name == "arccos" else of_x
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like, in `dtype` where it is given."
+    made.__doc__ = f"Return `mycel.ops.{function.__name__}` of an array-like object, in `dtype` if it is given."
     return made
 
 
@@ -44,7 +50,7 @@ def _binary(name: str, function: Callable[[Any, Any], Tensor]) -> Callable[..., 
         return as_kind(function(*both(x1, x2)), dtype)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like, in `dtype` where it is given."
+    made.__doc__ = f"Return `mycel.ops.{function.__name__}` of two array-like objects, in `dtype` if it is given."
     return made
 
 
@@ -76,7 +82,7 @@ def cbrt(x: Any, dtype: Any = None) -> Tensor:
 
 @export
 def fix(x: Any) -> Tensor:
-    """Return each element without its fraction.
+    """Return each element rounded towards zero.
 
     >>> import mycel.numpy as mnp
     >>> mnp.fix([1.7, -1.7]).tolist()
@@ -99,7 +105,9 @@ def divmod(x1: Any, x2: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
 
 @export
 def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
-    """Return each element limited to [xmin, xmax]; either may be None.
+    """Return each element of `x` limited to [`xmin`, `xmax`], of which one may be None.
+
+    `dtype` is the type of the result.
 
     >>> import mycel.numpy as mnp
     >>> mnp.clip([1, 5, 9], 2, 6).tolist()
@@ -110,7 +118,7 @@ def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
 
 @export
 def round(a: Any, decimals: int = 0) -> Tensor:
-    """Return the nearest numbers with so many decimals, ties to even.
+    """Return elements rounded to a number of decimals, ties to even.
 
     >>> import mycel.numpy as mnp
     >>> mnp.round([0.5, 1.5]).tolist()
@@ -121,7 +129,7 @@ def round(a: Any, decimals: int = 0) -> Tensor:
 
 @export
 def around(a: Any, decimals: int = 0) -> Tensor:
-    """Return the same as `round`.
+    """Do the same as `round`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.around([2.5]).tolist()
@@ -132,7 +140,10 @@ def around(a: Any, decimals: int = 0) -> Tensor:
 
 @export
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
-    """Return the sum over axes; integers add up in int64.
+    """Return the sum of `a` over axes, plus `initial`.
+
+    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. The type is
+    `dtype`; for integers the default is int64.
 
     >>> import mycel.numpy as mnp
     >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
@@ -144,7 +155,10 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
 
 @export
 def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """Return the mean over axes, in the type of the tensor.
+    """Return the mean of `a` over axes.
+
+    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. The type is
+    `dtype`, by default that of `a`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.mean([1.0, 2.0]).item()
@@ -155,7 +169,9 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
 
 @export
 def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
-    """Return the weighted mean over axes, and with `returned` the sum of the weights.
+    """Return the mean of `x` over `axis` (default: all), weighted by `weights`.
+
+    With `returned` the sum of the weights is returned, too.
 
     >>> import mycel.numpy as mnp
     >>> mnp.average([1.0, 3.0], weights=[3.0, 1.0]).item()
@@ -181,7 +197,7 @@ def _spread(name: str) -> Any:
         return function(asarray(x), axis, ddof, keepdims)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{name}` of anything array-like."
+    made.__doc__ = f"Return `mycel.ops.{name}` of the array-like `x` over `axis`; see there for `ddof` and `keepdims`."
     return export(made)
 
 
@@ -195,7 +211,10 @@ def _extreme(name: str, largest: bool) -> Any:
         return function(asarray(a), axis, keepdims, initial=initial, where=None if where is True else where)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
+    made.__doc__ = (
+        f"Return `mycel.ops.{function.__name__}` of the array-like `a` over `axis`; see there for `keepdims`, "
+        "`initial` and `where`."
+    )
     return export(made)
 
 
@@ -204,7 +223,7 @@ max, min, amax, amin = _extreme("max", True), _extreme("min", False), _extreme("
 
 @export
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest less the smallest element over axes.
+    """Return the difference of the largest and the smallest element over axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ptp([1.0, 4.0]).item()
@@ -238,8 +257,9 @@ def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
 
 @export
 def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """Return the running sums along an axis, or of the flattened tensor; of booleans and small
-    integers in int32.
+    """Return the cumulative sums along an axis, or of the flattened tensor.
+
+    Those of booleans and small integers are int32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cumsum([1, 2, 3]).tolist()
@@ -251,8 +271,9 @@ def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
 
 @export
 def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """Return the running products along an axis, or of the flattened tensor; of booleans and small
-    integers in int32 or uint32.
+    """Return the cumulative products along an axis, or of the flattened tensor.
+
+    Those of booleans and small integers are int32 or uint32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cumprod([1, 2, 3]).tolist()
@@ -267,7 +288,7 @@ def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
 
 @export
 def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """Return `cumsum` with NaN counted as 0.
+    """Return the cumulative sums, with NaN counted as 0.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nancumsum([1.0, mnp.nan]).tolist()
@@ -279,7 +300,9 @@ def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
 
 @export
 def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return `sum` with NaN counted as 0.
+    """Return the sum of `a` over axes, with NaN counted as 0.
+
+    `axis`, `dtype` and `keepdims` are those of `sum`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nansum([1.0, mnp.nan]).item()
@@ -290,7 +313,9 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 @export
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return `mean` of the elements that are not NaN.
+    """Return the mean over axes of the elements of `a` that are not NaN.
+
+    `axis`, `dtype` and `keepdims` are those of `mean`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanmean([1.0, mnp.nan]).item()
@@ -301,7 +326,10 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 
 @export
 def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return `max` of the elements that are not NaN; NaN where there are none.
+    """Return the largest element of `a` over axes, ignoring NaN; NaN if there is no other.
+
+    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. `dtype` is the
+    type of the result.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanmax([1.0, mnp.nan]).item()
@@ -312,7 +340,9 @@ def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 @export
 def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return `min` of the elements that are not NaN; NaN where there are none.
+    """Return the smallest element of `a` over axes, ignoring NaN; NaN if there is no other.
+
+    `axis`, `dtype` and `keepdims` are those of `nanmax`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanmin([1.0, mnp.nan]).item()
@@ -331,7 +361,10 @@ def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, l
 
 @export
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Return `var` of the elements that are not NaN.
+    """Return the variance over axes of the elements of `a` that are not NaN.
+
+    The squared deviations are divided by their number minus `ddof`. `axis`, `dtype` and `keepdims`
+    are those of `mean`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
@@ -349,6 +382,8 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
     """Return the square root of `nanvar`.
 
+    `a`, `axis`, `dtype`, `ddof` and `keepdims` are those of `nanvar`.
+
     >>> import mycel.numpy as mnp
     >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
     1.0
@@ -358,7 +393,7 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
 
 @export
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return how many elements over axes are not 0.
+    """Return the number of elements that are not 0, over axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.count_nonzero([0, 1, 2]).item()
@@ -369,7 +404,9 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @export
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the n-th differences of neighbours.
+    """Return the `n`-th differences of neighbours of `a` along `axis`.
+
+    `prepend` and `append` are put before and behind `a` first.
 
     >>> import mycel.numpy as mnp
     >>> mnp.diff([1, 4, 9]).tolist()
@@ -381,7 +418,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 @export
 def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
-    """Return the integral by the trapezoid rule.
+    """Return the integral of `y` along `axis` by the trapezoidal rule.
+
+    The values lie at `x`, or at distances of `dx`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.trapz([1.0, 2.0, 3.0]).item()
@@ -392,7 +431,7 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
 
 @export
 def polyval(p: Any, x: Any) -> Tensor:
-    """Return a polynomial, its highest coefficient first, at each element, by Horner's rule.
+    """Return the values of a polynomial, its highest coefficient first, at `x`, by Horner's rule.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polyval([1.0, 0.0, 2.0], [3.0]).tolist()
@@ -407,8 +446,10 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 @export
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
-    """Return linear interpolation at `x` between points with increasing `xp` and values `fp`;
-    `left` and `right` beyond them.
+    """Return the linear interpolation at `x` between points with ascending `xp` and values `fp`.
+
+    `left` and `right` are the values beyond the points, by default those of the first and the last
+    one.
 
     >>> import mycel.numpy as mnp
     >>> mnp.interp([0.5, 9.0], [0.0, 1.0], [0.0, 10.0]).tolist()
@@ -438,7 +479,11 @@ def cov(
     aweights: Any = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Return the covariances of variables (rows, or columns without `rowvar`).
+    """Return the covariances of the variables in `m` and `y` (rows, or columns without `rowvar`).
+
+    The divisor is the number of observations minus `ddof`, by default 0 with `bias`, else 1.
+    `fweights` and `aweights` weight observations, by integer frequencies and by importance. `dtype`
+    is the type of the result.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).tolist()
@@ -456,7 +501,9 @@ def cov(
 
 @export
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Return whether elements are equal within tolerances.
+    """Return whether elements of `a` and `b` are close: |a - b| <= `atol` + `rtol` |b|.
+
+    With `equal_nan` NaN equals NaN.
 
     >>> import mycel.numpy as mnp
     >>> mnp.isclose([1.0], [1.0]).tolist()
@@ -500,7 +547,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @export
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
-    """Return whether two arrays have one shape and equal elements.
+    """Return whether two arrays have the same shape and equal elements.
 
     >>> import mycel.numpy as mnp
     >>> mnp.array_equal([1, 2], [1, 2]).item()

@@ -1,7 +1,7 @@
-"""`pad`: elements around an array in NumPy's modes, one axis after the other.
+"""`pad`: elements added around an array in NumPy's modes, one axis after the other.
 
-Modes that repeat elements are one reading at positions known beforehand; the others join blocks
-that are made of the edge.
+Modes that repeat elements are one gather at positions known beforehand; the others concatenate
+blocks that are made of the edge.
 """
 
 from __future__ import annotations
@@ -40,18 +40,20 @@ def pad(
     reflect_type: str = "even",
     **kwargs: Any,
 ) -> Tensor:
-    """Return elements added around an array.
+    """Return `arr` with elements added around it.
 
     `pad_width` is a number, a pair (before, after), or a pair for each axis, and so are
-    `constant_values` (mode "constant"), `end_values` ("linear_ramp": evenly from there to the edge)
-    and `stat_length` ("maximum", "minimum", "mean", "median": of so many elements beside the edge;
-    None: all). "edge", "reflect", "symmetric" and "wrap" repeat elements; with `reflect_type` "odd"
-    what is reflected is subtracted from twice the edge. "empty" gives zeros. Means of integers are
-    rounded. ValueError for other modes.
+    `constant_values` (mode "constant"), `end_values` ("linear_ramp": linear from there to the edge)
+    and `stat_length` ("maximum", "minimum", "mean", "median": of that many elements beside the
+    edge; None: all). "edge", "reflect", "symmetric" and "wrap" repeat elements; with `reflect_type`
+    "odd" the reflected elements are subtracted from twice the edge. "empty" pads with zeros. Means
+    of integers are rounded. Raises ValueError for other values of `mode`.
 
     >>> import mycel.numpy as mnp
-    >>> mnp.pad([1, 2], 1).tolist(), mnp.pad([1.0, 2.0], (2, 0), "linear_ramp", end_values=3.0).tolist()
-    ([0, 1, 2, 0], [3.0, 2.0, 1.0, 2.0])
+    >>> mnp.pad([1, 2], 1).tolist()
+    [0, 1, 2, 0]
+    >>> mnp.pad([1.0, 2.0], (2, 0), "linear_ramp", end_values=3.0).tolist()
+    [3.0, 2.0, 1.0, 2.0]
     """
     x = asarray(arr)
     arguments.one_of("pad", "mode", mode, _MODES)
@@ -116,7 +118,7 @@ def _repeated(x: Tensor, axis: int, before: int, after: int, mode: Any, reflect_
 
 
 def _block(x: Tensor, axis: int, count: int, side: int, mode: str, value: Any, length: Any) -> Tensor:
-    """Return what is put before (`side` 0) or after an axis."""
+    """Return the block that is put before (`side` 0) or behind an axis."""
     size = x.shape[axis]
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if mode in ("constant", "empty"):

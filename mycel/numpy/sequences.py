@@ -1,5 +1,5 @@
-"""Sequences and polynomials under NumPy's names: convolution, differences, phases, coefficients
-(highest power first).
+"""Sequences and polynomials under NumPy's names: convolution, differences, phases, and polynomials
+by their coefficients (highest power first).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 def _slide(long: Tensor, short: Tensor, before: int, after: int) -> Tensor:
-    """Return sum_j long[i + j] * short[j], with `long` continued by zeros."""
+    """Return sum_j long[i + j] * short[j], with zeros beyond the ends of `long`."""
     if long.dtype.is_floating:
         row = ops.pad(long.reshape((1, 1, -1)), (before, after))
         return ops.conv1d(row, short.reshape((1, 1, -1))).reshape((-1,))
@@ -68,8 +68,10 @@ def _correlated(name: str, a: Tensor, v: Tensor, mode: str) -> Tensor:
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    """Return the convolution sum_m a[m] v[n - m] of two vectors: all of it, its middle of the
-    longer one's length, or what needs no zeros beyond.
+    """Return the convolution sum_m a[m] v[n - m] of two vectors.
+
+    `mode` "full" returns all of it, "same" its middle of the longer vector's length, and "valid"
+    the part that needs no zeros beyond the ends.
 
     >>> import mycel.numpy as mnp
     >>> mnp.convolve([1, 2, 3], [0, 1, 2]).tolist()
@@ -81,8 +83,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    """Return the correlation sum_n a[n + k] v[n] of two vectors, of float32 for integers;
-    conjugates for complex numbers in `v`.
+    """Return the correlation sum_n a[n + k] v[n] of two vectors, with `v` conjugated if complex.
+
+    `mode` is that of `convolve`. The result for integers is float32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.correlate([1, 2, 3], [0, 1, 2]).tolist()
@@ -96,8 +99,9 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Tensor:
-    """Return Pearson's correlations of the rows (of the columns without `rowvar`) of a matrix, with
-    the rows of `y` below.
+    """Return Pearson's correlation coefficients of the variables in `x` and `y`.
+
+    These are rows, or columns without `rowvar`. `dtype` is the type of the result.
 
     >>> import mycel.numpy as mnp
     >>> [round(v, 4) for v in mnp.corrcoef([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])[0].tolist()]
@@ -112,9 +116,10 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> T
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Optional[int] = None) -> Tensor:
-    """Return the vector product of vectors of 2 or 3 numbers along an axis.
+    """Return the cross products of vectors of 2 or 3 numbers.
 
-    A missing third number is 0, and two of 2 give the third number alone.
+    The vectors lie along `axisa` of `a`, `axisb` of `b` and `axisc` of the result, or along `axis`
+    of all three. A missing third number is 0; two vectors of 2 numbers give only the third number.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cross([1, 2, 3], [4, 5, 6]).tolist()
@@ -136,8 +141,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """Return the differences of neighbours of the flattened array, with numbers put before and
-    after.
+    """Return the differences of neighbours of the flattened array, with `to_begin` before and
+    `to_end` behind.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ediff1d([1, 2, 4], to_begin=9).tolist()
@@ -179,8 +184,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Un
     """Return slopes of sampled values along axes by central differences, one-sided of order
     `edge_order` (1 or 2) at the ends.
 
-    `varargs` is one distance for all axes, or for each axis a distance or its points' coordinates.
-    A list of tensors, or one for one axis.
+    `varargs` is one distance for all axes, or for each axis a distance or the coordinates of its
+    points. The result is a list of tensors, or one tensor for one axis.
 
     >>> import mycel.numpy as mnp
     >>> mnp.gradient([1, 2, 4, 7]).tolist()
@@ -200,7 +205,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Un
 
 
 def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
-    """Return phases continued: jumps of more than `discont` (at least pi) along an axis are
+    """Return continuous phases: jumps of more than `discont` (at least pi) along an axis are
     replaced by their complement to 2 pi.
 
     >>> import mycel.numpy as mnp
@@ -290,7 +295,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     """Return the coefficients of the m-th integral of a polynomial.
 
-    `k` has the constants, in the order of integration, one for all or zeros.
+    `k` has the constants of integration: one for each integral, one for all, or None for zeros.
 
     >>> import mycel.numpy as mnp
     >>> mnp.polyint([2.0, 1.0], k=3.0).tolist()

@@ -1,4 +1,4 @@
-"""Shaping functions that take one array and forward to `mycel.ops`, with NumPy's parameter names."""
+"""Shaping functions of one array that forward to `mycel.ops`, with NumPy's parameter names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def ravel(x: Any) -> Tensor:
-    """Return all elements in one axis, in row-major order.
+    """Flatten an array in row-major order.
 
     >>> import mycel.numpy as mnp
     >>> mnp.ravel([[1, 2], [3, 4]]).tolist()
@@ -35,7 +35,7 @@ def ravel(x: Any) -> Tensor:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """Return axes moved to other places, the others in order.
+    """Move axes to other positions; the others keep their order.
 
     >>> import mycel.numpy as mnp
     >>> mnp.moveaxis(mnp.ones((2, 3, 4)), 0, -1).shape
@@ -45,7 +45,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Return two axes exchanged.
+    """Exchange two axes.
 
     >>> import mycel.numpy as mnp
     >>> mnp.swapaxes(mnp.ones((2, 3, 4)), 0, 2).shape
@@ -55,7 +55,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
 
 
 def expand_dims(a: Any, axis: Any) -> Tensor:
-    """With new axes of size 1 at one or several places of the result.
+    """Insert axes of size 1 at one or several positions of the result.
 
     >>> import mycel.numpy as mnp
     >>> mnp.expand_dims([1, 2], 0).shape
@@ -72,7 +72,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
 
 
 def fliplr(m: Any) -> Tensor:
-    """Return axis 1 in the opposite direction.
+    """Reverse the order along axis 1.
 
     >>> import mycel.numpy as mnp
     >>> mnp.fliplr([[1, 2]]).tolist()
@@ -82,7 +82,7 @@ def fliplr(m: Any) -> Tensor:
 
 
 def flipud(m: Any) -> Tensor:
-    """Return axis 0 in the opposite direction.
+    """Reverse the order along axis 0.
 
     >>> import mycel.numpy as mnp
     >>> mnp.flipud([[1], [2]]).tolist()
@@ -92,7 +92,7 @@ def flipud(m: Any) -> Tensor:
 
 
 def argwhere(a: Any) -> Tensor:
-    """Return the positions of what is not zero, int64 of shape (count, rank).
+    """Return the positions of elements that are not zero, int64 of shape (count, number of axes).
 
     >>> import mycel.numpy as mnp
     >>> mnp.argwhere([[1, 0], [0, 2]]).tolist()
@@ -102,7 +102,7 @@ def argwhere(a: Any) -> Tensor:
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """Return parts of nearly the same size along an axis, or cuts at positions.
+    """Split an array into parts of nearly equal size along an axis, or at positions.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.array_split(mnp.arange(5), 2)]
@@ -112,7 +112,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 def hsplit(x: Any, indices_or_sections: Any) -> Any:
-    """Return parts along axis 1, along axis 0 of a vector.
+    """Split an array along axis 1, or a vector along axis 0.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.hsplit(mnp.ones((2, 4)), 2)]
@@ -122,7 +122,7 @@ def hsplit(x: Any, indices_or_sections: Any) -> Any:
 
 
 def vsplit(x: Any, indices_or_sections: Any) -> Any:
-    """Return parts along axis 0.
+    """Split an array along axis 0.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.vsplit(mnp.ones((2, 4)), 2)]
@@ -132,7 +132,7 @@ def vsplit(x: Any, indices_or_sections: Any) -> Any:
 
 
 def dsplit(x: Any, indices_or_sections: Any) -> Any:
-    """Return parts along axis 2.
+    """Split an array along axis 2.
 
     >>> import mycel.numpy as mnp
     >>> [part.shape for part in mnp.dsplit(mnp.ones((1, 1, 4)), 2)]

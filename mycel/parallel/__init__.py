@@ -1,4 +1,4 @@
-"""`mindspore.parallel`: descriptions of work divided over devices, and checkpoints of it.
+"""`mindspore.parallel`: descriptions of work divided over devices, and checkpoints of such work.
 
 The work itself runs on the one device of this process.
 """

@@ -1,8 +1,8 @@
 """Descriptions of how tensors are divided over a grid of devices.
 
-A `Layout` is a description alone: which axis of a tensor goes along which axis of the grid. On the
-one device of this process every part is the whole, so what would divide a tensor or a function's
-work checks the description and gives back what it was given, which computes the same numbers.
+A `Layout` only describes which axis of a tensor is divided along which axis of the grid. On the one
+device of this process every part is the whole. So functions that would divide a tensor or the work
+of a function check the description and return their argument, which computes the same numbers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _NONE = "None"
 class Layout:
     """A grid of devices whose axes have names.
 
-    Calling it says along which of them each axis of a tensor is divided.
+    A call with the names of grid axes returns the layout of a tensor divided along them.
 
     `device_matrix` has the sizes of the grid and `alias_name` the names of its axes; `rank_list`
-    numbers the devices, in row-major order. A call takes for each axis of the tensor a name,
-    several as a tuple, or "None" for one that is whole. Raises TypeError for arguments of other
-    types, ValueError for names that are empty, "None" or repeated, for lengths that do not agree,
-    and in a call for names that there are not or that are used twice.
+    numbers the devices, in row-major order. A call takes, for each axis of the tensor, the name of
+    a grid axis, a tuple of several names, or "None" for an axis that is not divided. Raises
+    TypeError for arguments of other types, ValueError for names that are empty, "None" or repeated,
+    for lengths that do not agree, and in a call for unknown or repeated names.
 
     >>> from mycel import Layout
     >>> layout = Layout((2, 2, 2), ("dp", "sp", "mp"))
@@ -92,8 +92,10 @@ class Layout:
         return made
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it; in "tensor_map" axes of the grid are counted from the last, and -1
-        stands for axes that are whole. ValueError before a call has said how a tensor lies.
+        """Return all properties by name.
+
+        "tensor_map" has, for each axis of the tensor, the axis of the grid counted from the last,
+        or -1 for an axis that is not divided. Raises ValueError for a layout without a tensor.
         """
         if self._axes is None:
             raise ValueError("Layout: says nothing of a tensor yet; call it with a name for each axis")
@@ -131,8 +133,11 @@ def shard(
     out_strategy: Any = None,
     parameter_plan: Optional[Mapping[str, Any]] = None,
 ) -> Callable[..., Any]:
-    """Return a function or Cell whose work would be divided as the strategies say: itself, as there
-    is one device. TypeError for strategies that are none, and for what cannot be called.
+    """Return `fn`, a function or Cell, whose work would be divided as the strategies say.
+
+    As there is one device, the result is `fn` itself. `in_strategy` and `out_strategy` have a tuple
+    of numbers of parts, or a layout, for each input and output; `parameter_plan` has the same for
+    parameters by name. Raises TypeError for invalid strategies, and unless `fn` can be called.
 
     >>> import mycel as ms
     >>> float(ms.shard(lambda x: x * 2, in_strategy=((1,),))(ms.Tensor(2.0)))
@@ -151,9 +156,9 @@ def shard(
 
 
 def reshard(tensor: Tensor, layout: Layout) -> Tensor:
-    """Return a tensor laid out in another way: itself, as there is one device.
+    """Return a tensor in another layout; as there is one device, it is the tensor itself.
 
-    TypeError for other arguments.
+    Raises TypeError for other arguments.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([1.0, 2.0])
@@ -166,11 +171,12 @@ def reshard(tensor: Tensor, layout: Layout) -> Tensor:
 
 
 def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0, initial_rank: int = 0) -> None:
-    """Send parameters to the other processes that have the same part of them, of which there are
-    none: they stay as they are.
+    """Send the parameters of `net` to the other processes that have the same part of them.
 
-    `layout` is by names of parameters. TypeError for what is no Cell or no dictionary, ValueError
-    for ranks other than 0 and names that `net` has not.
+    There are no other processes, so the parameters stay as they are. `layout` is a dict by names of
+    parameters; `cur_rank` and `initial_rank`, this process and the first one, must be 0. Raises
+    TypeError for anything but a Cell and a dict, ValueError for other ranks and for names that
+    `net` does not have.
     """
     arguments.instance("parameter_broadcast", "net", net, Cell)
     arguments.mapping("parameter_broadcast", "layout", layout)
@@ -184,7 +190,8 @@ def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0,
 
 
 def sync_pipeline_shared_parameters(net: Cell) -> None:
-    """Let parameters that several stages of a pipeline share be the same, which they are in one
-    process. TypeError for what is no Cell.
+    """Synchronize parameters that several stages of a pipeline share.
+
+    In one process they are always the same. Raises TypeError unless `net` is a Cell.
     """
     arguments.instance("sync_pipeline_shared_parameters", "net", net, Cell)

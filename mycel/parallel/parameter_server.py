@@ -1,7 +1,7 @@
 """Settings of training with parameter servers, which are other processes that keep the parameters.
 
-There are none here: settings are checked, kept and given back, so that programs that leave servers
-off run, and switching servers on is an error.
+There are no servers here. Settings are checked, kept and returned, so that programs that do not use
+servers run; enabling servers is an error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _settings = dict(_DEFAULTS)
 
 
 def set_ps_context(**kwargs: Any) -> None:
-    """Keep settings: `enable_ps`, which must be False, `config_file_path`, `enable_ssl`,
-    `client_password`, `server_password`.
+    """Set options of parameter servers: `enable_ps`, which must be False, `config_file_path`,
+    `enable_ssl`, `client_password`, `server_password`.
 
     Raises ValueError for other names, TypeError for values of other types, RuntimeError for
     ``enable_ps=True``, as this process has no parameter servers.
@@ -47,8 +47,9 @@ def set_ps_context(**kwargs: Any) -> None:
 
 
 def get_ps_context(attr_key: str) -> Any:
-    """Return one setting; ValueError for names that there are not, and for passwords, which are not
-    given back.
+    """Return one setting.
+
+    Raises ValueError for unknown names, and for passwords, which are not returned.
     """
     if not isinstance(attr_key, str) or attr_key not in _settings or attr_key in _SECRET:
         known = ", ".join(n for n in _DEFAULTS if n not in _SECRET)
@@ -57,7 +58,7 @@ def get_ps_context(attr_key: str) -> Any:
 
 
 def reset_ps_context() -> None:
-    """Let all settings have their defaults.
+    """Reset all settings to their defaults.
 
     >>> reset_ps_context()
     >>> get_ps_context("enable_ps")

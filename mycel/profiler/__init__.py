@@ -1,7 +1,7 @@
-"""Seeing what runs: `mycel.profile`, the machine's limits, and MindSpore's profilers.
+"""Profilers: `mycel.profile`, the machine's limits, and MindSpore's profilers.
 
-`mycel.profile` is `mycel.profiler.profiled.profile`; `profile` here is MindSpore's, which goes by
-steps.
+`mycel.profile` is `mycel.profiler.profiled.profile`; `profile` here is MindSpore's, which records
+by steps.
 """
 
 from __future__ import annotations

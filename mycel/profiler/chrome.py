@@ -1,10 +1,10 @@
 """A profile as a trace in Chrome's JSON format, which Perfetto and chrome://tracing show.
 
-Process 1 is Python: for each thread what it asked for (eager operations, compiled functions, Cells)
-and the phases of compilation. Process 2 is the engine: for each thread the runs of programs and
-their steps, and the parts of a step that other threads of the pool took. An arrow goes from what
-Python asked for to the run that came of it. Memory in use is a counter. Times are microseconds from
-the beginning of the profile.
+Process 1 is Python: for each thread its requests (eager operations, compiled functions, Cells) and
+the phases of compilation. Process 2 is the engine: for each thread the runs of programs and their
+steps, and the parts of a step that other threads of the pool took. An arrow goes from each request
+of Python to the run that it caused. Memory in use is a counter. Times are microseconds from the
+beginning of the profile.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _names(threads: dict[int, tuple[int, str]]) -> list[dict[str, Any]]:
 
 
 def _flows(report: Report, threads: dict[int, tuple[int, str]]) -> list[dict[str, Any]]:
-    """Return an arrow from the innermost thing that Python asked for around a run to the run."""
+    """Return the arrows: to each run from the innermost request of Python around it."""
     recording = report.recording
     by_thread: dict[int, list[Any]] = {}
     for a in recording.asked:

@@ -1,11 +1,11 @@
-"""Taking a profile: what is noted while it runs.
+"""The collector of a profile: what is noted while it runs.
 
-The engine's trace has every step, every run of a program and all memory; it calls
-`Collector._before_run` before each run, which notes the line of the program's source that Python is
-at. `mycel.base.spans` has the phases of compilation. Wrappers around calls of compiled functions
-and of Cells are put in place when a profile begins and taken away when it ends, so that there is
-nothing of it at other times. Gradients of eager code are compiled once more, with the lines of the
-operations that they are of (unless `gradient_lines` is False).
+The engine's trace has every step, every run of a program and all memory. The engine calls
+`Collector._before_run` before each run, which notes the source line that Python is at.
+`mycel.base.spans` has the phases of compilation. Wrappers around calls of compiled functions and of
+Cells are put in place when a profile begins and removed when it ends, so that they cost nothing at
+other times. Gradients of eager code are compiled once more, with the source lines of their
+operations (unless `gradient_lines` is False).
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ from mycel.ir.places import caller, is_library
 __all__ = ["Asked", "Collector", "Held", "Recording"]
 
 
-# What a profile keeps of each kind, so that a long one does not take all memory; the trace has a
-# bound of its own.
+# The most records of each kind that a profile keeps, so that a long one does not exhaust memory;
+# the trace has a bound of its own.
 _MOST = 1 << 20
 
 
 class Asked(NamedTuple):
-    """Something that Python asked for: an "operation" (the run of a program), a call of a compiled
-    "function" or of a "cell"; from which line, in which Cell.
+    """A request of Python, from which line and in which Cell.
+
+    `kind` is "operation" (the run of a program), "function" (a call of a compiled function) or
+    "cell" (a call of a Cell).
     """
 
     kind: str
@@ -68,7 +70,7 @@ class Held(NamedTuple):
 class Recording:
     """What was noted in one profile.
 
-    Times are nanoseconds of the monotonic clock, `thread` is the one that began it.
+    Times are nanoseconds of the monotonic clock; `thread` is the thread that began the profile.
     """
 
     begin: int = 0
@@ -208,7 +210,7 @@ class Collector:
         return __init__
 
     def _before_run(self) -> None:
-        """Note the line that makes a program run, and the Cell."""
+        """Note the line that makes a program run, and its Cell."""
         cells = _local.cells
         thread = threading.get_ident()
         if thread not in self._runs:
@@ -218,7 +220,7 @@ class Collector:
             self._runs[thread].append((time.monotonic_ns(), self._line(2), cells[-1][1] if cells else ""))
 
     def _operations(self) -> Iterator[Asked]:
-        """Yield the runs of programs, each with the line that its thread noted last before it."""
+        """Yield the runs of programs, each with the last line that its thread noted before it."""
         for run in self.recording.trace.runs:
             noted = self._runs.get(run.thread, [])
             k = bisect.bisect_right(noted, (run.begin + 1,)) - 1
@@ -227,7 +229,7 @@ class Collector:
 
 
 def _in_use() -> Any:
-    """Return the memory of tensors as it is now; each buffer once."""
+    """Yield the memory of all tensors that exist now, each buffer once."""
     seen: set[int] = set()
     for found in gc.get_objects():
         if not isinstance(found, Tensor) or found._buf is None or id(found._buf) in seen:

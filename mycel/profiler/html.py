@@ -1,36 +1,54 @@
-"""A profile as one page that needs nothing else: pictures and tables, in light and dark."""
+"""A profile as one self-contained page of pictures and tables, in light and dark."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mycel.base import atomic_files as whole
 from mycel.profiler.pictures import color, memory_picture, roofline, time_line
-from mycel.profiler.report import Report
+from mycel.profiler.report import Place, Report
 from mycel.profiler.table import OUTRUN, amount, short, time_text
 
 __all__ = ["page", "write"]
 
 _STYLE = """
-:root { color-scheme: light dark; --text: #1c2126; --soft: #66707a; --back: #ffffff; --panel: #f5f6f8; --rule: #d9dde2; --accent: #2563a8;
- --kernel: #2f7fb8; --dense: #d1742f; --host: #c23b4e; --copy: #8a6fc0; --other: #7f8a94; --phase: #b99a2d; --python: #4c9a67; }
-@media (prefers-color-scheme: dark) { :root { --text: #e4e8ec; --soft: #99a4ae; --back: #14181c; --panel: #1d2329; --rule: #343c44; --accent: #7db5ec;
- --kernel: #4e9fd6; --dense: #e28d4d; --host: #e06274; --copy: #a48ee0; --other: #98a3ad; --phase: #d1b450; --python: #64b782; } }
+:root { color-scheme: light dark; --text: #1c2126; --soft: #66707a; --back: #ffffff;
+  --panel: #f5f6f8; --rule: #d9dde2; --accent: #2563a8; --kernel: #2f7fb8; --dense: #d1742f;
+  --host: #c23b4e; --copy: #8a6fc0; --other: #7f8a94; --phase: #b99a2d; --python: #4c9a67; }
+@media (prefers-color-scheme: dark) { :root { --text: #e4e8ec; --soft: #99a4ae; --back: #14181c;
+  --panel: #1d2329; --rule: #343c44; --accent: #7db5ec; --kernel: #4e9fd6; --dense: #e28d4d;
+  --host: #e06274; --copy: #a48ee0; --other: #98a3ad; --phase: #d1b450; --python: #64b782; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1240px; padding: 24px 20px 60px; background: var(--back); color: var(--text); font: 14px/1.5 system-ui, sans-serif; }
-h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 16px; margin: 32px 0 8px; } p { margin: 4px 0; color: var(--soft); }
-.facts { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0; } .fact { background: var(--panel); border-radius: 8px; padding: 8px 14px; }
-.fact b { display: block; font-size: 18px; font-variant-numeric: tabular-nums; } .fact span { color: var(--soft); font-size: 12px; }
+body { margin: 0 auto; max-width: 1240px; padding: 24px 20px 60px; background: var(--back);
+  color: var(--text); font: 14px/1.5 system-ui, sans-serif; }
+h1 { font-size: 22px; margin: 0 0 4px; }
+h2 { font-size: 16px; margin: 32px 0 8px; }
+p { margin: 4px 0; color: var(--soft); }
+.facts { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0; }
+.fact { background: var(--panel); border-radius: 8px; padding: 8px 14px; }
+.fact b { display: block; font-size: 18px; font-variant-numeric: tabular-nums; }
+.fact span { color: var(--soft); font-size: 12px; }
 .panel { background: var(--panel); border-radius: 8px; padding: 10px; overflow-x: auto; }
-svg { display: block; width: 100%; height: auto; min-width: 640px; } svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
-.grid { stroke: var(--rule); stroke-width: 1; } .roof { stroke: var(--text); stroke-width: 1.5; } circle { fill-opacity: .65; stroke: var(--panel); }
-.area { fill: var(--accent); fill-opacity: .18; } .curve { fill: none; stroke: var(--accent); stroke-width: 1.5; } .peak { fill: var(--host); fill-opacity: 1; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; } th { text-align: left; color: var(--soft); font-weight: 500; font-size: 12px; }
-th, td { padding: 3px 8px 3px 0; font-size: 13px; border-bottom: 1px solid var(--rule); white-space: nowrap; } .n { text-align: right; }
-td.wide { white-space: normal; min-width: 200px; } .bar { display: inline-block; height: 8px; border-radius: 2px; background: var(--accent); margin-right: 6px; }
-.key { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 4px 0 12px; } pre { white-space: pre-wrap; }
+svg { display: block; width: 100%; height: auto; min-width: 640px; }
+svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
+.grid { stroke: var(--rule); stroke-width: 1; }
+.roof { stroke: var(--text); stroke-width: 1.5; }
+circle { fill-opacity: .65; stroke: var(--panel); }
+.area { fill: var(--accent); fill-opacity: .18; }
+.curve { fill: none; stroke: var(--accent); stroke-width: 1.5; }
+.peak { fill: var(--host); fill-opacity: 1; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th { text-align: left; color: var(--soft); font-weight: 500; font-size: 12px; }
+th, td { padding: 3px 8px 3px 0; font-size: 13px; border-bottom: 1px solid var(--rule);
+  white-space: nowrap; }
+.n { text-align: right; }
+td.wide { white-space: normal; min-width: 200px; }
+.bar { display: inline-block; height: 8px; border-radius: 2px; background: var(--accent);
+  margin-right: 6px; }
+.key { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 4px 0 12px; }
+pre { white-space: pre-wrap; }
 summary { cursor: pointer; color: var(--soft); }
 """
 _ROWS = 40
@@ -43,8 +61,27 @@ def write(report: Report, path: Path) -> None:
 
 
 def page(report: Report) -> str:
-    """Return the page."""
-    m, memory = report.machine, report.memory
+    """Return the page for a report."""
+    parts = [
+        *_head(report),
+        *_pictures(report),
+        _kernels(report),
+        _places("Source lines", report.lines, short),
+        _places("Cells", report.cells, str),
+        _table(
+            "Phases",
+            ("share", "phase", "count#", "time#"),
+            [(_share(p.share), _e(p.name), str(p.count), time_text(p.seconds)) for p in report.phases],
+        ),
+        *_memory(report),
+        *_host(report),
+        "</body></html>\n",
+    ]
+    return "".join(parts)
+
+
+def _head(report: Report) -> Iterator[str]:
+    m = report.machine
     threads = max(m.bandwidth)
     facts = [
         ("wall time", time_text(report.seconds)),
@@ -52,88 +89,81 @@ def page(report: Report) -> str:
         ("steps", str(sum(k.count for k in report.kernels))),
         ("bytes moved", amount(sum(k.bytes for k in report.kernels), "B")),
         ("operations", amount(sum(k.flops for k in report.kernels), "F")),
-        ("peak memory", amount(memory.peak, "B")),
+        ("peak memory", amount(report.memory.peak, "B")),
     ]
-    parts = [
+    yield (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" '
-        'content="width=device-width, initial-scale=1"/>',
-        f"<title>Mycel profile</title><style>{_STYLE}</style></head><body><h1>Profile</h1>",
+        'content="width=device-width, initial-scale=1"/>'
+    )
+    yield f"<title>Mycel profile</title><style>{_STYLE}</style></head><body><h1>Profile</h1>"
+    yield (
         f"<p>{_e(m.name)}: {threads} threads, {amount(m.bytes_per_second(m.sizes[-1], threads), 'B/s')} from memory, "
         f"{amount(m.bytes_per_second(m.sizes[0], threads), 'B/s')} from caches, "
-        f"{amount(m.flops_per_second(threads), 'F/s')} in dense products</p>",
-        '<div class="facts">',
-        *[f'<div class="fact"><b>{_e(value)}</b><span>{_e(name)}</span></div>' for name, value in facts],
-        "</div>",
-    ]
+        f"{amount(m.flops_per_second(threads), 'F/s')} in dense products</p>"
+    )
+    yield '<div class="facts">'
+    yield from (f'<div class="fact"><b>{_e(value)}</b><span>{_e(name)}</span></div>' for name, value in facts)
+    yield "</div>"
     if report.missed:
-        parts.append(
+        yield (
             f"<p>{report.missed} records have no place here: there was no room for them, their programs are gone, or "
             "they are inside of recursive functions.</p>"
         )
     if report.outrun:
-        parts.append(f"<p>{_e(OUTRUN)}.</p>")
+        yield f"<p>{_e(OUTRUN)}.</p>"
+
+
+def _pictures(report: Report) -> Iterator[str]:
+    kinds = {"kernel": "generated code", "dense": "oneDNN", "host": "NumPy", "copy": "copies", "other": "control"}
     legend = "".join(
-        f'<span class="key" style="background:{color(kind)}"></span>{text}'
-        for kind, text in (
-            ("kernel", "generated code"),
-            ("dense", "oneDNN"),
-            ("host", "NumPy"),
-            ("copy", "copies"),
-            ("other", "control"),
-        )
+        f'<span class="key" style="background:{color(kind)}"></span>{text}' for kind, text in kinds.items()
     )
-    parts.append(
-        _section(
-            "Roofline",
-            f"What each kernel does against what the machine can do; area is time.{legend}",
-            roofline(report),
+    told = f"What each kernel does against what the machine can do; area is time.{legend}"
+    yield _section("Roofline", told, roofline(report))
+    told = "Python's side and the native engine; hold the pointer over a box."
+    yield _section("Time line", told, time_line(report))
+    yield _section("Memory", "In use, with what was there before the profile began.", memory_picture(report))
+
+
+def _places(title: str, places: Sequence[Place], shown: Callable[[str], str]) -> str:
+    rows = [
+        (
+            _share(p.share),
+            _titled(shown(p.name), p.name),
+            str(p.count),
+            time_text(p.seconds),
+            amount(p.bytes, "B"),
+            amount(p.flops, "F"),
+            _e(", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2])),
         )
-    )
-    parts.append(
-        _section("Time line", "Python's side and the native engine; hold the pointer over a box.", time_line(report))
-    )
-    parts.append(_section("Memory", "In use, with what was there before the profile began.", memory_picture(report)))
-    parts.append(_kernels(report))
-    for title, places, show in (("Source lines", report.lines, short), ("Cells", report.cells, str)):
-        rows = [
-            (
-                _share(p.share),
-                _titled(show(p.name), p.name),
-                str(p.count),
-                time_text(p.seconds),
-                amount(p.bytes, "B"),
-                amount(p.flops, "F"),
-                _e(", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2])),
-            )
-            for p in places[:_ROWS]
-        ]
-        parts.append(
-            _table(title, ("share", title.lower(), "steps#", "time#", "bytes#", "operations#", "mostly"), rows)
-        )
-    phases = [(_share(p.share), _e(p.name), str(p.count), time_text(p.seconds)) for p in report.phases]
-    parts.append(_table("Phases", ("share", "phase", "count#", "time#"), phases))
+        for p in places[:_ROWS]
+    ]
+    return _table(title, ("share", title.lower(), "steps#", "time#", "bytes#", "operations#", "mostly"), rows)
+
+
+def _memory(report: Report) -> Iterator[str]:
+    memory, head = report.memory, ("what", "line", "bytes#")
     held = [(_e(b.name), _titled(short(b.line), b.line), amount(b.nbytes, "B")) for b in memory.alive[:_ROWS]]
     held += [(_e(name), "before", amount(size, "B")) for name, size in memory.before[: max(_ROWS - len(held), 5)]]
-    parts.append(_table("In use at the peak", ("what", "line", "bytes#"), held))
+    yield _table("In use at the peak", head, held)
     if memory.arena:
         inside = [(_e(c.name), _titled(short(c.line), c.line), amount(c.nbytes, "B")) for c in memory.arena[:_ROWS]]
-        parts.append(
-            _table("In the largest arena at the peak, when it was fullest", ("what", "line", "bytes#"), inside)
-        )
+        yield _table("In the largest arena at the peak, when it was fullest", head, inside)
+
+
+def _host(report: Report) -> Iterator[str]:
+    """Yield what ran in Python and NumPy: functions in segments, and steps without native code."""
     if report.segments:
-        parts.append("<h2>Functions in segments</h2>")
+        yield "<h2>Functions in segments</h2>"
     for s in report.segments:
-        told = "\n".join(s.breaks)
-        parts.append(
-            f"<p>{_e(s.function)}: {s.calls} calls, {s.segments} compiled segments</p><pre>{html.escape(told)}</pre>"
-        )
+        told = html.escape("\n".join(s.breaks))
+        yield f"<p>{_e(s.function)}: {s.calls} calls, {s.segments} compiled segments</p><pre>{told}</pre>"
     if report.host_steps:
         hosted = [
             (_e(k.name), _e(", ".join(short(line) for line in k.lines)), str(k.count), time_text(k.seconds))
             for k in report.host_steps
         ]
-        parts.append(_table("In NumPy, as there is no native code", ("operation", "line", "count#", "time#"), hosted))
-    return "".join([*parts, "</body></html>\n"])
+        yield _table("In NumPy, as there is no native code", ("operation", "line", "count#", "time#"), hosted)
 
 
 def _kernels(report: Report) -> str:
@@ -191,7 +221,7 @@ def _section(title: str, told: str, picture: str) -> str:
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return a table of cells that are HTML; columns whose names end in # hold numbers."""
+    """Return a table; `rows` are HTML, and columns whose names end in "#" hold numbers."""
     sides = [' class="n"' if name.endswith("#") else "" for name in head]
     top = "".join(f"<th{side}>{html.escape(name.rstrip('#'))}</th>" for name, side in zip(head, sides))
     body = "".join(

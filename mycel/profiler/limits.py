@@ -1,16 +1,16 @@
-"""What this machine can do: memory bandwidth by size and number of threads, arithmetic, and what
-starting a kernel costs. Measured once, and kept in the cache folder.
+"""The limits of this machine: memory bandwidth by size and number of threads, arithmetic, and the
+cost of starting a kernel. They are measured once and kept in the cache folder.
 
 * Bandwidth: ``c = a + s * b`` over float32 arrays that together have each size of `SIZES`, by the
   engine's own kernel: three streams, counted once each. Small sizes lie in caches, the largest in
   memory.
-* Arithmetic: a float32 matrix product, `DENSE` on a side; where the engine leaves it to the
-  reference, a kernel's exponentials, by the operations they count.
-* Overhead: an addition of few elements on one thread, and what it takes more to wake all threads
+* Arithmetic: a float32 matrix product of `DENSE` x `DENSE`. Where the engine leaves it to the
+  reference, exponentials in a kernel, by the operations that they count.
+* Overhead: an addition of few elements on one thread, and the additional time to wake all threads
   and to wait for them.
 
-Each is the best of some tries, some milliseconds long. Between the measured sizes and numbers of
-threads values are interpolated (in the logarithm of the size).
+Each is the best of several tries of some milliseconds. Values between the measured sizes and
+numbers of threads are interpolated (in the logarithm of the size).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine's measured limits.
+    """The measured limits of a machine.
 
-    By number of threads: bytes a second for each of `sizes`, and floating-point operations a
-    second; `overhead` is nanoseconds of a step on one thread, `shared_overhead` of one that is
-    shared by all threads.
+    `bandwidth` is bytes a second for each of `sizes` (bytes), and `peak` floating-point operations
+    a second, both by number of threads. `overhead` is the fixed cost in nanoseconds of a step on
+    one thread, `shared_overhead` of a step that all threads share.
     """
 
     name: str
@@ -68,9 +68,10 @@ class Machine:
     details: dict[str, Any] = field(default_factory=dict)
 
     def bytes_per_second(self, size: int, threads: int) -> float:
-        """Return the bandwidth for a kernel that touches `size` bytes on some threads.
+        """Return the bandwidth for a kernel that touches `size` bytes on `threads` threads.
 
-        >>> m = Machine("example", 2, (1000, 100_000), {1: (40.0, 10.0), 2: (80.0, 20.0)}, {1: 1.0, 2: 2.0})
+        >>> m = Machine("example", 2, (1000, 100_000), {1: (40.0, 10.0), 2: (80.0, 20.0)},
+        ...             {1: 1.0, 2: 2.0})
         >>> round(m.bytes_per_second(10_000, 1), 6), m.bytes_per_second(10**9, 2)
         (25.0, 20.0)
         """
@@ -83,12 +84,12 @@ class Machine:
         return row[k - 1] + part * (row[k] - row[k - 1])
 
     def flops_per_second(self, threads: int) -> float:
-        """Return the arithmetic of some threads."""
+        """Return the floating-point operations a second of `threads` threads."""
         return self.peak[self._known(threads, self.peak)]
 
     def least_seconds(self, size: int, flops: int, threads: int) -> float:
-        """Return the time below which no kernel gets that moves so many bytes and does so many
-        operations.
+        """Return the least time of a kernel that moves `size` bytes and does `flops` operations on
+        `threads` threads.
         """
         return max(size / self.bytes_per_second(size, threads), flops / self.flops_per_second(threads))
 
@@ -102,8 +103,9 @@ class Machine:
 
     @classmethod
     def from_json(cls, text: str) -> Machine:
-        """Return the machine that `as_json` wrote; ValueError, KeyError or TypeError for another
-        text.
+        """Return the machine that `as_json` wrote.
+
+        Raises ValueError, KeyError or TypeError for another text.
         """
         data = json.loads(text)
         data["sizes"] = tuple(data["sizes"])
@@ -113,8 +115,10 @@ class Machine:
 
 
 def machine(again: bool = False) -> Machine:
-    """This machine's limits: as measured before and kept in the cache folder, or measured now
-    (`again`), which takes a second or two.
+    """Return this machine's limits.
+
+    They are read from the cache folder; if they are not there, or with `again`, they are measured,
+    which takes a second or two.
     """
     name = _name()
     kept = None if again else cache.read_note(name)
@@ -224,7 +228,7 @@ def _arithmetic(side: int) -> float:
 
 
 def _overhead() -> float:
-    """Return the shortest time of a small addition's only step, as a trace notes it."""
+    """Return the shortest time of a small addition's only step, in seconds, from a trace."""
     kind = tensor_type((16,), float32)
     a, c = input_node(kind, "a"), input_node(kind, "c")
     run = _program(Graph([a, c], [a + a], "short"), {0: 1})
@@ -235,7 +239,7 @@ def _overhead() -> float:
 
 
 def _sharing(count: int) -> float:
-    """Return what it takes to give nothing to do to a number of threads."""
+    """Return the seconds that it takes to wake `count` threads without giving them work."""
     many, one = engine().sharing(count), engine().sharing(1)
     if many is None or one is None or count < 2:
         return 0.0

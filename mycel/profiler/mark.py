@@ -1,4 +1,4 @@
-"""Marks that a program sets itself: they appear in the profile that is being taken, if any."""
+"""Marks that a program sets itself; they appear in the profile that is being taken, if any."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _open: dict[int, tuple[int, str]] = {}
 
 
 def add(begin: int, end: int, name: str) -> None:
-    """Add a mark from and to nanoseconds of the monotonic clock."""
+    """Add a mark from `begin` to `end`, in nanoseconds of the monotonic clock."""
     current = profiled._current
     if current is not None and current._collector is not None:
         current._collector.recording.marks.append((begin, end, name))
 
 
 class mstx:
-    """Marks and ranges of the program's own, as MindSpore's `mstx` sets them.
+    """Marks and ranges that a program sets itself, as with MindSpore's `mstx`.
 
-    Noted while a profile is being taken.
+    They are noted while a profile is being taken.
 
     >>> number = mstx.range_start("loading")
     >>> mstx.range_end(number)
@@ -42,7 +42,10 @@ class mstx:
 
     @staticmethod
     def range_start(message: str, stream: Any = None, domain: str = "default") -> int:
-        """Begin a range; its number, for `range_end`. 0 where no profile is being taken."""
+        """Begin a range and return its number, for `range_end`.
+
+        The number is 0 while no profile is being taken.
+        """
         name = _named("range_start", message, stream, domain)
         if profiled._current is None:
             return 0

@@ -1,9 +1,9 @@
-"""Memory over time: what the allocator gave and took back while a profile ran, above what was in
-use before.
+"""Memory over time: the blocks that the allocator gave out and took back while a profile ran, above
+the memory in use before.
 
-A block belongs to the result, or the arena, of the program run during which it was taken: results
-come first, in order. Where a block has no run it holds data from Python. The arena that is in use
-at the peak is opened: what its buffers held at the step when most of it was in use.
+A block belongs to the program run during which it was taken: the first blocks of a run are its
+results, in order, and then its arena. A block that no run took holds data from Python. The arena in
+use at the peak is listed in detail: what its buffers held at the step when most of it was in use.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ __all__ = ["Block", "Memory", "arena_contents"]
 
 @dataclass
 class Block:
-    """A piece of memory: what for, from which line, its bytes, and when (seconds from the
-    beginning) it was taken and given back; `end` is None while in use.
+    """A piece of memory: its purpose, source line, size in bytes, and when it was taken and given
+    back.
+
+    Times are seconds from the beginning of the profile; `end` is None while the block is in use.
     """
 
     name: str
@@ -43,12 +45,12 @@ class Content(NamedTuple):
 
 
 class Memory:
-    """`blocks` taken during the profile.
+    """The memory of a profile: the `blocks` taken while it ran.
 
-    `baseline` bytes in use before it, which are `before` by name; `timeline` of (seconds, bytes in
-    use); `peak` and what was `alive` then; `arena` lists what was in the largest arena of those
-    programs that ran. `allocator` has the bytes that the allocator had given out, and those that it
-    held in all, at the end.
+    `baseline` bytes were in use before it, listed by name in `before`. `timeline` has (seconds,
+    bytes in use), `peak` the most bytes in use and `alive` the blocks in use then. `arena` lists
+    the content of the largest arena of the programs that ran. `allocator` has the bytes that the
+    allocator had given out at the end, and those that it held in all.
     """
 
     def __init__(self, recording: Recording, operations: Any) -> None:
@@ -96,7 +98,7 @@ class Memory:
             else:
                 self.frees += 1
                 freed = current.pop(key, None)
-                # What was there before the profile is not known by its address.
+                # Blocks from before the profile are not known by their addresses.
                 if freed is None:
                     continue
                 freed.end = seconds
@@ -140,7 +142,7 @@ def _named(node: Node) -> tuple[str, str]:
 
 
 def arena_contents(program: TracedProgram) -> list[Content]:
-    """Return what lies in a program's arena at the step when most of it is in use, the largest
+    """Return the content of a program's arena at the step when most of it is in use, the largest
     first.
     """
     found = []

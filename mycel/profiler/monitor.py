@@ -1,4 +1,4 @@
-"""Profiling a training that runs already: steps are chosen in a file that the training looks at."""
+"""The profiling of a training that is already running: its steps are chosen in a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DynamicProfilerMonitor(Callback):
 
     The file is made if there is none, and looked at again at most every `poll_interval` seconds, so
     that it can be edited while the training runs. Profiles are written under `output_path`. In a
-    loop of one's own, call `step` at the end of each step.
+    hand-written loop, call `step` at the end of each step.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class DynamicProfilerMonitor(Callback):
             self._end()
 
     def step(self) -> None:
-        """End a step of a loop of one's own; steps are counted from 1."""
+        """End a step of a hand-written loop; steps are counted from 1."""
         self._after(self._number)
         self._number += 1
         self._before(self._number)

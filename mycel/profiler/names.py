@@ -1,10 +1,10 @@
-"""What a kernel is called: a summary of what it computes, in the user's words.
+"""The names of kernels: summaries of what they compute, in the user's words.
 
-A node's label is the class of the library's Cell that made it, or else what the user's expression
-there calls or does (``ops.gelu(x)`` is "gelu", ``a + b`` "add"), or else the primitive's name. A
-kernel is named by the labels of its members, as a composition: "ReLU(BatchNorm2d)". What belongs to
-a derivative comes after "grad", in the order of the operations it is the derivative of. Long chains
-keep their ends.
+A node's label is the class of the library's Cell that made it; else the call or operator of the
+user's expression there (``ops.gelu(x)`` is "gelu", ``a + b`` "add"); else the primitive's name. A
+kernel is named by the labels of its members, as a composition: "ReLU(BatchNorm2d)". The labels of
+derivatives come after "grad", in the order of the operations that they are derivatives of. Long
+compositions are shortened in the middle.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OPERATORS = {
 
 
 def label(node: Node) -> str:
-    """Return what the user would call a node; without its being part of a derivative."""
+    """Return a node's name in the user's words; a derivative has the label of its operation."""
     where = node.where
     if where is not None:
         kind = where.cell.rpartition(":")[2]
@@ -65,7 +65,7 @@ def _library_cells() -> frozenset[str]:
 
 @Remembered("expressions of profiles", MANY).calls
 def _spoken(where: Where) -> str:
-    """Return what an expression of the user's calls or does; empty where it cannot be told."""
+    """Return the function or operator of a user's expression; empty where it cannot be told."""
     if not where.end_column:
         return ""
     lines = linecache.getlines(where.file)[where.line - 1 : (where.end_line or where.line)]
@@ -114,7 +114,7 @@ def name_of(step: TracedStep) -> str:
     """Return a step's name."""
     nodes = step.nodes
     plain = list(dict.fromkeys(label(n) for n in nodes if n.where is None or not n.where.gradient))
-    # Backwards the last operation's derivative comes first.
+    # In the backward pass the derivative of the last operation comes first.
     derived = list(dict.fromkeys(label(n) for n in nodes if n.where is not None and n.where.gradient))
     whole = composed(plain) if plain else ""
     if derived:
@@ -127,7 +127,7 @@ def name_of(step: TracedStep) -> str:
 
 
 def lines_of(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """Return the places of nodes in the user's source, as "file:line", those of most nodes first."""
+    """Return the source lines of nodes as "file:line", the line of most nodes first."""
     counts: dict[str, int] = {}
     for node in nodes:
         if node.where is not None:
@@ -136,7 +136,7 @@ def lines_of(nodes: Iterable[Node]) -> tuple[str, ...]:
 
 
 def cells_of(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """Return the paths of the Cells that nodes belong to, those of most nodes first."""
+    """Return the paths of the Cells that nodes belong to, the Cell of most nodes first."""
     counts: dict[str, int] = {}
     for node in nodes:
         path: Optional[str] = node.where.cell if node.where is not None else ""

@@ -1,7 +1,7 @@
 """The options of MindSpore's profiler.
 
-Those of other hardware are accepted and logged as having no effect here; most others ask for what
-is always noted.
+Options of other hardware are accepted, and logged as having no effect here; most of the others ask
+for things that are always noted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["AicoreMetrics", "ExportType", "HostSystem", "ProfilerActivity", "Pro
 
 
 class ProfilerLevel(Enum):
-    """How much to note; every level notes all here."""
+    """The amount to note; every level notes everything here."""
 
     LevelNone = "LevelNone"
     Level0 = "Level0"
@@ -26,7 +26,7 @@ class ProfilerLevel(Enum):
 
 
 class ProfilerActivity(Enum):
-    """What to note: there is a CPU here."""
+    """The devices to profile; here there is a CPU."""
 
     NPU = "NPU"
     GPU = "GPU"
@@ -34,7 +34,7 @@ class ProfilerActivity(Enum):
 
 
 class AicoreMetrics(Enum):
-    """Counters of an Ascend core, of which there is none here."""
+    """The counters of an Ascend core, which do not exist here."""
 
     PipeUtilization = "PipeUtilization"
     ArithmeticUtilization = "ArithmeticUtilization"
@@ -48,14 +48,14 @@ class AicoreMetrics(Enum):
 
 
 class ExportType(Enum):
-    """The form of what is written: text, which is what there is, or a data base."""
+    """The form of the written files: text, which is always written, or a database, which is not."""
 
     Db = "db"
     Text = "text"
 
 
 class HostSystem(Enum):
-    """Parts of the system that MindSpore can watch on Ascend hosts."""
+    """The parts of the system that MindSpore can watch on Ascend hosts."""
 
     CPU = "cpu"
     MEM = "mem"
@@ -65,9 +65,12 @@ class HostSystem(Enum):
 
 
 class _ExperimentalConfig:
-    """Further options of `profile`.
+    """Further options of `profile`; none has an effect here.
 
-    ``mstx`` marks are always noted, and the others are of other hardware.
+    `mstx` marks are noted in any case, and those of all domains (`mstx_domain_include`,
+    `mstx_domain_exclude`). `profiler_level`, `data_simplification` and `export_type` choose details
+    of Ascend profiles; `aic_metrics`, `l2_cache`, `sys_io`, `sys_interconnection` and `host_sys`
+    counters of Ascend hardware.
     """
 
     def __init__(

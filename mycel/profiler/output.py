@@ -1,9 +1,9 @@
-"""What a profile writes into a folder, in the places where MindSpore's tools look for it.
+"""The files of a profile in a folder, in the places where MindSpore's tools look for them.
 
 ``<worker>_<time>_ascend_ms/ASCEND_PROFILER_OUTPUT`` holds `trace_view.json` (a Chrome trace),
 `kernel_details.csv` (every run of every kernel), `op_statistic.csv` (kernels),
-`step_trace_time.csv` (the steps that the program marked) and `memory_record.csv`; beside it are
-`report.html` and `profiler_metadata.json`.
+`step_trace_time.csv` (the steps that the program marked) and `memory_record.csv`; beside that
+folder are `report.html` and `profiler_metadata.json`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def write_all(
     pretty: bool = False,
     step_list: Optional[Sequence[int]] = None,
 ) -> Path:
-    """Write a profile under a folder; where it is now.
+    """Write a profile under `folder` and return the new folder that has its files.
 
-    `step_list` are the numbers of the steps to write, by default all.
+    `report` is the profile; `worker` begins the folder's name, by default with the names of the
+    host and of the process. `metadata` is written as JSON beside the files; `pretty` indents the
+    trace. `step_list` has the numbers of the steps to write, by default all.
     """
     if worker is not None and not re.fullmatch(r"[\w.-]+", worker):
         raise ValueError(f"a worker's name is made of letters, digits, '.', '_' and '-', not {worker!r}")

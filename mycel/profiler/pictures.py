@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 960, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 16, 40
 _KINDS = ("kernel", "dense", "host", "copy", "other")
 _SLICES = 4000
-# Where things lie inside each other in one lane, the inner ones are to be seen.
+# Boxes that enclose others in one lane are translucent, so that the inner ones are seen.
 OPACITY = {"compiling": 0.5, "Cells": 0.45, "calls": 0.6}
 
 
@@ -44,9 +44,9 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 
 def roofline(report: Report) -> str:
-    """Return operations a second against operations for each byte, both logarithmic.
+    """Return the roofline: operations a second against operations for each byte, both logarithmic.
 
-    The roofs are memory, caches and dense products on all threads, a dot's area is time.
+    The roofs are those of memory, caches and dense products on all threads; a dot's area is time.
     """
     m = report.machine
     threads = max(m.bandwidth)
@@ -98,7 +98,7 @@ def roofline(report: Report) -> str:
 
 
 def time_line(report: Report) -> str:
-    """Return what each thread did when: Python's phases and calls above, native steps below.
+    """Return the time line of each thread: Python's phases and calls above, native steps below.
 
     The longest `_SLICES` things are shown.
     """
@@ -156,7 +156,7 @@ def time_line(report: Report) -> str:
 
 
 def memory_picture(report: Report) -> str:
-    """Return bytes in use over time."""
+    """Return the curve of bytes in use over time."""
     memory = report.memory
     seconds = max(report.seconds, 1e-9)
     top = max(memory.peak, 1) * 1.1
@@ -194,7 +194,7 @@ def memory_picture(report: Report) -> str:
 
 
 def _thinned(timeline: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
-    """At most some thousand points, with the largest and smallest of each stretch."""
+    """Return at most some thousand points, with the largest and smallest of each stretch."""
     stretch = max(1, len(timeline) // 1500)
     found: list[tuple[float, int]] = []
     for k in range(0, len(timeline), stretch):

@@ -1,4 +1,4 @@
-"""`mycel.profile`: what ran, for how long, and how near to what the machine can do."""
+"""The profiler `mycel.profile`: what ran, for how long, and how near to the machine's limits."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _lock = locks.lock()
 
 
 class profile:
-    """Profile a block, or every call of a decorated function.
+    """A profile of a block, or of every call of a decorated function.
 
-    Everything that runs meanwhile is noted, in eager and in compiled code and in all threads.
+    Everything that runs meanwhile is noted, in eager and in compiled code, in all threads.
     Afterwards `kernels` lists the kernels (with name, source lines, count, seconds, bytes,
     floating-point operations and the bound of each), `lines` and `cells` the same time by source
     line and by Cell, `phases` the wall time, `memory` what was in use; `table()` shows all of it,
     `html(path)` writes a page with pictures, `export_chrome(path)` a trace for Perfetto or
     chrome://tracing. A decorated function has the profile of its last call as ``function.profile``.
 
-    `machine` gives the limits that kernels are compared with, by default this machine's as measured
-    (once; they are kept). With `gradient_lines` gradients of eager code are compiled anew when
-    first taken in a profile, so that their kernels know their lines. Raises RuntimeError where one
-    profile is already being taken.
+    `machine` has the limits that kernels are compared with, by default this machine's, which are
+    measured once and kept. With `gradient_lines` gradients of eager code are compiled anew when
+    first taken in a profile, so that their kernels know their source lines. Raises RuntimeError
+    while another profile is being taken.
 
     >>> import mycel as ms
     >>> x = ms.ops.ones((1000,))
@@ -48,7 +48,7 @@ class profile:
         self._report: Optional[Report] = None
 
     def start(self) -> profile:
-        """Begin."""
+        """Begin the profile."""
         global _current
         with _lock:
             if _current is not None:
@@ -64,7 +64,7 @@ class profile:
         return self
 
     def stop(self) -> profile:
-        """End; what was noted can be looked at from now on."""
+        """End the profile; its results can be read from now on."""
         global _current
         if self._collector is None:
             raise RuntimeError("profile: it has not begun")
@@ -95,7 +95,7 @@ class profile:
 
     @property
     def report(self) -> Report:
-        """All that is known of the profile."""
+        """The whole report, which the other properties are parts of."""
         if self._report is None:
             raise RuntimeError("profile: there is nothing to show before it has ended")
         return self._report
@@ -132,7 +132,7 @@ class profile:
 
     @property
     def host_steps(self) -> list[Kernel]:
-        """What ran in NumPy."""
+        """The kernels that ran in NumPy."""
         return self.report.host_steps
 
     def table(self, rows: int = 20) -> str:
@@ -151,7 +151,7 @@ class profile:
         write(self.report, Path(path))
 
     def html(self, path: Union[str, Path]) -> None:
-        """Write one page with pictures and tables; it needs nothing else."""
+        """Write a self-contained page with pictures and tables."""
         from mycel.profiler.html import write
 
         write(self.report, Path(path))

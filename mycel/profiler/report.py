@@ -1,12 +1,12 @@
-"""From what was noted to what it means: kernels with their bounds, source lines, Cells, phases.
+"""The meaning of what a profile noted: kernels with their bounds, source lines, Cells, phases.
 
-* A kernel's time is its own: of a branch or loop, what its steps do not take.
-* `bytes` and `flops` are what the engine says of a step (`TracedStep.cost`); `least` is the time
+* A kernel's time is its own: for a branch or loop, the time that its steps do not take.
+* `bytes` and `flops` are the engine's figures for a step (`TracedStep.cost`). `least` is the time
   that the machine's measured bandwidth and arithmetic allow for them on the threads that ran. The
   larger of the two names the bound, unless the fixed cost of a step is most of the kernel's mean
-  time: then it is overhead. Efficiency is least time / time.
-* Phases divide the wall time of the thread that took the profile, each instant to the innermost
-  thing noted then; what nothing was noted for is Python's.
+  time: then the bound is "overhead". Efficiency is `least` / time.
+* Phases divide the wall time of the thread that took the profile: each instant belongs to the
+  innermost phase noted then, and instants without one to Python.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ __all__ = ["Kernel", "Phase", "Place", "Report", "Segments"]
 
 @dataclass
 class Kernel:
-    """All runs of one kernel: what it is called, where it comes from, seconds, bytes and
-    floating-point operations in all, and what bounds it.
+    """All runs of one kernel: its name and origin, its seconds, bytes and floating-point operations
+    in all, and its bound.
 
     `kind` is "kernel" (generated code), "dense" (oneDNN), "host" (NumPy), "copy", "cond", "while",
-    "call" or "tape". `bound` is "memory", "compute", "overhead", or "" where nothing is known of
-    what it does. `efficiency` is the part of its time that the machine would need at least.
+    "call" or "tape". `bound` is "memory", "compute", "overhead", or "" where bytes and operations
+    are unknown. `efficiency` is the least time that the machine would need, as a part of the
+    kernel's time.
     """
 
     name: str
@@ -71,8 +72,8 @@ class Kernel:
 
 @dataclass
 class Place:
-    """What belongs to one source line, or to one Cell: seconds in kernels, their number, bytes and
-    operations, and the names that took most of the time.
+    """The kernels of one source line, or of one Cell: their seconds, number, bytes and operations,
+    and the names that took most of the time.
     """
 
     name: str
@@ -134,15 +135,15 @@ class Report:
 
     @property
     def missed(self) -> int:
-        """How many records there was no room for, or no step (its program is gone, or it is inside
-        of a recursive function).
+        """The number of records that were lost: there was no room for them, their program is gone,
+        or they are inside of a recursive function.
         """
         return self.recording.trace.missed
 
     @property
     def outrun(self) -> bool:
-        """Whether kernels are clearly faster than the machine was measured to be: something else
-        ran then.
+        """Whether kernels are clearly faster than the machine was measured to be, which means that
+        something else ran during that measurement.
         """
         beyond = sum(k.seconds for k in self.kernels if k.bound in ("memory", "compute") and k.least > 1.25 * k.seconds)
         return beyond > 0.05 * self.kernel_seconds
@@ -153,7 +154,7 @@ class Report:
 
     @cached_property
     def kernels(self) -> list[Kernel]:
-        """The kernels, those that took most time first."""
+        """The kernels, the one that took most time first."""
         return self._kernels[0]
 
     @cached_property
@@ -276,7 +277,7 @@ _ASKED = {"function": "calls of compiled functions"}
 
 
 class _Operations:
-    """The runs by thread and time."""
+    """The runs of programs, by thread and time."""
 
     def __init__(self, asked: Iterable[Asked]) -> None:
         self._by_thread: dict[int, tuple[list[int], list[Asked]]] = {}
@@ -286,7 +287,7 @@ class _Operations:
             rows.append(a)
 
     def at(self, thread: int, time: int) -> Optional[Asked]:
-        """Return the operation that a thread was in at a time."""
+        """Return the operation that a thread was running at a time."""
         begins, rows = self._by_thread.get(thread, ([], []))
         k = bisect.bisect_right(begins, time) - 1
         return rows[k] if k >= 0 and rows[k].end >= time else None
@@ -319,9 +320,9 @@ def _bound(k: Kernel, limits: Machine) -> str:
 
 
 def _own_times(events: Sequence[Event]) -> list[float]:
-    """Return the seconds of each event less those of the events inside it.
+    """Return the seconds of each event, less those of the events inside it.
 
-    An event comes after what is inside.
+    An event comes after those inside it.
     """
     result = [(e.end - e.begin) / 1e9 for e in events]
     open_: dict[int, list[int]] = {}
@@ -336,8 +337,9 @@ def _own_times(events: Sequence[Event]) -> list[float]:
 
 
 def exclusive(intervals: Iterable[tuple[int, int, str]], begin: int, end: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return nanoseconds by name, each instant to the innermost of nested intervals, and the number
-    of intervals by name.
+    """Return nanoseconds and the number of intervals, both by name.
+
+    Intervals may be nested; each instant belongs to the innermost one.
 
     >>> exclusive([(0, 10, "a"), (2, 5, "b"), (3, 4, "a")], 0, 100)
     ({'a': 8, 'b': 2}, {'a': 2, 'b': 1})

@@ -1,4 +1,4 @@
-"""Which steps of a loop are profiled."""
+"""The choice of the steps of a loop that are profiled."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["ProfilerAction", "schedule"]
 
 
 class ProfilerAction(Enum):
-    """What to do in a step: nothing, run the profiler without keeping what it notes, keep it, or
-    keep it and give it to the handler when the step ends.
+    """What to do in a step: nothing, run the profiler but discard its notes, keep them, or keep
+    them and give the profile to the handler when the step ends.
     """
 
     NONE = 0
@@ -22,11 +22,12 @@ class ProfilerAction(Enum):
 
 
 class schedule:
-    """Leave out `skip_first` steps, then repeat: `wait` steps nothing, `warmup` steps running the
-    profiler for nothing, `active` steps of profile; `repeat` times, 0 for ever.
+    """A plan of the steps to profile.
 
-    An instance gives the `ProfilerAction` of a step's number. Values that are no whole numbers in
-    range become the defaults, with a warning, as in MindSpore.
+    It skips `skip_first` steps and then repeats a cycle: `wait` steps without profiling, `warmup`
+    steps whose profile is discarded, `active` steps that are profiled. There are `repeat` cycles; 0
+    means without end. An instance gives the `ProfilerAction` of a step's number. Values that are
+    not whole numbers in range are replaced by the defaults, with a warning, as in MindSpore.
 
     >>> plan = schedule(wait=1, warmup=1, active=2, repeat=1)
     >>> [plan(step).name for step in range(5)]

@@ -1,10 +1,10 @@
 """MindSpore's profilers over `mycel.profile`: `profile` and `Profiler`, with steps, schedules and
 handlers.
 
-A session goes from step to step; what its schedule says of a step is done while it lasts. A profile
-begins with the first step that is to be recorded (or warmed up for: then it is thrown away when
-recording begins), and ends with a step that is to be saved, when the handler is called with the
-session, whose `result` it then is.
+A session goes from step to step and does in each what its schedule says. A profile begins with the
+first step to be recorded (or to be warmed up for; that profile is discarded when recording begins).
+It ends with a step to be saved: then it becomes the `result` of the session, and the handler is
+called with the session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ _FOLDER = "./data"
 
 
 class _Session:
-    """What both profilers share."""
+    """The common part of both profilers.
+
+    `schedule` maps the number of a step to its `ProfilerAction` (None: record all),
+    `on_trace_ready` is called with the session when something has been recorded, `start_profile`
+    starts at once, and `name` is the one in messages.
+    """
 
     def __init__(self, schedule: Any, on_trace_ready: Any, start_profile: bool, name: str) -> None:
         for what, value in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
@@ -70,7 +75,7 @@ class _Session:
         self._enter(self._wanted())
 
     def stop(self) -> None:
-        """End; what was recorded is given to the handler."""
+        """End; the handler gets the recorded profile."""
         if not self._running:
             raise RuntimeError(f"{self._name}: it has not begun; start it first")
         recorded = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -107,13 +112,19 @@ class _Session:
             self._handler(self)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Keep a text with the profile; TypeError for what is none."""
+        """Keep a text with the profile, by name.
+
+        Raises TypeError if either is not a string.
+        """
         for what, given in (("key", key), ("value", value)):
             arguments.text("add_metadata", what, given)
         self.metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Keep what a JSON text says with the profile; ValueError for one that says nothing."""
+        """Keep the content of a JSON text with the profile, by name.
+
+        Raises ValueError for a text that is not JSON.
+        """
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError("add_metadata_json: key and value must be strings")
         self.metadata[key] = json.loads(value)
@@ -131,16 +142,23 @@ class _Session:
 class profile(_Session):
     """MindSpore's profile of a block or a loop.
 
-    Without a `schedule` all is recorded from the start to the end; with one, `step` says when a
-    step of the loop ends. When something has been recorded `on_trace_ready` is called with this
-    object, whose `result` has the kernels, lines, phases and memory (`mycel.profile`);
-    `tensorboard_trace_handler` writes them into files. Options of other hardware are accepted and
-    logged as having no effect.
+    Without a `schedule` everything is recorded from the start to the end; with one, `step` says
+    when a step of the loop ends. When something has been recorded `on_trace_ready` is called with
+    this object, whose `result` has the kernels, lines, phases and memory (`mycel.profile`);
+    `tensorboard_trace_handler` writes them into files. `start_profile` begins at once, not at
+    `start`.
+
+    The other options have no effect, and are logged as such where they ask for something that is
+    not there. `with_stack`, `profile_memory`, `data_process` and `record_shapes` name what is
+    always noted. `activities`, `parallel_strategy`, `hbm_ddr`, `pcie`, `sync_enable` and
+    `experimental_config` are for other hardware.
 
     >>> import mycel as ms
     >>> from mycel.profiler import profile, schedule
     >>> counts = []
-    >>> with profile(schedule=schedule(wait=1, active=1, repeat=1), on_trace_ready=lambda p: counts.append(len(p.result.kernels))) as prof:
+    >>> plan = schedule(wait=1, active=1, repeat=1)
+    >>> count = lambda p: counts.append(len(p.result.kernels))
+    >>> with profile(schedule=plan, on_trace_ready=count) as prof:
     ...     for _ in range(3):
     ...         y = ms.Tensor([1.0]) * 2
     ...         prof.step()
@@ -180,7 +198,7 @@ class profile(_Session):
 
 
 class Profiler(_Session):
-    """MindSpore's profiler: begins at once (unless ``start_profile=False``).
+    """MindSpore's older profiler, which begins at once (unless ``start_profile=False``).
 
     `analyse` ends it and writes its files under `output_path`, by default "./data".
     """
@@ -200,9 +218,10 @@ class Profiler(_Session):
         step_list: Optional[Sequence[int]] = None,
         mode: str = "sync",
     ) -> None:
-        """End if it has not ended, and write the files; with `offline_path` see `offline_analyse`.
+        """End the profile if it has not ended, and write its files.
 
-        `mode` "async" is the same as "sync".
+        With `offline_path` see `offline_analyse`. `pretty` indents the trace, `step_list` has the
+        numbers of the steps to write (by default all). `mode` "async" is the same as "sync".
         """
         arguments.one_of("analyse", "mode", mode, ("sync", "async"))
         if offline_path is not None:
@@ -224,17 +243,20 @@ class Profiler(_Session):
         step_list: Optional[Sequence[int]] = None,
         data_simplification: bool = True,
     ) -> None:
-        """Nothing is left to be done: profiles are analysed when they are written.
+        """Check that there is a profile under `path`; it was analysed when it was written.
 
-        FileNotFoundError where there is none.
+        `pretty`, `step_list` and `data_simplification` have no effect. Raises FileNotFoundError
+        where there is no profile.
         """
         if not any(Path(path).glob(f"**/{OUTPUT}/trace_view.json")):
             raise FileNotFoundError(f"offline_analyse: there is no profile under {path}")
         logger.info("offline_analyse: the profile under %s was analysed when it was written", path)
 
     def op_analyse(self, op_name: Union[str, Sequence[str]], device_id: Optional[int] = None) -> str:
-        """Return the kernels in which operations of these names take part, as JSON: a list of
-        dictionaries for each name.
+        """Return the kernels in which operations of these names take part, as JSON: by name a list
+        of dictionaries.
+
+        `device_id` has no effect.
         """
         if self.result is None:
             raise RuntimeError("op_analyse: nothing has been recorded; call stop or analyse first")
@@ -272,7 +294,7 @@ class EnvProfiler:
             cls.profiler = Profiler(**options)
 
     def analyse(self) -> None:
-        """End it and write its files."""
+        """End the profile and write its files."""
         if EnvProfiler.profiler is not None:
             EnvProfiler.profiler.analyse()
             EnvProfiler.profiler = None

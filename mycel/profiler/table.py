@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mycel.profiler.report import Kernel, Report
+from mycel.profiler.report import Kernel, Place, Report
 
 __all__ = ["amount", "as_text", "short", "time_text"]
 
@@ -50,7 +51,7 @@ def amount(value: float, unit: str = "") -> str:
 
 
 def short(line: str) -> str:
-    """Return a place with the file's name alone.
+    """Return a place with the name of its file instead of the whole path.
 
     >>> short("models/net.py:12")
     'net.py:12'
@@ -60,14 +61,17 @@ def short(line: str) -> str:
 
 
 def places(k: Kernel) -> str:
-    """Return a kernel's lines."""
+    """Return a kernel's source lines, at most two by name."""
     shown = [short(line) for line in k.lines[:2]]
     return ", ".join(shown) + (f" +{len(k.lines) - 2}" if len(k.lines) > 2 else "")
 
 
 def as_text(report: Report, rows: int = 20, width: int = 0, color: bool = False) -> str:
-    """Return the tables of a profile: a summary, kernels, lines, Cells, phases, memory, host steps
+    """Return the tables of a report: a summary, kernels, lines, Cells, phases, memory, host steps
     and segments.
+
+    `report` is what a profile noted. Tables have at most `rows` rows and are `width` characters
+    wide (0: as wide as the terminal); with `color` they hold the terminal's codes for styles.
     """
     from rich.console import Console
 
@@ -90,14 +94,32 @@ def _width() -> int:
     return max(shutil.get_terminal_size((150, 40)).columns, 100)
 
 
-def _parts(report: Report, rows: int) -> Any:
-    m, memory = report.machine, report.memory
-    kernels = report.kernels
+def _parts(report: Report, rows: int) -> Iterator[Any]:
+    yield from _summary(report)
+    yield _kernels(report, rows)
+    yield _places("source lines", report.lines, short, rows)
+    yield _places("Cells", report.cells, str, rows)
+    yield _table(
+        "phases",
+        [("phase", "l"), ("count", "r"), ("time", "r"), ("share", "r")],
+        [[p.name, str(p.count), time_text(p.seconds), f"{p.share:.1%}"] for p in report.phases],
+        0,
+    )
+    yield from _memory(report, rows)
+    for s in report.segments:
+        yield f"{s.function} ran {s.calls} times as {s.segments} compiled segments with Python in between:"
+        yield from (f"  {b}" for b in s.breaks)
+    for k in report.host_steps:
+        yield f"{k.name} ran {k.count} times in NumPy ({time_text(k.seconds)}): it has no native code {places(k)}"
+
+
+def _summary(report: Report) -> Iterator[str]:
+    m, kernels = report.machine, report.kernels
     runs = sum(k.count for k in kernels)
     yield (
         f"wall time {time_text(report.seconds)}; {runs} steps of {len(kernels)} kernels took "
         f"{time_text(report.kernel_seconds)}; "
-        f"peak memory {amount(memory.peak, 'B')}"
+        f"peak memory {amount(report.memory.peak, 'B')}"
     )
     t = max(m.bandwidth)
     yield (
@@ -112,97 +134,71 @@ def _parts(report: Report, rows: int) -> Any:
         )
     if report.outrun:
         yield OUTRUN
-    yield _table(
-        "kernels",
+
+
+def _kernels(report: Report, rows: int) -> Any:
+    columns = [("kernel", "l"), ("kind", "l"), ("line", "l"), ("count", "r"), ("total", "r"), ("mean", "r")]
+    columns += [("share", "r"), ("bytes", "r"), ("flops", "r"), ("B/s", "r"), ("F/s", "r"), ("bound", "l")]
+    columns += [("eff.", "r")]
+    cells = [
         [
-            ("kernel", "l"),
-            ("kind", "l"),
-            ("line", "l"),
-            ("count", "r"),
-            ("total", "r"),
-            ("mean", "r"),
-            ("share", "r"),
-            ("bytes", "r"),
-            ("flops", "r"),
-            ("B/s", "r"),
-            ("F/s", "r"),
-            ("bound", "l"),
-            ("eff.", "r"),
-        ],
+            k.name,
+            k.kind,
+            places(k),
+            str(k.count),
+            time_text(k.seconds),
+            time_text(k.mean),
+            f"{k.share:.1%}",
+            amount(k.bytes // max(k.count, 1), "B"),
+            amount(k.flops // max(k.count, 1)),
+            amount(k.bytes_per_second, "B/s"),
+            amount(k.flops_per_second, "F/s"),
+            k.bound,
+            f"{k.efficiency:.0%}" if k.bound in ("memory", "compute") else "",
+        ]
+        for k in report.kernels[:rows]
+    ]
+    return _table("kernels", columns, cells, len(report.kernels) - rows)
+
+
+def _places(title: str, found: Sequence[Place], shown: Callable[[str], str], rows: int) -> Any:
+    columns = [(title, "l"), ("steps", "r"), ("total", "r"), ("share", "r"), ("bytes", "r"), ("flops", "r")]
+    columns += [("mostly", "l")]
+    cells = [
         [
-            [
-                k.name,
-                k.kind,
-                places(k),
-                str(k.count),
-                time_text(k.seconds),
-                time_text(k.mean),
-                f"{k.share:.1%}",
-                amount(k.bytes // max(k.count, 1), "B"),
-                amount(k.flops // max(k.count, 1)),
-                amount(k.bytes_per_second, "B/s"),
-                amount(k.flops_per_second, "F/s"),
-                k.bound,
-                f"{k.efficiency:.0%}" if k.bound in ("memory", "compute") else "",
-            ]
-            for k in kernels[:rows]
-        ],
-        len(kernels) - rows,
-    )
-    for title, found, name in (("source lines", report.lines, short), ("Cells", report.cells, str)):
-        yield _table(
-            title,
-            [
-                (title, "l"),
-                ("steps", "r"),
-                ("total", "r"),
-                ("share", "r"),
-                ("bytes", "r"),
-                ("flops", "r"),
-                ("mostly", "l"),
-            ],
-            [
-                [
-                    name(p.name),
-                    str(p.count),
-                    time_text(p.seconds),
-                    f"{p.share:.1%}",
-                    amount(p.bytes, "B"),
-                    amount(p.flops),
-                    ", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2]),
-                ]
-                for p in found[:rows]
-            ],
-            len(found) - rows,
-        )
-    yield _table(
-        "phases",
-        [("phase", "l"), ("count", "r"), ("time", "r"), ("share", "r")],
-        [[p.name, str(p.count), time_text(p.seconds), f"{p.share:.1%}"] for p in report.phases],
-        0,
-    )
+            shown(p.name),
+            str(p.count),
+            time_text(p.seconds),
+            f"{p.share:.1%}",
+            amount(p.bytes, "B"),
+            amount(p.flops),
+            ", ".join(sorted(p.names, key=lambda n: -p.names[n])[:2]),
+        ]
+        for p in found[:rows]
+    ]
+    return _table(title, columns, cells, len(found) - rows)
+
+
+def _memory(report: Report, rows: int) -> Iterator[Any]:
+    memory = report.memory
+    columns = [("what", "l"), ("line", "l"), ("bytes", "r")]
     held = [[f"{b.name}", short(b.line), amount(b.nbytes, "B")] for b in memory.alive[:rows]]
     held += [[name, "(before)", amount(size, "B")] for name, size in memory.before[: max(rows - len(held), 3)]]
     yield _table(
         f"memory: {memory.allocations} blocks taken, {memory.frees} given back; the allocator holds "
         f"{amount(memory.allocator.get('reserved', 0), 'B')}; "
         f"at the peak of {amount(memory.peak, 'B')}",
-        [("what", "l"), ("line", "l"), ("bytes", "r")],
+        columns,
         held,
         len(memory.alive) + len(memory.before) - len(held),
     )
     if memory.arena:
         yield _table(
             "in the largest arena at the peak, when it was fullest",
-            [("what", "l"), ("line", "l"), ("bytes", "r")],
+            columns,
             [[c.name, short(c.line), amount(c.nbytes, "B")] for c in memory.arena[:rows]],
             len(memory.arena) - rows,
         )
-    for s in report.segments:
-        yield f"{s.function} ran {s.calls} times as {s.segments} compiled segments with Python in between:"
-        yield from (f"  {b}" for b in s.breaks)
-    for k in report.host_steps:
-        yield f"{k.name} ran {k.count} times in NumPy ({time_text(k.seconds)}): it has no native code {places(k)}"
 
 
 def _table(title: str, columns: list[tuple[str, str]], rows: list[list[str]], more: int) -> Any:

@@ -1,4 +1,4 @@
-"""The public classes: a tree of a network's statements, and one statement of it."""
+"""The public classes: the tree of a network's statements, and one statement of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Node", "Position", "SymbolTree"]
 
 
 class Position(NamedTuple):
-    """A place before or after a statement, which `SymbolTree.before` and `SymbolTree.after` give."""
+    """A place before or after a statement, from `SymbolTree.before` or `SymbolTree.after`."""
 
     tree: Tree
     statement: Statement
@@ -27,9 +27,9 @@ class Position(NamedTuple):
 
 
 class Node:
-    """One statement of a network, as `SymbolTree.nodes` gives it.
+    """One statement of a network, as `SymbolTree.nodes` returns it.
 
-    `create_call_cell` and `create_call_function` make new ones.
+    `create_call_cell` and `create_call_function` create new ones.
     """
 
     def __init__(self, node: Statement) -> None:
@@ -49,16 +49,17 @@ class Node:
         name: str = "",
         is_sub_net: bool = False,
     ) -> Node:
-        """Return a call of a Cell, ``targets = self.name(*args, **kwargs)``, which belongs to no
-        tree yet; the Cell becomes an attribute when the node is inserted.
+        """Return a call of `cell`, ``targets = self.name(*args, **kwargs)``, which belongs to no
+        tree yet.
 
-        `name` is made unique then, and that of the Cell's class where it is empty. With
-        `is_sub_net` a Cell of the user's gets a tree of its own. TypeError for arguments of other
-        types.
+        The Cell becomes an attribute when the node is inserted. Its `name` is then made unique; by
+        default it is the name of the Cell's class. With `is_sub_net` a Cell of the user's gets a
+        tree of its own. Raises TypeError for arguments of other types.
 
         >>> import mycel as ms
         >>> from mycel.rewrite import Node, ScopedValue
-        >>> Node.create_call_cell(ms.nn.ReLU(), ["x"], [ScopedValue.create_naming_value("x")]).get_name()
+        >>> x = ScopedValue.create_naming_value("x")
+        >>> Node.create_call_cell(ms.nn.ReLU(), ["x"], [x]).get_name()
         'ReLU'
         """
         arguments.instance("create_call_cell", "cell", cell, Cell)
@@ -74,9 +75,10 @@ class Node:
         args: Optional[list[ScopedValue]] = None,
         kwargs: Optional[dict[str, ScopedValue]] = None,
     ) -> Node:
-        """Return a call of a function, which belongs to no tree yet.
+        """Return a call of a function, ``targets = function(*args, **kwargs)``, which belongs to no
+        tree yet.
 
-        TypeError for arguments of other types.
+        Raises TypeError for arguments of other types.
         """
         if not callable(function) or isinstance(function, (Cell, type)) or not hasattr(function, "__name__"):
             raise TypeError(f"create_call_function: function must be a function, not {type(function).__name__}")
@@ -90,13 +92,13 @@ class Node:
         return self._statement.name
 
     def get_node_type(self) -> NodeType:
-        """Return what it does."""
+        """Return the kind of the statement."""
         return self._statement.kind
 
     def get_instance_type(self) -> Any:
         """Return the class of the Cell or operator object that is called, or the function.
 
-        NoneType where nothing known is called.
+        It is NoneType if the callee is unknown.
         """
         instance = self._statement.instance
         if self._statement.kind is NodeType.CallFunction:
@@ -104,38 +106,39 @@ class Node:
         return type(instance)
 
     def get_targets(self) -> list[ScopedValue]:
-        """Return what it gives values to."""
+        """Return the values that the statement assigns."""
         return list(self._statement.targets)
 
     def get_args(self) -> list[ScopedValue]:
-        """Return what it reads, in order."""
+        """Return the positional operands, in order."""
         return list(self._statement.args)
 
     def get_kwargs(self) -> dict[str, ScopedValue]:
-        """Return what it reads by keyword."""
+        """Return the keyword operands by name."""
         return dict(self._statement.kwargs)
 
     def get_inputs(self) -> list[Node]:
-        """Return the nodes whose values it reads, one for each operand; of its own block, as which
-        branch runs is not known.
+        """Return the nodes that compute the operands, one for each operand.
+
+        Only nodes of the same block count, as it is not known which branch runs.
         """
         found = self._tree().providers(self._statement) if self._statement.tree is not None else {}
         return [_node(s) for s, _ in found.values()]
 
     def get_users(self) -> list[Node]:
-        """Return the nodes that read its values, in order; of its own block."""
+        """Return the nodes of the same block that read the values of this one, in order."""
         found = self._tree().users(self._statement) if self._statement.tree is not None else {}
         users = [s for several in found.values() for s, _ in several]
         return [_node(s) for s in dict.fromkeys(users)]
 
     def get_symbol_tree(self) -> Optional[SymbolTree]:
-        """Return the tree that it belongs to; None before it is inserted."""
+        """Return the tree of the node; None before it is inserted."""
         return None if self._statement.tree is None else SymbolTree(self._statement.tree)
 
     def get_sub_tree(self) -> SymbolTree:
-        """Return the tree of the Cell that a node of type Tree calls; TypeError for other nodes.
+        """Return the tree of the Cell that a node of type Tree calls.
 
-        AttributeError for one that is in no tree.
+        Raises TypeError for other nodes, AttributeError for a node in no tree.
         """
         if self._statement.kind is not NodeType.Tree:
             raise TypeError(f"get_sub_tree: node {self.get_name()!r} is of type {self._statement.kind.name}, not Tree")
@@ -146,9 +149,10 @@ class Node:
     # Changing what it reads.
 
     def set_arg(self, index: int, arg: Union[ScopedValue, str]) -> None:
-        """Let operand `index`, positional ones before keywords, be another value.
+        """Replace the operand number `index`; positional operands are counted before keywords.
 
-        Text is a name such as "x" or "self.x". ValueError for an operand that there is not.
+        Text is a name such as "x" or "self.x". Raises ValueError for an operand that does not
+        exist.
         """
         arguments.integer("set_arg", "index", index, numpy=False)
         arguments.instance("set_arg", "arg", arg, (ScopedValue, str))
@@ -167,9 +171,9 @@ class Node:
                 s.tree.variable_of(o, type(o).__name__.lower())
 
     def set_arg_by_node(self, arg_idx: int, src_node: Node, out_idx: Optional[int] = None) -> None:
-        """Let an operand be what another node gives, target `out_idx` where that has several.
+        """Replace an operand by the value of another node, or by target `out_idx` of several.
 
-        ValueError for numbers that there are not.
+        Raises ValueError for numbers that do not exist.
         """
         arguments.instance("set_arg_by_node", "src_node", src_node, Node)
         if out_idx is not None and (not isinstance(out_idx, int) or isinstance(out_idx, bool)):
@@ -207,7 +211,7 @@ def _node(s: Statement) -> Node:
 
 
 class SymbolTree:
-    """The statements of a network's `construct`, to be changed; made by `SymbolTree.create`.
+    """The statements of a network's `construct`, which can be edited; `SymbolTree.create` makes it.
 
     >>> import mycel as ms
     >>> from mycel.rewrite import Node, ScopedValue, SymbolTree
@@ -221,7 +225,8 @@ class SymbolTree:
     >>> [node.get_name() for node in tree.nodes()]
     ['input_x', 'relu', 'binop_add', 'return']
     >>> x = ScopedValue.create_naming_value("relu_var")
-    >>> _ = tree.insert(tree.after("relu"), Node.create_call_cell(ms.nn.Tanh(), ["relu_var"], [x], name="tanh"))
+    >>> tanh = Node.create_call_cell(ms.nn.Tanh(), ["relu_var"], [x], name="tanh")
+    >>> _ = tree.insert(tree.after("relu"), tanh)
     >>> round(float(tree.get_network()(ms.Tensor(0.5))), 4)
     1.4621
     """
@@ -233,14 +238,13 @@ class SymbolTree:
 
     @classmethod
     def create(cls, network: Cell) -> SymbolTree:
-        """Return the tree of a network: `construct` taken apart into statements of one operation
-        each.
+        """Return the tree of a network: `construct` divided into statements of one operation each.
 
-        Calls, operators, containers and elements get a node each, and a variable where they are
-        operands; ``if``, ``for`` and ``while`` hold nodes; what is not computed in any case, and
-        other statements, stay as they are written. Cells of the user's that are called have trees
-        of their own. TypeError for what is no Cell, Unsupported for a `construct` without source or
-        with decorators.
+        Calls, operators, containers and elements become nodes of their own, with variables for
+        those that are operands. ``if``, ``for`` and ``while`` hold nodes. Expressions that are not
+        always computed, and other statements, stay as they are written. Cells of the user's that
+        are called have trees of their own. Raises TypeError for anything but a Cell, Unsupported
+        for a `construct` without source or with decorators.
         """
         arguments.instance("SymbolTree.create", "network", network, Cell)
         return cls(Tree(network))
@@ -254,14 +258,16 @@ class SymbolTree:
     # Nodes.
 
     def nodes(self, all_nodes: bool = False) -> Iterator[Node]:
-        """Return the nodes in order; with `all_nodes` also those in control flow and in the trees
-        of inner Cells, after the others. TypeError for other than True and False.
+        """Return the nodes in order.
+
+        With `all_nodes` those in control flow and in the trees of inner Cells follow. Raises
+        TypeError for anything but True and False.
         """
         arguments.flag("nodes", "all_nodes", all_nodes)
         return iter([_node(s) for s in _listed(self._tree, all_nodes)])
 
     def get_node(self, node_name: str) -> Optional[Node]:
-        """Return the node of a name, in control flow too; None where there is none."""
+        """Return the node of a name, also from control flow; None if there is none."""
         arguments.text("get_node", "node_name", node_name, what="the name of a node")
         found = self._tree.find(node_name)
         return None if found is None else _node(found)
@@ -285,10 +291,10 @@ class SymbolTree:
     # Changes.
 
     def insert(self, position: Position, node: Node) -> Node:
-        """Put a new node at a place that `before` or `after` gave; the node.
+        """Insert a new node at a place that `before` or `after` returned, and return the node.
 
-        TypeError for others, ValueError for a place in another tree, RuntimeError for a node that
-        is in a tree.
+        Raises TypeError for other arguments, ValueError for a place in another tree, RuntimeError
+        for a node that is in a tree.
         """
         if not isinstance(position, Position):
             raise TypeError(f"insert: the position must come from before() or after(), not {type(position).__name__}")
@@ -310,10 +316,10 @@ class SymbolTree:
         return node
 
     def erase(self, node: Union[Node, str]) -> Node:
-        """Take a node out; the node.
+        """Remove a node and return it.
 
-        What read its values is to be changed by the caller. TypeError for others, RuntimeError for
-        nodes that are not in this tree, and for inputs.
+        The caller must change the statements that read its values. Raises TypeError for other
+        arguments, RuntimeError for nodes that are not in this tree, and for inputs.
         """
         found = self._found("erase", node)
         if found.kind is NodeType.Input:
@@ -322,7 +328,10 @@ class SymbolTree:
         return _node(found)
 
     def replace(self, old_node: Node, new_nodes: list[Node]) -> Node:
-        """Put new nodes in the place of one, in order; the last of them. TypeError for others."""
+        """Replace a node by new ones, in order, and return the last of them.
+
+        Raises TypeError for other arguments.
+        """
         arguments.instance("replace", "old_node", old_node, Node)
         if not isinstance(new_nodes, list) or not new_nodes or not all(isinstance(n, Node) for n in new_nodes):
             raise TypeError(f"replace: new_nodes must be a list of at least one Node, not {new_nodes!r}")
@@ -332,33 +341,32 @@ class SymbolTree:
         return new_nodes[-1]
 
     def unique_name(self, name: str = "output") -> str:
-        """Return `name`, or `name` and a number, such that nothing in the tree is called so."""
+        """Return `name`, or `name` with a number, that is not used in the tree."""
         arguments.text("unique_name", "name", name)
         return self._tree.names.free(name)
 
     def flatten_static_if_control_flow(self) -> None:
-        """Put the statements of the branch that will run in the place of each ``if`` whose test
-        attributes of the network decide.
+        """Replace each ``if`` whose test depends only on the network's attributes by the statements
+        of the branch that will run.
         """
         self._tree.flatten_static()
 
     # Results.
 
     def get_code(self) -> str:
-        """Return the source of the network's new class, and of those of inner Cells that were
-        changed.
-        """
+        """Return the source of the network's new class, and of classes of changed inner Cells."""
         return source_of(self._tree)
 
     def get_network(self) -> Cell:
-        """Return a Cell that computes what the tree says, with the parameters and inner Cells of
-        the original, which should not be used any more.
+        """Return a Cell that computes the tree.
+
+        It has the parameters and inner Cells of the original, which should not be used any more.
         """
         return build(self._tree)
 
     def print_node_tabulate(self, all_nodes: bool = False) -> None:
-        """Print the nodes with their code, where operands come from, ``{operand: (node, target)}``,
-        and where targets go, ``{target: [(node, operand)]}``.
+        """Print the nodes with their code, the origins of operands, ``{operand: (node, target)}``,
+        and the uses of targets, ``{target: [(node, operand)]}``.
         """
         arguments.flag("print_node_tabulate", "all_nodes", all_nodes)
         rows: list[Sequence[str]] = [("node type", "name", "codes", "arg providers", "target users")]

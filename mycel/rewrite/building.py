@@ -1,9 +1,9 @@
-"""From statements to source, and to a Cell that computes what it says.
+"""Statements to source, and to a Cell that computes it.
 
-The new Cell is of a class made for it, below the class of the original, with the new `construct`
-and the attributes of the original: they share parameters and inner Cells. The source is known to
-`linecache`, so that errors show its lines and it can be compiled as what is written in a file. The
-function takes over globals, closure and defaults of the original.
+The new Cell is of a new subclass of the original's class, with the new `construct` and the
+attributes of the original: they share parameters and inner Cells. The source is registered in
+`linecache`, so that errors show its lines and it can be compiled like source from a file. The new
+function has the globals, closure and defaults of the original.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _function(tree: Tree) -> ast.FunctionDef:
 
 
 def source_of(tree: Tree) -> str:
-    """Return the source of the class of a network and of those inside that were changed."""
+    """Return the source of the network's class, and of the classes of changed inner Cells."""
     parts = [source_of(t) for t in tree.subtrees.values() if t.has_changed()]
     name = type(tree.network).__name__
     lines = [f"class {name}Opt({name}):"]
@@ -52,8 +52,9 @@ def source_of(tree: Tree) -> str:
 
 
 def build(tree: Tree, path: str = "") -> Cell:
-    """Return a Cell that computes what the tree says; `path` leads to it from the outermost one,
-    and names the parameters of new Cells.
+    """Return a Cell that computes the tree.
+
+    `path` is its path from the outermost Cell, which names the parameters of new Cells.
     """
     network = tree.network
     places = {
@@ -88,8 +89,10 @@ def build(tree: Tree, path: str = "") -> Cell:
 
 
 def _call_instead(tree: Tree, s: Statement, cell: Cell, replaced: dict[str, Cell]) -> None:
-    """Let a statement call another Cell: under the same attribute, or one of its own where that is
-    an attribute of an inner Cell.
+    """Let a statement call another Cell.
+
+    The Cell replaces the attribute, or gets an attribute of its own if the original is one of an
+    inner Cell.
     """
     assert s.function is not None
     path = ast.unparse(s.function).split(".")

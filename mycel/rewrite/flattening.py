@@ -1,10 +1,10 @@
-"""From the source of a `construct` to statements of one operation each.
+"""The source of a `construct`, divided into statements of one operation each.
 
-Operands that are operations themselves get a variable each, in the order in which Python computes
-them. What is not computed in any case or more than once stays where it is: the parts of ``and``,
-``or`` and one-line conditions, comprehensions, functions, the test of a ``while``. An attribute or
-element that is read before a call in the same statement gets a variable too, as the call may change
-it.
+Operands that are operations themselves become variables, in the order in which Python computes
+them. Expressions that may be computed not at all or more than once stay where they are: the parts
+of ``and``, ``or`` and conditional expressions, comprehensions, functions, the test of a ``while``.
+An attribute or element that is read before a call in the same statement becomes a variable too, as
+the call may change it.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ _SIMPLE = (ast.Name, ast.Constant)
 
 
 def kind_of_cell(cell: Cell) -> NodeType:
-    """Return how a call of a Cell is treated: the library's own are not looked into."""
+    """Return the kind of a call of a Cell; the library's own Cells have no trees."""
     if isinstance(cell, SequentialCell):
         return NodeType.CellContainer
     return NodeType.CallCell if type(cell).__module__.split(".")[0] == "mycel" else NodeType.Tree
 
 
 class Flattener:
-    """Takes statements apart for one network.
+    """The division of one network's source into statements.
 
-    `names` gives variables and nodes names of their own.
+    `names` makes unique names of variables and nodes.
     """
 
     def __init__(self, network: Cell, scope: dict[str, Any], names: Any) -> None:
@@ -143,7 +143,7 @@ class Flattener:
         self._add(made)
 
     def _simple(self, e: ast.expr, before_call: bool = False) -> ast.expr:
-        """Return a name, a constant, an attribute, or what stays as it is written, with the value
+        """Return a name, a constant, an attribute, or an expression kept as written, with the value
         of `e`.
         """
         if isinstance(e, _SIMPLE):
@@ -168,12 +168,12 @@ class Flattener:
         return ast.Name(variable, ast.Load())
 
     def _operands(self, parts: Sequence[ast.expr]) -> list[ast.expr]:
-        """Return simple operands; what a call in a later one could change is held."""
+        """Return simple operands; those that a later call could change become variables."""
         calls = [any(isinstance(n, ast.Call) for n in ast.walk(p)) for p in parts]
         return [self._simple(p, any(calls[i + 1 :])) for i, p in enumerate(parts)]
 
     def _operation(self, e: ast.expr) -> Optional[Statement]:
-        """Return one operation of simple operands, without targets; None for what is none."""
+        """Return one operation of simple operands, without targets; None for anything else."""
         if isinstance(e, ast.Call):
             return self._call(e)
         if isinstance(e, ast.BinOp):
@@ -220,9 +220,7 @@ class Flattener:
         return made
 
     def _callee(self, function: ast.expr) -> tuple[NodeType, str, Any]:
-        """Return what kind of thing is called, a name for the node, and the thing itself where it
-        is known.
-        """
+        """Return the kind of callee, a name for the node, and the callee itself if it is known."""
         path = ast.unparse(function).split(".")
         name = re.sub(r"\W", "", path[-1]) or "call"
         if path[0] == "self":
@@ -255,7 +253,9 @@ def _calls(e: ast.AST) -> bool:
 
 
 def _has_opaque_names(s: ast.stmt) -> bool:
-    """Return whether a simple statement binds names on the way, so that its order must stay."""
+    """Return whether a simple statement binds names inside its expressions, so that its order must
+    stay.
+    """
     if isinstance(s, (ast.If, ast.For, ast.While)):
         tested = s.iter if isinstance(s, ast.For) else s.test
         return any(isinstance(n, ast.NamedExpr) for n in ast.walk(tested))

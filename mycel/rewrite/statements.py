@@ -1,8 +1,8 @@
-"""Statements of one operation each, and how they become Python again.
+"""Statements of one operation each, and Python code made from them.
 
-A statement is its targets, the operands that it reads, and `compose`, which makes the value's
-expression of theirs. Control flow holds blocks of statements; an ``else`` is a statement of its own
-that follows its ``if``. What is not taken apart is kept as it is written (`raw`).
+A statement has targets, operands that it reads, and `compose`, which makes the expression of its
+value from theirs. Control flow holds blocks of statements; an ``else`` is a statement of its own
+behind its ``if``. Code that is not divided is kept as it is written (`raw`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Compose = Callable[[Sequence[ast.expr], dict[str, ast.expr]], ast.expr]
 
 
 class NodeType(Enum):
-    """What a `Node` does.
+    """The kind of a `Node`.
 
-    CallCell, CallPrimitive, CallFunction and CallMethod call a Cell, an operator object, a
-    function, and what belongs to none of these (containers and parts of them are made so, too).
-    CallModule is there for its name only. Tree calls a Cell of the user's, whose own statements are
-    in its sub tree; CellContainer calls a `SequentialCell`; MathOps computes with Python's
-    operators; Input and Output are an argument and a return; ControlFlow holds statements; Python
-    is what is kept as it is written.
+    CallCell, CallPrimitive and CallFunction call a Cell, an operator object and a function;
+    CallMethod calls anything else (containers and their elements are CallMethod, too). CallModule
+    is never used. Tree calls a Cell of the user's, whose own statements are in its sub tree;
+    CellContainer calls a `SequentialCell`. MathOps computes with Python's operators; Input and
+    Output are an argument and a return; ControlFlow holds statements; Python is code that is kept
+    as it is written.
     """
 
     Unknown = 0
@@ -48,7 +48,10 @@ class NodeType(Enum):
 class Statement:
     """One statement of a `construct`.
 
-    `block` is the list that it is in, None while it is in no tree.
+    It has a `kind`, a `name`, `targets` and the operands `args` and `kwargs`, of which `compose`
+    makes the expression of the value. `instance` is the object that is called, if it is known;
+    `raw` is code that is kept as it is written. `block` is the list that the statement is in, None
+    while it is in no tree.
     """
 
     def __init__(
@@ -73,7 +76,9 @@ class Statement:
         self.node: Any = None
 
     def call(self, args: Sequence[ast.expr], kwargs: dict[str, ast.expr]) -> ast.expr:
-        """Return `compose` of a statement that calls `function`."""
+        """Return a call of `function` with these operands: the `compose` of a statement that calls
+        it.
+        """
         assert self.function is not None
         return ast.Call(self.function, list(args), [ast.keyword(name, v) for name, v in kwargs.items()])
 
@@ -85,14 +90,14 @@ class Statement:
                 yield from s.inner()
 
     def reads(self) -> set[str]:
-        """Return the names of variables that its operands are."""
+        """Return the names of the variables among its operands."""
         found: set[str] = set()
         for value in (*self.args, *self.kwargs.values()):
             found |= _names_in(value)
         return found
 
     def writes(self) -> list[str]:
-        """Return its targets, as they are written."""
+        """Return its targets as source."""
         return [str(t) for t in self.targets]
 
 
@@ -109,12 +114,12 @@ def _names_in(value: ScopedValue) -> set[str]:
 
 
 def objects_of(statement: Statement) -> list[Any]:
-    """Return the objects among its operands that source cannot spell."""
+    """Return the objects among its operands that source cannot express."""
     return [o for v in (*statement.args, *statement.kwargs.values()) for o in v.objects()]
 
 
 def python_of(statements: Sequence[Statement], names: dict[int, str]) -> list[ast.stmt]:
-    """Return the Python statements.
+    """Return the Python code of statements.
 
     `names` has the variables that stand for objects, by identity.
     """

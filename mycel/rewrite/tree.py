@@ -1,9 +1,9 @@
-"""The statements of one network's `construct`, what they are called, and changes of them.
+"""The statements of one network's `construct`, their names, and edits of them.
 
 A tree owns blocks of statements, the first of which begins with the inputs. Names of nodes and
 names of variables are each unique in it. A Cell of the user's that is called has a tree of its own,
-made when it is asked for. Producers and users of values are looked up in a statement's own block:
-which branch runs is not known.
+made at the first access. Producers and users of values are searched in a statement's own block, as
+it is not known which branch runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Names", "Tree"]
 
 
 class Names:
-    """Gives names that are not taken: ``x``, ``x_1``, ``x_2``."""
+    """A source of names that are not used: ``x``, ``x_1``, ``x_2``."""
 
     def __init__(self, taken: set[str]) -> None:
         self.variables, self.nodes = set(taken), set[str]()
@@ -56,7 +56,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 class Tree:
-    """One network's statements."""
+    """The statements of one network."""
 
     def __init__(self, network: Cell) -> None:
         self.network = network
@@ -95,13 +95,13 @@ class Tree:
             s.tree = self
 
     def statements(self) -> Iterator[Statement]:
-        """Yield all statements, those in control flow after it."""
+        """Yield all statements; those inside control flow follow it."""
         for s in list(self.block):
             yield s
             yield from s.inner()
 
     def find(self, name: str) -> Optional[Statement]:
-        """Return the statement of a name, if there is one."""
+        """Return the statement of a name, or None."""
         return next((s for s in self.statements() if s.name == name), None)
 
     def subtree(self, s: Statement) -> Tree:
@@ -112,14 +112,14 @@ class Tree:
         return found
 
     def has_changed(self) -> bool:
-        """Return whether this tree or one below it is not what the source says."""
+        """Return whether this tree or one below it differs from the source."""
         return self.is_changed or any(t.has_changed() for t in self.subtrees.values())
 
     # Where values come from.
 
     def producer(self, s: Statement, value: ScopedValue) -> Optional[tuple[Statement, int]]:
-        """Return the statement before `s` in its block that gives a named value, and as which of
-        its targets.
+        """Return the last statement before `s` in its block that assigns a named value, and the
+        number of the target.
         """
         if value.type is not ValueType.NamingValue or s.block is None:
             return None
@@ -131,13 +131,17 @@ class Tree:
         return None
 
     def providers(self, s: Statement) -> dict[int, tuple[Statement, int]]:
-        """For each operand, by number, which statement gives it and as which target."""
+        """Return, for each operand by number, the statement that assigns it and the number of its
+        target.
+        """
         values = [*s.args, *s.kwargs.values()]
         found = {i: self.producer(s, v) for i, v in enumerate(values)}
         return {i: p for i, p in found.items() if p is not None}
 
     def users(self, s: Statement) -> dict[int, list[tuple[Statement, int]]]:
-        """For each target, by number, the statements that read it and as which operand."""
+        """Return, for each target by number, the statements that read it and the number of the
+        operand.
+        """
         found: dict[int, list[tuple[Statement, int]]] = {}
         for other in s.block or ():
             for operand, (source, target) in self.providers(other).items():
@@ -148,9 +152,9 @@ class Tree:
     # Changes.
 
     def enter(self, s: Statement, block: list[Statement], place: int) -> None:
-        """Put a statement that is in no tree into a block.
+        """Insert a statement that is in no tree into a block.
 
-        A Cell becomes an attribute, other objects variables.
+        A Cell becomes an attribute, other objects become variables.
         """
         if s.instance is not None and isinstance(s.instance, Cell):
             taken = set(dir(self.network)) | set(self.new_cells) | self.names.nodes
@@ -183,7 +187,7 @@ class Tree:
         return made
 
     def erase(self, s: Statement) -> None:
-        """Take a statement out, the ``else`` of an ``if`` with it."""
+        """Remove a statement; the ``else`` of an ``if`` is removed with it."""
         assert s.block is not None
         if s.kind is NodeType.ControlFlow and s.raw is None:
             for other in s.block:
@@ -198,8 +202,8 @@ class Tree:
     # Conditions that the network's attributes decide.
 
     def flatten_static(self) -> None:
-        """Put the statements of the branch that will run in place of each ``if`` whose test
-        attributes of the network decide.
+        """Replace each ``if`` whose test depends only on the network's attributes by the statements
+        of the branch that will run.
         """
         self._flatten_block(self.block)
         for t in list(self.subtrees.values()):
@@ -227,7 +231,7 @@ class Tree:
                 del block[ends[0] + 1 :]
 
     def _static(self, s: Statement, value: ScopedValue) -> tuple[bool, Any]:
-        """Return whether a value is decided by the network's attributes alone, and what it is."""
+        """Return whether a value depends only on the network's attributes, and the value."""
         if value.type is ValueType.ConstantValue:
             return True, value.value
         if value.type is not ValueType.NamingValue:
@@ -258,5 +262,5 @@ def _construct_of(network: Cell) -> types.FunctionType:
 
 
 def targets_of(values: Sequence[Any]) -> list[ScopedValue]:
-    """Return targets given as values or as text such as "x" or "self.x"."""
+    """Return targets that are given as values or as text such as "x" or "self.x"."""
     return [v if isinstance(v, ScopedValue) else operand_of(ast.parse(v, mode="eval").body) for v in values]

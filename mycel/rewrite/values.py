@@ -1,5 +1,5 @@
-"""Operands of statements: a name with the scope that it is looked up in, a constant, a container of
-operands, or any object.
+"""Operands of statements: a name with its scope, a constant, a container of operands, or any
+object.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["ScopedValue", "ValueType", "operand_of"]
 
 
 class ValueType(Enum):
-    """What a `ScopedValue` is: a name, a constant, a container of values, an object of another
+    """The kind of a `ScopedValue`: a name, a constant, a container of values, an object of another
     class, or an expression that is kept as it is written.
     """
 
@@ -46,7 +46,7 @@ class ScopedValue:
     def create_naming_value(cls, name: str, scope: str = "") -> ScopedValue:
         """Return a reference to the variable `name`, or to the attribute of that name of `scope`.
 
-        TypeError for what is no string.
+        Raises TypeError unless both are strings.
         """
         for what, text in (("name", name), ("scope", scope)):
             arguments.text("create_naming_value", what, text)
@@ -54,8 +54,8 @@ class ScopedValue:
 
     @classmethod
     def create_variable_value(cls, value: Any) -> Optional[ScopedValue]:
-        """Return a Python value as it is: a number, string or None, a container of such, or any
-        other object.
+        """Return an operand for a Python value: a number, string or None, a container of such
+        values, or any other object.
 
         >>> from mycel.rewrite import ScopedValue
         >>> ScopedValue.create_variable_value(2)
@@ -78,8 +78,8 @@ class ScopedValue:
     ) -> list[ScopedValue]:
         """Return references to several names, each in its scope.
 
-        TypeError for what is no list or tuple of strings, ValueError where there are not as many
-        scopes as names.
+        Raises TypeError unless both are lists or tuples of strings, ValueError unless there are as
+        many scopes as names.
 
         >>> from mycel.rewrite import ScopedValue
         >>> ScopedValue.create_name_values(["z", "y"], ["self", "self"])
@@ -114,7 +114,7 @@ class ScopedValue:
         return hash((self.type, self.scope, str(self)))
 
     def objects(self) -> list[Any]:
-        """Return the objects in it that source cannot spell."""
+        """Return the objects in it that source cannot express."""
         if self.type is ValueType.CustomObjValue:
             return [self.value]
         members = self.value.values() if self.type is ValueType.DictValue else self.value
@@ -122,7 +122,7 @@ class ScopedValue:
         return [o for v in members for o in v.objects()] if inside else []
 
     def expression(self, names: dict[int, str]) -> ast.expr:
-        """Return the Python expression.
+        """Return the Python expression of the value.
 
         `names` has the variables that stand for objects, by identity.
         """
@@ -143,9 +143,9 @@ class ScopedValue:
 
 
 def operand_of(expression: ast.expr) -> ScopedValue:
-    """Return an expression that is a name, an attribute or a constant as such.
+    """Return the operand of an expression: a name, an attribute or a constant.
 
-    Any other as it is written.
+    Other expressions are kept as they are written.
     """
     if isinstance(expression, ast.Name):
         return ScopedValue.create_naming_value(expression.id)

@@ -1,4 +1,4 @@
-"""Functions in the manner of SciPy: linear algebra and optimisation."""
+"""SciPy's functions on tensors: linear algebra and optimisation."""
 
 from __future__ import annotations
 

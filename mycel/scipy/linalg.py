@@ -1,9 +1,9 @@
-"""Linear algebra with SciPy's functions and forms, as MindSpore offers them: matrices are the last
-two axes, and LAPACK does the work.
+"""Linear algebra with SciPy's functions and conventions, as MindSpore offers them: matrices are the
+last two axes, and LAPACK computes.
 
-`overwrite_a`, `overwrite_b` and `turbo` change nothing: nothing is written over. With
-`check_finite` (the default) numbers that are not finite raise a ValueError where they are known;
-while a function is compiled they are not.
+`overwrite_a`, `overwrite_b` and `turbo` have no effect: no operand is overwritten. With
+`check_finite` (the default) numbers that are not finite raise ValueError if they are known; while a
+function is compiled they are not.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _matrix(name: str, value: Any, check: bool, square: bool = True) -> Tensor:
 
 
 def block_diag(*arrs: Any) -> Tensor:
-    """Return matrices along the diagonal of one, zeros elsewhere; a vector is one row.
+    """Return a matrix with the given ones along its diagonal and zeros elsewhere; a vector is one
+    row.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.block_diag(ms.Tensor([[1.0]]), ms.Tensor([[2.0]])).tolist()
@@ -73,10 +74,11 @@ def block_diag(*arrs: Any) -> Tensor:
 
 
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
-    """Return the Cholesky factor of Hermitian positive definite matrices: U with U^H U = a, or L
-    with L L^H = a if `lower`.
+    """Return the Cholesky factor of Hermitian positive definite matrices: U with U^H U = a, or with
+    `lower` L with L L^H = a.
 
-    Matrices that are not positive definite give NaN.
+    Matrices that are not positive definite give NaN. `overwrite_a` has no effect; `check_finite`
+    refuses numbers that are not finite.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.cholesky(ms.Tensor([[4.0]])).tolist()
@@ -88,7 +90,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Tensor, bool]:
-    """Return the Cholesky factor and whether it is the lower one, as `cho_solve` takes them.
+    """Return the result of `cholesky` and `lower`, a pair for `cho_solve`.
+
+    `a`, `overwrite_a` and `check_finite` are those of `cholesky`.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))[1]
@@ -114,10 +118,13 @@ def _as_given(x: Tensor, b: Tensor) -> Tensor:
 
 
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
-    """Return the solution x of a x = `b`, where `c_and_lower` is what `cho_factor` gives for a.
+    """Return the solution x of a x = `b`, where `c_and_lower` is the result of `cho_factor` for a.
+
+    `overwrite_b` has no effect; `check_finite` refuses numbers that are not finite.
 
     >>> import mycel as ms
-    >>> ms.scipy.linalg.cho_solve(ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]])), ms.Tensor([8.0])).tolist()
+    >>> factor = ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))
+    >>> ms.scipy.linalg.cho_solve(factor, ms.Tensor([8.0])).tolist()
     [2.0]
     """
     factor, lower = _two("cho_solve", "c_and_lower", c_and_lower)
@@ -158,12 +165,14 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Return eigenvalues, ascending, and orthonormal eigenvectors, as columns, of Hermitian
-    matrices, of which one triangle is read.
+    """Return the eigenvalues, in ascending order, and the orthonormal eigenvectors, as columns, of
+    Hermitian matrices.
 
-    With `b`, Hermitian positive definite, the generalised problem of `type` 1 (a v = w b v), 2 (a b
-    v = w v) or 3 (b a v = w v). `eigvals` is a pair (first, last) of positions among the
-    eigenvalues.
+    Only the triangle that `lower` names is read. With `b`, Hermitian positive definite, the
+    generalised problem of `type` 1 (a v = w b v), 2 (a b v = w v) or 3 (b a v = w v) is solved.
+    `eigvals` is a pair (first, last) of positions among the eigenvalues. With `eigvals_only` no
+    eigenvectors are returned. `overwrite_a`, `overwrite_b` and `turbo` have no effect;
+    `check_finite` refuses numbers that are not finite.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.eigh(ms.Tensor([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
@@ -194,13 +203,15 @@ def eigh(
 
 
 def _whole(x: Tensor, lower: bool) -> Tensor:
-    """Return the Hermitian matrices of which one triangle is given."""
+    """Return the Hermitian matrices, of which one triangle is given."""
     half = M.triangle(x, lower)
     return run(E.add, half, M.adjoint_of(M.triangle(x, lower, 0.0)))
 
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return P, L and U with a = P L U; with `permute_l` P L and U.
+    """Return P, L and U with a = P L U, or with `permute_l` P L and U.
+
+    `overwrite_a` has no effect; `check_finite` refuses numbers that are not finite.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.scipy.linalg.lu(ms.Tensor([[2.0]]))]
@@ -225,7 +236,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
-    """Return the order of `permutation_size` rows after exchanging row i with row pivots[i],
+    """Return the order of `permutation_size` rows after the exchanges of row i with row pivots[i],
     counted from 0.
 
     >>> import mycel as ms
@@ -237,11 +248,14 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
 
 
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
-    """Return the solution x of a x = `b` (`trans` 0), a^T x = `b` (1) or a^H x = `b` (2), where
-    `lu_and_piv` is what `lu_factor` gives for a.
+    """Return the solution x of a x = `b` (`trans` 0), a^T x = `b` (1) or a^H x = `b` (2).
+
+    `lu_and_piv` is the result of `lu_factor` for a. `overwrite_b` has no effect; `check_finite`
+    refuses numbers that are not finite.
 
     >>> import mycel as ms
-    >>> ms.scipy.linalg.lu_solve(ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]])), ms.Tensor([4.0])).tolist()
+    >>> factors = ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]]))
+    >>> ms.scipy.linalg.lu_solve(factors, ms.Tensor([4.0])).tolist()
     [2.0]
     """
     if trans not in (0, 1, 2):
@@ -277,6 +291,10 @@ def solve_triangular(
     """Return the solution x of a x = `b`, a^T x = `b` (`trans` 1 or "T") or a^H x = `b` (2 or "C"),
     for triangular a.
 
+    `lower` names the triangle of a that is read; with `unit_diagonal` its diagonal is taken to be
+    ones. `overwrite_b` and `debug` have no effect; `check_finite` refuses numbers that are not
+    finite.
+
     >>> import mycel as ms
     >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
     [2.0]
@@ -294,12 +312,12 @@ def solve_triangular(
 
 
 def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the shortest x that makes ||A x - B|| least, the squared residuals, the rank of A, and
+    """Return the shortest x that minimises ||A x - B||, the squared residuals, the rank of A, and
     its singular values.
 
-    Singular values of at most `rcond` times the largest count as 0 (the type's precision times the
-    larger size by default). The residuals are empty unless A has full rank and more rows than
-    columns. `driver` None, "gelsd" or "gelss": singular values are used in any case.
+    Singular values of at most `rcond` times the largest count as 0 (default: the type's precision
+    times the larger size of `A`). The residuals are empty unless `A` has full rank and more rows
+    than columns. `driver` may be None, "gelsd" or "gelss"; singular values are used in any case.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.lstsq(ms.Tensor([[2.0]]), ms.Tensor([[4.0]]))[0].tolist()
@@ -323,7 +341,8 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tu
 
 
 class Cholesky:
-    """`cholesky` as an object: called with matrices, gives the lower factor, or the upper one.
+    """The function `cholesky` as an object: a call with matrices returns the lower factor, or the
+    upper one.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.Cholesky()(ms.Tensor([[4.0]])).tolist()
@@ -338,8 +357,8 @@ class Cholesky:
 
 
 class Eigh:
-    """`eigh` as an object: called with matrices, gives eigenvalues, and eigenvectors unless told
-    otherwise.
+    """The function `eigh` as an object: a call with matrices returns eigenvalues and, by default,
+    eigenvectors.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.Eigh(False)(ms.Tensor([[4.0]])).tolist()
@@ -354,8 +373,8 @@ class Eigh:
 
 
 class LU:
-    """`lu_factor` as an object: called with matrices, gives both triangles, the row exchanges from
-    0, and the order of the rows.
+    """The function `lu_factor` as an object: a call with matrices returns both triangles, the row
+    exchanges counted from 0, and the order of the rows.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.LU()(ms.Tensor([[4.0]]))[2].tolist()
@@ -367,7 +386,8 @@ class LU:
 
 
 class SolveTriangular:
-    """`solve_triangular` as an object: called with triangular matrices and right sides.
+    """The function `solve_triangular` as an object, called with triangular matrices and right-hand
+    sides.
 
     >>> import mycel as ms
     >>> ms.scipy.linalg.SolveTriangular(lower=True)(ms.Tensor([[2.0]]), ms.Tensor([[4.0]])).tolist()

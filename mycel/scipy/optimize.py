@@ -1,7 +1,8 @@
-"""Optimisation: minima of functions of one tensor, steps along a line, and the assignment problem.
+"""Optimisation: minima of functions of one tensor, line searches, and the assignment problem.
 
-SciPy's algorithms drive; values and exact gradients are Mycel's, compiled once where the function
-can be. They need numbers, so a compiled function that calls them runs in segments.
+SciPy's algorithms control the search; values and exact gradients are Mycel's, compiled once if the
+function can be compiled. The algorithms need numbers, so a compiled function that calls them runs
+in segments.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ METHODS = {"BFGS": "BFGS", "LBFGS": "L-BFGS-B"}
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found: the place `x`, whether it converged, SciPy's status, value and
-    gradient there, the inverse Hessian (BFGS), and counts of values, gradients and rounds.
+    """The results of `minimize`: the minimum's position `x`, whether it converged, SciPy's status,
+    the value and gradient there, the inverse Hessian (BFGS), and the numbers of values, gradients
+    and iterations.
     """
 
     x: Tensor
@@ -42,9 +44,9 @@ class OptimizeResults(NamedTuple):
 
 
 class LineSearchResults(NamedTuple):
-    """What `line_search` found: the step `a_k` with value `f_k` and gradient `g_k`, and counts.
+    """The results of `line_search`: the step `a_k` with value `f_k` and gradient `g_k`, and counts.
 
-    `status` 0 and not `failed` where both conditions hold.
+    If both Wolfe conditions hold, `status` is 0 and `failed` is false.
     """
 
     failed: bool
@@ -59,8 +61,11 @@ class LineSearchResults(NamedTuple):
 
 
 class _Function:
-    """A function of one tensor, its value and gradient as float64 arrays of one dimension, computed
-    together.
+    """A function of one tensor and its gradient, computed together as float64 arrays of one
+    dimension.
+
+    `start` gives the shape and type of the tensor, `args` are further arguments of the function,
+    and `jac` is its gradient, or None to differentiate it. `name` is the one in errors.
     """
 
     def __init__(self, name: str, function: Any, start: Tensor, args: tuple[Any, ...], jac: Any) -> None:
@@ -117,16 +122,18 @@ def minimize(
     callback: Optional[Callable[..., Any]] = None,
     options: Optional[dict[str, Any]] = None,
 ) -> OptimizeResults:
-    """Return a local minimum of `func(x, *args)`, a differentiable function of a tensor that gives
-    one number, from `x0` on.
+    """Return a local minimum of `func(x, *args)` that a search from `x0` finds. `func` is a
+    differentiable function of a tensor that returns one number.
 
-    `method` is "BFGS" (the default) or "LBFGS", in any case. `jac` is the gradient's function where
-    the automatic one is not wanted. `callback` is called with x after each round; `options` are
-    SciPy's. float16 and float32 functions stop where their precision ends. ValueError for other
-    methods and for `hess`, `hessp`, `bounds` or `constraints`, which these methods do not take.
+    `method` is "BFGS" (the default) or "LBFGS", in upper or lower case. `jac` is a function for the
+    gradient in place of the automatic one. `tol` is the tolerance at which the search ends;
+    `options` are SciPy's. `callback` is called with x after each iteration. Searches in float16 and
+    float32 stop at the precision of the type. Raises ValueError for other methods and for `hess`,
+    `hessp`, `bounds` or `constraints`, which these methods do not take.
 
     >>> import mycel as ms
-    >>> found = ms.scipy.optimize.minimize(lambda x: ((x - 1.0) ** 2).sum(), ms.ops.zeros((2,)), method="BFGS")
+    >>> distance = lambda x: ((x - 1.0) ** 2).sum()
+    >>> found = ms.scipy.optimize.minimize(distance, ms.ops.zeros((2,)), method="BFGS")
     >>> [round(v, 4) for v in found.x.tolist()]
     [1.0, 1.0]
     """
@@ -187,10 +194,11 @@ def line_search(
     maxiter: int = 20,
 ) -> LineSearchResults:
     """Return a step length along the direction `pk` from `xk` that fulfils the strong Wolfe
-    conditions with `c1` and `c2`.
+    conditions with `c1` and `c2` for the function `f`.
 
-    `jac`, `gfk`, `old_fval` and `old_old_fval` are the gradient's function and what is known
-    already. Where no step is found `failed` is true and the step is 0.
+    `jac` is a function for the gradient in place of the automatic one. `gfk` and `old_fval` are the
+    gradient and the value at `xk` if they are known, `old_old_fval` the value before. After
+    `maxiter` iterations without a step, `failed` is true and the step is 0.
 
     >>> import mycel as ms
     >>> x, p = ms.Tensor([0.0]), ms.Tensor([1.0])
@@ -241,11 +249,11 @@ def line_search(
 
 
 def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any = None) -> tuple[Tensor, Tensor]:
-    """Return the pairs of rows and columns, each used once, whose costs have the least sum, or the
-    largest with `maximize`.
+    """Return pairs of rows and columns, each used once, with the least sum of costs, or the largest
+    with `maximize`.
 
-    `cost_matrix` (m, n); `dimension_limit` is how many of its columns count, all by default. The
-    int64 results have min(m, n) elements, rows ascending, -1 where there are fewer pairs.
+    `cost_matrix` is (m, n); only its first `dimension_limit` columns count, by default all. The
+    int64 results have min(m, n) elements, with ascending rows, and -1 where there are fewer pairs.
 
     >>> import mycel as ms
     >>> costs = ms.Tensor([[4.0, 1.0], [2.0, 0.0]])

@@ -1,11 +1,11 @@
 """Work beside the training thread: batches prepared ahead, and tasks done later in order.
 
-`Ahead` runs an iterator in a thread and keeps what it gives in a bounded queue: as many items as
-fit into `BYTES`, two at least. An error of the iterator comes after the items before it and is
-raised in the caller with its own traceback. `Later` does tasks in a thread, in the order in which
-they were given; after a task has failed those behind it are dropped, and the error is raised in the
-caller, at the next task or `flush`. Both end their threads when they are closed or collected; the
-threads hold no reference to them.
+`Ahead` runs an iterator in a thread and keeps its items in a bounded queue: as many as fit into
+`BYTES`, two at least. An error of the iterator comes after the items before it and is raised in the
+caller with its own traceback. `Later` does tasks in a thread, in the order in which they were
+given. After a task has failed those behind it are dropped, and the error is raised in the caller at
+the next task or `flush`. Both end their threads when they are closed or collected; the threads hold
+no reference to them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE = 60.0
 
 
 class _Channel:
-    """A bounded queue between two threads that either can close; items of a byte count."""
+    """A bounded queue between two threads that either can close; its items have sizes in bytes."""
 
     def __init__(self, most: int, room: int = 0) -> None:
         self.most, self.room = most, room
@@ -42,7 +42,7 @@ class _Channel:
         self.may_write = locks.condition(lock)
 
     def put(self, item: Any, size: int = 0) -> bool:
-        """Wait for room and add an item; False once the channel is closed."""
+        """Wait for room and add an item; return False if the channel is closed."""
         with self.may_write:
             while not self.closed and self.error is None and self.is_full(size):
                 # Woken when half of it is taken, not for each item.
@@ -61,8 +61,10 @@ class _Channel:
         return len(self.items) >= self.most or (len(self.items) >= 2 and 0 < self.room < self.held + size)
 
     def get(self, most: int, until: Callable[[Any], bool]) -> list[Any]:
-        """Wait for an item, and remove it with those behind it: up to `most`, and none behind one
-        for which `until` is true. Empty at the end.
+        """Wait for an item, and remove it together with those behind it.
+
+        At most `most` items are removed, and none behind one for which `until` is true. The result
+        is empty at the end.
         """
         with self.may_read:
             while not self.items and not self.ended and not self.closed:
@@ -77,7 +79,7 @@ class _Channel:
             return found
 
     def end(self, error: Optional[BaseException] = None) -> None:
-        """Nothing more will be put."""
+        """Mark the end: no more items will be put."""
         with self.may_read:
             self.ended = True
             self.error = error
@@ -85,7 +87,7 @@ class _Channel:
             self.may_write.notify_all()
 
     def close(self) -> None:
-        """Wake whoever waits; what is there is dropped."""
+        """Wake the threads that wait, and drop the items in the queue."""
         with self.may_read:
             self.closed = True
             self.items.clear()
@@ -98,7 +100,7 @@ _open: weakref.WeakSet[_Channel] = weakref.WeakSet()
 
 @locks.in_child
 def _in_child() -> None:
-    """The threads stayed with the parent: who waits for one is told."""
+    """Tell waiting callers, in a forked process, that the threads stayed with the parent."""
     for channel in list(_open):
         channel.is_lost = True
         channel.ended, channel.pending = True, 0
@@ -144,8 +146,8 @@ def _produce(channel: _Channel, items: Iterator[tuple[Any, int]]) -> None:
 
 
 class Ahead:
-    """The items of an iterator of (item, bytes), made ahead by a thread: at most `most`, and
-    `BYTES` of them.
+    """The items of an iterator of (item, bytes), produced ahead by a thread: at most `most` items,
+    and `BYTES` bytes of them.
 
     >>> ahead = Ahead(((n, 8) for n in range(5)), 3)
     >>> first = ahead.take(1)
@@ -160,8 +162,9 @@ class Ahead:
         self._thread = _start(_produce, "mycel-batches", self._channel, items)
 
     def take(self, most: int, until: Callable[[Any], bool] = lambda item: False) -> list[Any]:
-        """Return the next items that are ready, up to `most`: at least one, waiting for it; none
-        after the last. Raises what the iterator raised.
+        """Return the next items that are ready, up to `most`, waiting for at least one.
+
+        The result is empty after the last item. Raises what the iterator raised.
         """
         found = self._channel.get(most, until)
         error = self._channel.error
@@ -195,7 +198,7 @@ def _work(channel: _Channel) -> None:
 
 
 class Later:
-    """Does tasks in order in a thread of its own, which starts with the first task.
+    """A thread that does tasks in order; it starts with the first task.
 
     >>> done = []
     >>> later = Later()
@@ -214,9 +217,9 @@ class Later:
         self._thread: Optional[threading.Thread] = None
 
     def __call__(self, task: Callable[..., Any], *arguments: Any) -> None:
-        """Do `task(*arguments)` after all that was given before.
+        """Do `task(*arguments)` after all earlier tasks.
 
-        Waits where `most` tasks are waiting. Raises what a task before has raised.
+        The call waits while `most` tasks are waiting. Raises what an earlier task has raised.
         """
         if self._channel is None or self._channel.is_lost:
             self._channel = channel = _Channel(self._most)
@@ -236,7 +239,7 @@ class Later:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether no task is left to do."""
         return self._channel is None or not self._channel.pending
 
     def flush(self) -> None:
@@ -250,7 +253,7 @@ class Later:
         self._raise()
 
     def close(self) -> None:
-        """Do what is left, and end the thread. Raises what a task raised."""
+        """Do the remaining tasks, and end the thread. Raises what a task raised."""
         channel, thread = self._channel, self._thread
         try:
             self.flush()

@@ -2,12 +2,12 @@
 columns.
 
 A dataset is anything with `get_dataset_size` and `create_tuple_iterator` or `create_dict_iterator`,
-whose iterator gives one epoch for each ``for`` over it. Epochs of `sink_size` batches go on in the
-dataset where the epoch before stopped.
+whose iterator gives one epoch for each ``for`` over it. Epochs of `sink_size` batches continue in
+the dataset where the previous epoch stopped.
 
 Batches are read, and made into tensors, by a thread (`_background.Ahead`) while steps run; it reads
-no further than the epochs that are to come. In the dataset's debug mode
-(`mycel.dataset.config.set_debug_mode`) they are read where they are used.
+no further than the epochs that were asked for. In the dataset's debug mode
+(`mycel.dataset.config.set_debug_mode`) they are read when they are used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _END = object()
 
 
 def check_dataset(dataset: Any, function: str, argument: str) -> None:
-    """Raise TypeError unless `dataset` can be iterated over as above."""
+    """Raise TypeError unless `dataset` can be iterated over as described above."""
     makes = hasattr(dataset, "create_tuple_iterator") or hasattr(dataset, "create_dict_iterator")
     if not makes or not hasattr(dataset, "get_dataset_size"):
         raise TypeError(
@@ -49,7 +49,7 @@ class OneBatch:
         self._columns = columns
 
     def get_dataset_size(self) -> int:
-        """Return one batch."""
+        """Return 1, the number of batches."""
         return 1
 
     def create_tuple_iterator(self, num_epochs: int = -1) -> Any:
@@ -66,15 +66,13 @@ class _Again:
 
 
 class Epochs:
-    """The epochs of a dataset, `count` of them (None: without end).
+    """The epochs of a dataset: `epoch()` gives the batches of the next one, `begin()` and
+    `take(most)` those of it that are ready.
 
-    The first has only `first` batches where that is given.
-
-    A dataset of Mycel's own begins after `had` batches, those of an earlier run, so that their
-    epochs are not shuffled as the first ones were again.
-
-    `epoch()` gives the batches of the next epoch one by one, `begin()` and `take(most)` those that
-    are ready.
+    There are `count` epochs (None: without end) of `sink_size` batches (-1: the whole dataset), the
+    first of `first` batches if that is given. At most `most` batches are read ahead, or the
+    dataset's prefetch size if that is larger. A dataset of Mycel's own begins after `had` batches,
+    those of an earlier run, so that it is not shuffled again as in the first epochs.
     """
 
     def __init__(
@@ -105,13 +103,14 @@ class Epochs:
         self._over = False
 
     def begin(self) -> None:
-        """Go to the next epoch, where this one is over."""
+        """Go to the next epoch after the end of this one."""
         self._over = False
 
     def take(self, most: int) -> list[tuple[Any, ...]]:
-        """Return the batches of this epoch that are ready, `most` at most, one at least.
+        """Return the batches of this epoch that are ready, at most `most`, waiting for at least
+        one.
 
-        None when it is over. Raises what the dataset raises.
+        The result is empty when the epoch is over. Raises what the dataset raises.
         """
         if self._over:
             return []
@@ -138,7 +137,7 @@ class Epochs:
             yield from found
 
     def close(self) -> None:
-        """End the thread, and let the dataset's workers go."""
+        """End the thread, and release the dataset's workers."""
         if self._ahead is not None:
             self._ahead.close()
         if hasattr(self._rows, "stop"):

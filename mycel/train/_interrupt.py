@@ -13,9 +13,8 @@ __all__ = ["DeferredInterrupt"]
 
 
 class DeferredInterrupt:
-    """Within this context the first Ctrl-C is only noted, in `requested`.
-
-    The second raises KeyboardInterrupt at once.
+    """A context that only notes the first Ctrl-C, in `requested`; the second raises
+    KeyboardInterrupt at once.
 
     Where Ctrl-C does not raise KeyboardInterrupt anyway (another handler, another thread) nothing
     changes.

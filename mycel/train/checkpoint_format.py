@@ -1,10 +1,12 @@
-"""The two file formats of checkpoints, on plain data: a name goes to a NumPy array or to a string.
+"""The two file formats of checkpoints: both map names to NumPy arrays or strings.
 
 **ckpt**, MindSpore's own, is a Protocol Buffers message, in proto2 notation::
 
     Checkpoint     { repeated Value value = 1; }
-    Value          { required string tag = 1; oneof { TensorProto tensor = 2; MapTensorProto maptensor = 3; } }
-    TensorProto    { repeated int64 dims = 1; required string tensor_type = 2; required bytes tensor_content = 3; }
+    Value          { required string tag = 1;
+                     oneof { TensorProto tensor = 2; MapTensorProto maptensor = 3; } }
+    TensorProto    { repeated int64 dims = 1; required string tensor_type = 2;
+                     required bytes tensor_content = 3; }
 
 `tensor_type` is the type's title ("Float32", "BFloat16", "Bool"), the content is little-endian in
 row-major order, and a scalar has no dims. A tensor of more than 512 MiB is cut into contents of 512
@@ -13,11 +15,11 @@ MiB, each in a value of its own under the same tag with the dims of the whole. A
 all before it as a big-endian integer of 10 bytes.
 
 The wire format is read and written by `mycel.base.wire`, not by the protobuf package, whose
-messages end at 2 GiB and are held in memory twice. Reading takes two passes: the first walks the
-headers and checks every length against what encloses it, down from the length of the file, and
-every shape against the length of its content; only then is memory allocated, so never more than the
-file is long, and contents go from the file straight into their arrays. Nothing is unpickled. A
-message may end after any value: only the checksum tells a file that was cut exactly there.
+messages end at 2 GiB and are held in memory twice. Reading takes two passes. The first walks the
+headers and checks every length against the length of the enclosing message or file, and every shape
+against the length of its content. Only then is memory allocated, never more than the file is long,
+and contents are read straight into their arrays. Nothing is unpickled. A message may end after any
+value, so only the checksum finds a file that was cut exactly there.
 
 **safetensors** is read by the package of that name, and written here: eight bytes that say how long
 the header is, the header, JSON, and the tensors. MindSpore's checksum there is metadata
@@ -69,7 +71,7 @@ _MOST_DIMS = 1024
 
 
 class CheckpointError(ValueError):
-    """A checkpoint file cannot be read, or something cannot be put into one; the message names the
+    """An error: a checkpoint file cannot be read, or a value cannot be saved; the message names the
     file and the entry.
     """
 
@@ -82,8 +84,8 @@ def write_ckpt(
     key: bytes | None = None,
     mode: str = "AES-GCM",
 ) -> None:
-    """Write `entries` to `path` in MindSpore's format, whole or not at all; with a `key`, encrypted
-    (see `encryption`).
+    """Write `entries` to `path` in MindSpore's format, whole or not at all. `checksum` adds the
+    trailer. With a `key` the file is encrypted in a `mode` (see `encryption`).
 
     Raises CheckpointError for an array whose type the format lacks and OSError where the file
     cannot be written.
@@ -146,7 +148,7 @@ def read_ckpt(
     """Return the entries of the MindSpore checkpoint at `path` whose names `wanted` accepts
     (default: all), in the file's order.
 
-    An encrypted file is decrypted in memory with its `key`.
+    An encrypted file is decrypted in memory with its `key` and `mode`.
 
     With `verify`, the checksum at the end of the file is compared; a file without one is refused.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError
@@ -175,6 +177,9 @@ def read_ckpt(
 class _Piece:
     """One value of the file: the header of a tensor or of a slice of it, and where its content
     lies.
+
+    `name` is the tensor's name, `title` its element type; `dims` are those of the whole tensor. The
+    content has `length` bytes from `offset` on.
     """
 
     __slots__ = ("name", "dims", "title", "offset", "length")
@@ -188,7 +193,9 @@ class _Piece:
 
 
 def _grouped(pieces: list[_Piece], reader: _Reader) -> Iterator[list[_Piece]]:
-    """Yield the pieces of each tensor together, checked to be exactly as long as its shape wants."""
+    """Yield the pieces of each tensor together, checked to be exactly as long as its shape
+    requires.
+    """
     groups: dict[str, list[_Piece]] = {}
     for piece in pieces:
         groups.setdefault(piece.name, []).append(piece)
@@ -353,11 +360,11 @@ def write_safetensors(
     checksum: bool = False,
     further: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `entries` to `path` in the safetensors format, whole or not at all, with `further`
-    metadata.
+    """Write `entries` to `path` in the safetensors format, whole or not at all.
 
-    Raises CheckpointError for strings and for types that the format lacks, OSError where the file
-    cannot be written.
+    `checksum` adds MindSpore's checksum to the metadata, `further` other texts by name. Raises
+    CheckpointError for strings and for types that the format lacks, OSError where the file cannot
+    be written.
     """
     with replacing(path, "checkpoint") as temporary:
         fill_safetensors(temporary, entries, shown=os.fspath(path), checksum=checksum, further=further)
@@ -371,7 +378,10 @@ def fill_safetensors(
     checksum: bool = False,
     further: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `entries` into a file that nobody reads yet; errors call it `shown`."""
+    """Write `entries` into the file at `path`, which no other process reads yet.
+
+    Errors name the file as `shown`. `checksum` and `further` are those of `write_safetensors`.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in entries.items():
         if isinstance(entry, str):
@@ -442,7 +452,9 @@ def read_safetensors(
 
 
 def titles_of_safetensors() -> dict[str, tuple[str, np.dtype[Any]]]:
-    """Return the types in headers of safetensors files to our titles and NumPy's types."""
+    """Return the map from the types in headers of safetensors files to our titles and NumPy's
+    types.
+    """
     letters = {"i": "I", "u": "U", "f": "F", "c": "C"}
     plain = {
         f"{letters[kind.kind]}{kind.itemsize * 8}": kind
@@ -458,8 +470,9 @@ _EIGHT_BITS = {"F8_E4M3": dtype.float8_e4m3fn.numpy, "F8_E5M2": dtype.float8_e5m
 
 
 def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any]:
-    """Return a tensor of a safetensors file that was found to be sound, from its bytes: the
-    header's length, the header in JSON, and the tensors.
+    """Return a tensor from the bytes of a safetensors file that has been checked.
+
+    The file is the header's length, the header in JSON, and the tensors.
     """
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -470,7 +483,7 @@ def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any
 
 
 def _unchecked(path: str) -> CheckpointError:
-    """Return a checksum that is missing is one that does not fit: damage could have taken it away."""
+    """Return the error for a missing checksum, which damage could have removed."""
     return CheckpointError(
         f"{path} holds no checksum, so it cannot be checked: it was saved without one, or is damaged at its end; "
         "save with crc_check=True, or load with crc_check=False"

@@ -1,4 +1,4 @@
-"""Converting checkpoints between MindSpore's format and safetensors."""
+"""Conversion of checkpoints between MindSpore's format and safetensors."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def ckpt_to_safetensors(
     processes_num: int = 1,
 ) -> None:
     """Convert a .ckpt file, or all in a folder and its subfolders, to safetensors files of the same
-    names.
+    names. `file_path` is the file or the folder.
 
-    They go into the folder `save_path` (default: beside their sources), subfolders kept. `name_map`
-    renames entries; `file_name_regex` chooses files of a folder by a match at the beginning of
-    their names. Files are converted one after the other whatever `processes_num` says. Raises
-    ValueError for paths that do not fit, entries that safetensors cannot hold, and names that
-    clash.
+    The new files go into the folder `save_path` (default: beside their sources), with the same
+    subfolders. `name_map` renames entries; `file_name_regex` chooses files of a folder by a match
+    at the beginning of their names. `processes_num` has no effect: files are converted one after
+    the other. Raises ValueError for paths that do not fit, entries that safetensors cannot hold,
+    and names that clash.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.ckpt"
@@ -59,9 +59,10 @@ def safetensors_to_ckpt(
     file_name_regex: Optional[str] = None,
     processes_num: int = 1,
 ) -> None:
-    """Convert a .safetensors file, or all in a folder, to .ckpt files; see `ckpt_to_safetensors`.
+    """Convert a .safetensors file, or all in a folder, to .ckpt files.
 
-    An index stands for its files, which become one.
+    `file_path`, `save_path`, `name_map`, `file_name_regex` and `processes_num` are those of
+    `ckpt_to_safetensors`. The files of an index become one file.
     """
     _convert("safetensors", "ckpt", file_path, save_path, name_map, file_name_regex, processes_num)
 

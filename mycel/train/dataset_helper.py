@@ -13,12 +13,13 @@ __all__ = ["DatasetHelper", "connect_network_with_dataset"]
 
 
 class DatasetHelper:
-    """Go over a dataset, one epoch for each ``for``: without sinking its elements are the batches.
+    """An iterable over a dataset, one epoch for each ``for``; without sinking its elements are the
+    batches.
 
     With `dataset_sink_mode` the loop gives empty tuples, `sink_size` of them (-1 for the dataset's
     size), and the network made by `connect_network_with_dataset` takes a batch at each call.
-    `epoch_num` is how many epochs there will be, -1 for any number. Raises TypeError and ValueError
-    for other arguments.
+    `epoch_num` is the number of epochs, -1 for any. Raises TypeError and ValueError for other
+    arguments.
 
     >>> import numpy as np, mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset((np.arange(4),), ["x"], shuffle=False).batch(2)
@@ -43,7 +44,7 @@ class DatasetHelper:
         return self._dataset
 
     def sink_size(self) -> int:
-        """Return how many batches one epoch of the loop has."""
+        """Return the number of steps of the loop in one epoch."""
         return self._size if self._sinks and self._size > 0 else int(self._dataset.get_dataset_size())
 
     def types_shapes(self) -> tuple[Any, Any]:
@@ -65,9 +66,9 @@ class DatasetHelper:
         return iter([()] * self.sink_size()) if self._sinks else self._ready
 
     def next_batch(self) -> tuple[Any, ...]:
-        """Return the next batch of the epoch under way.
+        """Return the next batch of the current epoch.
 
-        Raises RuntimeError where no loop over the helper has begun, or its batches are used up.
+        Raises RuntimeError if no loop over the helper has begun, or its batches are used up.
         """
         batch = next(self._ready, None) if self._ready is not None else None
         if batch is None:
@@ -88,7 +89,7 @@ class DatasetHelper:
         self.stop_send()
 
     def continue_send(self) -> None:
-        """Nothing: reading goes on by itself."""
+        """Do nothing: reading continues by itself."""
 
 
 class _Connected(Cell):
@@ -104,8 +105,8 @@ class _Connected(Cell):
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
-    """Return a network without inputs: each call runs `network` on the next batch of a helper that
-    sinks. TypeError for other arguments.
+    """Return a network without inputs, which runs `network` on the next batch of a helper that
+    sinks. Raises TypeError for other arguments.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset((np.ones((4, 2), np.float32),), ["x"]).batch(2)

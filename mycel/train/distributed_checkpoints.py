@@ -1,12 +1,11 @@
-"""Checkpoints of several devices as files: cut, put together, and cut anew, in one process.
+"""Checkpoints of several devices as files: split, merged, and split differently, in one process.
 
 A parameter for another layout is the box that the target rank should have, filled from the boxes of
-the source ranks that overlap it (`layout_boxes`). Whichever file has the parameter serves, first
+the source ranks that overlap it (`layout_boxes`). Any file that has the parameter can serve, first
 the one in the target rank's own place, so that checkpoints without repetitions
-(`remove_redundancy`) are read as others are. A checkpoint that is cut and put together again is the
-same in every bit.
+(`remove_redundancy`) are read as others are. Splitting and merging a checkpoint changes no bit.
 
-A parameter that the source strategy does not name is on every rank as it is; one that the target
+A parameter that the source strategy does not name is whole on every rank; one that the target
 strategy does not name is kept whole. One that belongs to other pipeline stages of the target is
 left out.
 """
@@ -55,10 +54,10 @@ READERS: dict[str, Callable[..., dict[str, Entry]]] = {"ckpt": read_ckpt, "safet
 
 def rank_list_for_transform(rank_id: int, src_strategy_file: Any = None, dst_strategy_file: Any = None) -> list[int]:
     """Return the ranks of the source whose checkpoints a rank of the target is made from, in
-    falling order.
+    descending order.
 
-    Strategies are names of files, or what `build_searched_strategy` gives; None stands for
-    parameters that are whole on one device. Raises TypeError for a rank that is no int and
+    Strategies are names of files, or results of `build_searched_strategy`; None stands for
+    parameters that are whole on one device. Raises TypeError for a rank that is not an int,
     ValueError for a rank that the target does not have and for strategies that do not fit.
 
     >>> import mycel as ms
@@ -81,7 +80,11 @@ def rank_list_for_transform(rank_id: int, src_strategy_file: Any = None, dst_str
 
 
 def strategies_of(rank: int, source: Any, target: Any, function: str) -> tuple[Layouts, Layouts, int]:
-    """Return the layouts of both sides, and the stage of the target that a rank is in."""
+    """Return the layouts of the strategies `source` and `target`, and the stage of the target that
+    `rank` is in.
+
+    `function` is the name in errors.
+    """
     layouts = layouts_of(source)
     stages = stage_count(layouts_of(target))
     count = device_count(layouts_of(target))
@@ -92,7 +95,10 @@ def strategies_of(rank: int, source: Any, target: Any, function: str) -> tuple[L
 
 
 def target_of(name: str, target: Layouts, stage: int, axes: int) -> Optional[Layout]:
-    """Return the target's layout of a parameter; None where it is not in this stage."""
+    """Return the layout that the target has for the parameter `name`, which has `axes` axes.
+
+    It is None for a parameter that is not in this `stage`.
+    """
     if target is None or name not in target:
         return unsharded(axes)
     return target[name] if stage in target[name].stages else None
@@ -101,7 +107,11 @@ def target_of(name: str, target: Layouts, stage: int, axes: int) -> Optional[Lay
 def transformed(
     rank: int, source: Layouts, target: Layouts, stage: int, entries: Mapping[int, Mapping[str, Entry]]
 ) -> dict[str, Entry]:
-    """Return what a rank of the target holds, of what files by global rank of the source hold."""
+    """Return the entries by name that a rank of the target holds.
+
+    `source` and `target` are layouts, `stage` is the rank's stage in the target, and `entries` are
+    the contents of the source's files by global rank.
+    """
     count = device_count(source)
     made: dict[str, Entry] = {}
     names = dict.fromkeys(name for file in entries.values() for name in file)
@@ -117,8 +127,7 @@ def transformed(
         goal = target_of(name, target, stage, own.ndim)
         if goal is None:
             continue
-        # All stages that share a parameter hold the same; the first of which there are files
-        # serves.
+        # Stages that share a parameter hold the same values; the first one with files is taken.
         first = min(arrays) // count
         parts = {r % count: a for r, a in arrays.items() if r // count == first}
         made[name] = assembled(name, origin, goal, rank % device_count(target), parts)
@@ -132,11 +141,13 @@ def transform_checkpoint_by_rank(
     src_strategy_file: Any = None,
     dst_strategy_file: Any = None,
 ) -> None:
-    """Write the checkpoint of one rank of the target, from the files in `checkpoint_files_map` by
-    rank of the source (see `rank_list_for_transform`).
+    """Write the checkpoint of the rank `rank_id` of the target to `save_checkpoint_file_name`.
 
-    Raises TypeError for arguments of other types, ValueError for files that are missing or damaged,
-    for a name that does not end in ".ckpt", and for strategies that do not fit.
+    `checkpoint_files_map` maps ranks of the source to their files (see `rank_list_for_transform`).
+    `src_strategy_file` and `dst_strategy_file` are the strategies of both sides; None stands for
+    parameters that are whole on one device. Raises TypeError for arguments of other types,
+    ValueError for files that are missing or damaged, for a name that does not end in ".ckpt", and
+    for strategies that do not fit.
     """
     function = "transform_checkpoint_by_rank"
     arguments.mapping(function, "checkpoint_files_map", checkpoint_files_map)
@@ -161,17 +172,20 @@ def transform_checkpoints(
     process_num: int = 1,
     output_format: str = "ckpt",
 ) -> None:
-    """Write the checkpoints of all ranks of the target: ``dst/rank_0/<prefix>0.ckpt`` and so on,
-    from ``src/rank_0/*.ckpt`` or ``*.safetensors`` and so on.
+    """Write the checkpoints of all ranks of the target.
 
-    Of several files of a rank, the last by name is taken. Where both strategies are of one stage
-    and the source's lacks parameters of the target's, the source is one stage of several: files
-    ``<prefix><rank>_part<stage>`` are written, which `load_segmented_checkpoints` puts together.
-    `output_format` "safetensors" needs a source of that kind. Ranks are handled one after the other
-    whatever `process_num` says.
+    They are written as ``rank_0/<ckpt_prefix>0.ckpt`` and so on in `dst_checkpoints_dir`, from
+    ``rank_0/*.ckpt`` or ``rank_0/*.safetensors`` and so on in `src_checkpoints_dir`; of several
+    files of a rank, the last by name is taken. `src_strategy_file` and `dst_strategy_file` are the
+    strategies of both sides; None stands for parameters that are whole on one device.
 
-    Raises NotADirectoryError without the source's folder, ValueError for files that are missing or
-    damaged and strategies that do not fit; nothing is written then for the rank in question.
+    If both strategies are of one stage and the source lacks parameters of the target, the source is
+    one stage of several: files ``<ckpt_prefix><rank>_part<stage>`` are written, which
+    `load_segmented_checkpoints` merges. `output_format` "safetensors" needs a source of that
+    format. `process_num` has no effect: ranks are handled one after the other.
+
+    Raises NotADirectoryError if the source folder is missing, ValueError for files that are missing
+    or damaged and strategies that do not fit; nothing is written then for the rank in question.
     """
     function = "transform_checkpoints"
     if not isinstance(ckpt_prefix, str) or os.path.basename(ckpt_prefix) != ckpt_prefix:
@@ -218,7 +232,7 @@ def transform_checkpoints(
 
 
 def _one_of_several(source: Mapping[str, Layout], target: Mapping[str, Layout]) -> bool:
-    """Return whether the source is one pipeline stage by itself, of a network that is whole in the
+    """Return whether the source is a single pipeline stage of a network that is whole in the
     target.
     """
     if {s for entry in (*source.values(), *target.values()) for s in entry.stages} != {0}:
@@ -234,7 +248,7 @@ def _numbers(path: str) -> tuple[list[int], str]:
 
 
 def _rank_files(folder: Any, kind: str, suffix: Optional[str] = None) -> dict[int, str]:
-    """Return the file of each rank in the folders rank_0, rank_1 and so on of a folder."""
+    """Return the file of each rank, from the subfolders rank_0, rank_1 and so on."""
     found: dict[int, str] = {}
     for path in glob.glob(os.path.join(glob.escape(os.fspath(folder)), "rank_[0-9]*")):
         number = path.rsplit("rank_", 1)[1]
@@ -268,16 +282,17 @@ def source_files(folder: Any, function: str, suffix: Optional[str] = None) -> tu
 
 
 def merge_sliced_parameter(sliced_parameters: Any, strategy: Any = None) -> Parameter:
-    """Put a parameter together from the parts that ranks hold, given in the order of ranks.
+    """Merge the parts of a parameter that ranks hold, given in the order of ranks.
 
-    `strategy` is what `build_searched_strategy` gives; without it the parts are joined along axis
-    0. Parts may differ in size along axis 0 where the strategy says how (`param_split_shape`).
-    Raises TypeError for arguments of other types, KeyError for a parameter that the strategy lacks,
-    ValueError for parts that do not fit it.
+    `strategy` is the result of `build_searched_strategy`; without it the parts are concatenated
+    along axis 0. Parts may differ in size along axis 0 if the strategy lists the sizes
+    (`param_split_shape`). Raises TypeError for arguments of other types, KeyError for a parameter
+    that the strategy lacks, ValueError for parts that do not fit it.
 
     >>> import mycel as ms
-    >>> parts = [ms.Parameter(ms.Tensor([1.0, 2.0]), name="w"), ms.Parameter(ms.Tensor([3.0, 4.0]), name="w")]
-    >>> merge_sliced_parameter(parts).asnumpy()
+    >>> first = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+    >>> second = ms.Parameter(ms.Tensor([3.0, 4.0]), name="w")
+    >>> merge_sliced_parameter([first, second]).asnumpy()
     array([1., 2., 3., 4.], dtype=float32)
     """
     function = "merge_sliced_parameter"
@@ -351,11 +366,11 @@ def _merged(name: str, arrays: Sequence[Array], given: ParallelLayouts) -> Array
 
 
 def get_ckpt_path_with_strategy(cur_ckpt_path: str, cur_strategy_path: Any) -> Optional[str]:
-    """Return the checkpoint that this rank can be restored from: `cur_ckpt_path` if it is there,
-    else that of a rank that holds the same; None where there is none.
+    """Return the path of a checkpoint that this rank can be restored from; None if there is none.
 
-    Ranks are told by ``rank_<i>`` in the path. Ranks hold the same where the strategy file cuts no
-    parameter differently for them.
+    It is `cur_ckpt_path` if that file exists, else the file of a rank that holds the same values.
+    The rank of a file is the ``rank_<i>`` in its path. Ranks hold the same values if the strategy
+    file `cur_strategy_path` gives them the same part of every parameter.
     """
     cur_ckpt_path = os.fspath(cur_ckpt_path)
     rank = get_rank()

@@ -1,19 +1,20 @@
-"""Encrypted files in MindSpore's form: blocks that are each encrypted by themselves, with a random
-initial vector of their own.
+"""Encrypted files in MindSpore's form: blocks, each encrypted by itself with a random initial
+vector.
 
 All integers are little-endian and take 4 bytes; at most 64 MiB of plain content make a block::
 
-    AES-GCM    magic 0x7F3A5ED8, tag (16 bytes), length, 16, vector (16 bytes), length of the content, content
-    AES-CBC    magic 0x7F3A5ED9,                 length, 16, vector (16 bytes), length of the content, content
-    SM4-CBC    magic 0x7F3A5EDA,                 length, 16, vector (16 bytes), length of the content, content
+    AES-GCM    magic 0x7F3A5ED8, tag (16 bytes), then as below
+    AES-CBC    magic 0x7F3A5ED9, then as below
+    SM4-CBC    magic 0x7F3A5EDA, then as below
+               length, 16, vector (16 bytes), length of the content, content
 
-`length` counts what follows it up to the end of the block. GCM (NIST SP 800-38D) takes the first 12
-bytes of the vector and keeps the content's length, and its tag tells a wrong key or a changed byte.
-CBC pads to 16 bytes (PKCS #7) and has no tag, so that a wrong key shows in the padding or, where
-that fits by chance, in what is read. No mode ties blocks together: a file that was cut between two
-of them is told by what it holds alone.
+`length` counts the bytes behind it up to the end of the block. GCM (NIST SP 800-38D) takes the
+first 12 bytes of the vector and keeps the content's length, and its tag tells a wrong key or a
+changed byte. CBC pads to 16 bytes (PKCS #7) and has no tag, so that a wrong key shows in the
+padding or, where that fits by chance, in the decrypted content. No mode links blocks: only the
+content shows that a file was cut between two of them.
 
-The ciphers are those of the package `cryptography`, which is needed for this only.
+The ciphers are those of the package `cryptography`, which nothing else needs.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _TAG = 16
 def check_key(key: Any, mode: Any, function: str, prefix: str) -> None:
     """Check the arguments `<prefix>_key` and `<prefix>_mode` of a function.
 
-    Raises TypeError for a key that is not bytes, ValueError for a length that the mode does not
-    take or an unknown mode, ImportError without `cryptography`.
+    Raises TypeError for a key that is not bytes, ValueError for an unknown mode or a length of key
+    that it does not take, ImportError without `cryptography`.
     """
     if not isinstance(key, bytes):
         raise arguments.wrong_type(function, f"{prefix}_key", "bytes", key)
@@ -57,7 +58,9 @@ def check_key(key: Any, mode: Any, function: str, prefix: str) -> None:
 
 
 class Encrypted:
-    """Write a file in encrypted blocks; `close` writes the last one and leaves the file open."""
+    """A writer of a file in encrypted blocks; `close` writes the last block and leaves the file
+    open.
+    """
 
     def __init__(self, file: BinaryIO, key: bytes, mode: str) -> None:
         self.file, self.key, self.mode = file, key, mode
@@ -94,7 +97,7 @@ class Encrypted:
 
 
 def is_encrypted(file: BinaryIO) -> bool:
-    """Tell whether an open file begins as an encrypted one; it is at its start afterwards."""
+    """Return whether an open file begins as an encrypted one, and go back to its start."""
     file.seek(0)
     magic = file.read(4)
     file.seek(0)
@@ -102,7 +105,8 @@ def is_encrypted(file: BinaryIO) -> bool:
 
 
 def decrypted(file: BinaryIO, path: str, key: bytes, mode: str) -> io.BytesIO:
-    """Decrypt an open file from its start, in memory.
+    """Return the decrypted content of an open file, from its start on, as a file in memory. Errors
+    name the file as `path`; `key` and `mode` are those it was encrypted with.
 
     Raises ValueError for a file that is not encrypted, is encrypted in another mode, is damaged, or
     has another key.

@@ -1,22 +1,22 @@
-"""What a graph from a file must be before anything is made of it.
+"""The checks of a graph from a file before anything is made of it.
 
-A digest in a file finds damage, not intention: whoever writes another graph writes its digest too.
-So nothing that a file says is believed. Its graphs may hold the primitives that compute and no
-others: none calls Python, opens a file, or asks the machine. Each parameter has one form (`FORMS`),
-numbers are within 62 bits, and types are inferred from operands, parameters and nothing else, so
-that an operation which does not fit its operands is refused by its own rule. On top of these:
+A digest in a file finds damage, not forgery: whoever writes another graph writes its digest too. So
+nothing in a file is trusted. Its graphs may hold only primitives that compute: none calls Python,
+opens a file, or asks the machine. Each parameter has one form (`FORMS`), numbers are within 62
+bits, and types are inferred from operands and parameters only, so that the rule of an operation
+refuses operands that do not fit. Further checks:
 
-* an operand is a tensor; only `get_item` takes a tuple, and parts that are there;
+* an operand is a tensor; only `get_item` takes a tuple, and only parts that the tuple has;
 * a `recur` stands inside a `recursion` of its label, and has its types; loops, their gradients and
-  given derivatives take and give what their parts say;
-* a called graph takes exactly what it is called with;
-* every symbol is bound by the sizes of the arguments, and what a size is made of is bounded in
-  depth and number (`MOST_TERMS`, `DEEPEST`);
+  given derivatives have the types that their parts require;
+* the inputs of a called graph have exactly the types of the operands;
+* every symbol is bound by the sizes of the arguments, and sizes are bounded in depth and number of
+  terms (`DEEPEST`, `MOST_TERMS`);
 * graphs inside graphs are bounded in depth and in the nodes that they unfold to (`MOST_NODES`), as
   a file of a kilobyte may name 2**60.
 
-Sizes that are symbols are checked again as numbers (`check_sizes`), when the graph first runs with
-them: the rules of operations answer for sizes that they can compare.
+Symbolic sizes are checked again as numbers (`check_sizes`) when the graph first runs with them, as
+the rules of operations cannot compare all symbolic sizes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ DEEPEST = 64
 
 
 class Refusal(ValueError):
-    """Something in a file that no graph may have; the message says what."""
+    """An error: a file has something that no graph may have; the message says what."""
 
 
 # Forms of parameters.
@@ -192,7 +192,7 @@ REFUSED = (kept_call, positions)
 
 
 def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, Any]) -> None:
-    """Refusal for a node that files may not hold, before its type is inferred."""
+    """Raise Refusal for a node that files may not hold, before its type is inferred."""
     name = prim.name
     if not str(getattr(prim.infer, "__module__", "")).startswith("mycel."):
         raise Refusal(f"the operation {name} has no place in a file")
@@ -219,14 +219,14 @@ def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, A
 
 @functools.cache
 def _operands_of(prim: Primitive) -> tuple[int, float]:
-    """Return how many operands the rule of a primitive names, at least and at most."""
+    """Return the least and the greatest number of operands that the rule of a primitive takes."""
     kinds = [p.kind for p in inspect.signature(prim.infer).parameters.values()]
     named = sum(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds)
     return named, math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else named
 
 
 def check_terms(value: Any, what: str) -> None:
-    """Refusal where a product of sizes would have more than `MOST_TERMS` terms."""
+    """Raise Refusal if a product of sizes would have more than `MOST_TERMS` terms."""
     count = 1
     for item in value if isinstance(value, tuple) else (value,):
         if isinstance(item, Dim):
@@ -301,7 +301,9 @@ _FURTHER: dict[Primitive, Callable[..., None]] = {
 
 
 def check_model(graph: Graph, arguments: int, sizes: Mapping[str, int]) -> None:
-    """Refusal, or the verifier's error, for a whole graph whose first inputs are the arguments."""
+    """Raise Refusal, or the verifier's error, for an invalid graph, whose first inputs are the
+    arguments.
+    """
     if not all(isinstance(t, TensorType) for t in graph.output_types):
         raise Refusal("an output of its graph is no tensor")
     binder = Binder(graph.input_types[:arguments])
@@ -318,7 +320,7 @@ def check_model(graph: Graph, arguments: int, sizes: Mapping[str, int]) -> None:
 
 
 def check_sizes(graph: Graph, sizes: Mapping[str, Any]) -> None:
-    """Raise VerifyError, or Refusal, where the graph is none for these sizes of its symbols."""
+    """Raise VerifyError or Refusal if the graph is invalid for these sizes of its symbols."""
     with deciding(None):
         verify(specialize(graph, sizes))
 
@@ -349,7 +351,7 @@ def _check_bound(graph: Graph, bound: set[str]) -> None:
 
 
 def _check_recursions(graph: Graph, labels: dict[str, Graph], done: set[Any]) -> None:
-    """Each `recur` has the types of the `recursion` that it is in."""
+    """Check that each `recur` has the types of the `recursion` that it is in."""
     key = (graph, tuple(labels.items()))
     if key in done:
         return

@@ -1,8 +1,8 @@
-"""Parameters as boxes: what a rank holds by a layout, and how the box of one layout is filled from
-those of another.
+"""Parameters as boxes: the part of a parameter that a rank holds by a layout, and how the box of
+one layout is filled from those of another.
 
 By its layout (`strategies`) a rank holds a box of each parameter: part k of n along each axis.
-Ranks that hold the same are interchangeable. Elements are moved, never computed with.
+Ranks that hold the same box are interchangeable. Elements are moved, never computed with.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Layouts = Optional[Mapping[str, Layout]]
 
 
 def box_of(layout: Layout, rank: int, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return where in a whole parameter of this shape a rank's part begins and ends along each
-    axis.
+    """Return the bounds (start, stop) of a rank's part along each axis of a whole parameter of this
+    shape.
     """
     parts = [(size // n, k) for size, n, k in zip(shape, layout.cuts(), layout.place(rank))]
     return tuple([(length * k, length * (k + 1)) for length, k in parts])
@@ -47,8 +47,9 @@ def _overlap(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mapping[int, Array]) -> Array:
-    """Return the part of a parameter that a rank of the target has, of the parts that ranks of the
-    source stage have.
+    """Return the part of the parameter `name` that `rank` of the target has.
+
+    `source` and `target` are layouts; `parts` are those that ranks of the source stage hold.
     """
     some = next(iter(parts.values()))
     if some.ndim != len(source.axes) or some.ndim != len(target.axes):
@@ -87,8 +88,9 @@ def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mappi
 
 
 def _nearest(layout: Layout, ranks: Iterable[int], rank: int) -> int:
-    """Of ranks that hold the same, the one that lies as `rank` does along the axes that cut
-    nothing.
+    """Return the rank among `ranks`, which hold the same values, that is nearest to `rank`.
+
+    It is the one that agrees with `rank` along most of the device axes that cut nothing.
     """
     rank %= layout.count
     free = layout.unused()
@@ -104,7 +106,7 @@ def _nearest(layout: Layout, ranks: Iterable[int], rank: int) -> int:
 
 
 def needed_ranks(source: Layout, target: Layout, rank: int) -> set[int]:
-    """Return the ranks of the source stage whose parts a rank of the target is made of."""
+    """Return the ranks of the source stage whose parts make up the part of `rank` in the target."""
     # Parts are counted in common units of both cuttings, so that no size is needed.
     shape = [a * b for a, b in zip(source.cuts(), target.cuts())]
     wanted = box_of(target, rank, shape)

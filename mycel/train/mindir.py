@@ -1,16 +1,17 @@
-"""Networks in files: `export` writes a network as a graph with its parameters, `load` makes a Cell
-of it without the network's source.
+"""Networks in files: `export` writes a network as a graph with its parameters; `load` makes a Cell
+of the file without the network's source.
 
-The network is staged as a compiled function is, once, for the arguments given; sizes that are None
-or a `Symbol` stay symbolic, and what the program decided by such a size is kept as a condition,
-which a call that does not fulfil it is told. What a call changes (moving averages, the state of the
-random generator) is changed by the loaded network, too. What is not tensors in and tensors out
-(prints, changed Python objects, sizes that data decide) has no form in a file and is refused.
+The network is staged once, as a compiled function is, for the arguments given. Sizes that are None
+or a `Symbol` stay symbolic. A decision of the program that depends on such a size is kept as a
+condition, and a later call that does not meet it raises an error. State that a call changes (moving
+averages, the state of the random generator) is changed by the loaded network, too. Anything else
+than tensors in and tensors out (prints, changed Python objects, sizes that depend on data) has no
+form in a file and is refused.
 
-The result is written down as a *form*, made of lists and dicts for JSON: ``{"tensor": i}`` is
-output i, ``{"argument": i}`` and ``{"state": i}`` a tensor that comes back as it is, ``{"number":
-i}`` a Python number from output i; tuples, lists and dicts hold forms, and other values stand for
-themselves. Arguments are forms of arguments only.
+The structure of the result is written as a *form*, made of lists and dicts for JSON: ``{"tensor":
+i}`` is output i, ``{"argument": i}`` and ``{"state": i}`` a tensor that comes back as it is,
+``{"number": i}`` a Python number from output i; tuples, lists and dicts hold forms, and other
+values stand for themselves. Arguments are forms of arguments only.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from mycel.ir.graph import Graph
 from mycel.prims import control as C
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.train.graph_check import check_sizes
-from mycel.train.graph_file import GraphFileError, Model, State, check_loaded, read_model, write_model
+from mycel.train.graph_file import GraphFileError, Model, State, write_model
+from mycel.train.graph_reader import check_loaded, read_model
 from mycel.transforms.specialize import specialize
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
@@ -57,22 +59,23 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     """Write a Cell or a function of tensors to a file, with the parameters it uses, whole or not at
     all.
 
-    `inputs` are example arguments: tensors count by shape and type (``Tensor(shape=[None, 3],
-    dtype=...)`` leaves a size open), containers and numbers as they are. `file_format` "MINDIR"
-    writes Mycel's own format (`graph_file`), which `load` reads and MindSpore does not; "ONNX"
-    writes ONNX (see `onnx_export`), of the network as it is outside of training. The suffix is
-    added to a name without it. `enc_key` and `enc_mode` encrypt a "MINDIR" file as
-    `save_checkpoint` does; `user_info`, a dict of strings, is kept with it. With
+    `inputs` are example arguments: of tensors the shape and element type count
+    (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open), containers and numbers are taken as
+    they are. `file_format` "MINDIR" writes Mycel's own format (`graph_file`), which `load` reads
+    and MindSpore does not; "ONNX" writes ONNX (see `onnx_export`), of the network as it is outside
+    of training. The suffix is added to a `file_name` without it. `enc_key` and `enc_mode` encrypt a
+    "MINDIR" file as `save_checkpoint` does; `user_info`, a dict of strings, is kept with it. With
     ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `load` does not: for
     networks of fixed sizes made of products, convolutions and pools of two dimensions,
     normalisations, reductions and element-wise operations (`mindspore_export`).
 
-    Raises CompileError where the network is not one graph, Unsupported for what has no form in the
-    file, ValueError and TypeError for arguments that do not fit.
+    Raises CompileError if the network is not one graph, Unsupported if it has no form in the file,
+    ValueError and TypeError for arguments that do not fit.
 
     >>> import mycel as ms, pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "double.mindir"
-    >>> ms.export(ms.ops.square, ms.Tensor(shape=[None], dtype=ms.float32), file_name=path, file_format="MINDIR")
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
+    >>> any_vector = ms.Tensor(shape=[None], dtype=ms.float32)
+    >>> ms.export(ms.ops.square, any_vector, file_name=path, file_format="MINDIR")
     >>> ms.nn.GraphCell(ms.load(path))(ms.Tensor([3.0, 4.0])).asnumpy()
     array([ 9., 16.], dtype=float32)
     """
@@ -116,7 +119,8 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
 
 
 def load(file_name: Any, **kwargs: Any) -> LoadedGraph:
-    """Return the network in a file that `export` wrote, as a Cell; `nn.GraphCell` takes it, too.
+    """Return the network in a file that `export` wrote, as a Cell; `nn.GraphCell` takes this Cell,
+    too.
 
     `dec_key` and `dec_mode` are those of `load_checkpoint`. Raises ValueError (GraphFileError) for
     a file that is missing, damaged or not Mycel's.
@@ -125,12 +129,13 @@ def load(file_name: Any, **kwargs: Any) -> LoadedGraph:
 
 
 def load_mindir(file_name: Any, **kwargs: Any) -> Model:
-    """Return what a file of `export` holds, as an object with `graph`, `states` (tensors with their
-    names and values) and `user_info`; see `load` for a network that runs.
+    """Return the content of a file of `export`, as an object with `graph`, `states` (tensors with
+    their names and values) and `user_info`; see `load` for a network that runs.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
-    >>> ms.export(ms.ops.square, ms.Tensor([1.0]), file_name=path, file_format="MINDIR", user_info={"author": "me"})
+    >>> options = {"file_name": path, "file_format": "MINDIR", "user_info": {"author": "me"}}
+    >>> ms.export(ms.ops.square, ms.Tensor([1.0]), **options)
     >>> ms.load_mindir(path).user_info
     {'author': 'me'}
     """
@@ -161,8 +166,8 @@ def load_mindir(file_name: Any, **kwargs: Any) -> Model:
 
 
 def save_mindir(model: Model, file_name: Any) -> None:
-    """Write what `load_mindir` gave, perhaps with other values or `user_info`, to a file, whole or
-    not at all.
+    """Write a result of `load_mindir`, perhaps with other values or `user_info`, to a file, whole
+    or not at all.
     """
     arguments.instance("save_mindir", "model", model, Model, "what load_mindir gives")
     given = len(model.graph.inputs) - len(model.states)
@@ -293,7 +298,7 @@ def _state(t: Tensor, number: int) -> State:
 
 
 class _Slot:
-    """Stands for an output or an argument while a result is built to see its form."""
+    """A placeholder for an output or an argument while a result is built to see its form."""
 
     def __init__(self, form: Any) -> None:
         self.form = form
@@ -338,8 +343,8 @@ def _form(value: Any, states: Mapping[int, int]) -> Any:
 
 
 class LoadedGraph(Cell):
-    """A network that `load` made of a file: its parameters have the names that they had, and it
-    runs, compiles and differentiates as any Cell does.
+    """A network that `load` made of a file: its parameters have their former names, and it runs,
+    compiles and differentiates as any Cell does.
     """
 
     def __init__(self, model: Model) -> None:
@@ -392,8 +397,8 @@ class LoadedGraph(Cell):
         return sizes
 
     def _check(self, sizes: Any) -> None:
-        """The graph is checked once for each set of sizes: an operation answers for those that it
-        can compare.
+        """Check the graph once for each set of sizes, as rules of operations cannot compare all
+        symbolic sizes.
         """
         try:
             check_sizes(self.model.graph, sizes)
@@ -407,7 +412,7 @@ class LoadedGraph(Cell):
         return f"the loaded network {self.model.graph.name!r}"
 
     def extend_repr(self) -> str:
-        """Return the name of the graph and what it takes."""
+        """Return the name of the graph and the types of its inputs."""
         return f"{self.model.graph.name}: {_listed(self._bind.types)}"
 
 

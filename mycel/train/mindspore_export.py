@@ -1,10 +1,11 @@
-"""Networks as MindSpore's own MindIR files, for those of them that are made of ordinary layers:
-`export` with ``for_mindspore=True``.
+"""Networks of ordinary layers as MindSpore's own MindIR files: `export` with
+``for_mindspore=True``.
 
 A file is one `ModelProto` message: `primitives` are operators with their attributes, nodes of the
 graph apply them (``REF::name``) to values by name, and constants are nodes, too. Operators whose
 `prim_type` is PRIMITIVE_FUNCTION take all their arguments as inputs, in the order of MindSpore's
-definition. Sizes must be fixed. What is not in `_RULES` or the tables is an error that names it.
+definition. Sizes must be fixed. A primitive that is not in `_RULES` or the tables is an error that
+names it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ _OPERATORS = {
 def mindspore_bytes(model: Model) -> bytes:
     """Return a model as the content of a file that MindSpore 2.10 loads.
 
-    Unsupported, naming what it is, for what is not in the subset.
+    Raises Unsupported, naming the operation, for a model outside of the subset.
     """
     if model.writes or any(s.kind == "generator" for s in model.states):
         raise Unsupported("export: for_mindspore takes networks that change no state; call set_train(False) before")
@@ -85,7 +86,7 @@ def mindspore_bytes(model: Model) -> bytes:
 
 
 def _attribute(name: str, value: Any) -> bytes:
-    """Return an AttributeProto."""
+    """Return an encoded AttributeProto."""
     content = field(1, name) if name else b""
     if isinstance(value, bool):
         return content + field(3, int(value)) + field(16, _BOOL)
@@ -149,7 +150,7 @@ class _Writer:
         return head + b"".join([field(12, p) for p in self.definitions]) + field(13, 3)
 
     def used(self, last: str) -> list[bytes]:
-        """Return the nodes that the last one needs."""
+        """Return the nodes that the value `last` depends on."""
         wanted, kept = {last}, []
         for name, inputs, content in reversed(self.nodes):
             if name in wanted:
@@ -190,7 +191,12 @@ class _Writer:
             raise Unsupported(f"export: for_mindspore has no form for the operation {name}")
 
     def apply(self, operator: str, inputs: Iterable[str], kind: Any, function: bool = True, **attributes: Any) -> str:
-        """Return one node; the name of its value."""
+        """Add a node and return the name of its value.
+
+        `operator` is the name in MindSpore, with `attributes`, and `inputs` are names of values.
+        `kind` is the type of the result, None to leave it out. `function` marks an operator that
+        takes all its arguments as inputs.
+        """
         described = [field(3, _attribute(k, v)) for k, v in attributes.items()]
         content = field(2, operator) + b"".join(described) + field(5, 2 if function else 1)
         if content not in self.primitives:

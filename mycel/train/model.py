@@ -8,13 +8,13 @@ callbacks log is written by another.
 
 *Sinking.* With `dataset_sink_mode` the steps of an epoch, `sink_size` of them, are one *sink*:
 rounds of one native loop over the batches that are ready (`mycel.train.sinking`), compiled in any
-mode. Callbacks see a sink as one step: step_begin before it, step_end after it with the last step's
-outputs, `cur_step_num` further by its number of steps, and the outputs of all of them in
-`sink_outputs`.
+mode. Callbacks see a sink as one step: step_begin runs before it and step_end after it, with the
+last step's outputs, the outputs of all steps in `sink_outputs`, and `cur_step_num` increased by the
+number of steps.
 
-A step is the unit that is either done or not: Ctrl-C takes effect between steps. The epoch's and
-the training's end hooks run then, so that checkpoints are saved, and then KeyboardInterrupt is
-raised. A second Ctrl-C stops at once; a step that it cuts is not saved.
+A step is done completely or not at all: Ctrl-C takes effect between steps. The end hooks of the
+epoch and of the training then run, so that checkpoints are saved, and KeyboardInterrupt is raised
+after them. A second Ctrl-C stops at once; a step that it interrupts is not saved.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class _FunctionLoss(Cell):
 
 @contextlib.contextmanager
 def _closing(epochs: Optional[Epochs], later: Later) -> Iterator[None]:
-    """At the end, do what was to be done later, and end the threads, whatever fails.
+    """Do the deferred tasks and end the threads at the end of this context, whatever fails.
 
-    The first error is the one that counts.
+    The first error is the one that is raised.
     """
     try:
         yield
@@ -79,20 +79,22 @@ def _closing(epochs: Optional[Epochs], later: Later) -> Iterator[None]:
 
 
 class Model:
-    """A network with what trains and judges it.
+    """A network with everything that trains and evaluates it.
 
     `network` gives predictions, and `loss_fn(prediction, label)` the loss; without a `loss_fn`,
     `network` gives the loss itself, and without an `optimizer` too it is the whole training step.
     `metrics` is a set of names (`mycel.train.names()`) or a dict of metrics. `eval_network`
-    replaces the network in evaluations; of its outputs, `eval_indexes` tells which are loss,
-    prediction and label. `amp_level` is a level of mixed precision, from "O0" (none). Raises
-    TypeError or ValueError for arguments that do not fit.
+    replaces the network in evaluations; `eval_indexes` has the positions of loss, prediction and
+    label among its outputs. `amp_level` is a level of mixed precision, from "O0" (none). Other
+    values of `boost_level` than "O0" raise Unsupported. Raises TypeError or ValueError for
+    arguments that do not fit.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import Model
     >>> net = ms.nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
     >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.1), metrics={"mse"})
-    >>> data = ds.NumpySlicesDataset((np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> columns = (np.ones((4, 2), np.float32), np.ones((4, 1), np.float32))
+    >>> data = ds.NumpySlicesDataset(columns, ["x", "y"]).batch(2)
     >>> model.eval(data)
     {'mse': 1.0}
     >>> model.train(20, data)
@@ -184,15 +186,16 @@ class Model:
         initial_epoch: int = 0,
         dataset: Any = None,
     ) -> None:
-        """Train until `epoch` epochs are done, from `initial_epoch` on, where a run that was
-        stopped goes on with the data of that epoch.
+        """Train until `epoch` epochs are done. A run that was stopped is resumed with the number of
+        its finished epochs as `initial_epoch`, and continues with the data of the next epoch.
 
         `train_dataset` gives batches of (data, label) where the model has a loss function, else
         whatever the network takes; `dataset` is another name for it. With `dataset_sink_mode`,
         `sink_size` batches are an epoch (-1: the whole dataset), whose steps run in one native loop
-        with no Python in between; callbacks see them as one step. The next epoch goes on in the
-        dataset where this one stopped. A dataset with `set_init_step` goes on within its epoch.
-        `train(data, label)` with two tensors is one step on them.
+        with no Python in between; callbacks see them as one step. The next epoch continues in the
+        dataset where this one stopped. A dataset with `set_init_step` continues within its epoch.
+        `callbacks` is a callback or a list of them. `train(data, label)` with two tensors is one
+        step on them.
 
         Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after
         Ctrl-C, with all end hooks run.
@@ -227,9 +230,11 @@ class Model:
         initial_epoch: int = 0,
     ) -> None:
         """Train like `train`, and evaluate on `valid_dataset` after every `valid_frequency` epochs,
-        or after the epochs it lists.
+        or after the epochs that it lists.
 
-        Raises what `train` raises, and ValueError for validation without metrics.
+        `epoch`, `train_dataset`, `callbacks`, `dataset_sink_mode`, `sink_size` and `initial_epoch`
+        are those of `train`; `valid_dataset_sink_mode` is the `dataset_sink_mode` of `eval`. Raises
+        what `train` raises, and ValueError for validation without metrics.
         """
         if valid_dataset is not None:
             check_dataset(valid_dataset, "Model.fit", "valid_dataset")
@@ -341,7 +346,7 @@ class Model:
         context: RunContext,
         interrupt: DeferredInterrupt,
     ) -> None:
-        """Run the steps of an epoch as one, as far as no Ctrl-C comes in between."""
+        """Run the steps of an epoch as one, until a Ctrl-C."""
         begun, results = params.cur_step_num, Results()
         steps = params.batch_num - begun % params.batch_num
         epochs.begin()
@@ -392,7 +397,7 @@ class Model:
     def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
         """Return the metrics over a dataset, by name, with the network in evaluation mode.
 
-        Raises ValueError if the model has no metrics, or nothing to compute them from.
+        Raises ValueError if the model has no metrics, or no outputs to compute them from.
         """
         check_dataset(valid_dataset, "Model.eval", "valid_dataset")
         self._need_metrics("Model.eval")
@@ -416,9 +421,9 @@ class Model:
         known: dict[str, Any],
         interrupt: Optional[DeferredInterrupt] = None,
     ) -> CallbackParameters:
-        """Evaluate and give what the callbacks know at the end.
+        """Evaluate, and return the parameters of the callbacks at the end.
 
-        A validation knows all that its training does (`known`).
+        A validation also has the parameters of its training (`known`).
         """
         network = self._eval_network
         assert network is not None
@@ -501,7 +506,7 @@ class Model:
     def predict(self, *predict_data: Any, backend: Optional[str] = None, config: Any = None) -> Any:
         """Return the network's output for a batch, in evaluation mode.
 
-        Raises ValueError for a `backend` other than None.
+        Raises ValueError for a `backend` other than None and "ge".
         """
         if backend not in (None, "ge"):
             raise ValueError(f"Model.predict: backend {backend!r} is not available; leave it out")
@@ -516,8 +521,10 @@ class Model:
         epoch: int = 1,
         sink_mode: bool = True,
     ) -> None:
-        """Compile the training and evaluation networks for the types of the datasets' first
-        batches, without running them.
+        """Compile the training and evaluation networks, without running them, for the types of the
+        first batches of `train_dataset` and `valid_dataset`.
+
+        `sink_size`, `epoch` and `sink_mode` have no effect.
         """
         for dataset, argument, network, mode in (
             (train_dataset, "train_dataset", self._train_network, True),

@@ -1,4 +1,4 @@
-"""Making networks and models ready for the second-order optimizer `mycel.nn.thor`."""
+"""The preparation of networks and models for the second-order optimizer `mycel.nn.thor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ConvertModelUtils", "ConvertNetUtils"]
 
 
 class ConvertNetUtils:
-    """Replaces layers of a network by those that second-order optimization wants.
+    """The replacement of a network's layers by those for second-order optimization.
 
     >>> import mycel as ms
     >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
@@ -23,12 +23,12 @@ class ConvertNetUtils:
     """
 
     def convert_to_thor_net(self, net: Cell) -> None:
-        """Put `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` in the place of
-        trained `Dense`, `Conv2d`, `Embedding` and `EmbeddingLookup` layers.
+        """Replace trained `Dense`, `Conv2d`, `Embedding` and `EmbeddingLookup` layers by
+        `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor`.
 
-        They compute the same from the same parameters. Classes derived from those, and layers with
-        "wide" in their path, stay. `mycel.nn.thor` does this itself. A network that is itself such
-        a layer stays as it is. Raises TypeError for what is no Cell.
+        The new layers compute the same from the same parameters. Subclasses of those layers, layers
+        with "wide" in their path, and a network that is itself such a layer are not replaced.
+        `mycel.nn.thor` calls this itself. Raises TypeError unless `net` is a Cell.
         """
         arguments.instance("convert_to_thor_net", "net", net, Cell)
         net.update_cell_prefix()
@@ -37,7 +37,7 @@ class ConvertNetUtils:
 
 
 class ConvertModelUtils:
-    """Makes a `Model` for second-order training."""
+    """A converter of a `Model` to second-order training."""
 
     @staticmethod
     def convert_to_thor_model(
@@ -50,16 +50,19 @@ class ConvertModelUtils:
         loss_scale_manager: Any = None,
         keep_batchnorm_fp32: bool = False,
     ) -> Model:
-        """Return a `Model` of the network and optimizer that are given, where the optimizer is that
-        of `mycel.nn.thor`; otherwise `model` itself.
+        """Return a `Model` for training with the optimizer of `mycel.nn.thor`.
 
-        The optimizer decides from its own count of steps when to compute its matrices anew, so any
-        `Model` trains with it. Arguments are those of `Model`.
+        If `optimizer` is another one, the result is `model` itself. The optimizer decides from its
+        own count of steps when to compute its matrices anew, so that any `Model` can train with it.
+        `network`, `loss_fn`, `metrics`, `amp_level`, `loss_scale_manager` and `keep_batchnorm_fp32`
+        are arguments of the new `Model`.
 
         >>> import mycel as ms
         >>> net = ms.nn.Dense(2, 1)
         >>> model = ms.train.Model(net)
-        >>> ms.train.ConvertModelUtils.convert_to_thor_model(model, net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params())) is model
+        >>> convert = ms.train.ConvertModelUtils.convert_to_thor_model
+        >>> optimizer = ms.nn.SGD(net.trainable_params())
+        >>> convert(model, net, ms.nn.MSELoss(), optimizer) is model
         True
         """
         arguments.instance("convert_to_thor_model", "model", model, Model)

@@ -1,11 +1,11 @@
 """Checkpoints of networks and optimizers: saving, loading, and putting loaded values into a
 network.
 
-A checkpoint maps names to tensors and strings; `checkpoint_format` says how it lies in the file.
-Saving is atomic, so the name always holds a whole checkpoint. Asynchronous saves copy the values
-first and are written by one background thread in the order of the calls; loading waits for them,
-the interpreter does not exit before they are done, and one that fails is logged at once and raised
-by the next save or load. Loading into a network checks everything before it changes anything.
+A checkpoint maps names to tensors and strings; `checkpoint_format` has the file formats. Saving is
+atomic, so a file always holds a whole checkpoint. Asynchronous saves copy the values first and are
+written by one background thread in the order of the calls. Loading waits for them, and so does the
+exit of the interpreter; a failed save is logged at once, and its error raised by the next save or
+load. Loading into a network checks everything before it changes anything.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ def save_checkpoint(
 
     `save_obj` is a Cell, a dict of parameters by name, a list of parameters, or a list of
     ``{"name": ..., "data": ...}``. The suffix of `format` ("ckpt" or "safetensors") is added to a
-    name without it. `choice_func` tells by name what to save. `append_dict` adds numbers, booleans,
-    tensors, generators' states and, in ckpt files, strings; it wins over `save_obj`. `async_save`
-    (True, "thread" or "process") returns at once and writes in the background. `crc_check` adds a
+    `ckpt_file_name` without it. `choice_func` says by name which parameters to save. `append_dict`
+    adds numbers, booleans, tensors, generators' states and, in ckpt files, strings; these replace
+    entries of `save_obj` with the same names. `integrated_save` has no effect. `async_save` (True,
+    "thread" or "process") returns at once and writes in the background. `crc_check` adds a
     checksum. With ``max_shard_size="5GB"`` (or a number of bytes), an argument of Mycel's own, a
     larger safetensors checkpoint goes into several files with an index (`mycel.train.shards`).
     `enc_key` (16, 24 or 32 bytes) encrypts a ckpt file, in the `enc_mode` "AES-GCM", "AES-CBC" or
@@ -86,7 +87,8 @@ def save_checkpoint(
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
-    >>> ms.save_checkpoint([{"name": "w", "data": ms.Tensor([1.0, 2.0])}], path, append_dict={"epoch": 3})
+    >>> values = [{"name": "w", "data": ms.Tensor([1.0, 2.0])}]
+    >>> ms.save_checkpoint(values, path, append_dict={"epoch": 3})
     >>> ms.load_checkpoint(path)["epoch"]
     Parameter (name=epoch, shape=(), dtype=Int64, requires_grad=True)
     """
@@ -141,15 +143,16 @@ def load_checkpoint(
     remove_redundancy: bool = False,
     format: str = "ckpt",
 ) -> dict[str, Any]:
-    """Load a checkpoint as a dict of parameters (and strings) by name.
+    """Load the checkpoint `ckpt_file_name` as a dict of parameters (and strings) by name.
 
-    `choice_func` tells by name what to load; `specify_prefix` and `filter_prefix`, a string or
-    several, keep and drop names by their beginning. With `net`, the values are put into that
-    network too (see `load_param_into_net`). `crc_check` compares the checksum, and refuses a file
-    without one. Of a checkpoint in several safetensors files the index is named, or their folder
-    (`mycel.train.ShardedCheckpoint` reads such a one piece by piece). `dec_key` and `dec_mode`
-    decrypt a ckpt file; this needs the package cryptography. Files come from Mycel or MindSpore;
-    nothing in them is executed.
+    `format` is "ckpt" or "safetensors". `choice_func` says by name which entries to load;
+    `specify_prefix` and `filter_prefix`, a string or several, keep and drop names by their
+    beginning. With `net`, the values are put into that network too; `strict_load` and
+    `remove_redundancy` are those of `load_param_into_net`. `crc_check` compares the checksum, and
+    refuses a file without one. For a checkpoint in several safetensors files the name is that of
+    the index or of the folder (`mycel.train.ShardedCheckpoint` reads such a checkpoint tensor by
+    tensor). `dec_key` and `dec_mode` decrypt a ckpt file; this needs the package cryptography.
+    Files may come from Mycel or MindSpore; nothing in them is executed.
 
     Raises ValueError (CheckpointError) for a missing, damaged or empty file, with the file and the
     entry in its message.
@@ -195,20 +198,21 @@ def load_param_into_net(
 ) -> tuple[list[str], list[str]]:
     """Put the values of a loaded checkpoint into the parameters of `net` that have the same names.
 
-    Gives the names in `net` that were not loaded and the names in `parameter_dict` that were not
-    used. Unless `strict_load`, floating types convert into each other and int32 and int64 too, with
-    a logged warning, and if no name fits at all, a prefix that all names carry ("network.") is
-    taken off. (MindSpore takes prefixes off other names as well where some fit, by which
-    "moments.w" may become "w"; here they are reported.) Trailing dimensions of size 1 may be
-    missing in `net`.
+    Returns the names in `net` that were not loaded and the names in `parameter_dict` that were not
+    used. Unless `strict_load` is given, floating types are converted into each other, as are int32
+    and int64, with a logged warning; and if no name fits at all, a prefix that all names have
+    ("network.") is removed. (MindSpore removes prefixes even if some names fit, by which
+    "moments.w" may become "w"; here such names are reported.) Trailing dimensions of size 1 may be
+    missing in `net`. `remove_redundancy` has no effect.
 
-    Raises TypeError for arguments of other types and RuntimeError where shapes or types do not fit;
-    the network is unchanged then.
+    Raises TypeError for arguments of other types and RuntimeError for shapes or types that do not
+    fit; the network is unchanged then.
 
     >>> import mycel as ms
     >>> cell = ms.nn.Cell()
     >>> cell.w = ms.Parameter(ms.Tensor([1.0, 2.0]))
-    >>> ms.load_param_into_net(cell, {"w": ms.Parameter(ms.Tensor([3.0, 4.0])), "epoch": ms.Parameter(7)})
+    >>> loaded = {"w": ms.Parameter(ms.Tensor([3.0, 4.0])), "epoch": ms.Parameter(7)}
+    >>> ms.load_param_into_net(cell, loaded)
     ([], ['epoch'])
     >>> cell.w.asnumpy()
     array([3., 4.], dtype=float32)
@@ -253,7 +257,7 @@ def load_param_into_net(
 
 
 class _LaterParameters(Mapping[str, Any]):
-    """Parameters that are being loaded; looking at them waits."""
+    """Parameters that are being loaded; access to them waits."""
 
     def __init__(self, future: Future[dict[str, Any]]) -> None:
         self._future = future
@@ -284,10 +288,9 @@ def load_checkpoint_async(
 ) -> _LaterParameters:
     """Load a checkpoint in a background thread.
 
-    The result is a mapping that waits when it is first looked at, also by `result()`.
-
-    Arguments and errors are those of `load_checkpoint`; errors are raised when the result is looked
-    at.
+    The result is a mapping that waits at the first access, or in its `result()`; errors of loading
+    are raised there. `ckpt_file_name`, `net`, `strict_load`, `filter_prefix`, `dec_key`,
+    `dec_mode`, `specify_prefix` and `choice_func` are those of `load_checkpoint`.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -305,13 +308,16 @@ def async_ckpt_thread_status() -> bool:
 
 
 def finish_async_saves() -> None:
-    """Wait until every asynchronous save is written; raises RuntimeError if one failed."""
+    """Wait until every asynchronous save is written.
+
+    Raises RuntimeError if one failed.
+    """
     _background.wait()
     _background.raise_failure()
 
 
 def after_async_saves(work: Callable[[], None]) -> None:
-    """Run `work` once the asynchronous saves so far are written: now if there are none, else in
+    """Run `work` once the present asynchronous saves are written: now if there are none, else in
     their thread.
     """
     if _background.busy():
@@ -390,8 +396,9 @@ def _check_encryption(key: Any, mode: Any, format: str, function: str, prefix: s
 
 
 def _named_parameters(cell: Cell) -> dict[str, Parameter]:
-    """Return parameters by their own names, which a wrapping cell leaves as they are; by their
-    paths if names are missing or not distinct.
+    """Return parameters by their own names, which a wrapping cell does not change.
+
+    If names are missing or not distinct, they are returned by their paths.
     """
     found = list(cell.parameters_and_names())
     named = {(p.name if p.has_name else path): p for path, p in found}
@@ -493,7 +500,7 @@ def _load_piece_by_piece(
 ) -> None:
     """Load values that are read one by one, once all of them are known to fit.
 
-    Those that a conversion could spoil are looked at before, too.
+    Values that a conversion could spoil are checked before, too.
     """
     targets: dict[str, list[str]] = {}
     for name, found in source.items():
@@ -510,8 +517,10 @@ def _load_piece_by_piece(
 
 
 def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, str]:
-    """Return the names of `own` to those of `loaded` under the prefix that serves most of them, if
-    there is one such prefix.
+    """Return the map from the names of `own` to those of `loaded` under the prefix that fits most
+    of them.
+
+    It is empty unless there is one such prefix.
     """
     by_prefix: dict[str, dict[str, str]] = {}
     for found in loaded:
@@ -529,9 +538,7 @@ def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, st
 
 
 def _fitted(own: Parameter, value: NDArray[Any], found: Any, strict: bool, tell: bool = True) -> NDArray[Any]:
-    """Return the array that goes into the parameter `own`: `value`, of type `found`, in its shape
-    and type.
-    """
+    """Return the array for the parameter `own`: `value`, of type `found`, in its shape and type."""
     shape, wanted = tuple(own.shape), own.dtype
     if value.shape != shape:
         if value.shape[: len(shape)] != shape or set(value.shape[len(shape) :]) != {1}:

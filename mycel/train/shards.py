@@ -2,14 +2,13 @@
 read them.
 
 ``name.safetensors.index.json`` holds the sum of the tensors' bytes and, for every tensor, the name
-of its file, ``name-00001-of-00003.safetensors`` and so on. A file takes tensors in order as long as
-they stay within the wished size, and one at least. All files are written under temporary names
-before the first of them gets its own, and the index comes last. Files and index of one saving carry
-one mark, so that a set of which some files are of another saving is found out; sets of other
-libraries have no mark.
+of its file, ``name-00001-of-00003.safetensors`` and so on. A file takes tensors in order up to the
+wanted size, one at least. All files are written under temporary names before the first of them gets
+its own, and the index comes last. Files and index of one saving have the same mark, so that a
+mixture of files of different savings is detected; sets of other libraries have no mark.
 
 Reading is lazy: names, types and shapes come from the files' headers, and a tensor is read when it
-is asked for. So a network can be loaded whose checkpoint would not fit into memory beside it.
+is asked for. So a network can be loaded even if its checkpoint would not fit into memory beside it.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ _UNITS = {
 
 
 def byte_count(size: Any) -> int:
-    """Return the bytes that a positive number of bytes, or a string such as "5GB" (decimal) or
-    "512MiB" (binary), means; ValueError for anything else.
+    """Return a number of bytes from a positive number, or from a string such as "5GB" (decimal) or
+    "512MiB" (binary). Raises ValueError for anything else.
 
     >>> byte_count("1.5KB"), byte_count("2KiB"), byte_count(77)
     (1500, 2048, 77)
@@ -75,8 +74,9 @@ def byte_count(size: Any) -> int:
 
 
 def index_of(path: str) -> str | None:
-    """Return the index that a path names: its own file, the only one of a folder, or the one beside
-    ``name.safetensors``; None where there is none.
+    """Return the path of the index that `path` names; None if there is none.
+
+    It is the file itself, the only index of a folder, or the one beside ``name.safetensors``.
     """
     if path.endswith(INDEX):
         return path
@@ -91,11 +91,12 @@ def index_of(path: str) -> str | None:
 
 
 def write_shards(path: str, entries: Mapping[str, Entry], most: int, *, checksum: bool = False) -> list[str]:
-    """Write `entries` to files of `most` bytes and their index, or to `path` alone
-    (``name.safetensors``) where they fit into one; the paths.
+    """Write `entries` to files of at most `most` bytes and their index, and return the paths of the
+    files.
 
-    What an earlier saving under this name left over is removed at the end. Raises what
-    `write_safetensors` raises.
+    If they fit into one file, only `path` (``name.safetensors``) is written. Leftovers of an
+    earlier saving under this name are removed at the end. `checksum` and errors are those of
+    `write_safetensors`.
     """
     groups: list[dict[str, Entry]] = [{}]
     filled = total = 0
@@ -127,7 +128,7 @@ def write_shards(path: str, entries: Mapping[str, Entry], most: int, *, checksum
 
 
 def _remove_others(stem: str, kept: set[str]) -> None:
-    """Remove files of this name's earlier savings, which no index names any more."""
+    """Remove the files of earlier savings under this name, which no index names any more."""
     folder, name = os.path.split(stem)
     pattern = re.compile(
         rf"{re.escape(name)}(-\d{{5}}-of-\d{{5}}\.safetensors|\.safetensors|\.safetensors\.index\.json)"
@@ -138,8 +139,8 @@ def _remove_others(stem: str, kept: set[str]) -> None:
 
 
 def read_shards(index: str, wanted: Callable[[str], bool], verify: bool) -> dict[str, Entry]:
-    """Return the tensors whose names `wanted` accepts; with `verify`, after each file's checksum
-    was compared.
+    """Return the tensors whose names `wanted` accepts; `verify` compares the checksum of each file
+    first.
     """
     shards = ShardedCheckpoint(index)
     for file in shards.files if verify else ():
@@ -150,12 +151,12 @@ def read_shards(index: str, wanted: Callable[[str], bool], verify: bool) -> dict
 class ShardedCheckpoint(Mapping[str, Any]):
     """The tensors of a checkpoint in safetensors files, by name.
 
-    Each is read when it is looked at, as a Parameter of that name.
+    Each is read at access, as a Parameter of that name.
 
     `path` is an index (``name.safetensors.index.json``), a folder that holds one, or a single
-    ``.safetensors`` file. `info` tells types and shapes without reading. `load_param_into_net`
-    takes it as it takes a dict, and reads one file after the other. Raises ValueError
-    (CheckpointError) for what is missing or damaged.
+    ``.safetensors`` file. `info` returns types and shapes without reading. `load_param_into_net`
+    accepts it as it accepts a dict, and reads one file after the other. Raises ValueError
+    (CheckpointError) for files that are missing or damaged.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "net"
@@ -201,8 +202,10 @@ class ShardedCheckpoint(Mapping[str, Any]):
         return list(dict.fromkeys(self._files.values()))
 
     def info(self, name: str) -> tuple[str, tuple[int, ...]]:
-        """Return the element type, by the title that a dtype prints, and the shape of a tensor,
-        which is not read. KeyError for a name that is not there.
+        """Return the element type (the title that a dtype prints) and the shape of a tensor,
+        without reading it.
+
+        Raises KeyError for a name that is not there.
         """
         entry = self._entry(name)
         return entry.title, entry.shape
@@ -213,8 +216,9 @@ class ShardedCheckpoint(Mapping[str, Any]):
         return self._entries[name]
 
     def arrays(self, names: Any = None) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Yield names and values, those in `names` or all, one file after the other and never more
-        than one file's in memory.
+        """Yield names and values, those in `names` or all.
+
+        Files are read one after the other, so that memory never holds more than one of them.
         """
         chosen = set(self._files if names is None else names)
         for file in self.files:
@@ -270,7 +274,7 @@ def _read_index(path: str) -> tuple[str | None, dict[str, str]]:
 
 
 class _Entry(NamedTuple):
-    """Where a tensor lies in its file, and what it is."""
+    """The place, element type and shape of a tensor in its file."""
 
     title: str
     kind: np.dtype[Any]

@@ -1,9 +1,9 @@
 """Sinking: steps that run on many batches of a dataset per call, with no Python in between.
 
-`data_sink` makes such a function of a step and a dataset; `Runner` is what it and `Model` run:
+`data_sink` makes such a function of a step and a dataset. It and `Model` use `Runner`, which runs
 rounds of a native loop (`mycel.compiled.repeat`) over the batches that are ready, in stretches of
-no more than `STRETCH` seconds, so that Ctrl-C is heard. How a sink is cut into stretches changes no
-number.
+at most `STRETCH` seconds, so that Ctrl-C takes effect. The division of a sink into stretches
+changes no result.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ STRETCH = 0.25
 class Runner:
     """A compiled function, run on many batches at once.
 
-    `stretch` is how many take about `STRETCH` seconds, and give results that fit into `BYTES` if
-    they are kept.
+    `stretch` is the number of batches that take about `STRETCH` seconds, and whose results fit into
+    `BYTES` if they are kept.
     """
 
     def __init__(self, function: Jit, keep: bool = False) -> None:
@@ -41,8 +41,9 @@ class Runner:
         self.stretch = 2
 
     def run(self, batches: Sequence[tuple[Any, ...]]) -> Results:
-        """Return the results on the batches, in order; with `keep` all of them are kept, else of
-        large ones the last.
+        """Return the results on the batches, in order.
+
+        Without `keep`, of large results only the last is kept.
         """
         begun = time.perf_counter()
         results = self._repeater(batches, self._keep)
@@ -56,7 +57,12 @@ class Runner:
 
 
 class _DataSink:
-    """Each call runs the next `sink_size` steps; `results` are those of the last call."""
+    """A callable that runs the next `sink_size` steps of `function` on `dataset`; `results` are
+    those of the last call.
+
+    Batches are checked against `signature`, tensors whose types and shapes count, unless it is
+    None.
+    """
 
     def __init__(self, function: Jit, dataset: Any, sink_size: int, signature: Optional[tuple[Any, ...]]) -> None:
         self.__wrapped__ = function.__wrapped__
@@ -69,7 +75,10 @@ class _DataSink:
         self._epochs: Optional[Epochs] = None
 
     def __call__(self) -> Any:
-        """Run the steps; what the last one gives. Raises what a step or the dataset raises."""
+        """Run the steps and return the result of the last one.
+
+        Raises what a step or the dataset raises.
+        """
         if self._epochs is None:
             self._epochs = Epochs(self.dataset, self.sink_size, None, most=min(self.sink_size, LONGEST))
         self._epochs.begin()
@@ -83,7 +92,7 @@ class _DataSink:
         return results[-1]
 
     def close(self) -> None:
-        """End the thread that reads the dataset; a later call begins it anew."""
+        """End the thread that reads the dataset; a later call starts it again."""
         if self._epochs is not None:
             self._epochs.close()
             self._epochs = None
@@ -92,14 +101,14 @@ class _DataSink:
 def data_sink(
     fn: Any, dataset: Any, sink_size: int = 1, jit_config: Optional[JitConfig] = None, input_signature: Any = None
 ) -> Any:
-    """Return a function without arguments that calls `fn` on the next `sink_size` batches of a
-    dataset, in one native loop, and gives what the last call gives.
+    """Return a function without arguments that calls `fn` on the next `sink_size` batches of
+    `dataset`, in one native loop, and returns the result of the last call.
 
-    `fn` takes the dataset's columns. It is compiled, with the options of `jit_config`; what cannot
-    be one graph runs step by step. The dataset begins again where it ends, and is read ahead by a
-    thread, which ends with the function, or by its `close()`. `results` has what each step of the
-    last call gave. `input_signature`, a tensor or a tuple of them, declares types and shapes of the
-    columns (sizes of None are any).
+    `fn` takes the dataset's columns. It is compiled with the options of `jit_config`; a function
+    that cannot be one graph runs step by step. The dataset begins again at its end. It is read
+    ahead by a thread, which ends with the returned function or by its `close()`. The function's
+    `results` are those of all steps of its last call. `input_signature`, a tensor or a tuple of
+    them, declares types and shapes of the columns (sizes of None are any).
 
     Raises TypeError or ValueError for arguments that do not fit, and ValueError for batches that do
     not fit the signature.

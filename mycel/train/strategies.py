@@ -1,24 +1,30 @@
-"""How parameters are cut for several devices: MindSpore's strategy files, and what a rank holds by
-them.
+"""The division of parameters among several devices: MindSpore's strategy files, and the part of a
+parameter that a rank holds by them.
 
 A strategy file is a Protocol Buffers message, or JSON of the same names where the file's name ends
 in ".json"::
 
-    ParallelStrategyMap  { uint32 current_stage = 1; repeated ParallelStrategyItem parallel_strategy_item = 2; repeated ParallelLayoutItem parallel_layout_item = 3; }
-    ParallelStrategyItem { string node_name = 1; ParallelStrategys { uint32 stage = 1; ... } parallel_strategys = 2; }
+    ParallelStrategyMap  { uint32 current_stage = 1;
+                           repeated ParallelStrategyItem parallel_strategy_item = 2;
+                           repeated ParallelLayoutItem parallel_layout_item = 3; }
+    ParallelStrategyItem { string node_name = 1;
+                           ParallelStrategys { uint32 stage = 1; ... } parallel_strategys = 2; }
     ParallelLayoutItem   { string param_name = 1; ParallelLayouts parallel_layouts = 2; }
-    ParallelLayouts      { repeated DevMatrix dev_matrix = 1; repeated TensorMap tensor_map = 2; repeated ParamSplitShape param_split_shape = 3;
-                           repeated IndicesOffset indices_offset = 4; int32 field = 5, opt_weight_shard_step = 6, opt_weight_shard_size = 7; }
+    ParallelLayouts      { repeated DevMatrix dev_matrix = 1; repeated TensorMap tensor_map = 2;
+                           repeated ParamSplitShape param_split_shape = 3;
+                           repeated IndicesOffset indices_offset = 4; int32 field = 5;
+                           int32 opt_weight_shard_step = 6; int32 opt_weight_shard_size = 7; }
 
 where DevMatrix and so on hold one repeated field 1 of numbers. In files of all pipeline stages
 together, names begin with the stage: ``1-dense.weight``.
 
 A layout says: the devices of a stage are an array of shape `dev_matrix`, ranks in row-major order.
-`tensor_map` has for each axis of the parameter an axis of that array, counted from the right, along
-which it is cut, several for an axis that is cut more than once (outermost first), or -1. What the
-optimizer shards is cut further along axis 0, into `opt_weight_shard_size` parts, among ranks that
-would otherwise hold the same: along the unused axes of the array from the innermost, so that where
-there is one, they are `opt_weight_shard_step` apart.
+`tensor_map` has for each axis of the parameter the axis of that array, counted from the right,
+along which it is cut; several (outermost first) for an axis that is cut more than once, or -1 for
+none. A parameter that the optimizer shards is cut further along axis 0, into
+`opt_weight_shard_size` parts, among ranks that would otherwise hold the same values: along the
+unused axes of the array, the innermost first. If there is one such axis, these ranks are
+`opt_weight_shard_step` apart.
 """
 
 from __future__ import annotations
@@ -63,7 +69,7 @@ class Dims:
 
 @dataclass
 class ParallelLayouts:
-    """The layout of a parameter, as it lies in a strategy file."""
+    """The layout of a parameter, as it is in a strategy file."""
 
     dev_matrix: list[Dims] = field(default_factory=list)
     tensor_map: list[Dims] = field(default_factory=list)
@@ -80,7 +86,7 @@ _NUMBERS = {5: "field", 6: "opt_weight_shard_step", 7: "opt_weight_shard_size"}
 
 @dataclass
 class StrategyFile:
-    """What a strategy file holds; `nodes` are the strategies of operations, kept as they are."""
+    """The content of a strategy file; `nodes` are the strategies of operations, kept unchanged."""
 
     stage: int
     nodes: list[Any]
@@ -92,8 +98,8 @@ def build_searched_strategy(strategy_filename: Any) -> Any:
 
     A layout has the attributes `dev_matrix`, `tensor_map`, `param_split_shape` and
     `indices_offset`, lists of objects with a list `dim`, and the numbers `field`,
-    `opt_weight_shard_step` and `opt_weight_shard_size`. Raises TypeError for what is no path,
-    ValueError for a file that is missing, empty or damaged.
+    `opt_weight_shard_step` and `opt_weight_shard_size`. Raises TypeError unless `strategy_filename`
+    is a path, ValueError for a file that is missing, empty or damaged.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "strategy.ckpt")
@@ -187,7 +193,7 @@ def _from_json(content: Mapping[str, Any]) -> StrategyFile:
 
 
 def _check_layout(name: Any, layout: Any) -> None:
-    """Raise TypeError or ValueError for what a strategy file has no place for."""
+    """Raise TypeError or ValueError for a layout that a strategy file cannot hold."""
     if not isinstance(name, str) or not isinstance(layout, ParallelLayouts):
         raise TypeError(f"write_strategy: layouts are ParallelLayouts by name, not {layout!r:.200} by {name!r:.200}")
     for title in _LISTS.values():
@@ -213,8 +219,10 @@ def _check_number(name: str, title: str, value: Any) -> None:
 def write_strategy(
     path: Any, layouts: Mapping[str, ParallelLayouts], nodes: Iterable[bytes] = (), stage: int = 0
 ) -> None:
-    """Write a strategy file, whole or not at all; without `nodes`, an entry without a name says the
-    stage.
+    """Write the layouts of parameters by name as the strategy file `path`, whole or not at all.
+
+    `nodes` are the strategies of operations; without them, an entry without a name says the
+    `stage`.
     """
     if not isinstance(layouts, Mapping):
         raise TypeError(f"write_strategy: layouts are a dictionary of ParallelLayouts by name, not {layouts!r:.200}")
@@ -234,10 +242,10 @@ def write_strategy(
 
 
 def merge_pipeline_strategys(src_strategy_dirs: Any, dst_strategy_file: Any) -> None:
-    """Put the strategy files (all ".ckpt" or all ".json") of all pipeline stages in a folder
-    together into one; of files of the same stage, the first by name is taken.
+    """Merge the strategy files (all ".ckpt" or all ".json") of all pipeline stages in a folder into
+    one; of files of the same stage, the first by name is taken.
 
-    Raises NotADirectoryError where there is no such folder, ValueError for an empty one, files of
+    Raises NotADirectoryError if the folder is missing, ValueError for an empty folder, files of
     both kinds and files without layouts.
     """
     function = "merge_pipeline_strategys"
@@ -276,16 +284,16 @@ def merge_pipeline_strategys(src_strategy_dirs: Any, dst_strategy_file: Any) -> 
 
 
 def stage_of_file(path: Any) -> int:
-    """Return the pipeline stage that a strategy file is of."""
+    """Return the pipeline stage of a strategy file."""
     return _read(path, "transform_checkpoints").stage
 
 
 def restore_group_info_list(group_info_file_name: Any) -> list[int]:
-    """Return the ranks in a file of communication groups whose checkpoints hold what this rank's
-    should.
+    """Return the ranks whose checkpoints hold the same values as this rank's, from a file of
+    communication groups.
 
-    Raises TypeError for what is no string, ValueError for a file that is missing, empty, damaged or
-    without such a list.
+    Raises TypeError unless the name is a string, ValueError for a file that is missing, empty,
+    damaged or without such a list.
     """
     arguments.text("restore_group_info_list", "group_info_file_name", group_info_file_name)
     if not os.path.isfile(group_info_file_name) or not os.path.getsize(group_info_file_name):
@@ -306,8 +314,9 @@ def restore_group_info_list(group_info_file_name: Any) -> list[int]:
 class Layout:
     """A parameter's layout in one pipeline stage; see the module's description.
 
-    `axes` holds for each axis of the parameter the axes of `devices`, counted from the left, that
-    cut it.
+    `devices` is the shape of the array of devices. `axes` has for each axis of the parameter the
+    axes of that array, counted from the left, that cut it. The optimizer cuts axis 0 further into
+    `shard` parts, `step` ranks apart. `stages` are the pipeline stages that have the parameter.
     """
 
     devices: tuple[int, ...]
@@ -318,18 +327,18 @@ class Layout:
 
     @property
     def count(self) -> int:
-        """How many devices a stage has."""
+        """The number of devices of a stage."""
         return math.prod(self.devices)
 
     def cuts(self) -> tuple[int, ...]:
-        """In how many parts each axis is cut, what the optimizer shards included."""
+        """Return the number of parts along each axis, including those that the optimizer shards."""
         cuts = [math.prod(self.devices[a] for a in axes) for axes in self.axes]
         if self.shard > 1:
             cuts[0] *= self.shard
         return tuple(cuts)
 
     def place(self, rank: int) -> tuple[int, ...]:
-        """Return which part along each axis a rank of the stage holds."""
+        """Return the number of the part along each axis that a rank of the stage holds."""
         at = _coordinates(rank % self.count, self.devices)
         places = [self._mixed(at, axes) for axes in self.axes]
         if self.shard > 1:
@@ -343,8 +352,10 @@ class Layout:
         return number
 
     def unused(self) -> list[int]:
-        """Return the axes of the devices that cut nothing: ranks that differ in them alone hold the
-        same, but for what the optimizer shards.
+        """Return the axes of the device array that cut nothing.
+
+        Ranks that differ only along these axes hold the same values, except for parts that the
+        optimizer shards.
         """
         used = {a for axes in self.axes for a in axes}
         return [a for a, size in enumerate(self.devices) if a not in used and size > 1]
@@ -359,7 +370,10 @@ class Layout:
         return number
 
     def checked(self, name: str) -> Layout:
-        """Return the layout itself; ValueError where it is no cutting of a tensor."""
+        """Return the layout itself.
+
+        Raises ValueError if it is not a valid division of a tensor.
+        """
         used = [a for axes in self.axes for a in axes]
         if (
             not self.devices
@@ -392,7 +406,7 @@ def _coordinates(rank: int, devices: Sequence[int]) -> tuple[int, ...]:
 
 
 def layout_of(name: str, given: ParallelLayouts, stage: int = 0) -> Layout:
-    """Return the layout that a strategy file's entry says."""
+    """Return the layout that an entry of a strategy file describes."""
     if given.field:
         raise CheckpointError(
             f"parameter {name!r} is an embedding cut by fields, which only merge_sliced_parameter puts together"
@@ -415,7 +429,12 @@ def layout_of(name: str, given: ParallelLayouts, stage: int = 0) -> Layout:
 def layout(
     name: str, devices: Sequence[int], maps: Sequence[Any], size: int = 0, step: int = 0, stages: tuple[int, ...] = (0,)
 ) -> Layout:
-    """Return a layout from a device matrix and a tensor map."""
+    """Return the layout of the parameter `name` from a device matrix and a tensor map.
+
+    `devices` and `maps` are those of a strategy file; an entry of `maps` may be a list. `size` and
+    `step` are those of the optimizer's shards (a size of -1: as many as there are ranks with the
+    same values), `stages` the pipeline stages that have the parameter.
+    """
     axes = []
     for entry in maps:
         numbers = [int(n) for n in (entry if isinstance(entry, (list, tuple)) else [entry]) if n != -1]
@@ -432,11 +451,11 @@ def layout(
 
 
 def layouts_of(strategy: Any, stage: Optional[int] = None) -> Optional[dict[str, Layout]]:
-    """Return the layouts by parameter of a strategy file, or of what `build_searched_strategy`
-    gives; None for None.
+    """Return the layouts by parameter of a strategy file, or of a result of
+    `build_searched_strategy`.
 
-    Names lose their stage, which `Layout.stages` has. Of a parameter in several stages, the layout
-    is that of `stage`, or of the first one.
+    The result is None for None. Names are without their stage, which `Layout.stages` has. The
+    layout of a parameter in several stages is that of `stage`, or of the first one.
     """
     if strategy is None:
         return None

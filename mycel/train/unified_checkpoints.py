@@ -1,8 +1,8 @@
-"""Checkpoints of all ranks for a whole network: put together in safetensors files, and loaded cut
-as a process needs it.
+"""Checkpoints of all ranks for a whole network: merged into safetensors files, and loaded in the
+parts that a process needs.
 
-What is moved where is the affair of `layout_boxes`, and what a strategy says of a rank that of
-`distributed_checkpoints`.
+`layout_boxes` moves the elements; `distributed_checkpoints` finds the part of each rank from a
+strategy.
 """
 
 from __future__ import annotations
@@ -54,11 +54,13 @@ def load_segmented_checkpoints(
     specify_prefix: Any = None,
     choice_func: Optional[Callable[[str], bool]] = None,
 ) -> dict[str, Any]:
-    """Load all ".ckpt" files in a folder, in the order of their names, as one checkpoint, into
-    `net` if it is given; arguments are those of `load_checkpoint`.
+    """Load all ".ckpt" files in the folder `ckpt_file_dir`, in the order of their names, as one
+    checkpoint.
 
-    Raises TypeError for what is no string, ValueError where there is no such folder, no file in it,
-    a damaged one, or nothing to load in any.
+    With `net` the values are put into that network. `net`, `strict_load`, `filter_prefix`,
+    `dec_key`, `dec_mode`, `specify_prefix` and `choice_func` are those of `load_checkpoint`. Raises
+    TypeError unless the folder is a string, ValueError if there is no such folder, no file in it, a
+    damaged file, or nothing to load in any.
     """
     arguments.text("load_segmented_checkpoints", "ckpt_file_dir", ckpt_file_dir)
     if not os.path.isdir(ckpt_file_dir):
@@ -84,15 +86,15 @@ def unified_safetensors(
     choice_func: Optional[Callable[[str], Union[bool, str]]] = None,
     split_dst_file: Sequence[int] = (),
 ) -> None:
-    """Put the safetensors files of all ranks together: parameters in ``part0.safetensors`` and so
-    on, of about 3 GiB, and their places in ``param_name_map.json``.
+    """Merge the safetensors files of all ranks in the folder `src_dir` into files in `dst_dir`.
 
-    What the strategy does not name goes into ``hyper_param.safetensors``. `file_suffix` chooses
-    files by the end of their names; `choice_func` gives False for a parameter to leave out, or a
-    new name. `split_dst_file`, (i, n), writes the i-th of n shares only. Whether ranks repeat what
-    others hold is seen from the files, so `merge_with_redundancy` and `max_process_num` change
-    nothing. Raises ValueError for files that are missing or damaged and for strategies that do not
-    fit.
+    Parameters go into ``part0.safetensors`` and so on, of about 3 GiB each, and the names of their
+    files into ``param_name_map.json``. Entries that the strategy `src_strategy_file` does not name
+    go into ``hyper_param.safetensors``. `file_suffix` chooses files by the end of their names;
+    `choice_func` returns False for a parameter to leave out, or a new name. `split_dst_file`, (i,
+    n), writes only the i-th of n shares. `merge_with_redundancy` and `max_process_num` have no
+    effect: the files show whether ranks repeat values of others. Raises ValueError for files that
+    are missing or damaged and for strategies that do not fit.
     """
     function = "unified_safetensors"
     kind, files = source_files(src_dir, function, file_suffix)
@@ -157,7 +159,7 @@ def unified_safetensors(
 
 
 def _lengths(path: str) -> dict[str, int]:
-    """Return how many bytes each tensor of a safetensors file has, from its header."""
+    """Return the number of bytes of each tensor of a safetensors file, from its header."""
     try:
         with open(path, "rb") as file:
             header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
@@ -183,20 +185,21 @@ def load_distributed_checkpoint(
     max_process_num: int = 64,
     return_param_dict: bool = False,
 ) -> Any:
-    """Load the checkpoints of all ranks into a network, put together and cut as this process needs
-    it.
+    """Load the checkpoints of all ranks into `network`, merged and cut as this process needs them.
 
     With `format` "ckpt", `checkpoint_filenames` are the files of a stage in the order of ranks, cut
     by the strategy in `train_strategy_filename` (default: the `strategy_ckpt_load_file` of
     `set_auto_parallel_context`); `predict_strategy` maps names to ``[device matrix, tensor map,
     ...]`` for this network, None to whole parameters. With "safetensors", `unified_safetensors_dir`
-    is what `unified_safetensors` wrote, and `predict_strategy` the name of a strategy file; without
-    a network the parts are saved in ``dst_safetensors_dir/rank_<i>/net.<output_format>``, for
-    `rank_id` or all ranks. `name_map` maps names of the network to those in the files.
+    is the folder that `unified_safetensors` wrote, and `predict_strategy` the name of a strategy
+    file; without a network the parts are saved in
+    ``dst_safetensors_dir/rank_<i>/net.<output_format>``, for `rank_id` or all ranks. `name_map`
+    maps names of the network to those in the files. `strict_load` is that of `load_param_into_net`;
+    `dec_key` and `dec_mode` are those of `load_checkpoint`. `max_process_num` has no effect.
 
-    Gives True; with "safetensors" and a network what `load_param_into_net` gives, or the parameters
-    with `return_param_dict`. Raises TypeError and ValueError for arguments and files that do not
-    fit; the network is unchanged then.
+    Returns True; with "safetensors" and a network the result of `load_param_into_net`, or with
+    `return_param_dict` the parameters. Raises TypeError and ValueError for arguments and files that
+    do not fit; the network is unchanged then.
     """
     function = "load_distributed_checkpoint"
     for title, value in (("format", format), ("output_format", output_format)):
@@ -300,14 +303,14 @@ def _predicted(strategy: Any) -> Layouts:
 
 
 def _shard_groups(strategy: Any) -> list[tuple[str, str]]:
-    """Return the parameters that the optimizer shards in the network at hand, with the groups that
+    """Return the parameters of the present network that the optimizer shards, with the groups that
     share them.
     """
     return [(n, v[5]) for n, v in (strategy or {}).items() if len(v) > 5 and v[5]]
 
 
 def _unified(folder: Any, strategy: Any, rank: int, names: Optional[Mapping[str, str]]) -> dict[str, Array]:
-    """Return what a rank needs of the files that unified_safetensors wrote."""
+    """Return the values that a rank needs from the files that `unified_safetensors` wrote."""
     function = "load_distributed_checkpoint"
     path = os.path.join(folder, "param_name_map.json")
     files = sorted(glob.glob(os.path.join(glob.escape(os.fspath(folder)), "*.safetensors")))

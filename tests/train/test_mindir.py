@@ -17,7 +17,8 @@ from mycel.ir.graph import Graph
 from mycel.ir.hash import structural_hash
 from mycel.prims.base import REGISTRY, outputs_of
 from mycel.train import graph_file
-from mycel.train.graph_file import GraphFileError, Model, read_model, write_model
+from mycel.train.graph_file import GraphFileError, Model, write_model
+from mycel.train.graph_reader import read_model
 from mycel.train.mindir import model_of
 from tests.prims.cases import cases, nodes_for
 

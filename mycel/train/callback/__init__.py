@@ -1,4 +1,4 @@
-"""Callbacks: what runs between the steps and epochs of training and evaluation."""
+"""Callbacks: code that runs between the steps and epochs of training and evaluation."""
 
 from mycel.train.callback.backup import BackupAndRestore as BackupAndRestore
 from mycel.train.callback.base import Callback as Callback

@@ -1,4 +1,4 @@
-"""BackupAndRestore: go on with a training run that was cut off."""
+"""BackupAndRestore: resume a training run that was interrupted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["BackupAndRestore"]
 
 
 class BackupAndRestore(Callback):
-    """Keep the training network and its optimizer's state in ``backup_dir/backup.ckpt``, and begin
-    with what is there.
+    """A callback that keeps the training network and its optimizer's state in
+    ``backup_dir/backup.ckpt``, and resumes from that file if there is one.
 
     `save_freq` is "epoch" or a number of epochs. With `delete_checkpoint` the file is removed when
-    training has come to its end. Raises ValueError for other options.
+    training has finished. Raises ValueError for other options.
 
     >>> BackupAndRestore("backup", save_freq=0)
     Traceback (most recent call last):
@@ -47,7 +47,7 @@ class BackupAndRestore(Callback):
             load_param_into_net(run_context.original_args().train_network, load_checkpoint(self.backup_file))
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Save if it is the turn of this epoch."""
+        """Save the network if this epoch is one to be saved."""
         if run_context.original_args().cur_epoch_num % self.save_freq == 0:
             self._save(run_context)
 

@@ -1,4 +1,4 @@
-"""Callbacks: what runs between the steps and epochs of training and evaluation.
+"""The base of callbacks, whose hooks run between the steps and epochs of training and evaluation.
 
 A `Model` calls the hooks in this order, each with one `RunContext` for the whole run::
 
@@ -35,9 +35,9 @@ HOOKS = tuple(
 
 
 class CallbackParameters(dict[str, Any]):
-    """What callbacks may know about the run, as items and as attributes.
+    """The facts of a run for callbacks, as items and as attributes.
 
-    AttributeError names what is there.
+    The message of an AttributeError lists the valid names.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -64,8 +64,10 @@ class RunContext:
         self._later = later
 
     def original_args(self) -> Any:
-        """Return the parameters of the run: a dict, in a Model's run with its items as attributes
-        (``cur_step_num``, ``net_outputs``, ...).
+        """Return the parameters of the run.
+
+        They are a dict; in a Model's run its items are attributes too (``cur_step_num``,
+        ``net_outputs``, ...).
         """
         return self._original_args
 
@@ -78,11 +80,11 @@ class RunContext:
         return self._stop_requested
 
     def later(self, task: Callable[..., Any], *arguments: Any) -> None:
-        """Do `task(*arguments)` beside the training, after what was given before and before the run
-        ends: for writing logs and summaries.
+        """Do `task(*arguments)` in a thread beside the training, for writing logs and summaries.
 
-        Steps do not wait for it, and an error of the task ends the run at a later step. Outside of
-        a Model's run it is done at once.
+        Tasks run in the order in which they were given, and all before the run ends. Steps do not
+        wait for them; an error of a task ends the run at a later step. Outside of a Model's run the
+        task is done at once.
         """
         if self._later is None:
             task(*arguments)
@@ -91,9 +93,10 @@ class RunContext:
 
 
 class Callback:
-    """Base of callbacks: subclasses override the hooks they want.
+    """The base of callbacks: subclasses override the hooks that they want.
 
-    The older hooks without ``on_train`` or ``on_eval`` are called for both, by the newer ones.
+    The older hooks without ``on_train`` or ``on_eval`` in their names are called by the newer ones,
+    for both training and evaluation.
 
     >>> class Count(Callback):
     ...     steps = 0
@@ -113,76 +116,76 @@ class Callback:
         return None
 
     def begin(self, run_context: RunContext) -> None:
-        """Before the first epoch."""
+        """Run before the first epoch."""
 
     def epoch_begin(self, run_context: RunContext) -> None:
-        """Before an epoch."""
+        """Run before an epoch."""
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """After an epoch."""
+        """Run after an epoch."""
 
     def step_begin(self, run_context: RunContext) -> None:
-        """Before a step."""
+        """Run before a step."""
 
     def step_end(self, run_context: RunContext) -> None:
-        """After a step."""
+        """Run after a step."""
 
     def end(self, run_context: RunContext) -> None:
-        """After the last epoch."""
+        """Run after the last epoch."""
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Before training."""
+        """Run before training."""
         self.begin(run_context)
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Before an epoch of training."""
+        """Run before an epoch of training."""
         self.epoch_begin(run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """After an epoch of training (and its validation)."""
+        """Run after an epoch of training and its validation."""
         self.epoch_end(run_context)
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Before a training step; its batch is known as ``train_dataset_element``."""
+        """Run before a training step; its batch is known as ``train_dataset_element``."""
         self.step_begin(run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """After a training step; its loss is known as ``net_outputs``."""
+        """Run after a training step; its loss is known as ``net_outputs``."""
         self.step_end(run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """After training."""
+        """Run after training."""
         self.end(run_context)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Before an evaluation."""
+        """Run before an evaluation."""
         self.begin(run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Before the pass over the data of an evaluation."""
+        """Run before the pass over the data of an evaluation."""
         self.epoch_begin(run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """After the pass over the data of an evaluation."""
+        """Run after the pass over the data of an evaluation."""
         self.epoch_end(run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """Before a batch of an evaluation."""
+        """Run before a batch of an evaluation."""
         self.step_begin(run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """After a batch of an evaluation."""
+        """Run after a batch of an evaluation."""
         self.step_end(run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """After an evaluation; its results are known as ``metrics``."""
+        """Run after an evaluation; its results are known as ``metrics``."""
         self.end(run_context)
 
 
 class CallbackList(Callback):
-    """Several callbacks called in order, entered and left together.
+    """Several callbacks that are called in order, entered and left together.
 
-    Raises TypeError for what is no callback.
+    Raises TypeError for anything that is not a callback.
     """
 
     def __init__(self, callbacks: Any, later: Optional[Any] = None) -> None:
@@ -220,7 +223,7 @@ class CallbackList(Callback):
             getattr(callback, hook)(run_context)
 
     def having(self, *hooks: str) -> list[Callback]:
-        """Return the callbacks with a hook of their own among these."""
+        """Return the callbacks that define at least one of these hooks."""
         found = self._having.get(hooks)
         if found is None:
             found = self._having[hooks] = [c for c in self.callbacks if any(_has(c, hook) for hook in hooks)]
@@ -228,7 +231,7 @@ class CallbackList(Callback):
 
 
 def _has(callback: Callback, hook: str) -> bool:
-    """Return whether a callback has a hook of its own, or the older one that it calls."""
+    """Return whether a callback defines a hook, or the older one that it calls."""
     names = (hook, hook.split("_", 2)[2])
     return any(
         name in vars(callback) or getattr(type(callback), name, None) is not getattr(Callback, name) for name in names
@@ -248,8 +251,10 @@ for _hook in HOOKS:
 
 
 def step_loss(outputs: Any) -> Any:
-    """Return the loss among a step's outputs: the first of several, a float where it is a number or
-    a tensor (its mean).
+    """Return the loss among a step's outputs.
+
+    It is the first of several outputs, as a float if it is a number or a tensor (of which the mean
+    is taken).
     """
     while isinstance(outputs, (tuple, list)) and outputs:
         outputs = outputs[0]

@@ -1,8 +1,8 @@
-"""Saving checkpoints while training.
+"""Checkpoints saved while training.
 
-Files are called ``prefix-epoch_step.ckpt``, with the step counted within the epoch. When a run
-begins and the directory holds files of that prefix already, the run takes ``prefix_1``
-(``prefix_2``, ...), so it never overwrites or removes what an earlier run left.
+Files are called ``prefix-epoch_step.ckpt``, with the step counted within the epoch. If the
+directory holds files of that prefix when a run begins, the run takes ``prefix_1`` (``prefix_2``,
+...), so that it never overwrites or removes files of an earlier run.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _COUNTERS = ("epoch_num", "step_num")
 
 
 class CheckpointConfig:
-    """When `ModelCheckpoint` saves, what, and how many files it keeps.
+    """The settings of `ModelCheckpoint`: when to save, what to save, and how many files to keep.
 
     It saves every `save_checkpoint_steps` steps or, where that is 0 or None, every
     `save_checkpoint_seconds`. It keeps the newest `keep_checkpoint_max` files or, where that is 0
-    or None, one for every `keep_checkpoint_per_n_minutes` and the newest. `saved_network` is saved
-    in place of the training network. `append_info` lists what is added: "epoch_num", "step_num",
-    and dicts of numbers, strings, tensors and generators, whose values are read at each save.
+    or None, the newest and one for every `keep_checkpoint_per_n_minutes`. `saved_network` is saved
+    in place of the training network. `append_info` lists additions: "epoch_num", "step_num", and
+    dicts of numbers, strings, tensors and generators, whose values are read at each save.
     `exception_save` saves a ``_breakpoint`` when training fails. `format`, `async_save`,
-    `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. Raises ValueError or
-    TypeError.
+    `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. `integrated_save` has no
+    effect. Raises Unsupported for `remove_redundancy`, ValueError or TypeError for other values.
 
     >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
     3
@@ -109,16 +109,14 @@ class CheckpointConfig:
 
     @property
     def append_dict(self) -> dict[str, Any]:
-        """What `append_info` adds, with "epoch_num" and "step_num" as None until a save fills them
-        in.
-        """
+        """The additions of `append_info`; "epoch_num" and "step_num" are None until a save."""
         added: dict[str, Any] = {}
         for item in self._append_info:
             added.update({item: None} if isinstance(item, str) else item)
         return added
 
     def get_checkpoint_policy(self) -> dict[str, Any]:
-        """When to save and what to keep, as a dict."""
+        """Return the settings of when to save and which files to keep, as a dict."""
         names = (
             "save_checkpoint_steps",
             "save_checkpoint_seconds",
@@ -150,12 +148,12 @@ def _checked_info(info: Any) -> list[Any]:
 
 
 class ModelCheckpoint(Callback):
-    """Save the training network, with its optimizer's state, while training, as a
+    """A callback that saves the training network with its optimizer's state, as a
     `CheckpointConfig` says.
 
     Files are ``directory/prefix-epoch_step.ckpt``; `prefix` and `directory` may be functions of the
-    run's parameters. The last step is always saved, also when training was stopped by Ctrl-C.
-    Raises ValueError or TypeError for other arguments.
+    run's parameters. The last step is always saved, even if training was stopped by Ctrl-C. Raises
+    ValueError or TypeError for other arguments.
     """
 
     writes_later = True
@@ -188,11 +186,11 @@ class ModelCheckpoint(Callback):
 
     @property
     def latest_ckpt_file_name(self) -> str:
-        """The path of the newest checkpoint, empty before the first."""
+        """The path of the newest checkpoint; empty before the first."""
         return self._latest
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Make the directory and find a prefix that is not used in it."""
+        """Create the directory, and choose a prefix that no file in it has."""
         params = run_context.original_args()
         prefix = self._given_prefix(params) if callable(self._given_prefix) else self._given_prefix
         given = self._given_directory(params) if callable(self._given_directory) else self._given_directory
@@ -202,7 +200,7 @@ class ModelCheckpoint(Callback):
         self._begin_step = params.get("cur_step_num", 0)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Save if it is time to."""
+        """Save if a checkpoint is due."""
         params, config = run_context.original_args(), self._config
         if config.save_checkpoint_steps:
             last = self._begin_step if self._saved_step is None else self._saved_step
@@ -215,7 +213,7 @@ class ModelCheckpoint(Callback):
             self._save(params)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Save the last step if it is not saved yet."""
+        """Save the last step if it has not been saved."""
         params = run_context.original_args()
         if params.get("step_running"):
             logger.warning(
@@ -238,7 +236,7 @@ class ModelCheckpoint(Callback):
         return None
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Know the run, for saving when it fails."""
+        """Remember the run, so that it can be saved if it fails."""
         self._params = run_context.original_args()
 
     def _save(self, params: Any, ending: str = "") -> None:
@@ -267,7 +265,9 @@ class ModelCheckpoint(Callback):
             self._keep(path)
 
     def _keep(self, path: str) -> None:
-        """Remove files beyond those to keep; a file goes only after its successor is whole."""
+        """Remove the files beyond those to keep; a file is removed only after its successor is
+        complete.
+        """
         config = self._config
         self._files.append(path)
         if config.keep_checkpoint_max:

@@ -1,7 +1,7 @@
-"""Callbacks that steer training by what they watch: early stopping and learning rates.
+"""Callbacks that control training by a watched quantity: early stopping and learning rates.
 
-A watched quantity is ``loss`` (the last step's loss of the epoch), ``eval_loss`` (the mean loss of
-the epoch's validation in Model.fit) or the name of a metric of it.
+The watched quantity is ``loss`` (the loss of the epoch's last step), ``eval_loss`` (the mean loss
+of the epoch's validation in Model.fit) or the name of a metric of that validation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ _SMALLER_IS_BETTER = frozenset(
 
 
 class _Watcher(Callback):
-    """Compares a watched quantity with the best so far, after every epoch."""
+    """A callback that compares a watched quantity with its best value so far after every epoch.
+
+    `monitor` names the quantity, and `mode` ("min", "max" or "auto") says which values are better.
+    A value counts as better if it differs from the best by more than `min_delta`. After `patience`
+    epochs without a better value the subclass acts, and prints that with `verbose`.
+    """
 
     def __init__(self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str) -> None:
         super().__init__()
@@ -69,23 +74,26 @@ class _Watcher(Callback):
 
 
 class EarlyStopping(_Watcher):
-    """Stop training when the watched quantity has not improved by more than `min_delta` for
-    `patience` epochs.
+    """A callback that stops training when the quantity `monitor` has not improved by more than
+    `min_delta` for `patience` epochs.
 
-    `mode` "min" or "max" says what is better; "auto" is "min" for "loss", "eval_loss" and the
-    metrics that are errors or distances, by their names in `mycel.train.names()`, and "max" for all
-    other names. With `baseline`, only values better than it count. `restore_best_weights` puts back
-    the parameters of the best epoch where training was stopped. `verbose` prints the stop.
+    `mode` says whether a quantity improves by falling ("min") or rising ("max"); "auto" is "min"
+    for "loss", "eval_loss" and the metrics that are errors or distances, by their names in
+    `mycel.train.names()`, and "max" for all other names. With `baseline`, only values better than
+    `baseline` count as improvements. `restore_best_weights` restores the parameters of the best
+    epoch when training is stopped. `verbose` prints the stop.
 
-    In two things this is not as in MindSpore 2.10: there a `patience` of 0 stops after the first
-    epoch whatever its value, here after the first that does not improve; and there no improvement
-    counts once a `baseline` is given.
+    Two things differ from MindSpore 2.10. There, a `patience` of 0 stops after the first epoch
+    whatever its value; here after the first that does not improve. There, no improvement counts if
+    a `baseline` is given.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import EarlyStopping, History, Model
-    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> ones = np.ones((4, 1), np.float32)
+    >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
     >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
-    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
+    >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
     >>> history = History()
     >>> model.fit(9, data, data, callbacks=[EarlyStopping("eval_loss", patience=2), history])
     >>> len(history.history["loss"])
@@ -111,13 +119,13 @@ class EarlyStopping(_Watcher):
         self._best_weights: list[tuple[Parameter, Any]] = []
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Start anew."""
+        """Start from the beginning, without a best value."""
         self._restart()
         self.stopped_epoch = 0
         self._best_weights = []
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Compare, and ask to stop if patience has run out."""
+        """Compare the value, and ask to stop if patience has run out."""
         current = self._watched(run_context)
         if current is None:
             return
@@ -134,7 +142,7 @@ class EarlyStopping(_Watcher):
             run_context.request_stop()
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Put back the best parameters, if that was asked for, and tell."""
+        """Restore the best parameters if asked to, and print that training was stopped."""
         if self._best_weights and self.stopped_epoch:
             if self.verbose:
                 print("Restoring model weights from the end of the best epoch.", flush=True)
@@ -146,12 +154,12 @@ class EarlyStopping(_Watcher):
 
 
 class ReduceLROnPlateau(_Watcher):
-    """Multiply the learning rate by `factor` when the watched quantity has not improved by
-    `min_delta` for `patience` epochs.
+    """A callback that multiplies the learning rate by `factor` when the quantity `monitor` has not
+    improved by `min_delta` for `patience` epochs.
 
-    After a reduction, `cooldown` epochs pass before waiting starts again; the rate never falls
-    below `min_lr`. `mode` is that of `EarlyStopping`. The optimizer must have one constant learning
-    rate; ValueError otherwise.
+    After a reduction, `cooldown` epochs pass before epochs are counted again; the rate never falls
+    below `min_lr`. `monitor` and `mode` are those of `EarlyStopping`; `verbose` prints reductions.
+    Raises ValueError unless the optimizer has one constant learning rate.
     """
 
     def __init__(
@@ -178,12 +186,12 @@ class ReduceLROnPlateau(_Watcher):
         self.cooldown_counter = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Start anew."""
+        """Start from the beginning, without a best value."""
         self._restart()
         self.cooldown_counter = 0
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Compare, and reduce the rate if patience has run out."""
+        """Compare the value, and reduce the rate if patience has run out."""
         current = self._watched(run_context)
         if current is None:
             return
@@ -212,16 +220,18 @@ class ReduceLROnPlateau(_Watcher):
 
 
 class LearningRateScheduler(Callback):
-    """Set the learning rate after every step to ``learning_rate_function(rate, step)``, with the
-    step counted from 1.
+    """A callback that sets the learning rate after every step to ``learning_rate_function(rate,
+    step)``, with the step counted from 1.
 
-    The optimizer must have one constant learning rate; ValueError otherwise.
+    Raises ValueError unless the optimizer has one constant learning rate.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import LearningRateScheduler, Model
-    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> ones = np.ones((4, 1), np.float32)
+    >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
     >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
-    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
+    >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
     >>> model.train(2, data, LearningRateScheduler(lambda rate, step: 0.1 * step))
     >>> round(float(model.train_network.optimizer.learning_rate), 3)
     0.4

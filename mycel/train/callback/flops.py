@@ -1,8 +1,8 @@
-"""FlopsUtilizationCollector: the arithmetic of a step, and which part of a machine's it takes.
+"""FlopsUtilizationCollector: the arithmetic of a step, relative to the peak of a machine.
 
-Counted are the multiplications and additions of matrix products and convolutions, forwards and
-backwards, in the step's graph: those that the program has been optimised to. *Model* flops are what
-the mathematics asks for, *hardware* flops what is run: more by what `recompute` does twice.
+The multiplications and additions of matrix products and convolutions are counted, forward and
+backward, in the optimised graph of the step. *Model* flops are those that the mathematics asks for;
+*hardware* flops those that run, which include what `recompute` computes twice.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ __all__ = ["FlopsUtilizationCollector", "step_flops"]
 
 
 def step_flops(network: Any, *inputs: Any) -> tuple[int, int]:
-    """Return the flops of a call of a Cell or function as the model has them, and as the hardware
-    runs them. ValueError for what is not one graph of known sizes.
+    """Return the model flops and the hardware flops of a call of a Cell or function.
+
+    Raises ValueError if the call is not one graph of known sizes.
 
     >>> import mycel as ms
     >>> step_flops(ms.nn.Dense(10, 5), ms.ops.ones((32, 10)))
@@ -50,7 +51,7 @@ def _inner(node: Node) -> Iterator[Graph]:
 
 
 def _flops(graph: Graph) -> int:
-    """Return the flops of a graph; of both sides of a branch the larger, of a loop one round."""
+    """Return the flops of a graph: of a branch the larger side, of a loop one round."""
     total = 0
     for node in graph.nodes:
         total += work(node)
@@ -60,8 +61,9 @@ def _flops(graph: Graph) -> int:
 
 
 def _twice(graph: Graph) -> int:
-    """Return the flops of regions that are computed again for their gradient: those of `recompute`
-    nodes beside whose graph stands a call that waits for a cotangent.
+    """Return the flops of regions that are computed again for their gradient.
+
+    These are the graphs of `recompute` nodes beside a call that waits for a cotangent.
     """
     waits = any(node.prim is call and any(x.prim is after for x in node.inputs) for node in graph.nodes)
     total = 0
@@ -74,16 +76,17 @@ def _twice(graph: Graph) -> int:
 
 
 class FlopsUtilizationCollector(Callback):
-    """Print the flops of a training or evaluation step once, and every `data_size` steps the time
-    of a step and the parts of `computility`, the machine's flops per second, that it took.
+    """A callback that prints the flops of a training or evaluation step once, and every `data_size`
+    steps the time of a step and the parts of `computility`, the machine's flops per second, that it
+    used.
 
     The parts are those of the model's and the hardware's flops (MFU and HFU), in percent. Only
     matrix products and convolutions are counted, as in MindSpore. One process runs the whole model,
-    so with or without `full_flops` the numbers are the same, and only what is printed differs.
-    `enable_ma_collector` writes the flops and the last step's time to flops_rank_0.txt and
-    time_step_rank_0.txt in the folder that the environment variable MA_LOG_DIR names, and prints
-    nothing where `computility` is 1. Raises TypeError or ValueError for other arguments, and
-    ValueError at the first step where it is not one graph.
+    so `full_flops` changes the printed text but not the numbers. `enable_ma_collector` writes the
+    flops and the last step's time to flops_rank_0.txt and time_step_rank_0.txt in the folder that
+    the environment variable MA_LOG_DIR names, and prints nothing where `computility` is 1. Raises
+    TypeError or ValueError for other arguments, and ValueError at the first step if the step is not
+    one graph.
 
     >>> FlopsUtilizationCollector(10, computility=1e11).data_size
     10
@@ -108,11 +111,11 @@ class FlopsUtilizationCollector(Callback):
         self._begun = time.perf_counter()
 
     def begin(self, run_context: RunContext) -> None:
-        """Count anew for this run."""
+        """Reset the counts for this run."""
         self.model_flops = self.hardware_flops = None
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Count anew, unless this is a validation within a training."""
+        """Reset the counts, unless this is a validation within a training."""
         if "train_network" not in run_context.original_args():
             self.begin(run_context)
 
@@ -122,7 +125,7 @@ class FlopsUtilizationCollector(Callback):
             self.step_begin(run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """As for training, unless this is a validation within a training."""
+        """Do what `step_end` does, unless this is a validation within a training."""
         if "train_network" not in run_context.original_args():
             self.step_end(run_context)
 

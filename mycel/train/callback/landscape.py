@@ -1,9 +1,9 @@
 """Loss landscapes: the loss on a plane through the parameters of a trained network.
 
 While training, `LandscapeKeeper` (for `SummaryCollector`) saves the parameters at chosen steps or
-epochs, and ``train_metadata.json`` beside them says which. `SummaryLandscape` then spans planes
-from them, after Li, Xu, Taylor, Studer and Goldstein, "Visualizing the loss landscape of neural
-nets", 2018. With the last parameters of an interval as origin o:
+epochs, and lists these in ``train_metadata.json``. `SummaryLandscape` then spans planes from them,
+after Li, Xu, Taylor, Studer and Goldstein, "Visualizing the loss landscape of neural nets", 2018.
+With the last parameters of an interval as origin o:
 
 * *train*: the directions are the two leading right singular vectors of the differences to o, and
   the plane holds the path of the training, projected by least squares, with a margin of a fifth on
@@ -11,10 +11,10 @@ nets", 2018. With the last parameters of an interval as origin o:
 * *result*: the directions are drawn from a normal distribution; the plane reaches from -1 to 1 on
   both.
 
-In both, a direction's part for each parameter has the norm that the parameter has in o. As in
-MindSpore, parameters are those with "weight" or "bias" and without "moment" in their name; the
-others stay. The loss at o + a v + b w is the mean of a training step's losses over batches, without
-an optimizer.
+In both, the part of a direction that belongs to a parameter is scaled to the norm of that parameter
+in o. As in MindSpore, parameters are those with "weight" or "bias" and without "moment" in their
+name; the others stay. The loss at o + a v + b w is the mean of a training step's losses over
+batches, without an optimizer.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _MARGIN = 0.2
 
 
 def checked_options(owner: str, given: Any) -> dict[str, Any]:
-    """Return what `collect_landscape` asks for, with the defaults; TypeError and ValueError for
-    what it cannot be.
+    """Return the options of `collect_landscape`, completed with the defaults.
+
+    Raises TypeError and ValueError for invalid options.
     """
     arguments.instance(owner, "collect_landscape", given, dict)
     whole: dict[str, Any] = {
@@ -83,8 +84,8 @@ def checked_options(owner: str, given: Any) -> dict[str, Any]:
 
 
 class LandscapeKeeper:
-    """Saves a network's parameters at the steps or epochs of intervals, and what `SummaryLandscape`
-    has to know of them.
+    """The collector of a network's parameters at the steps or epochs of intervals, with the facts
+    that `SummaryLandscape` needs about them.
     """
 
     def __init__(self, summary_dir: Any, options: Any) -> None:
@@ -104,7 +105,7 @@ class LandscapeKeeper:
             save_checkpoint(network, self._files[str(number)])
 
     def finish(self, steps: int) -> None:
-        """Write what was kept and why."""
+        """Write the list of the saved parameters."""
         known = {"unit", "num_samples", "landscape_size", "create_landscape"}
         groups = {str(k): interval for k, interval in enumerate(self.options["intervals"])}
         data = {name: self.options[name] for name in known}
@@ -114,8 +115,10 @@ class LandscapeKeeper:
 
 
 class Landscape(NamedTuple):
-    """Losses `z` [size, size] at places `x` and `y` [size] along both directions, and those of the
-    training's `path`: [points, 3] of x, y and loss; the origin is its last.
+    """The losses on a plane: `z` [size, size] at the places `x` and `y` [size] along both
+    directions.
+
+    `path` [points, 3] has x, y and the loss of the training's points; its last point is the origin.
     """
 
     x: Array
@@ -125,8 +128,8 @@ class Landscape(NamedTuple):
 
 
 class SummaryLandscape:
-    """Makes loss landscapes of the parameters that a `SummaryCollector` with "collect_landscape"
-    has saved in `summary_dir` (see the module's description).
+    """The maker of loss landscapes from the parameters that a `SummaryCollector` with
+    "collect_landscape" has saved in `summary_dir` (see the module's description).
 
     >>> import tempfile
     >>> landscape = SummaryLandscape(tempfile.mkdtemp())
@@ -149,14 +152,14 @@ class SummaryLandscape:
         device_ids: Optional[list[int]] = None,
         output: Any = None,
     ) -> None:
-        """Compute the landscapes and write them into a summary file in `output`, or where the
-        parameters are.
+        """Compute the landscapes and write them into a summary file in `output`, by default beside
+        the parameters.
 
         `callback_fn()` gives the model (without an optimizer, so that its steps give losses), its
-        network, a dataset and metrics, of which none is used but the loss. `collect_landscape`
-        overrides what the collector was told: "landscape_size" (3 to 256 points on each side),
+        network, a dataset and metrics, of which only the loss is used. `collect_landscape`
+        overrides the options of the collector: "landscape_size" (3 to 256 points on each side),
         "create_landscape" ({"train": ..., "result": ...}), "num_samples" (how much of the dataset),
-        "intervals". One process computes, whatever `device_ids` says. For each landscape the
+        "intervals". `device_ids` has no effect: one process computes. For each landscape the
         tensors x, y, z and path and a picture of z (bright where the loss is high) are recorded as
         ``landscape_[first, last]/z`` and so on. Raises FileNotFoundError where nothing was saved,
         TypeError and ValueError.
@@ -224,7 +227,7 @@ def _flat(parameters: dict[str, NDArray[Any]], names: Sequence[str]) -> Array:
 
 
 def _scaled(direction: Array, origin: dict[str, NDArray[Any]], names: Sequence[str]) -> Array:
-    """Return the direction with each parameter's norm; zero where it is zero."""
+    """Return the direction with each parameter's part scaled to the norm of the parameter."""
     parts, start = [], 0
     for name in names:
         part = direction[start : start + origin[name].size]
@@ -263,7 +266,9 @@ def around(origin: dict[str, NDArray[Any]], loss: Any, size: int) -> Landscape:
 
 
 class _LossAt:
-    """The mean loss of a model over some batches, wherever its parameters are."""
+    """The mean loss of `model` over the first `samples` samples of `dataset`, for any values of the
+    parameters of `network`.
+    """
 
     def __init__(self, model: Any, network: Any, dataset: Any, samples: int) -> None:
         self.network, self.step = network, model.train_network
@@ -293,5 +298,10 @@ class _LossAt:
     def on_grid(
         self, origin: dict[str, NDArray[Any]], names: Sequence[str], v: Array, w: Array, x: Array, y: Array
     ) -> Array:
-        """Return the losses [len(y), len(x)]."""
+        """Return the losses [len(y), len(x)] at the points ``origin + a * v + b * w`` for a in `x`,
+        b in `y`.
+
+        `origin` has the parameters' values; `names` lists the parameters that the directions `v`
+        and `w` move.
+        """
         return np.array([[self.at(origin, names, a * v + b * w) for a in x] for b in y])

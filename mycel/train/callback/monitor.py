@@ -1,8 +1,8 @@
-"""Callbacks that show and keep what happens: losses, times, histories, and plain functions as
-hooks.
+"""Callbacks that show and keep the course of a run: losses, times, histories, and plain functions
+as hooks.
 
-What they print is printed by a thread of the run (`RunContext.later`), in order, so that steps do
-not wait for a terminal.
+A thread of the run (`RunContext.later`) prints their output in order, so that steps do not wait for
+a terminal.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ def _write(stream: Any, where: str, loss: Any) -> None:
 
 
 class LossMonitor(Callback):
-    """Print the loss every `per_print_times` steps (0: never), and in Model.fit the metrics of each
-    validation.
+    """A callback that prints the loss every `per_print_times` steps (0: never), and in Model.fit
+    the metrics of each validation.
 
     A loss that is not finite ends the training with ValueError. Raises ValueError for a negative
     `per_print_times`.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import LossMonitor, Model
-    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> ones = np.ones((4, 1), np.float32)
+    >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
     >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
-    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
+    >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
     >>> model.train(1, data, LossMonitor())
     epoch: 1 step: 1, loss is 1.0
     epoch: 1 step: 2, loss is 1.0
@@ -62,7 +64,7 @@ class LossMonitor(Callback):
         self._last_print_time = run_context.original_args().get("cur_step_num", 0)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Print the loss if it is its turn."""
+        """Print the loss if it is due."""
         self._show(run_context)
 
     def _show(self, run_context: RunContext) -> None:
@@ -88,24 +90,21 @@ class LossMonitor(Callback):
             run_context.later(_print, sys.stdout, text)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Start counting, in an evaluation of its own.
-
-        A validation within a training is not shown step by step.
-        """
+        """Start counting; a validation within a training is not shown step by step."""
         if "train_network" not in run_context.original_args():
             self._last_print_time = 0
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """Print the loss if it is its turn, in an evaluation of its own."""
+        """Print the loss if it is due, unless this is a validation within a training."""
         if "train_network" not in run_context.original_args():
             self._show(run_context)
 
 
 class TimeMonitor(Callback):
-    """Print the milliseconds of each epoch and of its mean step, with `data_time` also those spent
-    waiting for a batch.
+    """A callback that prints the milliseconds of each epoch and of its mean step.
 
-    `data_size` is the number of steps of an epoch where the run does not tell.
+    With `data_time` it also prints the milliseconds spent waiting for batches. `data_size` is the
+    number of steps of an epoch, for runs that do not know it.
     """
 
     writes_later = True
@@ -125,11 +124,11 @@ class TimeMonitor(Callback):
         self._epoch = _Clock()
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """The batch is here."""
+        """Note that the batch has arrived."""
         self._epoch.arrived()
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """From here on the next batch is waited for."""
+        """Note that waiting for the next batch begins."""
         self._epoch.waits()
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
@@ -141,11 +140,11 @@ class TimeMonitor(Callback):
         self._validation = _Clock()
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """The batch is here."""
+        """Note that the batch has arrived."""
         self._validation.arrived()
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """From here on the next batch is waited for."""
+        """Note that waiting for the next batch begins."""
         self._validation.waits()
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
@@ -164,7 +163,7 @@ class TimeMonitor(Callback):
 
 
 class _Clock:
-    """Seconds since the beginning, and of those the ones spent waiting for batches."""
+    """The seconds since the beginning, and of those the seconds spent waiting for batches."""
 
     def __init__(self) -> None:
         self.begun = self._since = time.perf_counter()
@@ -178,14 +177,16 @@ class _Clock:
 
 
 class History(Callback):
-    """Keep the output of each epoch's last step as ``history["net_output"]``, each metric of
-    validations, and the epochs' numbers.
+    """A callback that keeps the output of each epoch's last step as ``history["net_output"]``, each
+    metric of validations, and the epochs' numbers.
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import History, Model
-    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> ones = np.ones((4, 1), np.float32)
+    >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
     >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
-    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
+    >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
     >>> history = History()
     >>> model.train(2, data, history)
     >>> [float(loss) for loss in history.history["net_output"]]
@@ -200,14 +201,14 @@ class History(Callback):
         self.epoch: dict[str, list[int]] = {"epoch": []}
 
     def begin(self, run_context: RunContext) -> None:
-        """Start with no epochs; the history goes on."""
+        """Reset the list of epochs, but not the history."""
         self.epoch = {"epoch": []}
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """A validation begins no new history."""
+        """Do nothing: a validation begins no new history."""
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """Keep this epoch."""
+        """Keep the results of this epoch."""
         params = run_context.original_args()
         self.epoch["epoch"].append(params.get("cur_epoch_num", 1))
         self.history.setdefault("net_output", []).append(_plain(params.get("net_outputs")))
@@ -215,7 +216,7 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """The results come with the training epoch's end."""
+        """Do nothing: the results of a validation are kept at its training epoch's end."""
 
 
 def _plain(outputs: Any) -> Any:
@@ -225,7 +226,12 @@ def _plain(outputs: Any) -> Any:
 
 
 class LambdaCallback(Callback):
-    """A callback made of functions, each called with the run context at its hook.
+    """A callback made of functions, each called with the run context at the hook of its name.
+
+    The hooks of a training run are `on_train_begin`, `on_train_epoch_begin`, `on_train_step_begin`,
+    `on_train_step_end`, `on_train_epoch_end` and `on_train_end`; those of an evaluation
+    `on_eval_begin`, `on_eval_epoch_begin`, `on_eval_step_begin`, `on_eval_step_end`,
+    `on_eval_epoch_end` and `on_eval_end`. By default a hook does nothing.
 
     >>> callback = LambdaCallback(on_train_begin=lambda run_context: print("begins"))
     >>> callback.on_train_begin(RunContext({}))

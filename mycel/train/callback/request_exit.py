@@ -1,4 +1,4 @@
-"""Stopping training from outside: by a signal or by a file."""
+"""A callback that stops training on request from outside: by a signal or by a file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["OnRequestExit"]
 
 
 class OnRequestExit(Callback):
-    """Stop training after the step during which the process receives the signal `sig`, and save the
-    network.
+    """A callback that stops training after the step during which the process receives the signal
+    `sig`, and saves the network.
 
-    `config_file`, a JSON file, stops it too, once it holds ``{"GracefulShutdown": 1}``; it is
-    looked at after every step. The checkpoint is `directory`/rank_0/`file_name`_train.ckpt with
-    `save_ckpt`. MindIR files (`save_mindir`) are not written by this version, which logs so. The
-    signal's former handler is back after training. Raises ValueError or TypeError for other
-    arguments.
+    Training also stops once the JSON file `config_file` holds ``{"GracefulShutdown": 1}``; the file
+    is read after every step. With `save_ckpt` the checkpoint is
+    `directory`/rank_0/`file_name`_train.ckpt. MindIR files (`save_mindir`) are not written, which
+    is logged. The signal's former handler is restored after training. Raises ValueError or
+    TypeError for other arguments.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class OnRequestExit(Callback):
         self._requested = False
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Listen to the signal (only Python's main thread can)."""
+        """Install the handler of the signal (only in the main thread of Python)."""
         self._requested = False
         self._former = signal.signal(self.sig, self._receive)
 
@@ -61,7 +61,7 @@ class OnRequestExit(Callback):
         self._requested = True
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Ask the run to stop if it was requested."""
+        """Ask the run to stop if that was requested."""
         if self._requested or self._file_says_so():
             self._requested = True
             run_context.request_stop()

@@ -29,19 +29,22 @@ _MISSING = (
 
 
 class SummaryCollector(Callback):
-    """Record, at the first step and every `collect_freq` steps, what a training run does, by a
-    `SummaryRecord` in `summary_dir`.
+    """A callback that records a training run at the first step and every `collect_freq` steps, with
+    a `SummaryRecord` in `summary_dir`.
 
-    `collect_specified_data` chooses: "collect_metric" (the loss; True by default),
+    `collect_specified_data` chooses what is recorded: "collect_metric" (the loss; True by default),
     "collect_input_data" (the first input, as an image where it has the shape of images) and
     "histogram_regular" (a regular expression of parameters' names; "" for the first five, None for
-    none). With `keep_default_action` what it does not name is collected as by default, otherwise
-    not. `collect_tensor_freq` is the frequency of input data and histograms, by default that of 20
-    times in the first epoch's steps at most. "collect_landscape", a dict, saves the parameters from
-    which `SummaryLandscape` makes loss landscapes: at the "unit" ("step" or "epoch") numbers in
-    "intervals". `custom_lineage_data` is written as a tensor of text's bytes for each name. Graphs
-    and lineages are not collected: Unsupported where they are asked for. Raises TypeError and
-    ValueError for other arguments.
+    none). Things that it does not name are recorded as by default, or not at all without
+    `keep_default_action`. `collect_tensor_freq` is the frequency of input data and histograms, by
+    default at most 20 times in the steps of the first epoch. "collect_landscape", a dict, saves the
+    parameters from which `SummaryLandscape` makes loss landscapes: at the "unit" ("step" or
+    "epoch") numbers in "intervals". `custom_lineage_data` maps names to numbers and strings, which
+    are written as tensors of their text's bytes. At `max_file_size` bytes no more is written.
+    `num_process` has no effect: one process writes.
+
+    Raises Unsupported for `export_options`, graphs and lineages, which are not recorded, and
+    TypeError or ValueError for other arguments.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +113,7 @@ class SummaryCollector(Callback):
             self._record.add_value(kind, name, value if kind == "scalar" else np.frombuffer(value.encode(), np.uint8))
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Record the step if it is one of those to be recorded."""
+        """Record the step if it is due."""
         params = run_context.original_args()
         step, record = params.cur_step_num, self._record
         if self._landscape is not None:
@@ -137,7 +140,7 @@ class SummaryCollector(Callback):
             run_context.later(_write, record, values, step)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Keep the parameters if a landscape wants those of this epoch."""
+        """Save the parameters if a landscape needs those of this epoch."""
         if self._landscape is not None:
             params = run_context.original_args()
             self._landscape.keep("epoch", params.cur_epoch_num, params.train_network)
@@ -149,7 +152,7 @@ class SummaryCollector(Callback):
         return known[:5] if not self._pattern else [p for p in known if re.match(self._pattern, p.name)]
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Close the file, when all is written."""
+        """Close the file after everything is written."""
         if self._landscape is not None:
             self._landscape.finish(run_context.original_args().batch_num)
         run_context.later(self._close)

@@ -1,4 +1,4 @@
-"""Metrics: numbers that tell how good a trained network is, gathered batch by batch."""
+"""Metrics: numbers that say how good a trained network is, computed batch by batch."""
 
 from __future__ import annotations
 
@@ -66,8 +66,9 @@ def names() -> list[str]:
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Return a new metric by its name, made with the further arguments ("auc" is a function, and
-    called with them). Raises KeyError for an unknown name.
+    """Return a new metric by its name, constructed with the further arguments.
+
+    ("auc" is a function and is called with them.) Raises KeyError for an unknown name.
 
     >>> type(get_metric_fn("accuracy", eval_type="multilabel")).__name__
     'Accuracy'
@@ -78,8 +79,10 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def get_metrics(metrics: Any) -> dict[str, Metric]:
-    """Return metrics by name from a set of names, or a dict of metrics (or names of metrics) by any
-    name; None gives none.
+    """Return metrics by name.
+
+    `metrics` is a set of names, a dict of metrics (or names of metrics) by any name, or None for
+    none.
     """
     if metrics is None:
         return {}

@@ -1,9 +1,9 @@
-"""What all metrics share: the interface, the choice of inputs, and the conversion and checks of
+"""The common part of metrics: the interface, the choice of inputs, and the conversion and checks of
 predictions and labels.
 
 A metric is cleared before an evaluation, updated with every batch's outputs, and evaluated at the
-end. It keeps sums in float64 or integers, so the result does not depend on how the samples were cut
-into batches, but for rounding.
+end. It keeps sums in float64 or integers, so that apart from rounding the result does not depend on
+how the samples were cut into batches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Update = TypeVar("Update", bound=Callable[..., Any])
 
 
 def rearrange_inputs(func: Update) -> Update:
-    """Return decorate a metric's `update` so that it takes only the inputs chosen by `set_indexes`,
+    """Return a decorated `update` of a metric that takes only the inputs chosen by `set_indexes`,
     in that order.
 
     >>> class Sum(Metric):
@@ -54,7 +54,7 @@ def rearrange_inputs(func: Update) -> Update:
 
 
 class Metric(ABC):
-    """Base of metrics: subclasses define `clear`, `update` and `eval`."""
+    """The base of metrics: subclasses define `clear`, `update` and `eval`."""
 
     def __init__(self) -> None:
         self._indexes: Optional[list[int]] = None
@@ -65,9 +65,9 @@ class Metric(ABC):
         return getattr(self, "_indexes", None)
 
     def set_indexes(self, indexes: list[int]) -> Metric:
-        """Choose which inputs of `update` are used, in which order; the metric itself.
+        """Choose which inputs of `update` are used, in which order, and return the metric itself.
 
-        Raises ValueError for other than integers.
+        Raises ValueError for anything but integers.
         """
         if not isinstance(indexes, list) or not all(isinstance(i, int) and not isinstance(i, bool) for i in indexes):
             raise ValueError(f"{type(self).__name__}.set_indexes: indexes must be a list of integers, not {indexes!r}")
@@ -80,7 +80,7 @@ class Metric(ABC):
 
     @abstractmethod
     def update(self, *inputs: Any) -> None:
-        """Take in a batch."""
+        """Add a batch."""
 
     @abstractmethod
     def eval(self) -> Any:
@@ -110,7 +110,7 @@ def as_array(value: Any) -> NDArray[Any]:
 
 
 class EvaluationBase(Metric):
-    """Base of metrics of class predictions.
+    """The base of metrics of class predictions.
 
     `eval_type` "classification" takes scores float [N, C, ...] and classes int [N, ...] or one-hot
     [N, C, ...]; "multilabel" takes zeros and ones [N, C] (or [N, C, ...]) for both. Raises
@@ -127,7 +127,7 @@ class EvaluationBase(Metric):
         self._class_num = 0
 
     def _predictions(self, inputs: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return checked scores and labels; one-hot labels as classes."""
+        """Return scores and labels, checked; one-hot labels become classes."""
         scores, labels = self._arrays(inputs, "y_pred", "y")
         name = f"{type(self).__name__}.update"
         if self._type == "multilabel":

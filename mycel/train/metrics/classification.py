@@ -29,9 +29,9 @@ __all__ = [
 
 
 class Accuracy(EvaluationBase):
-    """The share of samples that are predicted right.
+    """The share of samples that are predicted correctly.
 
-    A multilabel sample is right if all its labels are.
+    A multilabel sample is correct if all its labels are.
 
     >>> import mycel as ms
     >>> Accuracy()(ms.Tensor([[0.2, 0.8], [0.9, 0.1]]), ms.Tensor([1, 1]))
@@ -50,9 +50,9 @@ class Accuracy(EvaluationBase):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in scores y_pred and labels y (see `EvaluationBase`).
+        """Add a batch of scores y_pred and labels y (see `EvaluationBase`).
 
-        Raises ValueError where their shapes do not fit.
+        Raises ValueError if their shapes do not fit.
         """
         scores, labels = self._predictions(inputs)
         if self._type == "classification":
@@ -63,7 +63,10 @@ class Accuracy(EvaluationBase):
         self._total += correct.size
 
     def eval(self) -> float:
-        """Return the accuracy, from 0 to 1; RuntimeError if no sample was seen."""
+        """Return the accuracy, from 0 to 1.
+
+        Raises RuntimeError if no sample was seen.
+        """
         if self._total == 0:
             raise self._nothing()
         return self._correct / self._total
@@ -72,7 +75,7 @@ class Accuracy(EvaluationBase):
 class TopKCategoricalAccuracy(Metric):
     """The share of samples whose class is among the `k` highest scores.
 
-    Among equal scores the first comes first.
+    Of equal scores the first counts as the highest.
 
     >>> import mycel as ms
     >>> TopKCategoricalAccuracy(2)(ms.Tensor([[0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]), ms.Tensor([2, 0]))
@@ -92,9 +95,9 @@ class TopKCategoricalAccuracy(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in scores float [N, C] and classes int [N] or one-hot [N, C].
+        """Add a batch of scores float [N, C] and classes int [N] or one-hot [N, C].
 
-        Raises ValueError where they do not fit.
+        Raises ValueError if they do not fit.
         """
         scores, labels = self._arrays(inputs, "y_pred", "y")
         if scores.ndim == 2 and labels.shape == scores.shape:
@@ -113,7 +116,10 @@ class TopKCategoricalAccuracy(Metric):
         self._samples += len(labels)
 
     def eval(self) -> float:
-        """Return the top-k accuracy, from 0 to 1; RuntimeError if no sample was seen."""
+        """Return the top-k accuracy, from 0 to 1.
+
+        Raises RuntimeError if no sample was seen.
+        """
         if self._samples == 0:
             raise self._nothing()
         return self._correct / self._samples
@@ -134,8 +140,8 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
 
 
 class _Counts(EvaluationBase):
-    """True positives, predicted positives and actual positives: per class, or per sample for
-    multilabel.
+    """The numbers of true positives, predicted positives and actual positives: per class, or per
+    sample for multilabel.
     """
 
     def __init__(self, eval_type: str = "classification") -> None:
@@ -149,9 +155,9 @@ class _Counts(EvaluationBase):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in scores y_pred and labels y (see `EvaluationBase`).
+        """Add a batch of scores y_pred and labels y (see `EvaluationBase`).
 
-        Raises ValueError where they do not fit.
+        Raises ValueError if they do not fit.
         """
         scores, labels = self._predictions(inputs)
         if self._type == "classification":
@@ -181,7 +187,8 @@ class _Counts(EvaluationBase):
 
 
 class Precision(_Counts):
-    """The share of the samples predicted as a class that are of it, for each class.
+    """The precision of each class: the share of the samples predicted as the class that belong to
+    it.
 
     >>> import mycel as ms
     >>> Precision()(ms.Tensor([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]]), ms.Tensor([1, 0, 0]))
@@ -189,7 +196,7 @@ class Precision(_Counts):
     """
 
     def eval(self, average: bool = False) -> Any:
-        """Return Float64 [C] (multilabel: [N]), or its mean with `average`.
+        """Return the precisions, float64 [C] (multilabel: [N]), or their mean with `average`.
 
         Raises RuntimeError if no sample was seen.
         """
@@ -198,7 +205,7 @@ class Precision(_Counts):
 
 
 class Recall(_Counts):
-    """The share of the samples of a class that are predicted as it, for each class.
+    """The recall of each class: the share of the samples of the class that are predicted as it.
 
     >>> import mycel as ms
     >>> Recall()(ms.Tensor([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]]), ms.Tensor([1, 0, 0]))
@@ -206,7 +213,7 @@ class Recall(_Counts):
     """
 
     def eval(self, average: bool = False) -> Any:
-        """Return Float64 [C] (multilabel: [N]), or its mean with `average`.
+        """Return the recalls, float64 [C] (multilabel: [N]), or their mean with `average`.
 
         Raises RuntimeError if no sample was seen.
         """
@@ -215,8 +222,8 @@ class Recall(_Counts):
 
 
 class Fbeta(_Counts):
-    """The weighted harmonic mean of precision and recall, for each class; recall weighs `beta`
-    times as much.
+    """The weighted harmonic mean of precision and recall of each class; recall weighs `beta` times
+    as much as precision.
 
     >>> import mycel as ms
     >>> Fbeta(1)(ms.Tensor([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]]), ms.Tensor([1, 0, 0])).round(3)
@@ -231,7 +238,10 @@ class Fbeta(_Counts):
         self.beta = beta
 
     def eval(self, average: bool = False) -> Any:
-        """Return Float64 [C], or its mean with `average`; RuntimeError if no sample was seen."""
+        """Return the measures, float64 [C], or their mean with `average`.
+
+        Raises RuntimeError if no sample was seen.
+        """
         precision, recall = self._ratios()
         weight = self.beta**2
         measure = _ratio((1 + weight) * precision * recall, weight * precision + recall)

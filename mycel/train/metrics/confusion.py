@@ -1,4 +1,4 @@
-"""The confusion matrix: how many samples of each class (rows) were predicted as each class
+"""The confusion matrix: the numbers of samples by actual class (rows) and predicted class
 (columns).
 """
 
@@ -17,11 +17,11 @@ _NORMS = {"no_norm": None, "target": 1, "prediction": 0, "all": (0, 1)}
 
 
 class ConfusionMatrix(Metric):
-    """Counts of actual (rows) against predicted (columns) classes.
+    """The numbers of samples by actual class (rows) and predicted class (columns).
 
-    `normalize` divides by the row's sum ("target"), the column's ("prediction") or the total
-    ("all"); a sum of zero gives zeros. `threshold` is from where on a binary score counts as class
-    1. Raises TypeError or ValueError for other arguments.
+    `num_classes` is the number of classes C. `normalize` divides by the row's sum ("target"), the
+    column's ("prediction") or the total ("all"); a sum of zero gives zeros. A binary score of
+    `threshold` or more counts as class 1. Raises TypeError or ValueError for other arguments.
 
     >>> import mycel as ms
     >>> ConfusionMatrix(2)(ms.Tensor([1, 0, 1, 0]), ms.Tensor([1, 0, 0, 1]))
@@ -47,8 +47,9 @@ class ConfusionMatrix(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions (classes int [N], scores float [N, C], or for two classes scores
-        float [N]) and classes int [N].
+        """Add a batch of predictions and classes int [N].
+
+        Predictions are classes int [N], scores float [N, C] or, for two classes, scores float [N].
         """
         predicted, actual = self._arrays(inputs, "y_pred", "y")
         if predicted.ndim == actual.ndim + 1 > 1:
@@ -73,7 +74,10 @@ class ConfusionMatrix(Metric):
         self._is_update = True
 
     def eval(self) -> Any:
-        """Return the matrix, float64 [C, C]; RuntimeError if `update` was not called."""
+        """Return the matrix, float64 [C, C].
+
+        Raises RuntimeError if `update` was not called.
+        """
         if not self._is_update:
             raise self._nothing()
         matrix = self.confusion_matrix.astype(np.float64)

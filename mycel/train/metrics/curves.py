@@ -21,15 +21,16 @@ Array = NDArray[Any]
 
 
 class ROC(Metric):
-    """False-positive rates, true-positive rates and the thresholds of both, descending.
+    """The receiver operating characteristic: false-positive rates, true-positive rates, and their
+    thresholds in descending order.
 
-    The first threshold is the highest score and 1, which none reaches.
+    The first threshold is the highest score plus 1, which no score reaches.
 
-    `update` takes scores [N] and labels [N], where `pos_label` (1 by default) is the positive one,
-    or with `class_num` scores [N, C] and labels [N]; `eval` gives then a list for each of the
-    three, with one array for each class. Scores and labels gather from batch to batch (MindSpore
-    keeps the last batch alone). Raises TypeError for other than integers, ValueError where there is
-    no sample of one kind.
+    `update` takes scores [N] and labels [N], of which `pos_label` (default 1) is the positive one.
+    With `class_num` it takes scores [N, C] and labels [N], and `eval` then gives three lists of one
+    array for each class. Scores and labels of all batches count (in MindSpore those of the last
+    batch only). Raises TypeError for options that are not integers, ValueError if all samples are
+    positive or all are negative.
 
     >>> import mycel as ms
     >>> fpr, tpr, thresholds = ROC()(ms.Tensor([0.1, 0.4, 0.8]), ms.Tensor([0, 1, 1]))
@@ -52,7 +53,7 @@ class ROC(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in scores and labels."""
+        """Add a batch of scores and labels."""
         scores, labels = self._arrays(inputs, "y_pred", "y")
         several = self.class_num is not None and self.class_num > 1
         if several and scores.ndim >= 2 and scores.shape[1] != self.class_num:
@@ -102,11 +103,11 @@ def _curve(scores: Array, positive: Array) -> tuple[Array, Array, Array]:
 
 
 def auc(x: Any, y: Any, reorder: bool = False) -> Any:
-    """Return the area under a curve through points, by the trapezoidal rule: x float [N] ascending
-    or descending, y float [N].
+    """Return the area under a curve through points, by the trapezoidal rule.
 
-    With `reorder` the points are sorted first. Raises TypeError for other than vectors, ValueError
-    for fewer than two points, lengths that differ, and x that goes up and down.
+    `x`, float [N], ascends or descends, or with `reorder` is sorted first; `y` is float [N]. Raises
+    TypeError unless both are vectors, ValueError for fewer than two points, different lengths, or x
+    in no order.
 
     >>> import numpy as np
     >>> float(auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0])))

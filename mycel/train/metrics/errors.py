@@ -34,13 +34,16 @@ class Loss(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in the loss of a batch; of a tensor with several elements the mean."""
+        """Add the loss of a batch; of a tensor with several elements the mean."""
         (loss,) = self._arrays(inputs, "loss")
         self._sum += float(loss.mean(dtype=np.float64))
         self._batches += 1
 
     def eval(self) -> float:
-        """Return the mean; RuntimeError if no loss was seen."""
+        """Return the mean.
+
+        Raises RuntimeError if no loss was seen.
+        """
         if self._batches == 0:
             raise self._nothing()
         return self._sum / self._batches
@@ -58,7 +61,10 @@ class _Error(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and targets of one shape [N, ...]; ValueError for other shapes."""
+        """Add a batch of predictions and targets of one shape [N, ...].
+
+        Raises ValueError for different shapes.
+        """
         predicted, target = self._arrays(inputs, "y_pred", "y")
         if predicted.size != target.size:
             raise ValueError(
@@ -74,7 +80,10 @@ class _Error(Metric):
         """Return the error of each element."""
 
     def eval(self) -> float:
-        """Return the error per sample; RuntimeError if no sample was seen."""
+        """Return the error per sample.
+
+        Raises RuntimeError if no sample was seen.
+        """
         if self._samples == 0:
             raise self._nothing()
         return self._sum / self._samples

@@ -1,5 +1,5 @@
-"""Rates of binary decisions: what can be said of true and false positives and negatives (Fawcett,
-Pattern Recognition Letters 27, 2006).
+"""Rates of binary decisions: ratios of the numbers of true and false positives and negatives
+(Fawcett, Pattern Recognition Letters 27, 2006).
 """
 
 from __future__ import annotations
@@ -74,18 +74,20 @@ class ConfusionMatrixMetric(Metric):
     miss_rate, fall_out, false_discovery_rate, false_omission_rate, prevalence_threshold,
     threat_score, accuracy, balanced_accuracy, f1_score, matthews_correlation_coefficient,
     fowlkes_mallows_index, informedness and markedness, or another of its names ("recall", "tpr",
-    "mcc", ...). `skip_channel` leaves out the first channel where there are several (in MindSpore
-    2.10 that happens where it is False).
+    "mcc", ...). `skip_channel` leaves out the first channel if there are several (in MindSpore 2.10
+    it is left out if `skip_channel` is False).
 
     Without `calculation_method` counts are summed over everything seen and `eval` gives an array of
-    one rate. With it the rate is taken of each sample's channels and reduced by `decrease`: "mean"
-    (over channels, then samples) and "sum" give a number, and several updates their mean, weighted
-    by how many values they had; "mean_batch" and "sum_batch" reduce the samples, "mean_channel" and
-    "sum_channel" the channels, "none" nothing. Rates of zero over zero are NaN, and left out.
-    Raises TypeError and ValueError for other options, NotImplementedError for an unknown rate.
+    one rate. With it the rate of each channel of each sample is computed, and rates are reduced by
+    `decrease`: "mean" (over channels, then samples) and "sum" give a number, of several updates the
+    mean weighted by their numbers of values; "mean_batch" and "sum_batch" reduce the samples,
+    "mean_channel" and "sum_channel" the channels, "none" nothing. Rates of zero over zero are NaN
+    and are left out. Raises TypeError and ValueError for other options, NotImplementedError for an
+    unknown rate.
 
     >>> import mycel as ms
-    >>> ConfusionMatrixMetric()(ms.Tensor([[[0], [1]], [[1], [0]]]), ms.Tensor([[[0], [1]], [[0], [1]]]))
+    >>> predictions = ms.Tensor([[[0], [1]], [[1], [0]]])
+    >>> ConfusionMatrixMetric()(predictions, ms.Tensor([[[0], [1]], [[0], [1]]]))
     array([0.5])
     """
 
@@ -117,7 +119,7 @@ class ConfusionMatrixMetric(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels."""
+        """Add a batch of predictions and labels."""
         predicted, true = self._arrays(inputs, "y_pred", "y")
         if predicted.ndim < 2 or predicted.shape != true.shape:
             raise ValueError(
@@ -136,8 +138,8 @@ class ConfusionMatrixMetric(Metric):
         )
 
     def eval(self) -> Any:
-        """Return the rate: an array of one, or with `calculation_method` what `decrease` makes of
-        all.
+        """Return the rate: an array of one, or with `calculation_method` the reduction by
+        `decrease`.
         """
         if not self._counts:
             raise self._nothing()
@@ -165,7 +167,7 @@ class ConfusionMatrixMetric(Metric):
 
 
 def _mean(rates: Array) -> tuple[float, int]:
-    """Return the mean over samples of the means over channels, and of how many samples."""
+    """Return the mean over samples of the means over channels, and the number of samples in it."""
     known = ~np.isnan(rates)
     count = known.sum(axis=1)
     rows = np.where(known, rates, 0).sum(axis=1)[count > 0] / count[count > 0]

@@ -1,4 +1,6 @@
-"""Cosine similarity, the Dice coefficient, and which parts of an input a prediction hangs on."""
+"""Cosine similarity, the Dice coefficient, and the sensitivity of a prediction to parts of its
+input.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,13 @@ Array = NDArray[Any]
 
 
 class CosineSimilarity(Metric):
-    """The similarities of every row of a matrix [N, D] to every other: cosines of angles ("cosine")
-    or inner products ("dot").
+    """The similarities between all rows of a matrix [N, D]: cosines of angles ("cosine") or inner
+    products ("dot").
 
-    `reduction` is "none" for all [N, N], or "sum" or "mean" over each row's. `zero_diagonal` sets
-    those of rows to themselves to 0. It is of the matrix of the last `update`. A row of zeros has
-    no cosine and gives NaN. ValueError for other options.
+    `similarity` is "cosine" or "dot". `reduction` "none" gives all similarities [N, N], "sum" and
+    "mean" reduce those of each row. `zero_diagonal` sets the similarity of each row to itself to 0.
+    Only the matrix of the last `update` counts. A row of zeros has no cosine and gives NaN. Raises
+    ValueError for other options.
 
     >>> import mycel as ms
     >>> CosineSimilarity()(ms.Tensor([[1.0, 0.0], [0.0, 2.0]])).tolist()
@@ -43,7 +46,7 @@ class CosineSimilarity(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take the matrix."""
+        """Set the matrix."""
         (rows,) = self._arrays(inputs, "inputs")
         if rows.ndim != 2:
             raise ValueError(f"CosineSimilarity.update: takes a matrix, not an array of shape {rows.shape}")
@@ -66,11 +69,12 @@ class CosineSimilarity(Metric):
 
 
 class Dice(Metric):
-    """Dice coefficients 2 x.y / (x.x + y.y + smooth) of predictions x and labels y, one for each
-    `update`, summed and divided by the number of samples.
+    """The mean over samples of Dice coefficients 2 x.y / (x.x + y.y + smooth) of predictions x and
+    labels y.
 
-    The samples are the first dimension, so that a call with one sample gives its coefficient; the
-    division by samples and not by updates is MindSpore's. ValueError for shapes that differ.
+    Each `update` gives one coefficient; their sum is divided by the number of samples, the size of
+    the first dimension, as in MindSpore. A call with one sample gives its coefficient. Raises
+    ValueError for different shapes.
 
     >>> import mycel as ms
     >>> round(Dice()(ms.Tensor([[1.0, 0.0, 1.0]]), ms.Tensor([[1.0, 0.0, 0.0]])), 4)
@@ -90,7 +94,7 @@ class Dice(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels of one shape [N, ...]."""
+        """Add a batch of predictions and labels of one shape [N, ...]."""
         predicted, true = (a.astype(np.float64) for a in self._arrays(inputs, "y_pred", "y"))
         if predicted.shape != true.shape or predicted.ndim == 0:
             raise ValueError(
@@ -101,25 +105,26 @@ class Dice(Metric):
         self._samples += predicted.shape[0]
 
     def eval(self) -> float:
-        """Return the coefficients' sum over the number of samples."""
+        """Return the sum of the coefficients over the number of samples."""
         if self._samples == 0:
             raise self._nothing()
         return self._sum / self._samples
 
 
 class OcclusionSensitivity(Metric):
-    """How much the score of a class falls when a part of the input is covered (Zeiler and Fergus,
-    ECCV 2014), for every place of the part.
+    """The fall of a class's score when a part of the input is covered, for every place of the part
+    (Zeiler and Fergus, ECCV 2014).
 
-    Around each element, the elements from `margin` before to `margin` - 1 behind along every
+    Around each element, the elements from `margin` before it to `margin` - 1 behind it along every
     dimension are set to `pad_val`; `margin` may be a list with a number for each dimension behind
-    the batch. `n_batch` covered inputs go through the model at once. `b_box` gives for each
-    dimension the first and last place to be covered, -1 for all. `update` takes the model, an input
-    [1, ...] and the class; the result has the shape of the input without the batch, or of the box.
-    It is of the last `update`. Raises TypeError and ValueError for what does not fit.
+    the batch. `n_batch` covered inputs go through the model at once. `b_box` has the first and last
+    place to be covered for each dimension, -1 for all. `update` takes the model, an input [1, ...]
+    and the class; the result has the shape of the input without the batch, or of the box. Only the
+    last `update` counts. Raises TypeError and ValueError for inputs that do not fit.
 
     >>> import mycel as ms
-    >>> OcclusionSensitivity(margin=1)(lambda x: x, ms.Tensor([[1.0, 2.0, 3.0]]), ms.Tensor(1)).tolist()
+    >>> metric = OcclusionSensitivity(margin=1)
+    >>> metric(lambda x: x, ms.Tensor([[1.0, 2.0, 3.0]]), ms.Tensor(1)).tolist()
     [0.0, 2.0, 2.0]
     """
 
@@ -142,7 +147,7 @@ class OcclusionSensitivity(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take the model, an input and a class, and cover the input part by part."""
+        """Cover the input part by part, and keep how much the score of the class falls."""
         if len(inputs) != 3:
             raise ValueError(f"OcclusionSensitivity.update takes 3 inputs (model, y_pred, label), not {len(inputs)}")
         model, data, label = inputs[0], as_array(inputs[1]), as_array(inputs[2])

@@ -1,10 +1,10 @@
 """Distances between the surfaces of two segmentations: Hausdorff, mean, and root mean square.
 
-The surface of a set of cells is what its erosion by the cross of neighbours takes off. The directed
-distances of A from B are those of every cell of A's surface from the nearest of B's (Taha and
-Hanbury, "Metrics for evaluating 3D medical image segmentation", BMC Medical Imaging 15, 2015).
-Cells are unit cubes; distances are "euclidean", "chessboard" (the largest difference of
-coordinates) or "taxicab" (their sum).
+The surface of a set of cells is the part that erosion by the cross of neighbours removes. The
+directed distances from A to B are those from every cell of A's surface to the nearest cell of B's
+surface (Taha and Hanbury, "Metrics for evaluating 3D medical image segmentation", BMC Medical
+Imaging 15, 2015). Cells are unit cubes; distances are "euclidean", "chessboard" (the largest
+difference of coordinates) or "taxicab" (their sum).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KINDS = ("euclidean", "chessboard", "taxicab")
 
 
 class _SurfaceMetric(Metric):
-    """Keeps the surfaces of the last pair of segmentations."""
+    """A metric of the surfaces of the last pair of segmentations."""
 
     def __init__(self, distance_metric: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _SurfaceMetric(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predicted and true segmentations of one shape, and the label whose cells are
+        """Set the predicted and the true segmentation, of one shape, and the label whose cells are
         compared.
         """
         name = f"{type(self).__name__}.update"
@@ -62,8 +62,9 @@ class _SurfaceMetric(Metric):
         return self._surfaces
 
     def _distances(self, of: Array, to: Array) -> Array:
-        """From every cell of one surface to the nearest of another: infinite where that has none,
-        none where the first has none.
+        """Return the distance from every cell of one surface to the nearest cell of another.
+
+        Distances are infinite if the second surface is empty; there are none if the first is.
         """
         from scipy import ndimage
 
@@ -85,13 +86,13 @@ def _surface(cells: Array) -> Array:
 
 
 class HausdorffDistance(_SurfaceMetric):
-    """The largest of the distances between two surfaces, in both directions, or from predicted to
-    true if `directed`.
+    """The largest distance between two surfaces, in both directions, or with `directed` from the
+    predicted to the true one.
 
-    `percentile`, a float from 0 to 100, gives that percentile of the distances instead of the
-    largest. `crop` leaves out what is outside of both sets, which changes no distance. Infinite
-    where one set is empty. `update` takes y_pred, y [...] and the label. Raises TypeError and
-    ValueError for other options.
+    `distance_metric` is "euclidean", "chessboard" or "taxicab". `percentile`, a float from 0 to
+    100, gives that percentile of the distances instead of the largest. `crop` leaves out cells
+    outside of both sets, which changes no distance. The result is infinite if one set is empty.
+    `update` takes y_pred, y [...] and the label. Raises TypeError and ValueError for other options.
 
     >>> import mycel as ms
     >>> HausdorffDistance()(ms.Tensor([[1, 1], [0, 0]]), ms.Tensor([[1, 1], [1, 0]]), 1)
@@ -128,10 +129,10 @@ class HausdorffDistance(_SurfaceMetric):
 
 
 class MeanSurfaceDistance(_SurfaceMetric):
-    """The mean distance from the predicted surface to the true one, or, if `symmetric`, the mean of
-    that and of the other direction's.
+    """The mean distance from the predicted surface to the true one, or with `symmetric` the mean of
+    the mean distances in both directions.
 
-    `update` takes y_pred, y [...] and the label. Infinite where one set is empty.
+    `update` takes y_pred, y [...] and the label. The result is infinite if one set is empty.
 
     >>> import mycel as ms
     >>> MeanSurfaceDistance()(ms.Tensor([[1, 1], [1, 1]]), ms.Tensor([[1, 1], [0, 0]]), 1)
@@ -151,11 +152,11 @@ class MeanSurfaceDistance(_SurfaceMetric):
 
 
 class RootMeanSquareDistance(MeanSurfaceDistance):
-    """The root of the mean squared distance from the predicted surface to the true one, or, if
-    `symmetric`, of the mean of both directions' means.
+    """The root of the mean squared distance from the predicted surface to the true one, or with
+    `symmetric` of the mean of both directions' means.
 
-    `update` takes y_pred, y [...] and the label. Infinite where one set is empty. (MindSpore leaves
-    out the root unless `symmetric`.)
+    `update` takes y_pred, y [...] and the label. The result is infinite if one set is empty.
+    (MindSpore does not take the root unless `symmetric`.)
 
     >>> import mycel as ms
     >>> RootMeanSquareDistance()(ms.Tensor([[1, 1], [1, 1]]), ms.Tensor([[1, 1], [0, 0]]), 1) ** 2

@@ -17,11 +17,12 @@ __all__ = ["BleuScore", "Perplexity"]
 class BleuScore(Metric):
     """The BLEU score of translations, over everything seen (Papineni et al., "BLEU", ACL 2002).
 
-    The geometric mean of the clipped precisions of n-grams of 1 to `n_gram` (at most 4) tokens,
-    times exp(1 - r/c) where the candidates' c tokens are fewer than the r of those references that
-    are nearest in length. `smooth` adds one to numerators and denominators (Lin and Och, ACL 2004).
-    Where no n-gram of a length matches, it is 0. `update` takes candidates, a list of lists of
-    tokens, and for each a list of references. Raises TypeError and ValueError for other options.
+    It is the geometric mean of the clipped precisions of n-grams of 1 to `n_gram` (at most 4)
+    tokens. If the c tokens of the candidates are fewer than the r tokens of the references nearest
+    in length, it is multiplied by exp(1 - r/c). `smooth` adds one to numerators and denominators
+    (Lin and Och, ACL 2004). It is 0 if no n-gram of some length matches. `update` takes candidates,
+    a list of lists of tokens, and for each a list of references. Raises TypeError and ValueError
+    for other options.
 
     >>> BleuScore(n_gram=2)([["a", "b", "c"]], [[["a", "b", "c"], ["b"]]])
     1.0
@@ -43,7 +44,7 @@ class BleuScore(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in candidates and their references."""
+        """Add candidates and their references."""
         if len(inputs) != 2:
             raise ValueError(f"BleuScore.update takes 2 inputs (candidate_corpus, reference_corpus), not {len(inputs)}")
         candidates, references = inputs
@@ -83,11 +84,11 @@ class BleuScore(Metric):
 
 
 class Perplexity(Metric):
-    """exp of the mean negative log-probability that a model gives to the right tokens.
+    """The exponential of the mean negative log-probability that a model gives to the true tokens.
 
     `update` takes probabilities float [..., C] and labels int [...], or lists of both. Positions
-    with the label `ignore_label` do not count. RuntimeError where nothing counts, ValueError for
-    shapes that do not fit and labels beyond the classes.
+    with the label `ignore_label` do not count. Raises RuntimeError if no position counts,
+    ValueError for shapes that do not fit and labels beyond the classes.
 
     >>> import mycel as ms
     >>> round(Perplexity()(ms.Tensor([[0.5, 0.5], [0.5, 0.5]]), ms.Tensor([0, 1])), 6)
@@ -107,7 +108,7 @@ class Perplexity(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in probabilities and labels."""
+        """Add a batch of probabilities and labels."""
         if len(inputs) != 2:
             raise ValueError(f"Perplexity.update takes 2 inputs (preds, labels), not {len(inputs)}")
         lists = [value if isinstance(value, (list, tuple)) else [value] for value in inputs]

@@ -1,3 +1,3 @@
-"""What a training run shows of itself in TensorBoard."""
+"""Summaries of a training run for TensorBoard."""
 
 from mycel.train.summary.record import SummaryRecord as SummaryRecord

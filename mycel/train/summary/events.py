@@ -1,4 +1,4 @@
-"""Files of events as TensorBoard reads them: records of protocol buffers.
+"""Event files for TensorBoard: records of protocol buffers.
 
 A file is a sequence of TFRecords: the length (64 bits, little-endian), its checksum, the data, and
 its checksum; checksums are CRC-32C (Castagnoli; RFC 3720), turned right by 15 bits, plus
@@ -31,7 +31,7 @@ def masked(data: bytes) -> bytes:
 
 
 def record(data: bytes) -> bytes:
-    """Return a TFRecord."""
+    """Return data as a TFRecord."""
     length = struct.pack("<Q", len(data))
     return length + masked(length) + data + masked(data)
 
@@ -49,13 +49,17 @@ def _value(tag: str, content: bytes, plugin: str = "") -> bytes:
 
 
 def event(wall_time: float, step: int = 0, summary: bytes = b"", version: str = "") -> bytes:
-    """Return an event: of values that `scalar` and the others made, or the first of a file."""
+    """Return an encoded event.
+
+    `wall_time` is seconds since 1970, `step` the number of the training step, `summary` the joined
+    values of `scalar` and the other functions. The first event of a file has a `version` instead.
+    """
     body = _double(1, wall_time) + (field(2, step) if step else b"")
     return body + (field(3, version.encode()) if version else field(5, summary))
 
 
 def scalar(tag: str, value: float) -> bytes:
-    """Return one number."""
+    """Return the encoded value of one number."""
     return _value(tag, varint(2 << 3 | 5) + struct.pack("<f", value), "scalars")
 
 
@@ -76,7 +80,7 @@ _KINDS = {
 
 
 def tensor(tag: str, values: Array) -> bytes:
-    """Return an array with its type and shape."""
+    """Return the encoded value of an array, with its type and shape."""
     kind = _KINDS.get(values.dtype.name)
     if kind is None:
         raise TypeError(f"SummaryRecord: {tag!r} has type {values.dtype}; tensors may be of {', '.join(_KINDS)}")
@@ -86,9 +90,10 @@ def tensor(tag: str, values: Array) -> bytes:
 
 
 def histogram(tag: str, values: Array, buckets: int = 30) -> bytes:
-    """Return how values are distributed: extremes, sums and counts below each limit.
+    """Return the encoded distribution of values: extremes, sums, and counts in each of `buckets`
+    buckets.
 
-    What is not finite does not count.
+    Values that are not finite do not count.
     """
     flat = values.astype(np.float64).reshape(-1)
     flat = flat[np.isfinite(flat)]
@@ -104,7 +109,7 @@ def histogram(tag: str, values: Array, buckets: int = 30) -> bytes:
 
 
 def image(tag: str, pixels: Array) -> bytes:
-    """Return a picture: uint8 [H, W, C] with 1, 3 or 4 channels."""
+    """Return the encoded picture: uint8 [H, W, C] with 1, 3 or 4 channels."""
     height, width, channels = pixels.shape
     body = field(1, height) + field(2, width) + field(3, channels) + field(4, png(pixels))
     return _value(tag, field(4, body), "images")

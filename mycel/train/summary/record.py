@@ -1,4 +1,4 @@
-"""SummaryRecord: values of a training run, written step by step into a file that TensorBoard reads."""
+"""SummaryRecord: the values of a training run, written step by step into a file for TensorBoard."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _PLUGINS = ("scalar", "tensor", "image", "histogram")
 
 
 class SummaryRecord:
-    """Write scalars, tensors, images and histograms of steps into an event file in `log_dir`, which
-    is made where it is missing.
+    """A writer of scalars, tensors, images and histograms of steps into an event file in `log_dir`,
+    which is created if it is missing.
 
     Values come from `add_value` and from the operations `ScalarSummary`, `TensorSummary`,
     `ImageSummary` and `HistogramSummary` of the program, and are written by the next `record`. The
     file is ``file_prefix.out.events.summary.<time>.<host>file_suffix``. At `max_file_size` bytes no
-    more is written, and it is said once. `network` and `num_process` have no effect: there is no
-    graph to show, and one process writes. It is a context manager, which closes the file. Raises
-    TypeError and ValueError for other arguments, Unsupported for `export_options`; with
-    `raise_exception` a full file is a RuntimeError.
+    more is written, which is logged once, or with `raise_exception` raises RuntimeError. `network`
+    and `num_process` have no effect: graphs are not shown, and one process writes. A record is a
+    context manager that closes the file. Raises TypeError and ValueError for other arguments,
+    Unsupported for `export_options`.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -86,12 +86,15 @@ class SummaryRecord:
         return self._path
 
     def set_mode(self, mode: str) -> None:
-        """Say whether "train" or "eval" is under way; ValueError for other words."""
+        """Set the mode, "train" or "eval".
+
+        Raises ValueError for other words.
+        """
         arguments.one_of("SummaryRecord.set_mode", "mode", mode, ("train", "eval"))
         self._mode = mode
 
     def add_value(self, plugin: str, name: str, value: Any) -> None:
-        """Give a value to the next `record`, under a name.
+        """Add a value, under a name, for the next `record`.
 
         `plugin` is "scalar" (one number), "tensor" (any), "histogram" (numbers) or "image": [N, C,
         H, W] with 1 or 3 channels, of which the first picture is shown; floats from 0 to 1, or
@@ -115,7 +118,8 @@ class SummaryRecord:
         self._waiting.append((plugin, content))
 
     def record(self, step: int, train_network: Any = None, plugin_filter: Any = None) -> bool:
-        """Write the values given since the last call as those of a step; whether that was done.
+        """Write the values added since the last call as those of a step, and return whether they
+        were written.
 
         `plugin_filter`, called with the name of a plugin, says which are written; the others are
         dropped. `train_network` has no effect.
@@ -144,7 +148,7 @@ class SummaryRecord:
         return True
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Flush the file to the operating system."""
         if self._file is not None:
             self._file.flush()
 

@@ -1,0 +1,300 @@
+"""The nodes, values and sizes of an ONNX model, collected from a staged graph.
+
+`Writer` walks the graph, names every value, and writes constants, sizes and inner graphs. How a
+single operation is written is up to a function that it is given (`mycel.train.onnx_export` has the
+rules). Symbols are named dimensions of the inputs, and sizes that depend on them are computed from
+the inputs' shapes. Results are a flat list, `output0` and so on, in the order in which they lie in
+the network's result. `mycel.base.wire` encodes the messages.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel.base.errors import Unsupported
+from mycel.base.wire import field
+from mycel.ir.binding import Binder
+from mycel.ir.dims import Atom, Dim
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import TensorType
+from mycel.prims.base import GET_ITEM, outputs_of
+from mycel.train.graph_file import Model
+
+__all__ = ["NodeRule", "Writer", "type_code"]
+
+_OPSET = 18
+_TYPES = {
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "complex64": 14,
+    "complex128": 15,
+    "bfloat16": 16,
+}
+
+Attribute = Union[int, float, str, Sequence[int], bytes]
+# (writer, node, names of its operands) to the name of its value, or the names of its values.
+NodeRule = Callable[["Writer", Node, list[str]], Any]
+
+
+def _attribute(name: str, value: Attribute) -> bytes:
+    content = field(1, name)
+    if isinstance(value, float):
+        return content + b"\x15" + struct.pack("<f", value) + field(20, 1)
+    if isinstance(value, int):
+        return content + field(3, value) + field(20, 2)
+    if isinstance(value, str):
+        return content + field(4, value) + field(20, 3)
+    if isinstance(value, bytes):
+        return content + field(6, value) + field(20, 5)
+    return content + b"".join([field(8, int(v)) for v in value]) + field(20, 7)
+
+
+def _tensor(name: str, array: Any) -> bytes:
+    array = np.asarray(array)
+    content = b"".join([field(1, int(d)) for d in array.shape]) + field(2, _TYPES[str(array.dtype)]) + field(8, name)
+    return content + field(9, np.ascontiguousarray(array).tobytes())
+
+
+def _value(name: str, kind: Optional[TensorType]) -> bytes:
+    if kind is None:
+        return field(1, name)
+    dims = [field(1, field(2, repr(d)) if isinstance(d, Dim) else field(1, d)) for d in kind.shape]
+    tensor = field(1, type_code(kind)) + field(2, b"".join(dims))
+    return field(1, name) + field(2, field(1, tensor))
+
+
+def type_code(kind: Any) -> int:
+    name = kind.dtype.name if isinstance(kind, TensorType) else str(kind)
+    if name not in _TYPES:
+        raise Unsupported(f"export: ONNX has no element type {name}")
+    return _TYPES[name]
+
+
+class Writer:
+    """The collector of a model's nodes; a method that makes nodes returns the name of their value.
+
+    `rule` writes a node that is neither a constant nor an item of a tuple, and may give it back to
+    `opened`.
+    """
+
+    def __init__(self, model: Model, rule: NodeRule) -> None:
+        self.source = model
+        self.rule = rule
+        self.nodes: list[bytes] = []
+        self.constants: dict[Any, str] = {}
+        self.initializers: list[bytes] = []
+        self.names: dict[Node, Any] = {}
+        self.sizes: dict[str, str] = {}
+        self.count = 0
+
+    def model(self) -> bytes:
+        graph, states = self.source.graph, self.source.states
+        given = len(graph.inputs) - len(states)
+        inputs = []
+        used: set[str] = set()
+        for node in graph.inputs[:given]:
+            name = str(node.params.get("name", "input"))
+            while name in used:
+                name += "_"
+            used.add(name)
+            self.names[node] = name
+            inputs.append(_value(name, node.type))
+        for number, (node, state) in enumerate(zip(graph.inputs[given:], states)):
+            if state.kind == "generator":
+                raise Unsupported(
+                    "export: the network draws random numbers, which ONNX has no form for; export it outside of "
+                    "training"
+                )
+            name = state.name if state.name not in used else f"{state.name}.{number}"
+            used.add(name)
+            self.names[node] = name
+            self.initializers.append(_tensor(name, state.value))
+        self.reads = Binder(graph.input_types[:given])
+        self.run(graph)
+        outputs = []
+        for number, node in enumerate(self.results(self.source.result)):
+            name = f"output{number}"
+            self.emit("Identity", [self.name(node)], into=name)
+            outputs.append(_value(name, node.type))
+        content = b"".join([field(1, n) for n in self.nodes]) + field(2, graph.name)
+        content += b"".join([field(5, i) for i in self.initializers])
+        content += b"".join([field(11, i) for i in inputs]) + b"".join([field(12, o) for o in outputs])
+        head = field(1, 8) + field(2, "mycel") + field(3, self.source.producer)
+        return head + field(7, content) + field(8, field(1, "") + field(2, _OPSET))
+
+    def results(self, form: Any) -> list[Node]:
+        """Return the nodes in a result's form, in their order."""
+        graph = self.source.graph
+        given = len(graph.inputs) - len(self.source.states)
+        if not isinstance(form, dict):
+            raise Unsupported(f"export: the network returns {form!r}, and an ONNX model gives tensors only")
+        ((kind, content),) = form.items()
+        if kind in ("tensor", "number"):
+            return [graph.outputs[content]]
+        if kind in ("argument", "state"):
+            return [graph.inputs[content + (given if kind == "state" else 0)]]
+        if kind == "float":
+            raise Unsupported("export: the network returns a Python number, and an ONNX model gives tensors only")
+        parts = [part for _, part in content] if kind == "dict" else content
+        return [node for part in parts for node in self.results(part)]
+
+    # Names and nodes.
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def emit(
+        self, operator: str, inputs: Sequence[str], into: str = "", outputs: int = 1, **attributes: Attribute
+    ) -> Any:
+        """Add an ONNX node and return the name of its output, or the names of several.
+
+        `operator` is its ONNX type and `inputs` are names of values. `into` names the output; by
+        default it gets a fresh name. `outputs` is the number of outputs, and `attributes` are the
+        node's attributes.
+        """
+        names = [into] if into else [self.fresh() for _ in range(outputs)]
+        content = b"".join([field(1, i) for i in inputs]) + b"".join([field(2, n) for n in names])
+        content += field(3, f"{operator}_{names[0]}") + field(4, operator)
+        self.nodes.append(content + b"".join([field(5, _attribute(k, v)) for k, v in attributes.items()]))
+        return names if outputs > 1 else names[0]
+
+    def constant(self, array: Any) -> str:
+        array = np.asarray(array)
+        key = (str(array.dtype), array.shape, array.tobytes())
+        if key not in self.constants:
+            type_code(str(array.dtype))
+            self.constants[key] = f"c{len(self.constants)}"
+            self.initializers.append(_tensor(self.constants[key], array))
+        return self.constants[key]
+
+    def integers(self, values: Iterable[int]) -> str:
+        return self.constant(np.array(list(values), np.int64))
+
+    def name(self, node: Node) -> str:
+        found = self.names[node]
+        assert isinstance(found, str)
+        return found
+
+    def run(self, graph: Graph) -> list[str]:
+        """Emit the nodes of a graph whose inputs have names, and return its outputs' names."""
+        for node in graph.nodes:
+            if node not in self.names:
+                self.node(node)
+        return [self.name(o) for o in graph.outputs]
+
+    def inlined(self, graph: Graph, operands: Sequence[str]) -> list[str]:
+        """Emit the nodes of an inner graph here, and return the names of its outputs."""
+        outer = self.names
+        self.names = dict(zip(graph.inputs, operands))
+        try:
+            return self.run(graph)
+        finally:
+            self.names = outer
+
+    def body(
+        self, inputs: Sequence[tuple[str, Optional[TensorType]]], make: Callable[[], Sequence[tuple[str, TensorType]]]
+    ) -> bytes:
+        """Return a graph to be the value of an attribute; `inputs` are names and types, and `make`
+        emits its nodes.
+        """
+        nodes, self.nodes = self.nodes, []
+        sizes, self.sizes = self.sizes, {}
+        results = []
+        for name, kind in make():
+            results.append((self.emit("Identity", [name]), kind))
+        content = b"".join([field(1, n) for n in self.nodes]) + field(2, f"body{self.fresh()}")
+        content += b"".join([field(11, _value(*i)) for i in inputs]) + b"".join(
+            [field(12, _value(*r)) for r in results]
+        )
+        self.nodes, self.sizes = nodes, sizes
+        return content
+
+    # Sizes.
+
+    def size(self, dim: Any) -> str:
+        """Return a dimension as int64[1]."""
+        if not isinstance(dim, Dim):
+            return self.integers([dim])
+        total = ""
+        for monomial, factor in dim.terms.items():
+            product = self.integers([factor])
+            for atom, power in monomial:
+                for _ in range(power):
+                    product = self.emit("Mul", [product, self.atom(atom)])
+            total = self.emit("Add", [total, product]) if total else product
+        return total
+
+    def atom(self, atom: Atom) -> str:
+        key = repr(atom)
+        if key not in self.sizes:
+            if atom.operator == "symbol":
+                if atom.name not in self.reads.reads:
+                    raise Unsupported(f"export: the size {atom.name} cannot be read from the shape of an input")
+                number, axis, factor, offset = self.reads.reads[atom.name]
+                node = self.source.graph.inputs[number]
+                name = str(node.params.get("name", "input")) if node not in self.names else self.name(node)
+                shape = self.emit("Shape", [name])
+                found = self.emit("Gather", [shape, self.integers([axis])])
+                if offset:
+                    found = self.emit("Sub", [found, self.integers([offset])])
+                self.sizes[key] = self.emit("Div", [found, self.integers([factor])]) if factor != 1 else found
+            else:
+                left, right = [self.size(v) for v in atom.operands]
+                rest = self.emit("Mod", [left, right]) if atom.operator != "max" else ""
+                if atom.operator == "//":
+                    self.sizes[key] = self.emit("Div", [self.emit("Sub", [left, rest]), right])
+                else:
+                    self.sizes[key] = rest or self.emit("Max", [left, right])
+        return self.sizes[key]
+
+    def shape(self, shape: Sequence[Any]) -> str:
+        """Return a shape as a vector of int64."""
+        if not any(isinstance(d, Dim) for d in shape):
+            return self.integers(shape)
+        return str(self.emit("Concat", [self.size(d) for d in shape], axis=0))
+
+    def scalar(self, value: Any, like: Any) -> str:
+        return self.constant(np.asarray(value, like.dtype.numpy))
+
+    # Nodes of the graph.
+
+    def node(self, node: Node) -> None:
+        if node.prim is GET_ITEM:
+            self.names[node] = self.names[node.inputs[0]][node.params["index"]]
+        elif node.is_constant:
+            self.names[node] = self.constant(node.params["value"].array)
+        else:
+            self.names[node] = self.rule(self, node, [self.names[i] for i in node.inputs])
+
+    def opened(self, node: Node, operands: Sequence[str]) -> Any:
+        """Emit the definition of a node in other operations, and return the names of its values."""
+        prim = node.prim
+        assert prim is not None
+        where = f" (at {node.where})" if node.where is not None else ""
+        if prim.expand is None or any(not isinstance(i.type, TensorType) for i in node.inputs):
+            raise Unsupported(f"export: the operation {prim.name} has no form in ONNX{where}")
+        inputs = [input_node(i.type) for i in node.inputs]
+        made = prim.expand(*inputs, **node.params)
+        several = isinstance(made, tuple)
+        results = made if several else (made,)
+        if any(
+            n.prim is prim and n.type == node.type and n.params == node.params for n in Graph(inputs, results).nodes
+        ):
+            raise Unsupported(f"export: the operation {prim.name} has no form in ONNX{where}")
+        names = self.inlined(Graph(inputs, results), operands)
+        return names if isinstance(outputs_of(node), tuple) else names[0]
