@@ -137,6 +137,7 @@ from mycel.ops.attention.serving import (
     incre_flash_attention as incre_flash_attention,
     prompt_flash_attention as prompt_flash_attention,
 )
+from mycel.ops.attention.native_sparse import *
 from mycel.ops.attention.sparse import *
 from mycel.ops.attention.experts import *
 from mycel.ops.attention.rotary import rotary_position_embedding as rotary_position_embedding

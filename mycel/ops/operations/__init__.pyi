@@ -4787,8 +4787,7 @@ class Reshape(Primitive):
         ...
 
 class ReshapeAndCache(Primitive):
-    """Write new keys (and values), (tokens, heads, size) or with heads joined, into slots of
-    caches (blocks, tokens, heads, size); the key."""
+    """Write new keys and values into slots of their caches, and return the key."""
 
     def __init__(self) -> None:
         ...

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.core.tensor import Tensor
-from mycel.ops.attention import experts, rotary
-from mycel.ops.attention import serving as attention_serving
+from mycel.ops.attention import caches, experts, rotary
 from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__ = ["ApplyRotaryPosEmb", "PagedAttention", "PagedAttentionMask"]
@@ -15,7 +14,7 @@ __all__ = ["ApplyRotaryPosEmb", "PagedAttention", "PagedAttentionMask"]
 class MoveTo(Primitive, compute=experts.move_to): ...
 
 
-class ReshapeAndCache(Primitive, compute=attention_serving.reshape_and_cache): ...
+class ReshapeAndCache(Primitive, compute=caches.reshape_and_cache): ...
 
 
 class ApplyRotaryPosEmb(Primitive):
@@ -176,7 +175,7 @@ def _paged(
     if value_cache is None or tables is None or lengths is None:
         raise ValueError(f"{primitive.name}: needs value_cache, block_tables and context_lens")
     own = primitive.attrs
-    return attention_serving.paged_attention(
+    return caches.paged_attention(
         primitive.name,
         own["head_num"],
         own["kv_head_num"],
