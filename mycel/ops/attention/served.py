@@ -236,9 +236,13 @@ class Served:
             self,
             rows=replace(self.rows, lengths=_part(self.rows.lengths, i, batch)),
             columns=replace(self.columns, lengths=_part(self.columns.lengths, i, batch)),
-            mask=_part(self.mask, i, batch),
+            mask=self.mask if self._is_for_all(self.mask) else _part(self.mask, i, batch),
             bias=_part(self.bias, i, batch),
         )
+
+    def _is_for_all(self, mask: Any) -> bool:
+        """Return whether a mask is (queries, keys), of all examples."""
+        return not self.one and np.ndim(mask) == 2
 
     def __call__(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Return the attention in its layout, and the logarithm of each row's sum of exponentials,
