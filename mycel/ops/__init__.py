@@ -35,6 +35,8 @@ from mycel.ops.properties import *
 from mycel.ops.complex_numbers import *
 from mycel.ops.convolution import *
 from mycel.ops.algebra.decompositions import *
+from mycel.ops.algebra.norms import *
+from mycel.ops.algebra.systems import *
 from mycel.ops.variants import (
     baddbmm_ext as baddbmm_ext,
     bernoulli_ext as bernoulli_ext,

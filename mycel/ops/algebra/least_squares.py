@@ -8,8 +8,10 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, iota, run, select, take_slice
-from mycel.ops.algebra.decompositions import adjoint_of, cholesky, cholesky_solve, matrices, qr, swap, triangular
+from mycel.ops.algebra.decompositions import cholesky, qr
 from mycel.ops.algebra.linalg import matmul
+from mycel.ops.algebra.matrices import adjoint_of, matrices, swap, triangular
+from mycel.ops.algebra.systems import cholesky_solve
 from mycel.ops.creation import eye
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S

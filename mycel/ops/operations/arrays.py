@@ -26,7 +26,7 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops._operands import constant_like as like
-from mycel.ops.algebra.decompositions import diagonal_of
+from mycel.ops.algebra.matrices import diagonal_of
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import words
 from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad

@@ -30,7 +30,7 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops._operands import constant_like as like
-from mycel.ops.algebra import decompositions, linalg
+from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
 from mycel.ops.beta import betainc
@@ -112,8 +112,8 @@ class LogSoftmaxExt(Primitive, compute=_log_softmax):
 
 
 def _triangular_solve(p: Any, matrix: Any, rhs: Any) -> Tensor:
-    a, b = decompositions.matrices(p.name, matrix), decompositions.matrices(p.name, rhs, square=False)
-    return decompositions.triangular(a, b, p.lower, "C" if p.adjoint else "N")
+    a, b = matrices.matrices(p.name, matrix), matrices.matrices(p.name, rhs, square=False)
+    return matrices.triangular(a, b, p.lower, "C" if p.adjoint else "N")
 
 
 def _eig(p: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -136,7 +136,7 @@ def _nuclear(p: Any, x: Any) -> Tensor:
     value = floating("NuclearNorm", x)
     if p.dim is None and value.ndim != 2:
         raise ShapeError(f"NuclearNorm: without dim the input must have 2 dimensions, not {value._type}")
-    return decompositions.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
+    return norms.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
 
 
 class Cross(Primitive, compute=lambda p, x, y: linalg.cross(x, y, None if p.dim == -65530 else p.dim), dim=-65530): ...
@@ -150,7 +150,7 @@ class Lstsq(Primitive, compute=_lstsq, fast=True, l2_regularizer=0.0):
     """Least squares for one matrix, by QR, with a penalty by Cholesky; `fast` changes nothing."""
 
 
-class LuSolve(Primitive, compute=decompositions.lu_solve): ...
+class LuSolve(Primitive, compute=systems.lu_solve): ...
 
 
 class LuUnpack(

@@ -52,7 +52,7 @@ from mycel.ops._operands import (
     run,
     shape_of,
 )
-from mycel.ops.algebra import decompositions, diagonals, linalg
+from mycel.ops.algebra import decompositions, diagonals, linalg, systems
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.tensors import attributes as tensor_attributes
 from mycel.ops.tensors import positions as tensor_positions
@@ -66,16 +66,19 @@ from mycel.prims.base import broadcast_shapes
 
 # Functions whose first parameter is the tensor and whose others agree with the method's.
 _SAME: dict[Any, str] = {
-    elementwise: """abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil cos cosh digamma div divide eq erf erfc
-        erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv invert isfinite isinf isnan le less less_equal
-        lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor lt maximum minimum mul multiply ne neg negative
-        not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
-    math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
-        isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
+    elementwise: """abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
+        atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil cos cosh
+        digamma div divide eq erf erfc erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv
+        invert isfinite isinf isnan le less less_equal lgamma log log10 log1p log2 logical_and logical_not logical_or
+        logical_xor lt maximum minimum mul multiply ne neg negative not_equal positive pow reciprocal remainder round
+        rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
+    math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside
+        hypot isclose isneginf isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit
+        sinc xdivy xlogy""",
     complex_numbers: "angle conj imag real",
-    decompositions: """cholesky cholesky_inverse cholesky_solve det eigvals geqrf inverse log_matrix_determinant logdet lstsq lu_solve
-        matrix_determinant orgqr slogdet svd""",
+    decompositions: "cholesky eigvals geqrf orgqr svd",
+    systems: """cholesky_inverse cholesky_solve det inverse log_matrix_determinant logdet lstsq lu_solve
+        matrix_determinant slogdet""",
     pairwise: "cov",
     bessel: "i0",
     blocks: "col2im nextafter renorm",
@@ -84,12 +87,12 @@ _SAME: dict[Any, str] = {
     activation: "hardshrink relu soft_shrink",
     reduction: "amax amin aminmax nanmean",
     linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
-    array: """adjoint chunk expand_as expand_dims moveaxis movedim ravel split swapaxes swapdims t tensor_split hsplit vsplit dsplit unbind
-        view_as""",
-    arrange: """diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu""",
+    array: """adjoint chunk expand_as expand_dims moveaxis movedim ravel split swapaxes swapdims t tensor_split hsplit
+        vsplit dsplit unbind view_as""",
+    arrange: "diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu",
     properties: "is_complex is_floating_point type_as",
-    indexed: """argwhere gather_elements gather_nd index_fill index_select inplace_update masked_fill masked_scatter masked_select nonzero
-        scatter select_scatter slice_scatter""",
+    indexed: """argwhere gather_elements gather_nd index_fill index_select inplace_update masked_fill masked_scatter
+        masked_select nonzero scatter select_scatter slice_scatter""",
     segments: "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive",
     sorting: "bincount cummax cummin cumprod diff histc logcumsumexp msort nanmedian nanquantile quantile top_k topk",
 }
@@ -139,7 +142,7 @@ def _triangular_solve(
     """Return the solution x of the triangular system A x = this tensor, or of A^T x with
     `transpose`, and A.
     """
-    return decompositions.triangular_solve(self, A, upper, transpose, unitriangular)
+    return systems.triangular_solve(self, A, upper, transpose, unitriangular)
 
 
 # Shapes.
@@ -475,7 +478,69 @@ def _reversed_axes(self: Tensor) -> Tensor:
     return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
 
 
+_METHODS: dict[str, Any] = {
+    **tensor_reductions.methods,
+    **tensor_positions.methods,
+    "reshape": _reshape,
+    "view": _view,
+    "reshape_as": _reshape_as,
+    "resize": _resize,
+    "transpose": _transpose,
+    "permute": _permute,
+    "flatten": _flatten,
+    "squeeze": _squeeze,
+    "broadcast_to": _broadcast_to,
+    "expand": _broadcast_to,
+    "tile": _tile,
+    "add": _add,
+    "sub": _sub,
+    "repeat": _repeat,
+    "sum_to_size": _sum_to_size,
+    "astype": _astype,
+    "to": _to,
+    "type": _type,
+    "copy": _copy,
+    "clone": _copy,
+    "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
+    "value": _value,
+    "is_contiguous": _is_contiguous,
+    "is_signed": _is_signed,
+    "dim": _dim,
+    "ndimension": _dim,
+    "numel": _numel,
+    "nelement": _numel,
+    "stride": _stride,
+    "qr": _qr,
+    "ormqr": _ormqr,
+    "triangular_solve": _triangular_solve,
+    "unique": _unique,
+    "equal": _equal,
+    "allclose": _allclose,
+    "trace": _trace,
+    "argmax_with_value": _argmax_with_value,
+    "argmin_with_value": _argmin_with_value,
+    "new_zeros": _new("zeros"),
+    "new_ones": _new("ones"),
+    "new_empty": _new("empty"),
+    "new_full": _new_full,
+    "reverse_sequence": _reversed_sequences,
+    "kthvalue": _kthvalue,
+}
+_CONVERSIONS = {
+    "float": D.float32,
+    "half": D.float16,
+    "double": D.float64,
+    "bfloat16": D.bfloat16,
+    "int": D.int32,
+    "long": D.int64,
+    "short": D.int16,
+    "byte": D.uint8,
+    "bool": D.bool_,
+}
+
+
 def _attach() -> None:
+    """Give tensors their methods and properties."""
     for name, method in (("__getitem__", by_routes(indexing.get)), ("__setitem__", indexing.put)):
         setattr(Tensor, name, method)
     for module, names in _SAME.items():
@@ -485,70 +550,11 @@ def _attach() -> None:
         setattr(Tensor, name, as_method(function))
     tensor_writes.attach(tensor_positions.written)
     tensor_attributes.attach()
-    methods: dict[str, Any] = {
-        **tensor_reductions.methods,
-        **tensor_positions.methods,
-        "reshape": _reshape,
-        "view": _view,
-        "reshape_as": _reshape_as,
-        "resize": _resize,
-        "transpose": _transpose,
-        "permute": _permute,
-        "flatten": _flatten,
-        "squeeze": _squeeze,
-        "broadcast_to": _broadcast_to,
-        "expand": _broadcast_to,
-        "tile": _tile,
-        "add": _add,
-        "sub": _sub,
-        "repeat": _repeat,
-        "sum_to_size": _sum_to_size,
-        "astype": _astype,
-        "to": _to,
-        "type": _type,
-        "copy": _copy,
-        "clone": _copy,
-        "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
-        "value": _value,
-        "is_contiguous": _is_contiguous,
-        "is_signed": _is_signed,
-        "dim": _dim,
-        "ndimension": _dim,
-        "numel": _numel,
-        "nelement": _numel,
-        "stride": _stride,
-        "qr": _qr,
-        "ormqr": _ormqr,
-        "triangular_solve": _triangular_solve,
-        "unique": _unique,
-        "equal": _equal,
-        "allclose": _allclose,
-        "trace": _trace,
-        "argmax_with_value": _argmax_with_value,
-        "argmin_with_value": _argmin_with_value,
-        "new_zeros": _new("zeros"),
-        "new_ones": _new("ones"),
-        "new_empty": _new("empty"),
-        "new_full": _new_full,
-        "reverse_sequence": _reversed_sequences,
-        "kthvalue": _kthvalue,
-    }
-    for name, method in methods.items():
+    for name, method in _METHODS.items():
         setattr(Tensor, name, method)
     for name, others in SPELLINGS.items():
         setattr(Tensor, name, also_named(getattr(Tensor, name), others))
-    kinds = {
-        "float": D.float32,
-        "half": D.float16,
-        "double": D.float64,
-        "bfloat16": D.bfloat16,
-        "int": D.int32,
-        "long": D.int64,
-        "short": D.int16,
-        "byte": D.uint8,
-        "bool": D.bool_,
-    }
-    for name, kind in kinds.items():
+    for name, kind in _CONVERSIONS.items():
         setattr(Tensor, name, _convert(name, kind))
     for name, order in (("__matmul__", False), ("__rmatmul__", True)):
         setattr(Tensor, name, _product(name, order))

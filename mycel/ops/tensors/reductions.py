@@ -14,7 +14,7 @@ from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
 from mycel.ops import activation, properties, reduction, sorting
 from mycel.ops._operands import flat, number_of
-from mycel.ops.algebra import decompositions
+from mycel.ops.algebra import norms
 
 __all__: list[str] = []
 
@@ -218,7 +218,7 @@ def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 @fused
 def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """See `mycel.ops.norm`."""
-    return decompositions.norm(self, ord, dim, keepdim, dtype=dtype)
+    return norms.norm(self, ord, dim, keepdim, dtype=dtype)
 
 
 @fused
