@@ -40,8 +40,8 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     """Return the Cholesky factor of Hermitian positive definite matrices: lower triangular L with L
     L^H = A, or with `upper` U with U^H U = A.
 
-    Only the lower triangle is read. Matrices that are not positive definite give NaN. ShapeError
-    for matrices that are not square.
+    Only the lower triangle is read. Matrices that are not positive definite give NaN. Raises
+    ShapeError for matrices that are not square.
 
     >>> import mycel as ms
     >>> ms.ops.cholesky(ms.Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()

@@ -54,8 +54,8 @@ def matmul(input: Any, other: Any) -> Tensor:
     """Return the matrix product over the last two axes; the axes before broadcast.
 
     A vector on the left is a row, on the right a column, and its axis is dropped from the result.
-    Types meet in their common type. ValueError where the inner sizes differ or an operand has no
-    dimensions.
+    Types meet in their common type. Raises ValueError where the inner sizes differ or an operand
+    has no dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.matmul(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])).tolist()
@@ -92,7 +92,9 @@ def _ranked(name: str, rank: int, *tensors: Tensor) -> None:
 
 @fused
 def mm(input: Any, mat2: Any) -> Tensor:
-    """Return the product of two matrices; ValueError for other ranks.
+    """Return the product of two matrices.
+
+    Raises ValueError for other ranks.
 
     >>> import mycel as ms
     >>> ms.ops.mm(ms.Tensor([[2.0]]), ms.Tensor([[3.0]])).tolist()
@@ -120,7 +122,9 @@ def bmm(input_x: Any, mat2: Any) -> Tensor:
 
 
 def mv(mat: Any, vec: Any) -> Tensor:
-    """Return the product of a matrix and a vector; ValueError for other ranks.
+    """Return the product of a matrix and a vector.
+
+    Raises ValueError for other ranks.
 
     >>> import mycel as ms
     >>> ms.ops.mv(ms.Tensor([[1.0, 2.0]]), ms.Tensor([3.0, 4.0])).tolist()
@@ -204,7 +208,8 @@ def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
     """Return the sum of products over pairs of axes: the last of `x1` with the first of `x2`, or
     the two lists given.
 
-    What is left of `x1` comes before what is left of `x2`. ValueError where paired sizes differ.
+    What is left of `x1` comes before what is left of `x2`. Raises ValueError where paired sizes
+    differ.
 
     >>> import mycel as ms
     >>> ms.ops.tensor_dot(ms.ops.ones((2, 3)), ms.ops.ones((3, 4)), 1).shape
@@ -345,7 +350,9 @@ def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
 
 
 def trace(input: Any) -> Tensor:
-    """Return the sum of the diagonal of a matrix; ValueError for other ranks.
+    """Return the sum of the diagonal of a matrix.
+
+    Raises ValueError for other ranks.
 
     >>> import mycel as ms
     >>> float(ms.ops.trace(ms.Tensor([[1.0, 2.0], [3.0, 4.0]])))
@@ -401,7 +408,7 @@ def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
 def matrix_power(input: Any, n: int) -> Tensor:
     """Return `input @ input @ ...` n times by repeated squaring; the identity for 0.
 
-    ValueError for matrices that are not square or n < 0.
+    Raises ValueError for matrices that are not square or n < 0.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_power(ms.Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
@@ -434,7 +441,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Labels may repeat within an operand (a diagonal); "..." stands for leading axes that broadcast.
     Operands are joined from left to right by matrix products. Instead of an equation tensors may
     come with a list of labels each (whole numbers below 52, or ...), and at last those of the
-    result. ValueError for labels that do not match the operands.
+    result. Raises ValueError for labels that do not match the operands.
 
     >>> import mycel as ms
     >>> ms.ops.einsum("ij,kj->ik", ms.ops.ones((2, 3)), ms.ops.ones((4, 3))).shape

@@ -59,7 +59,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     (two axes).
 
     Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices what
-    `matrix_norm` knows. ValueError for other orders.
+    `matrix_norm` knows. Raises ValueError for other orders.
 
     >>> import mycel as ms
     >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()

@@ -72,7 +72,7 @@ def _saturation(high: Tensor, low: Tensor) -> Tensor:
 def rgb_to_hsv(images: Any) -> Tensor:
     """Return hue, saturation and value, 0 to 1, of images (..., 3) of red, green and blue.
 
-    ShapeError where there are no 3 channels.
+    Raises ShapeError where there are no 3 channels.
 
     >>> import mycel as ms
     >>> ms.ops.RGBToHSV()(ms.Tensor([[[[0.0, 0.5, 0.0]]]])).flatten().tolist()[1:]
@@ -87,7 +87,7 @@ def rgb_to_hsv(images: Any) -> Tensor:
 def hsv_to_rgb(images: Any) -> Tensor:
     """Return red, green and blue of images (..., 3) of hue, saturation and value.
 
-    ShapeError where there are no 3 channels.
+    Raises ShapeError where there are no 3 channels.
 
     >>> import mycel as ms
     >>> ms.ops.HSVToRGB()(ms.Tensor([[[[0.0, 1.0, 0.5]]]])).flatten().tolist()

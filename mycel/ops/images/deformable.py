@@ -134,8 +134,8 @@ def deformable_conv2d(
 
     `weight` is (O, C / groups, *kernel_size), `offsets` (N, 3 deformable_groups kh kw, H_out,
     W_out): shifts along x, along y, and factors. `strides` and `dilations` are those of (N, C, H,
-    W), `padding` (top, bottom, left, right). ValueError and ShapeError for what does not fit. Dai
-    et al., 2017; Zhu et al., 2018.
+    W), `padding` (top, bottom, left, right). Raises ValueError and ShapeError for what does not
+    fit. Dai et al., 2017; Zhu et al., 2018.
 
     >>> import mycel as ms
     >>> x, offsets = ms.ops.ones((1, 1, 3, 3)), ms.ops.zeros((1, 12, 2, 2)) + 0.5

@@ -192,7 +192,7 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
     """Return every axis grown by paddings (dimensions, 2) with its own elements mirrored: "REFLECT"
     leaves out the edge, "SYMMETRIC" repeats it.
 
-    ValueError for another mode or more elements than there are to mirror.
+    Raises ValueError for another mode or more elements than there are to mirror.
 
     >>> import mycel as ms
     >>> ms.ops.mirror_pad(ms.Tensor([1, 2, 3]), ms.Tensor([[1, 2]]), "SYMMETRIC").tolist()

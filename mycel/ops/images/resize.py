@@ -169,7 +169,7 @@ def interpolate(
     'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for one
     dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, and 'area', adaptive means.
     `align_corners` is for the linear and cubic modes. As in MindSpore, 'linear' to size 1 without
-    aligned corners reads the first element. ValueError for what does not fit together.
+    aligned corners reads the first element. Raises ValueError for what does not fit together.
 
     >>> import mycel as ms
     >>> ms.ops.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=3, mode="linear", align_corners=True).tolist()

@@ -104,7 +104,7 @@ def rotated_iou(
     A rectangle is (x, y, width, height, angle), or with `trans` (x0, y0, x1, y1, angle), turned
     about its centre by an angle in degrees from the x to the y axis. Mode 0 is the shared area over
     that of the union, mode 1 over that of `boxes`. Points closer to a line than a threshold, at
-    least the rounding error, lie on it. ShapeError for other shapes.
+    least the rounding error, lie on it. Raises ShapeError for other shapes.
 
     >>> import mycel as ms
     >>> box = ms.Tensor([[[0.0, 0.0, 2.0, 2.0, 0.0]]])

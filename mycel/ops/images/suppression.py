@@ -180,8 +180,8 @@ def nms_with_mask(bboxes: Any, iou_threshold: float = 0.5) -> tuple[Tensor, Tens
     """Return boxes and scores (N, 5) by decreasing score, their int32 numbers 0 to N - 1 in that
     order, and which of them survive.
 
-    As in MindSpore on a CPU the numbers count the ordered boxes, not those given. TypeError where
-    `iou_threshold` is not a float.
+    As in MindSpore on a CPU the numbers count the ordered boxes, not those given. Raises TypeError
+    where `iou_threshold` is not a float.
 
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0, 0.5], [0.0, 0.0, 1.0, 0.9, 0.9], [2.0, 2.0, 3.0, 3.0, 0.7]])

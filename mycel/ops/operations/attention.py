@@ -23,7 +23,7 @@ class ApplyRotaryPosEmb(Primitive):
 
     With `cos_format` 0 and 1 `cos` and `sin` are tables (positions, size), of which `position_ids`
     names the row of each token; with 2 and 3 they have a row for each token. 0 and 2 pair feature i
-    with i + size / 2, 1 and 3 pair neighbours. ValueError where sizes do not fit.
+    with i + size / 2, 1 and 3 pair neighbours. Raises ValueError where sizes do not fit.
 
     >>> import mycel as ms
     >>> x, table = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1.0, 1.0], [0.0, 0.0]])
@@ -54,8 +54,8 @@ class PagedAttention(Primitive):
     tokens, kv_heads, size), `block_tables` (sequences, blocks), the blocks of each sequence in
     order, and `context_lens` (sequences,). Caches of int8 are restored as (x + antiquant_offset) *
     antiquant_scale, (2, kv_heads * size), a row for keys and one for values. `alibi_mask` is added
-    to the scores: (sequences, tokens) or (sequences, heads, 1, tokens). ValueError for other modes
-    and masks.
+    to the scores: (sequences, tokens) or (sequences, heads, 1, tokens). Raises ValueError for other
+    modes and masks.
 
     >>> import mycel as ms
     >>> cache = ms.Tensor([[[[9.0]], [[9.0]]], [[[1.0]], [[2.0]]]])

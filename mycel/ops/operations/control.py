@@ -77,7 +77,7 @@ class WhileLoop(Primitive, compute=while_loop):
     """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while
     ``cond_func(value)`` holds and ``loop_func(value)`` replaces it.
 
-    TypeError for what cannot be called.
+    Raises TypeError for what cannot be called.
 
     >>> import mycel as ms
     >>> double = ms.jit(lambda x: ms.ops.WhileLoop()(lambda v: v < 100, lambda v: v * 2, x))
@@ -91,8 +91,8 @@ class ForiLoop(Primitive, compute=fori_loop):
     of a value for i from `lower` to below `upper`.
 
     Bounds are whole numbers or integer tensors; `unroll` has no effect, as loops over tensors are
-    never unrolled and others are as far as it pays. TypeError for other bounds and for what cannot
-    be called.
+    never unrolled and others are as far as it pays. Raises TypeError for other bounds and for what
+    cannot be called.
 
     >>> import mycel as ms
     >>> float(ms.ops.ForiLoop()(0, 4, lambda i, v: v + i, ms.Tensor(1.0)))
@@ -104,8 +104,8 @@ class Scan(Primitive, compute=scan):
     """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init` for
     the members of a tuple or list, and the list of the y.
 
-    Where `xs` is None, x is, `length` times. `unroll` has no effect. TypeError for another `xs` and
-    for what cannot be called, ValueError for a `length` that is not that of `xs`.
+    Where `xs` is None, x is, `length` times. `unroll` has no effect. Raises TypeError for another
+    `xs` and for what cannot be called, ValueError for a `length` that is not that of `xs`.
 
     >>> import mycel as ms
     >>> ms.ops.Scan()(lambda c, x: (c + x, c * x), 1, [1, 2])

@@ -340,7 +340,7 @@ def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compil
     of a shape and type), `grid` (the indices of several ranges), `serial`, `parallel`, `vectorize`
     and `reduce` (ranges), element-wise functions (exp, log, sqrt, rsqrt, tanh, erf, power, ceil,
     floor, trunc, isnan, isinf) and casts by the name of a type need no import. `reg_info` is kept
-    for `Custom`; `compile_attrs` has no effect. TypeError for what is no function.
+    for `Custom`; `compile_attrs` has no effect. Raises TypeError for what is no function.
 
     >>> import mycel as ms, numpy as np
     >>> @ms.ops.kernel

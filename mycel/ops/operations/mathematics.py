@@ -84,7 +84,10 @@ class Betainc(Primitive, compute=betainc):
 
 
 class CheckNumerics(Primitive, compute=_finite):
-    """The tensor itself; RuntimeError where it holds NaN or infinities."""
+    """The tensor itself.
+
+    Raises RuntimeError where it holds NaN or infinities.
+    """
 
 
 class Eps(Primitive, compute=eps): ...

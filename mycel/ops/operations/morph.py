@@ -18,7 +18,7 @@ class Morph(Primitive):
 
     Unlike `Custom`, `fn` works on tensors, so that it is compiled, and differentiated without a
     `bprop_fn`. `infer_shape` and `infer_dtype` are kept as attributes; shapes and types are those
-    of what `fn` gives. It works in every mode, where MindSpore has it in graph mode alone.
+    of what `fn` gives. It works in every mode, where MindSpore has it in graph mode alone. Raises
     TypeError for what are not functions.
 
     >>> import mycel as ms

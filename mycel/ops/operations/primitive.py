@@ -109,7 +109,7 @@ class Primitive:
     def place(self, role: str, rank_id: int) -> None:
         """Name the process that should run the operation: 'MS_WORKER' of rank 0 is this one.
 
-        ValueError for others.
+        Raises ValueError for others.
         """
         if role != "MS_WORKER" or rank_id != 0:
             raise ValueError(f"{self.name}: place: there is the process ('MS_WORKER', 0) and no ({role!r}, {rank_id})")

@@ -79,7 +79,7 @@ class ScalarCast(Primitive, compute=scalar_cast):
     """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool,
     int64, float32 or float64; floats are truncated.
 
-    ValueError for other types, TypeError for what is no number.
+    Raises ValueError for other types, TypeError for what is no number.
 
     >>> import mycel as ms
     >>> ms.ops.ScalarCast()(-2.5, ms.int64)
@@ -89,7 +89,7 @@ class ScalarCast(Primitive, compute=scalar_cast):
 
 class ScalarToTensor(Primitive, compute=scalar_to_tensor):
     """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions, float32
-    unless it is said otherwise. TypeError for what is no number.
+    unless it is said otherwise. Raises TypeError for what is no number.
 
     >>> import mycel as ms
     >>> ms.ops.ScalarToTensor()(2)
@@ -104,7 +104,7 @@ class TupleToArray(Primitive, compute=tuple_to_array):
     """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a float32
     tensor.
 
-    TypeError for other tuples and what is none, ValueError for an empty one.
+    Raises TypeError for other tuples and what is none, ValueError for an empty one.
 
     >>> import mycel as ms
     >>> ms.ops.TupleToArray()((1, 2, 3))
@@ -114,7 +114,7 @@ class TupleToArray(Primitive, compute=tuple_to_array):
 
 class FloatStatus(Primitive, compute=float_status):
     """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or no
-    number, else 0. TypeError for other tensors.
+    number, else 0. Raises TypeError for other tensors.
 
     >>> import mycel as ms
     >>> ms.ops.FloatStatus()(ms.Tensor([1.0, float("inf")])).tolist()
@@ -151,7 +151,7 @@ def py_execute(script: Any, names: Any, values: Any) -> Any:
 
 class PyExecute(Primitive, compute=py_execute):
     """``PyExecute()(script, names, values)``: the value of a Python expression in which names stand
-    for values. TypeError for other arguments.
+    for values. Raises TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.PyExecute()("a + b", ("a", "b"), (1, 2))
@@ -255,7 +255,7 @@ class PrimitiveWithCheck(Primitive):
 
     A call passes the shapes to `check_shape` and the types to `check_dtype`, or all to `__check__`
     as dictionaries of "shape", "dtype" and "value", and then gives what ``infer_value(*inputs)``
-    returns. NotImplementedError where that is not defined, or returns None.
+    returns. Raises NotImplementedError where that is not defined, or returns None.
 
     >>> import mycel as ms
     >>> class Twice(ms.ops.PrimitiveWithCheck):
@@ -295,8 +295,8 @@ class PrimitiveWithInfer(Primitive):
 
     A call gives what ``infer_value(*inputs)`` returns, which must be of the shape and type that the
     others say. `__infer__` takes dictionaries of "shape", "dtype" and "value", and gives one.
-    NotImplementedError where something is not defined, ValueError and TypeError where it does not
-    fit.
+    Raises NotImplementedError where something is not defined, ValueError and TypeError where it
+    does not fit.
 
     >>> import mycel as ms
     >>> class Total(ms.ops.PrimitiveWithInfer):

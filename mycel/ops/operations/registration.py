@@ -140,7 +140,7 @@ class _Description:
 
     def dtype_format(self, *args: Any) -> Any:
         """Add a row of supported types and layouts, one pair of `DataType` for each input and
-        output. ValueError for another number of pairs.
+        output. Raises ValueError for another number of pairs.
         """
         count = len(self._info["inputs"]) + len(self._info["outputs"])
         if len(args) != count:
@@ -389,7 +389,7 @@ def parsed(name: str, info: Any) -> Info:
 
 def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
     """Attach descriptions from `CustomRegOp` to a function, for which `Custom` reads them: a
-    decorator. TypeError for other descriptions.
+    decorator. Raises TypeError for other descriptions.
 
     >>> import mycel as ms
     >>> D = ms.ops.DataType
@@ -412,7 +412,7 @@ def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
 def op_info_register(op_info: Any) -> Callable[..., Any]:
     """Attach the description of a kernel to a function: a decorator.
 
-    TypeError for other descriptions.
+    Raises TypeError for other descriptions.
 
     >>> import mycel as ms
     >>> f = ms.ops.op_info_register(ms.ops.CpuRegOp("k").get_op_info())(lambda: None)

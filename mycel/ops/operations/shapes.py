@@ -224,7 +224,10 @@ class Flatten(Primitive, compute=lambda x: array.flatten(x)):
 
 
 class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_num=1):
-    """`output_num` parts of one size along an axis; ValueError where it does not divide."""
+    """`output_num` parts of one size along an axis.
+
+    Raises ValueError where it does not divide.
+    """
 
 
 def _split(p: Any, x: Any) -> tuple[Tensor, ...]:

@@ -56,7 +56,7 @@ def print_values(*input_x: Any) -> None:
 class Print(Primitive, compute=print_values):
     """``Print()(*values)``: show tensors and other values on standard output, a line each.
 
-    ValueError where there are none.
+    Raises ValueError where there are none.
 
     >>> import mycel as ms
     >>> ms.jit(lambda x: (ms.ops.Print()("twice", x * 2), x)[1])(ms.Tensor(1.0)).item()
@@ -90,7 +90,7 @@ class Assert(Primitive, compute=_assert, summarize=3):
     elements of the data (all where it is negative), unless the condition holds.
 
     The condition is a bool or a tensor of bools, all of which must be true. A compiled function
-    raises when its results are there. TypeError for other arguments.
+    raises when its results are there. Raises TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.Assert()(ms.Tensor(True), [ms.Tensor([1.0])])
@@ -121,7 +121,7 @@ def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
     ``<file_name>_<dtype>_<number>.npy``; numbers count the files of the process.
 
     The folder is made where it is missing. bfloat16 and 8-bit floats are written as float32. `mode`
-    is "in" or "out", which are the same on one device. TypeError and ValueError for other
+    is "in" or "out", which are the same on one device. Raises TypeError and ValueError for other
     arguments.
 
     >>> import mycel as ms, os, tempfile
@@ -160,8 +160,8 @@ class DumpGradient(Primitive, compute=dump_gradient):
     """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by
     `mycel.ops.tensordump` when it comes.
 
-    `input_output` is "in" or "out", which are the same on one device. ValueError and TypeError for
-    other arguments.
+    `input_output` is "in" or "out", which are the same on one device. Raises ValueError and
+    TypeError for other arguments.
     """
 
 
@@ -190,7 +190,7 @@ class ScalarSummary(Primitive, compute=_summary("scalar")):
     ``record`` of each open `mycel.SummaryRecord`.
 
     What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    open. Raises ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 
@@ -199,7 +199,7 @@ class ImageSummary(Primitive, compute=_summary("image")):
     each open `mycel.SummaryRecord`.
 
     What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    open. Raises ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 
@@ -208,7 +208,7 @@ class HistogramSummary(Primitive, compute=_summary("histogram")):
     open `mycel.SummaryRecord`.
 
     What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    open. Raises ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 
@@ -217,7 +217,7 @@ class TensorSummary(Primitive, compute=_summary("tensor")):
     `mycel.SummaryRecord`.
 
     What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    open. Raises ValueError for an empty name, and from ``record`` for what does not fit.
     """
 
 

@@ -18,7 +18,10 @@ __all__: list[str] = []
 
 
 def _channels_first(p: Any, rank: int) -> bool:
-    """Return whether the format has the channels first; ValueError for other formats."""
+    """Return whether the format has the channels first.
+
+    Raises ValueError for other formats.
+    """
     first, last = ("NCHW", "NHWC") if rank == 2 else ("NCDHW", "NDHWC")
     if p.data_format not in (first, last):
         raise ValueError(f"{p.name}: data_format must be {first!r} or {last!r}, not {p.data_format!r}")

@@ -532,7 +532,7 @@ def csr_reduce_sum(csr_tensor: Any, axis: int) -> Tensor:
 def coo_concat(sp_input: Any, concat_dim: int = 0) -> COOTensor:
     """Return COO tensors joined along an axis, in row-major order.
 
-    ValueError for less than two, ShapeError where the other axis differs.
+    Raises ValueError for less than two, ShapeError where the other axis differs.
 
     >>> import mycel as ms
     >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 0]]), ms.Tensor([1.0, 2.0]), (2, 2))

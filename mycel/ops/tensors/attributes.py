@@ -43,7 +43,7 @@ def _get_bytes(self: Tensor) -> bytes:
 def _convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:
     """Return the tensor of a shape and type whose bytes these are.
 
-    ValueError where their number does not fit.
+    Raises ValueError where their number does not fit.
     """
     return Tensor(np.frombuffer(bytes_str, D.to_numpy(data_type)).reshape(tuple(dims)))
 
@@ -77,7 +77,7 @@ def _pin_memory(self: Tensor) -> Tensor:
 
 
 def _move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
-    """Return a copy on the device named: "CPU". ValueError for others."""
+    """Return a copy on the device named: "CPU". Raises ValueError for others."""
     if to != "CPU":
         raise ValueError(f"move_to: device {to!r} is not available in this build; use 'CPU'")
     return self.copy()

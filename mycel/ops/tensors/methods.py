@@ -285,7 +285,7 @@ def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
 def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     """Return the same values in another element type; `float` is float64, as in NumPy.
 
-    TypeError for what is no type.
+    Raises TypeError for what is no type.
     """
     kind = D.float64 if dtype is float or dtype == "float" else D.from_any(dtype)
     return (
@@ -461,8 +461,8 @@ def _kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     """Return the k-th smallest values along `dim`, k counting from 1, and their positions (int64),
     as ``(values, indices)``.
 
-    TypeError for a `k`, `dim` or `keepdim` of another type, ValueError for a `k` that the axis has
-    not.
+    Raises TypeError for a `k`, `dim` or `keepdim` of another type, ValueError for a `k` that the
+    axis has not.
 
     >>> import mycel as ms
     >>> ms.Tensor([[3.0, 1.0, 2.0]]).kthvalue(2).values.tolist()
