@@ -215,7 +215,7 @@ class TensorMethods:
         """The inverse hyperbolic tangent of each element."""
 
     def baddbmm(self, batch1: Any, batch2: Any, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """Return ``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two
+        """Return ``beta * input + alpha * batch1 @ batch2``, for stacks of matrices or for two
         matrices."""
 
     def bernoulli(self, *, generator: Any = ...) -> Tensor:
@@ -271,16 +271,14 @@ class TensorMethods:
         """The smallest whole number not below each element."""
 
     def cholesky(self, upper: builtins.bool = ...) -> Tensor:
-        """Return the Cholesky factor of Hermitian positive definite matrices: lower triangular L
-        with L L^H = A, or with `upper` U with U^H U = A."""
+        """Return the Cholesky factor of Hermitian positive definite matrices A: lower triangular
+        L with L L^H = A, or with `upper` U with U^H U = A."""
 
     def cholesky_inverse(self, upper: builtins.bool = ...) -> Tensor:
-        """Return the inverse of A, where `input_x` is its Cholesky factor, lower triangular or
-        `upper`."""
+        """Return the inverse of A, where `input_x` is the Cholesky factor of A."""
 
     def cholesky_solve(self, input2: Any, upper: builtins.bool = ...) -> Tensor:
-        """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A,
-        lower triangular or `upper`."""
+        """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A."""
 
     def choose(self, choices: Any, mode: str = ...) -> Tensor:
         """At each place the element of the choice that the tensor's integer there names."""
@@ -363,8 +361,7 @@ class TensorMethods:
         number less `correction`."""
 
     def cross(self, other: Any, dim: Optional[builtins.int] = ...) -> Tensor:
-        """Return the vector product along an axis of size 3 (the first such axis unless `dim`
-        names one); the others broadcast."""
+        """Return the vector product along an axis of size 3; the others broadcast."""
 
     def cummax(self, axis: builtins.int) -> tuple[Tensor, Tensor]:
         """Return the largest element so far along an axis, and its int64 position (the latest of
@@ -400,8 +397,7 @@ class TensorMethods:
     delta_seed: builtins.int
 
     def det(self) -> Tensor:
-        """Return determinants of square matrices. The derivative is that of matrices with an
-        inverse."""
+        """Return the determinants of square matrices."""
 
     @property
     def device(self) -> Any:
@@ -429,7 +425,8 @@ class TensorMethods:
         dim1: builtins.int = ...,
         dim2: builtins.int = ...,
     ) -> Tensor:
-        """Return the input with `src` on the diagonal `offset` of the matrices over two axes."""
+        """Return the input with `src` on the diagonal `offset` of the matrices over the axes
+        `dim1` and `dim2`."""
 
     def diff(
         self,
@@ -613,11 +610,12 @@ class TensorMethods:
         """Whether the first element is not smaller."""
 
     def geqrf(self) -> tuple[Tensor, Tensor]:
-        """Return LAPACK's form of a QR decomposition: R above, the reflections' vectors below
-        the diagonal, and their factors tau."""
+        """Return LAPACK's form of a QR decomposition: one matrix with R above and the vectors of
+        reflections below the diagonal, and the factors tau of the reflections."""
 
     def ger(self, vec2: Any) -> Tensor:
-        """Return the same as `outer`."""
+        """Return the products of every element of one vector with every element of another, as
+        `outer`."""
 
     def get_bytes(self) -> bytes:
         """Return a copy of the tensor's bytes, in row-major order."""
@@ -845,7 +843,7 @@ class TensorMethods:
         """The tensor itself, after writing the result of `log` into it."""
 
     def log_matrix_determinant(self) -> tuple[Tensor, Tensor]:
-        """Return the sign and the logarithm of the magnitude of determinants: `slogdet`."""
+        """Return the sign and the logarithm of the magnitude of determinants, as `slogdet`."""
 
     def log_normal(self, mean: builtins.float = ..., std: builtins.float = ...) -> Tensor:
         """Return exp(x) with x normal of a mean and a standard deviation, in the tensor's shape
@@ -895,15 +893,13 @@ class TensorMethods:
         """The same values as int64."""
 
     def lstsq(self, A: Any) -> Tensor:
-        """Return the x that makes ||`input` x - `A`|| least; of several, where there are more
-        columns than rows, the shortest."""
+        """Return the x that minimises ||`input` x - `A`||, and of several the shortest."""
 
     def lt(self, other: Any) -> Tensor:
         """Whether the first element is smaller."""
 
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
-        """Return the solution x of A x = `b`, where `LU_data` holds both triangles of A's LU
-        decomposition and `LU_pivots` its row exchanges, counted from 1."""
+        """Return the solution x of A x = `b` from the LU decomposition of A."""
 
     @property
     def mH(self) -> Any:
@@ -933,10 +929,10 @@ class TensorMethods:
         """Return the matrix product over the last two axes; the axes before broadcast."""
 
     def matrix_determinant(self) -> Tensor:
-        """Return determinants of square matrices: `det`."""
+        """Return the determinants of square matrices, as `det`."""
 
     def matrix_power(self, n: builtins.int) -> Tensor:
-        """Return `input @ input @ ...` n times by repeated squaring; the identity for 0."""
+        """Return the product of `n` factors `input`, by repeated squaring; the identity for 0."""
 
     def max(
         self,
@@ -995,10 +991,10 @@ class TensorMethods:
         """The smaller of two elements; NaN if either is."""
 
     def mm(self, mat2: Any) -> Tensor:
-        """Return the product of two matrices; ValueError for other ranks."""
+        """Return the product of two matrices."""
 
     def move_to(self, to: str, blocking: builtins.bool = ...) -> Tensor:
-        """Return a copy on the device named: "CPU". ValueError for others."""
+        """Return a copy on the device named: "CPU". Raises ValueError for others."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Return axes moved to new places; the others keep their order."""
@@ -1139,8 +1135,7 @@ class TensorMethods:
         """Return the empty string: values are in memory."""
 
     def orgqr(self, input2: Any) -> Tensor:
-        """Return the first columns of the product of the reflections that `geqrf` gives, `input`
-        with their vectors and `input2` their factors."""
+        """Return the first columns of the product of reflections."""
 
     def ormqr(
         self,
@@ -1412,8 +1407,8 @@ class TensorMethods:
         """Return `input` with ``start:end:step`` along an axis replaced by `src`."""
 
     def slogdet(self) -> tuple[Tensor, Tensor]:
-        """Return the sign (or the direction, for complex matrices) and the logarithm of the
-        magnitude of determinants."""
+        """Return the sign of determinants (for complex matrices their direction) and the
+        logarithm of their magnitude."""
 
     def soft_shrink(self, lambd: builtins.float = ...) -> Tensor:
         """Return the same as `softshrink`."""
@@ -1495,8 +1490,7 @@ class TensorMethods:
         """Return summed so that it has a shape that broadcasts to its own."""
 
     def svd(self, full_matrices: builtins.bool = ..., compute_uv: builtins.bool = ...) -> Any:
-        """Return singular values s in descending order, U and V with A = U diag(s) V^H; without
-        `compute_uv` s alone."""
+        """Return singular values s in descending order, U and V with A = U diag(s) V^H."""
 
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Return two axes exchanged."""
@@ -1550,10 +1544,11 @@ class TensorMethods:
         """Return the tensor itself, which is on the CPU. ValueError for other devices."""
 
     def to_coo(self) -> COOTensor:
-        """Return what is not 0 in a matrix by coordinates (int32), in row-major order."""
+        """Return the elements of a matrix that are not 0 as a COO tensor with int32 indices, in
+        row-major order."""
 
     def to_csr(self) -> CSRTensor:
-        """Return what is not 0 in a matrix by rows (int32). How much that is is decided by data."""
+        """Return the elements of a matrix that are not 0 as a CSR tensor with int32 indices."""
 
     def to_dlpack(self) -> Any:
         """See `mycel.to_dlpack`."""

@@ -37,11 +37,12 @@ __all__ = [
 
 
 def cholesky(input_x: Any, upper: bool = False) -> Tensor:
-    """Return the Cholesky factor of Hermitian positive definite matrices: lower triangular L with L
-    L^H = A, or with `upper` U with U^H U = A.
+    """Return the Cholesky factor of Hermitian positive definite matrices A: lower triangular L with
+    L L^H = A, or with `upper` U with U^H U = A.
 
-    Only the lower triangle is read. Matrices that are not positive definite give NaN. Raises
-    ShapeError for matrices that are not square.
+    Only the lower triangle is read. Matrices that are not positive definite give NaN.
+
+    Raises ShapeError for matrices that are not square.
 
     >>> import mycel as ms
     >>> ms.ops.cholesky(ms.Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
@@ -52,10 +53,10 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
 
 
 def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """Return orthonormal columns Q and upper triangular R with Q R = A; with mode "complete" Q is
-    square.
+    """Return orthonormal columns Q and upper triangular R with Q R = A.
 
-    The derivative of "complete" is known for matrices with at least as many columns as rows.
+    With `mode` "complete" Q is square; then the derivative is known for matrices with at least as
+    many columns as rows.
 
     >>> import mycel as ms
     >>> [t.shape for t in ms.ops.qr(ms.ops.ones((3, 2)))]
@@ -67,10 +68,9 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 
 def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Return singular values s in descending order, U and V with A = U diag(s) V^H; without
-    `compute_uv` s alone.
+    """Return singular values s in descending order, U and V with A = U diag(s) V^H.
 
-    With `full_matrices` U and V are square.
+    Without `compute_uv` the result is s alone; with `full_matrices` U and V are square.
 
     >>> import mycel as ms
     >>> ms.ops.svd(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False).tolist()
@@ -105,8 +105,8 @@ def eigvals(A: Any) -> Tensor:
 
 
 def geqrf(input: Any) -> tuple[Tensor, Tensor]:
-    """Return LAPACK's form of a QR decomposition: R above, the reflections' vectors below the
-    diagonal, and their factors tau.
+    """Return LAPACK's form of a QR decomposition: one matrix with R above and the vectors of
+    reflections below the diagonal, and the factors tau of the reflections.
 
     It has no derivative; `qr` has one.
 
@@ -119,8 +119,9 @@ def geqrf(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def orgqr(input: Any, input2: Any) -> Tensor:
-    """Return the first columns of the product of the reflections that `geqrf` gives, `input` with
-    their vectors and `input2` their factors.
+    """Return the first columns of the product of reflections.
+
+    `input` holds the vectors of the reflections and `input2` their factors, as `geqrf` gives them.
 
     >>> import mycel as ms
     >>> ms.ops.orgqr(*ms.ops.geqrf(ms.ops.ones((3, 2)))).shape
@@ -137,10 +138,10 @@ def orgqr(input: Any, input2: Any) -> Tensor:
 
 
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Tensor:
-    """Return `other` multiplied by the product Q of reflections, from the left or the right; with
-    `transpose` by Q^H.
+    """Return `other` multiplied by the product Q of reflections, from the left if `left`, else from
+    the right; with `transpose` by Q^H.
 
-    `input` and `tau` are what `geqrf` gives.
+    `input` holds the vectors of the reflections and `tau` their factors, as `geqrf` gives them.
 
     >>> import mycel as ms
     >>> ms.ops.ormqr(*ms.ops.geqrf(ms.ops.ones((3, 2))), ms.ops.ones((3, 1))).shape
@@ -159,7 +160,7 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
 
 
 def _reflections(name: str, input: Any, tau: Any) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the vectors (..., m, 1) of reflections and their factors (..., 1, 1)."""
+    """Return the vectors (..., m, 1) of reflections and their factors (..., 1, 1), one by one."""
     a, factors = matrices(name, input, square=False), floating(name, tau)
     count = factors.shape[-1] if factors.ndim else 0
     if factors.ndim != a.ndim - 1 or count > a.shape[-1]:
@@ -171,15 +172,15 @@ def _reflections(name: str, input: Any, tau: Any) -> tuple[list[Tensor], list[Te
 
 
 def _reflected(x: Tensor, v: Tensor, tau: Tensor) -> Tensor:
-    """Return (1 - tau v v^H) x."""
+    """Return `x` after a reflection: (1 - tau v v^H) x."""
     return run(E.sub, x, run(E.mul, tau, matmul(v, matmul(adjoint_of(v), x))))
 
 
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """Return P, L and U with A = P L U, from both triangles in one matrix and the row exchanges,
-    counted from 1.
+    """Return P, L and U with A = P L U.
 
-    What is not asked for is an empty tensor.
+    `LU_data` holds both triangles in one matrix, and `LU_pivots` the row exchanges, counted from 1.
+    L and U are empty tensors without `unpack_data`, P is one without `unpack_pivots`.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.lu_unpack(ms.Tensor([[2.0]]), ms.Tensor([1], ms.int32))]
@@ -201,7 +202,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
 
 
 def matrix_exp(input: Any) -> Tensor:
-    """Return the exponential of square matrices: the sum of A^k / k!.
+    """Return the exponential of square matrices, the sum of A^k / k!.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_exp(ms.ops.zeros((2, 2))).tolist()

@@ -35,7 +35,7 @@ from mycel.prims.base import broadcast_shapes
 def matrices(name: str, value: Any, square: bool = True) -> Tensor:
     """Return an operand of LAPACK: at least two axes, float32 or wider.
 
-    Raises ShapeError where it has fewer or is not square.
+    Raises ShapeError where it has fewer axes or, if it has to be `square`, is not.
     """
     x = floating(name, value)
     if x.dtype.is_floating and x.dtype.itemsize < 4:
@@ -48,24 +48,27 @@ def matrices(name: str, value: Any, square: bool = True) -> Tensor:
 
 
 def swap(x: Tensor) -> Tensor:
-    """Return the last two axes exchanged."""
+    """Return `x` with its last two axes exchanged."""
     return permuted(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def adjoint_of(x: Tensor) -> Tensor:
-    """Return the conjugate transpose of the last two axes."""
+    """Return `x` with its last two axes exchanged and complex numbers conjugated."""
     return swap(conj(x)) if x.dtype.is_complex else swap(x)
 
 
 def triangle(x: Tensor, lower: bool, diagonal: Optional[float] = None) -> Tensor:
-    """Return one triangle of matrices; the diagonal as it is, or replaced by a number."""
+    """Return the lower or upper triangle of matrices, with zeros elsewhere.
+
+    The diagonal stays as it is, or is replaced by the number `diagonal`.
+    """
     rows, columns = (iota(tuple(x.shape[-2:]), axis, D.int32) for axis in (0, 1))
     kept = select(run(E.gt if lower else E.lt, rows, columns), x, constant_like(0, x))
     return select(run(E.eq, rows, columns), x if diagonal is None else constant_like(diagonal, x), kept)
 
 
 def diagonal_of(x: Tensor) -> Tensor:
-    """Return the diagonals of matrices, along a last axis."""
+    """Return the diagonals of matrices along a last axis."""
     rows, columns = (iota(tuple(x.shape[-2:]), axis, D.int32) for axis in (0, 1))
     least = min(x.shape[-2:])
     kept = select(run(E.eq, rows, columns), x, constant_like(0, x))
@@ -74,8 +77,11 @@ def diagonal_of(x: Tensor) -> Tensor:
 
 
 def triangular(a: Tensor, b: Tensor, lower: bool, trans: str = "N", unit: bool = False) -> Tensor:
-    """Return the solution of a triangular system; the axes before the last two broadcast, and types
-    meet.
+    """Return the solution x of a x = b for triangular matrices `a`, lower or upper.
+
+    With `trans` "T" the transpose and with "C" the adjoint of `a` is meant; with `unit` its
+    diagonal counts as ones. The axes before the last two broadcast, and types meet in their common
+    type.
     """
     kind = D.promote(a.dtype, b.dtype)
     a, b = cast(a, kind), cast(b, kind)
@@ -85,19 +91,21 @@ def triangular(a: Tensor, b: Tensor, lower: bool, trans: str = "N", unit: bool =
 
 
 def broadcast_lead(a: Tensor, b: Tensor) -> tuple[Any, ...]:
-    """Return the common shape of the axes before the last two."""
+    """Return the shape to which the axes before the last two broadcast."""
     return broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]), name="the batches of the matrices")
 
 
 def ordered_rows(x: Tensor, order: Tensor) -> Tensor:
-    """Return the rows of matrices in an order."""
+    """Return the rows of matrices in the order that `order` names."""
     places = reshaped(order, (*order.shape, 1))
     return run(I.take_along, x, broadcast(places, (*order.shape, x.shape[-1])), axis=x.ndim - 2)
 
 
 def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
-    """Return the order of rows after the exchanges of row i with row pivots[i], counted from
-    `first`.
+    """Return the order of `size` rows after row i was exchanged with row pivots[i], for each i in
+    turn.
+
+    Rows in `pivots` count from `first`. `name` is the operation, for errors.
     """
     given = operand(name, pivots)
     if not given.dtype.is_integer:
@@ -118,15 +126,17 @@ def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
 
 
 def decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return LU: both triangles in one matrix, the row exchanges counted from 0, the order of the
-    rows.
+    """Return the LU decomposition: both triangles in one matrix, the row exchanges counted from 0,
+    and the order of the rows.
     """
     packed, pivots, order = run(L.lu, a)
     return packed, pivots, order
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
-    """Return the solution x of a x = b for square matrices; types meet and batches broadcast."""
+    """Return the solution x of a x = b for square matrices; types meet in their common type and
+    batches broadcast.
+    """
     kind = D.promote(a.dtype, b.dtype)
     packed, _, order = decomposed(cast(a, kind))
     lead = broadcast_lead(a, b)

@@ -20,8 +20,12 @@ __all__ = ["cond", "matrix_norm", "norm"]
 
 
 def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of matrices: "fro", "nuc" (sum of singular values), 2 and -2 (largest and
-    smallest), 1 and -1 (of column sums), inf and -inf (row sums).
+    """Return the norm of matrices.
+
+    `A` has the matrices in the two axes `axis`, which stay with size 1 if `keepdims`. `ord` is
+    "fro" (Frobenius), "nuc" (sum of singular values), 2 or -2 (largest or smallest singular value),
+    1 or -1 (largest or smallest sum of a column), inf or -inf (of a row). `dtype` is the type to
+    compute in, that of `A` by default.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
@@ -58,8 +62,11 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     """Return the norm of vectors (one axis, or all elements where `dim` is None) or of matrices
     (two axes).
 
-    Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices what
-    `matrix_norm` knows. Raises ValueError for other orders.
+    Without `ord` it is the 2-norm of all elements of `A` over `dim`. Else `ord` is any number for
+    vectors, and what `matrix_norm` knows for matrices. Axes stay with size 1 if `keepdim`; `dtype`
+    is the type to compute in.
+
+    Raises ValueError for other orders.
 
     >>> import mycel as ms
     >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
@@ -74,8 +81,9 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
 
 
 def cond(A: Any, p: Any = None) -> Tensor:
-    """Return the condition number ||A|| ||A^-1|| in a norm of `matrix_norm`; the ratio of the
-    extreme singular values by default.
+    """Return the condition number ||A|| ||A^-1|| in the norm `p` of `matrix_norm`.
+
+    By default it is the ratio of the largest to the smallest singular value.
 
     >>> import mycel as ms
     >>> ms.ops.cond(ms.Tensor([[2.0, 0.0], [0.0, 1.0]])).item()

@@ -54,6 +54,9 @@ def triangular_solve(
     """Return the solution x of the triangular system A x = b, or of A^T x = b with `transpose`, and
     A.
 
+    `A` (..., n, n) is upper triangular, or lower without `upper`; `b` is (..., n, k). With
+    `unitriangular` the diagonal of `A` counts as ones.
+
     >>> import mycel as ms
     >>> ms.mint.triangular_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]))[0].tolist()
     [[2.0]]
@@ -69,8 +72,9 @@ def triangular_solve(
 
 
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
-    """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A, lower
-    triangular or `upper`.
+    """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A.
+
+    The factor is lower triangular, or upper triangular if `upper`.
 
     >>> import mycel as ms
     >>> ms.ops.cholesky_solve(ms.Tensor([[8.0]]), ms.Tensor([[2.0]])).tolist()
@@ -82,7 +86,9 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
 
 
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
-    """Return the inverse of A, where `input_x` is its Cholesky factor, lower triangular or `upper`.
+    """Return the inverse of A, where `input_x` is the Cholesky factor of A.
+
+    The factor is lower triangular, or upper triangular if `upper`.
 
     >>> import mycel as ms
     >>> ms.ops.cholesky_inverse(ms.Tensor([[2.0]])).tolist()
@@ -93,8 +99,9 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
 
 
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Tensor:
-    """Return the solution x of A x = `b`, where `LU_data` holds both triangles of A's LU
-    decomposition and `LU_pivots` its row exchanges, counted from 1.
+    """Return the solution x of A x = `b` from the LU decomposition of A.
+
+    `LU_data` holds both triangles, and `LU_pivots` the row exchanges, counted from 1.
 
     >>> import mycel as ms
     >>> ms.ops.lu_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]), ms.Tensor([1], ms.int32)).tolist()
@@ -108,8 +115,8 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Tensor:
 
 
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
-    """Return the solution x of A x = `rhs` for square matrices A, or of A^H x = `rhs` with
-    `adjoint`.
+    """Return the solution x of A x = `rhs` for square matrices `matrix` = A, or of A^H x = `rhs`
+    with `adjoint`.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_solve(ms.Tensor([[2.0]]), ms.Tensor([[4.0]])).tolist()
@@ -133,12 +140,11 @@ def inverse(input: Any) -> Tensor:
 
 
 def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """Return the Moore-Penrose inverse.
+    """Return the Moore-Penrose inverse of matrices `x` (..., m, n).
 
-    Singular values of at most max(atol, rtol * the largest) count as 0.
-
-    `rtol` is max(rows, columns) times the type's precision where neither is given, and 0 where only
-    `atol` is. With `hermitian` the eigenvalues are used.
+    Singular values of at most max(atol, rtol * the largest) count as 0. `rtol` is max(rows,
+    columns) times the type's precision where neither is given, and 0 where only `atol` is. With
+    `hermitian` the eigenvalues are used.
 
     >>> import mycel as ms
     >>> ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).tolist()
@@ -177,10 +183,9 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
 
 
 def lstsq(input: Any, A: Any) -> Tensor:
-    """Return the x that makes ||`input` x - `A`|| least; of several, where there are more columns
-    than rows, the shortest.
+    """Return the x that minimises ||`input` x - `A`||, and of several the shortest.
 
-    `input` (m, n) of full rank, `A` (m,) or (m, k); the result is (n, k).
+    `input` (m, n) has full rank, `A` is (m,) or (m, k); the result is (n, k).
 
     >>> import mycel as ms
     >>> ms.ops.lstsq(ms.Tensor([[1.0], [1.0]]), ms.Tensor([[1.0], [3.0]])).shape
@@ -198,8 +203,8 @@ def lstsq(input: Any, A: Any) -> Tensor:
 
 
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
-    """Return the sign (or the direction, for complex matrices) and the logarithm of the magnitude
-    of determinants.
+    """Return the sign of determinants (for complex matrices their direction) and the logarithm of
+    their magnitude.
 
     Singular matrices give 0 and -inf.
 
@@ -219,7 +224,7 @@ def slogdet(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def log_matrix_determinant(input: Any) -> tuple[Tensor, Tensor]:
-    """Return the sign and the logarithm of the magnitude of determinants: `slogdet`.
+    """Return the sign and the logarithm of the magnitude of determinants, as `slogdet`.
 
     >>> import mycel as ms
     >>> ms.ops.log_matrix_determinant(ms.Tensor([[2.0]]))[0].item()
@@ -242,7 +247,9 @@ def logdet(input: Any) -> Tensor:
 
 
 def det(input: Any) -> Tensor:
-    """Return determinants of square matrices. The derivative is that of matrices with an inverse.
+    """Return the determinants of square matrices.
+
+    The derivative is that of matrices that have an inverse.
 
     >>> import mycel as ms
     >>> ms.ops.det(ms.Tensor([[2.0, 0.0], [0.0, 3.0]])).item()
@@ -254,7 +261,7 @@ def det(input: Any) -> Tensor:
 
 
 def matrix_determinant(input: Any) -> Tensor:
-    """Return determinants of square matrices: `det`.
+    """Return the determinants of square matrices, as `det`.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_determinant(ms.Tensor([[2.0]])).item()
@@ -264,7 +271,7 @@ def matrix_determinant(input: Any) -> Tensor:
 
 
 def _sign_of(pivots: Tensor, like: Tensor) -> Tensor:
-    """Return 1 or -1 as the number of row exchanges is even or odd."""
+    """Return 1 where the number of row exchanges is even, else -1."""
     moved = run(E.ne, pivots, iota((pivots.shape[-1],), 0, pivots.dtype))
     count = run(R.reduce_sum, cast(moved, D.int32), axes=(pivots.ndim - 1,), keepdims=False)
     odd = run(E.eq, run(E.mod, count, constant_like(2, count)), constant_like(1, count))

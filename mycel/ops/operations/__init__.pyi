@@ -1647,7 +1647,7 @@ class ChannelShuffle(Primitive):
         ...
 
 class CheckNumerics(Primitive):
-    """The tensor itself; RuntimeError where it holds NaN or infinities."""
+    """The tensor itself."""
 
     def __init__(self) -> None:
         ...
@@ -1666,7 +1666,7 @@ class CheckValid(Primitive):
 
 class Cholesky(Primitive):
     """`mycel.ops.cholesky` as an object. Return the Cholesky factor of Hermitian positive
-    definite matrices: lower triangular L with L L^H = A, or with `upper` U with U^H U = A."""
+    definite matrices A: lower triangular L with L L^H = A, or with `upper` U with U^H U = A."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1675,8 +1675,8 @@ class Cholesky(Primitive):
         ...
 
 class CholeskyInverse(Primitive):
-    """`mycel.ops.cholesky_inverse` as an object. Return the inverse of A, where `input_x` is its
-    Cholesky factor, lower triangular or `upper`."""
+    """`mycel.ops.cholesky_inverse` as an object. Return the inverse of A, where `input_x` is the
+    Cholesky factor of A."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1686,7 +1686,7 @@ class CholeskyInverse(Primitive):
 
 class CholeskySolve(Primitive):
     """`mycel.ops.cholesky_solve` as an object. Return the solution x of A x = `input`, where
-    `input2` is the Cholesky factor of A, lower triangular or `upper`."""
+    `input2` is the Cholesky factor of A."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1991,8 +1991,8 @@ class CropAndResize(Primitive):
         ...
 
 class Cross(Primitive):
-    """`mycel.ops.cross` as an object. Return the vector product along an axis of size 3 (the
-    first such axis unless `dim` names one); the others broadcast."""
+    """`mycel.ops.cross` as an object. Return the vector product along an axis of size 3; the
+    others broadcast."""
 
     def __init__(self, dim: Any = ...) -> None:
         ...
@@ -2363,7 +2363,8 @@ class Eig(Primitive):
         ...
 
 class Einsum(Primitive):
-    """`mycel.ops.einsum` as an object. Return einstein summation: ``"ij,jk->ik"``."""
+    """`mycel.ops.einsum` as an object. Return the sum of products that an equation in Einstein's
+    notation describes: ``"ij,jk->ik"``."""
 
     def __init__(self, equation: Any) -> None:
         ...
@@ -2616,7 +2617,7 @@ class Flatten(Primitive):
 
 class FloatStatus(Primitive):
     """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or
-    no number, else 0. TypeError for other tensors."""
+    no number, else 0. Raises TypeError for other tensors."""
 
     def __init__(self) -> None:
         ...
@@ -3656,8 +3657,7 @@ class LuSolve(Primitive):
         ...
 
 class LuUnpack(Primitive):
-    """`mycel.ops.lu_unpack` as an object. Return P, L and U with A = P L U, from both triangles
-    in one matrix and the row exchanges, counted from 1."""
+    """`mycel.ops.lu_unpack` as an object. Return P, L and U with A = P L U."""
 
     def __init__(self, unpack_data: bool = ..., unpack_pivots: bool = ...) -> None:
         ...
@@ -3730,9 +3730,8 @@ class MatrixDeterminant(Primitive):
         ...
 
 class MatrixDiagPartV3(Primitive):
-    """`mycel.ops.matrix_diag_part` as an object. Return the diagonals `k`, one number or a pair
-    (lowest, highest), of (..., M, N): (..., longest), or (..., diagonals, longest) for
-    several."""
+    """`mycel.ops.matrix_diag_part` as an object. Return the diagonals `k` of matrices: (...,
+    longest), or (..., diagonals, longest) for several."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3741,8 +3740,8 @@ class MatrixDiagPartV3(Primitive):
         ...
 
 class MatrixDiagV3(Primitive):
-    """`mycel.ops.matrix_diag` as an object. Return matrices with the given diagonals,
-    `padding_value` elsewhere; the inverse of `matrix_diag_part`."""
+    """`mycel.ops.matrix_diag` as an object. Return matrices with `x` on the diagonals `k` and
+    `padding_value` elsewhere."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3770,8 +3769,7 @@ class MatrixInverse(Primitive):
         ...
 
 class MatrixLogarithm(Primitive):
-    """Return the principal logarithm of square matrices (.., n, n), complex64 or complex128; NaN
-    for singular ones."""
+    """Return the principal logarithm of square matrices (.., n, n), complex64 or complex128."""
 
     def __init__(self) -> None:
         ...
@@ -3780,8 +3778,8 @@ class MatrixLogarithm(Primitive):
         ...
 
 class MatrixPower(Primitive):
-    """`mycel.ops.matrix_power` as an object. Return `input @ input @ ...` n times by repeated
-    squaring; the identity for 0."""
+    """`mycel.ops.matrix_power` as an object. Return the product of `n` factors `input`, by
+    repeated squaring; the identity for 0."""
 
     def __init__(self, n: Any) -> None:
         ...
@@ -3790,8 +3788,7 @@ class MatrixPower(Primitive):
         ...
 
 class MatrixSetDiagV3(Primitive):
-    """`mycel.ops.matrix_set_diag` as an object. Return matrices (..., M, N) with the diagonals
-    `k` replaced, which are as `matrix_diag_part` gives them."""
+    """`mycel.ops.matrix_set_diag` as an object. Return matrices with the diagonals `k` replaced."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3801,7 +3798,7 @@ class MatrixSetDiagV3(Primitive):
 
 class MatrixSolve(Primitive):
     """`mycel.ops.matrix_solve` as an object. Return the solution x of A x = `rhs` for square
-    matrices A, or of A^H x = `rhs` with `adjoint`."""
+    matrices `matrix` = A, or of A^H x = `rhs` with `adjoint`."""
 
     def __init__(self, adjoint: bool = ...) -> None:
         ...
@@ -4299,7 +4296,7 @@ class Orgqr(Primitive):
 
 class Ormqr(Primitive):
     """`mycel.ops.ormqr` as an object. Return `other` multiplied by the product Q of reflections,
-    from the left or the right; with `transpose` by Q^H."""
+    from the left if `left`, else from the right; with `transpose` by Q^H."""
 
     def __init__(self, left: bool = ..., transpose: bool = ...) -> None:
         ...
@@ -4440,7 +4437,7 @@ class Print(Primitive):
 
 class PyExecute(Primitive):
     """``PyExecute()(script, names, values)``: the value of a Python expression in which names
-    stand for values. TypeError for other arguments."""
+    stand for values. Raises TypeError for other arguments."""
 
     def __init__(self) -> None:
         ...
@@ -4450,7 +4447,7 @@ class PyExecute(Primitive):
 
 class Qr(Primitive):
     """`mycel.ops.qr` as an object. Return orthonormal columns Q and upper triangular R with Q R
-    = A; with mode "complete" Q is square."""
+    = A."""
 
     def __init__(self, full_matrices: bool = ...) -> None:
         ...
@@ -5033,7 +5030,7 @@ class ScalarToArray(Primitive):
 
 class ScalarToTensor(Primitive):
     """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions,
-    float32 unless it is said otherwise. TypeError for what is no number."""
+    float32 unless it is said otherwise. Raises TypeError for what is no number."""
 
     def __init__(self) -> None:
         ...
@@ -5669,7 +5666,7 @@ class SparseToDense(Primitive):
         ...
 
 class Split(Primitive):
-    """`output_num` parts of one size along an axis; ValueError where it does not divide."""
+    """`output_num` parts of one size along an axis."""
 
     def __init__(self, axis: Any = ..., output_num: Any = ...) -> None:
         ...
@@ -5810,7 +5807,7 @@ class SubAndFilter(Primitive):
 
 class Svd(Primitive):
     """`mycel.ops.svd` as an object. Return singular values s in descending order, U and V with A
-    = U diag(s) V^H; without `compute_uv` s alone."""
+    = U diag(s) V^H."""
 
     def __init__(self, full_matrices: bool = ..., compute_uv: bool = ...) -> None:
         ...
@@ -6012,7 +6009,7 @@ class TransposeView(Primitive):
         ...
 
 class TridiagonalMatMul(Primitive):
-    """Return the product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n)."""
+    """Return the product of tridiagonal matrices with `rhs` (.., m, n)."""
 
     def __init__(self) -> None:
         ...
