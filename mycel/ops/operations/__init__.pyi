@@ -755,8 +755,8 @@ class AdjustHue(Primitive):
         ...
 
 class AdjustSaturation(Primitive):
-    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, at
-    most 1."""
+    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, cut
+    off at 1."""
 
     def __init__(self) -> None:
         ...
@@ -765,8 +765,8 @@ class AdjustSaturation(Primitive):
         ...
 
 class AffineGrid(Primitive):
-    """`mycel.ops.affine_grid` as an object. Return the positions for `grid_sample` to which
-    matrices (N, 2, 3) or (N, 3, 4) take those of an output (N, C, [D,] H, W) of shape `size`."""
+    """`mycel.ops.affine_grid` as an object. Return positions for `grid_sample`: those of an
+    output (N, C, [D,] H, W) of shape `size`, taken to others by matrices."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...
@@ -1493,9 +1493,9 @@ class BlackmanWindow(Primitive):
         ...
 
 class BoundingBoxDecode(Primitive):
-    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which offsets take
-    anchors, cut at an image of `max_shape` (height, width); sizes change by 1 / wh_ratio_clip
-    at most."""
+    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which the offsets
+    `deltas` take those of `anchor_box`, both (boxes, 4), cut at an image of `max_shape`
+    (height, width)."""
 
     def __init__(
         self,
@@ -1511,7 +1511,7 @@ class BoundingBoxDecode(Primitive):
 
 class BoundingBoxEncode(Primitive):
     """`mycel.ops.bounding_box_encode` as an object. Return the offsets (boxes, 4) that take each
-    anchor to its ground truth."""
+    box of `anchor_box` to that of `groundtruth_box`, both (boxes, 4)."""
 
     def __init__(self, means: Any = ..., stds: Any = ...) -> None:
         ...
@@ -1744,7 +1744,7 @@ class CollectiveScatter(Primitive):
 
 class CombinedNonMaxSuppression(Primitive):
     """Return the best detections of each image: boxes (B, D, 4), scores (B, D), classes (B, D)
-    as floats, and how many there are (B,), the rest 0."""
+    as floats, and their number (B,); further places are 0."""
 
     def __init__(self, pad_per_class: bool = ..., clip_boxes: bool = ...) -> None:
         ...
@@ -1982,7 +1982,7 @@ class CountNonZero(Primitive):
 
 class CropAndResize(Primitive):
     """`mycel.ops.crop_and_resize` as an object. Return boxes cut out of images (N, H, W, C) and
-    brought to `crop_size`: (boxes, height, width, C)."""
+    resized to `crop_size`: (boxes, height, width, C)."""
 
     def __init__(self, method: str = ..., extrapolation_value: float = ...) -> None:
         ...
@@ -2078,8 +2078,8 @@ class DataFormatVecPermute(Primitive):
         ...
 
 class DeformableOffsets(Primitive):
-    """Return what the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh,
-    W_out kw), the kernel's elements side by side."""
+    """Return what the elements of a kernel read at each place of `x` (N, C, H, W): (N, C, H_out
+    kh, W_out kw), the kernel's elements side by side."""
 
     def __init__(
         self,
@@ -2171,7 +2171,8 @@ class Digamma(Primitive):
         ...
 
 class Dilation2D(Primitive):
-    """Return the largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW)."""
+    """Return the largest x + filter over each window of `x` (N, C, H, W), with a `filter` (C,
+    KH, KW)."""
 
     def __init__(
         self,
@@ -2492,8 +2493,8 @@ class Expm1(Primitive):
         ...
 
 class ExtractGlimpse(Primitive):
-    """Return windows of `size` (height, width) out of images (N, H, W, C), one for each, centred
-    at `offsets` (N, 2) of (y, x)."""
+    """Return windows of `size` (height, width) out of images `x` (N, H, W, C), one for each,
+    centred at `offsets` (N, 2) of (y, x)."""
 
     def __init__(
         self,
@@ -2508,7 +2509,7 @@ class ExtractGlimpse(Primitive):
         ...
 
 class ExtractImagePatches(Primitive):
-    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
+    """Return the windows of `input` (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
 
     def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = ...) -> None:
         ...
@@ -2517,7 +2518,7 @@ class ExtractImagePatches(Primitive):
         ...
 
 class ExtractVolumePatches(Primitive):
-    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
+    """Return the windows of `input` (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
 
     def __init__(self, kernel_size: Any, strides: Any, padding: Any) -> None:
         ...
@@ -3078,8 +3079,8 @@ class Hypot(Primitive):
         ...
 
 class IOU(Primitive):
-    """`mycel.ops.iou` as an object. Return the area that each pair of boxes shares over that of
-    their union, or, with `mode` "iof", over the second box's: (ground truths, anchors)."""
+    """`mycel.ops.iou` as an object. Return the overlap of each pair of boxes: (ground truths,
+    anchors)."""
 
     def __init__(self, mode: str = ...) -> None:
         ...
@@ -3983,8 +3984,8 @@ class Minimum(Primitive):
         ...
 
 class MirrorPad(Primitive):
-    """`mycel.ops.mirror_pad` as an object. Return every axis grown by paddings (dimensions, 2)
-    with its own elements mirrored: "REFLECT" leaves out the edge, "SYMMETRIC" repeats it."""
+    """`mycel.ops.mirror_pad` as an object. Return `input_x` with every axis grown by its own
+    elements mirrored."""
 
     def __init__(self, mode: str = ...) -> None:
         ...
@@ -4188,7 +4189,7 @@ class NonDeterministicInts(Primitive):
         ...
 
 class NonMaxSuppressionV3(Primitive):
-    """Return the int32 numbers of at most `max_output_size` of the boxes (N, 4), best first,
+    """Return the int32 numbers of at most `max_output_size` of the `boxes` (N, 4), best first,
     that no better one overlaps by more than `iou_threshold`."""
 
     def __init__(self) -> None:
@@ -4205,8 +4206,7 @@ class NonMaxSuppressionV3(Primitive):
         ...
 
 class NonMaxSuppressionWithOverlaps(Primitive):
-    """As `non_max_suppression`, for overlaps (N, N) given instead of boxes: row i holds those of
-    box i with the others."""
+    """Return what `non_max_suppression` does, from `overlaps` (N, N) instead of boxes."""
 
     def __init__(self) -> None:
         ...
@@ -4484,8 +4484,8 @@ class RNNTLoss(Primitive):
         ...
 
 class ROIAlign(Primitive):
-    """Return the features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C,
-    pooled_height, pooled_width)."""
+    """Return regions of `features` (N, C, H, W) at one size: (R, C, pooled_height,
+    pooled_width)."""
 
     def __init__(
         self,
@@ -4520,9 +4520,8 @@ class RandomCategorical(Primitive):
         ...
 
 class RandomChoiceWithMask(Primitive):
-    """`mycel.ops.choice_with_mask` as an object. Return the positions (count, dimensions) of
-    `count` true elements in random order, int32, and which rows are positions: the rest are
-    0."""
+    """`mycel.ops.choice_with_mask` as an object. Return the positions of `count` true elements
+    in random order, and which of them there are."""
 
     def __init__(self, count: Any = ..., seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4800,8 +4799,8 @@ class ReshapeAndCache(Primitive):
         ...
 
 class ResizeArea(Primitive):
-    """Return images (N, H, W, C) at another `size` (height, width), each element the mean over
-    its area of the input: float32, or float64 of float64."""
+    """Return images (N, H, W, C) at another `size` (height, width), where each element is the
+    mean over its area of the input."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...
@@ -4819,8 +4818,8 @@ class ResizeBicubic(Primitive):
         ...
 
 class ResizeBilinearV2(Primitive):
-    """Return images (N, C, H, W) at another `size` (height, width) by linear interpolation along
-    both axes."""
+    """Return images `x` (N, C, H, W) at another `size` (height, width), by linear interpolation
+    along both axes."""
 
     def __init__(self, align_corners: bool = ..., half_pixel_centers: bool = ...) -> None:
         ...
@@ -4829,8 +4828,7 @@ class ResizeBilinearV2(Primitive):
         ...
 
 class ResizeLinear1D(Primitive):
-    """Return signals (N, C, W) at another width by linear interpolation, corners aligned or, for
-    'half_pixel', at half-pixel centres."""
+    """Return signals (N, C, W) at another width by linear interpolation."""
 
     def __init__(self, coordinate_transformation_mode: str = ...) -> None:
         ...
@@ -4839,8 +4837,8 @@ class ResizeLinear1D(Primitive):
         ...
 
 class ResizeNearestNeighbor(Primitive):
-    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest
-    one; halves to the next with aligned corners."""
+    """Return images `x` (N, C, H, W) at another `size` (height, width), where each element is
+    the nearest one."""
 
     def __init__(
         self,
@@ -4854,8 +4852,8 @@ class ResizeNearestNeighbor(Primitive):
         ...
 
 class ResizeNearestNeighborV2(Primitive):
-    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest
-    one; halves to the next with aligned corners."""
+    """Return images `x` (N, C, H, W) at another `size` (height, width), where each element is
+    the nearest one."""
 
     def __init__(self, align_corners: bool = ..., half_pixel_centers: bool = ...) -> None:
         ...
@@ -4982,8 +4980,8 @@ class STFT(Primitive):
         ...
 
 class SampleDistortedBoundingBoxV2(Primitive):
-    """Return a random part of an image (height, width, channels): where it begins (y, x, 0), its
-    size (height, width, -1), and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1."""
+    """Return a random part of an image: where it begins (y, x, 0), its size (height, width, -1),
+    and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1."""
 
     def __init__(
         self,
@@ -5039,8 +5037,8 @@ class ScalarToTensor(Primitive):
         ...
 
 class ScaleAndTranslate(Primitive):
-    """Return images (N, H, W, C) scaled by `scale` (height, width) and then moved by
-    `translation`, cut at `size`: float32, or float64 of float64."""
+    """Return images (N, H, W, C) scaled by `scale` (height, width), then moved by `translation`,
+    and cut at `size`."""
 
     def __init__(self, kernel_type: str = ..., antialias: bool = ...) -> None:
         ...
@@ -6274,8 +6272,7 @@ class UpperBound(Primitive):
         ...
 
 class UpsampleNearest3D(Primitive):
-    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest'
-    or 'trilinear'."""
+    """Return a volume `x` (N, C, D, H, W) at another size."""
 
     def __init__(self) -> None:
         ...
@@ -6284,8 +6281,7 @@ class UpsampleNearest3D(Primitive):
         ...
 
 class UpsampleTrilinear3D(Primitive):
-    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest'
-    or 'trilinear'."""
+    """Return a volume `x` (N, C, D, H, W) at another size."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...

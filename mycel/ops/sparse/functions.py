@@ -91,7 +91,7 @@ def rows_of(indptr: Tensor, count: Any) -> Tensor:
 
 
 def pointers_of(rows: Tensor, height: Any, kind: DType) -> Tensor:
-    """Return row pointers from sorted rows: the start of each row, and last the number of values."""
+    """Return row pointers from sorted rows: the start of each row, and last their number."""
     return cast(sorting.searchsorted(rows, iota((height + 1,), 0, rows.dtype)), kind)
 
 
