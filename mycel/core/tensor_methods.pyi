@@ -13,7 +13,7 @@ class TensorMethods:
 
     @property
     def H(self) -> Any:
-        """A matrix transposed and conjugated."""
+        """The matrix transposed and conjugated."""
 
     @property
     def T(self) -> Tensor:
@@ -35,7 +35,7 @@ class TensorMethods:
         """Return ``self + alpha * other``. See `mycel.ops.add`."""
 
     def add_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `add` into it."""
+        """Return the tensor itself, after writing the result of `add` into it."""
 
     def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """Return ``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``."""
@@ -50,7 +50,7 @@ class TensorMethods:
         """Return ``beta * input + alpha * (mat1 @ mat2)``."""
 
     def addmm_(self, mat1: Any, mat2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """The tensor itself, after writing the result of `addmm` into it."""
+        """Return the tensor itself, after writing the result of `addmm` into it."""
 
     def addmv(self, mat: Any, vec: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """Return ``beta * input + alpha * (mat @ vec)``."""
@@ -79,7 +79,7 @@ class TensorMethods:
         atol: builtins.float = ...,
         equal_nan: builtins.bool = ...,
     ) -> builtins.bool:
-        """Return whether all elements are close (`mycel.ops.isclose`). It needs the values."""
+        """Return whether all elements are close (`mycel.ops.isclose`)."""
 
     def amax(
         self,
@@ -196,8 +196,8 @@ class TensorMethods:
         """The inverse hyperbolic sine of each element."""
 
     def assign_value(self, value: Any) -> Tensor:
-        """Return the tensor itself, after taking the values, the shape and the type of another;
-        of a tensor with views and of a parameter only those that fit."""
+        """Return the tensor itself, after taking over the values, the shape and the type of
+        another one."""
 
     def assign_value_cpp(self, value: Tensor) -> Tensor:
         """Take over a copy of another tensor's value together with its shape and type."""
@@ -219,15 +219,15 @@ class TensorMethods:
         matrices."""
 
     def bernoulli(self, *, generator: Any = ...) -> Tensor:
-        """Return 1 with the probability that each element names and else 0, in the tensor's
+        """Return 1 with the probability that each element names and 0 otherwise, in the tensor's
         type."""
 
     def bernoulli_(self, p: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def bfloat16(self) -> Any:
-        """The same values as bfloat16."""
+        """Return the same values as bfloat16."""
 
     def bincount(self, weights: Any = ..., minlength: builtins.int = ...) -> Tensor:
         """Return how often each number 0, 1, ... occurs (float32), or the sum of the weights
@@ -255,13 +255,13 @@ class TensorMethods:
         """Return the products of two equally long stacks of matrices, over the last two axes."""
 
     def bool(self) -> Any:
-        """The same values as bool."""
+        """Return the same values as bool."""
 
     def broadcast_to(self, *shape: Any) -> Tensor:
-        """Return repeated to a shape, given as one sequence or as sizes."""
+        """Return the tensor broadcast to a shape, given as one sequence or as sizes."""
 
     def byte(self) -> Any:
-        """The same values as uint8."""
+        """Return the same values as uint8."""
 
     def cauchy(self, median: builtins.float = ..., sigma: builtins.float = ...) -> Tensor:
         """Return numbers of the Cauchy distribution of a median and a scale, in the tensor's
@@ -281,7 +281,8 @@ class TensorMethods:
         """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A."""
 
     def choose(self, choices: Any, mode: str = ...) -> Tensor:
-        """At each place the element of the choice that the tensor's integer there names."""
+        """Return at each place the element of that choice which the tensor's integer there
+        names."""
 
     def chunk(self, chunks: builtins.int, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """At most `chunks` parts along an axis, all of one size but the last."""
@@ -291,7 +292,7 @@ class TensorMethods:
         broadcast; `max` wins where they cross."""
 
     def clamp_(self, min: Any = ..., max: Any = ...) -> Tensor:
-        """The tensor itself, after writing the result of `clamp` into it."""
+        """Return the tensor itself, after writing the result of `clamp` into it."""
 
     def clip(self, min: Any = ..., max: Any = ...) -> Tensor:
         """Return the same as `clamp`."""
@@ -318,11 +319,11 @@ class TensorMethods:
         """Whether `set_const_arg` marked the tensor."""
 
     def contiguous(self) -> Any:
-        """The tensor itself: elements always lie in row-major order."""
+        """Return the tensor itself: elements always lie in row-major order."""
 
     @staticmethod
     def convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:
-        """Return the tensor of a shape and type whose bytes these are."""
+        """Return the tensor of a shape and type that has these bytes."""
 
     def copy(self) -> Tensor:
         """Return a tensor of its own with the same values."""
@@ -376,7 +377,7 @@ class TensorMethods:
         integers in int64."""
 
     def cumsum(self, axis: Any = ..., dtype: Any = ..., *, dim: Any = ...) -> Tensor:
-        """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
+        """Return the running sums along an axis, or of the flattened tensor without one."""
 
     @property
     def data(self) -> Any:
@@ -386,7 +387,7 @@ class TensorMethods:
         """Return the address of the first element."""
 
     def data_sync(self, need_wait: builtins.bool = ...) -> None:
-        """Nothing: values are where they are computed."""
+        """Do nothing: values are where they are computed."""
 
     def deg2rad(self) -> Tensor:
         """Return degrees as radians."""
@@ -448,7 +449,7 @@ class TensorMethods:
         """Return the quotient; float32 for integers."""
 
     def div_(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
-        """The tensor itself, after writing the result of `div` into it."""
+        """Return the tensor itself, after writing the result of `div` into it."""
 
     def divide(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
         """Return the same as `div`."""
@@ -458,7 +459,7 @@ class TensorMethods:
         of `other`."""
 
     def double(self) -> Any:
-        """The same values as float64."""
+        """Return the same values as float64."""
 
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Return `tensor_split` along axis 2."""
@@ -482,7 +483,7 @@ class TensorMethods:
         """The inverse of erf at each element."""
 
     def erfinv_(self) -> Tensor:
-        """The tensor itself, after writing the result of `erfinv` into it."""
+        """Return the tensor itself, after writing the result of `erfinv` into it."""
 
     def exp(self) -> Tensor:
         """e raised to each element."""
@@ -491,10 +492,10 @@ class TensorMethods:
         """2 raised to each element."""
 
     def exp_(self) -> Tensor:
-        """The tensor itself, after writing the result of `exp` into it."""
+        """Return the tensor itself, after writing the result of `exp` into it."""
 
     def expand(self, *shape: Any) -> Tensor:
-        """Return repeated to a shape, given as one sequence or as sizes."""
+        """Return the tensor broadcast to a shape, given as one sequence or as sizes."""
 
     def expand_as(self, other: Tensor) -> Tensor:
         """Return `input` broadcast to the shape of `other`."""
@@ -506,8 +507,8 @@ class TensorMethods:
         """e raised to each element, less 1, exact near 0."""
 
     def exponential_(self, lambd: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def fill(self, value: Any) -> Tensor:
         """Return `value` in the shape and type of `x`."""
@@ -519,7 +520,7 @@ class TensorMethods:
         """Return a new tensor with one value at the places all of whose positions are equal."""
 
     def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `fill_diagonal` into it."""
+        """Return the tensor itself, after writing the result of `fill_diagonal` into it."""
 
     def fills(self, value: Any) -> Tensor:
         """Return `value` in the shape and type of `x`."""
@@ -531,7 +532,7 @@ class TensorMethods:
         start_dim: builtins.int = ...,
         end_dim: builtins.int = ...,
     ) -> Tensor:
-        """Return the axes from `start_dim` (0) to `end_dim` joined into one."""
+        """Return the tensor with the axes from `start_dim` (0) to `end_dim` joined into one."""
 
     def flip(self, dims: Any) -> Tensor:
         """Return the axes `dims` in the opposite direction."""
@@ -543,7 +544,7 @@ class TensorMethods:
         """Return axis 0 in the opposite direction."""
 
     def float(self) -> Any:
-        """The same values as float32."""
+        """Return the same values as float32."""
 
     def float_power(self, other: Any) -> Tensor:
         """Return the first operand raised to the second in float64."""
@@ -552,16 +553,16 @@ class TensorMethods:
         """The largest whole number not above each element."""
 
     def floor_(self) -> Tensor:
-        """The tensor itself, after writing the result of `floor` into it."""
+        """Return the tensor itself, after writing the result of `floor` into it."""
 
     def floor_divide(self, other: Any) -> Tensor:
         """The largest whole number not above the quotient."""
 
     def floor_divide_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `floor_divide` into it."""
+        """Return the tensor itself, after writing the result of `floor_divide` into it."""
 
     def flush_from_cache(self) -> None:
-        """Nothing: there is no cache of parameters."""
+        """Do nothing: there is no cache of parameters."""
 
     def fmax(self, other: Any) -> Tensor:
         """Return the larger of two elements; a number rather than NaN."""
@@ -580,7 +581,7 @@ class TensorMethods:
         padding: Any = ...,
         stride: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.fold`."""
+        """Return patches added up in an image. See `mycel.ops.fold`."""
 
     def frac(self) -> Tensor:
         """Return each element less its whole part."""
@@ -591,8 +592,7 @@ class TensorMethods:
         ``__dlpack__``."""
 
     def gather(self, *args: Any, **named: Any) -> Tensor:
-        """Return ``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or
-        ``gather(dim, index)`` as `mycel.ops.gather_elements`."""
+        """Return the elements at positions."""
 
     def gather_elements(self, dim: builtins.int, index: Any) -> Tensor:
         """Return each element at the place of `index` with the position along `dim` replaced by
@@ -630,7 +630,7 @@ class TensorMethods:
         """Whether the first element is larger."""
 
     def half(self) -> Any:
-        """The same values as float16."""
+        """Return the same values as float16."""
 
     def hardshrink(self, lambd: builtins.float = ...) -> Tensor:
         """Return x where |x| > lambd, else 0."""
@@ -671,31 +671,30 @@ class TensorMethods:
         float64; zeros for real tensors."""
 
     def index(self, indices: Any) -> Tensor:
-        """Return the elements at the places that index tensors or masks, one for each leading
-        axis, name; None takes a whole axis."""
+        """Return the elements at positions."""
 
     def index_add(self, *args: Any, alpha: Any = ..., **named: Any) -> Tensor:
-        """Return ``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y,
-        axis)``: a new tensor. See `mycel.ops.index_add`."""
+        """Return a new tensor with parts added at positions of an axis: ``index_add(dim, index,
+        source, *, alpha=1)`` or ``index_add(indices, y, axis)``."""
 
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: Any = ...) -> Tensor:
-        """The tensor itself, after writing the result of `index_add` into it."""
+        """Return the tensor itself, after writing the result of `index_add` into it."""
 
     def index_copy_(self, dim: builtins.int, index: Any, tensor: Any) -> Tensor:
-        """The tensor itself, after writing the result of `index_copy` into it."""
+        """Return the tensor itself, after writing the result of `index_copy` into it."""
 
     def index_fill(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
         """Return `x` with `value` at the positions that indices name along an axis."""
 
     def index_fill_(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
-        """The tensor itself, after writing the result of `index_fill` into it."""
+        """Return the tensor itself, after writing the result of `index_fill` into it."""
 
     def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = ...) -> Tensor:
-        """Return a new tensor with values written (with `accumulate` added) at the places that
-        index tensors, one for each leading axis, name."""
+        """Return a new tensor with values written at positions, or added there with
+        `accumulate`."""
 
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `index_put` into it."""
+        """Return the tensor itself, after writing the result of `index_put` into it."""
 
     def index_select(self, axis: builtins.int, index: Any) -> Tensor:
         """Return the parts along an axis that a vector of indices names."""
@@ -726,7 +725,7 @@ class TensorMethods:
         """Return `x` with the rows (axis 0) that `indices` name replaced by those of `v`."""
 
     def int(self) -> Any:
-        """The same values as int32."""
+        """Return the same values as int32."""
 
     def inv(self) -> Tensor:
         """Return 1 / x of each element x; float32 for integers."""
@@ -741,7 +740,7 @@ class TensorMethods:
         """Return whether the element type is complex."""
 
     def is_contiguous(self) -> builtins.bool:
-        """True: elements always lie in row-major order."""
+        """Return True: elements always lie in row-major order."""
 
     def is_floating_point(self) -> builtins.bool:
         """Return whether the element type is floating."""
@@ -754,10 +753,10 @@ class TensorMethods:
         """False: tensors have values."""
 
     def is_pinned(self) -> builtins.bool:
-        """False: there is no device that memory could be pinned for."""
+        """Return False: there is no device that memory could be pinned for."""
 
     def is_shared(self) -> builtins.bool:
-        """False: no other process has this memory."""
+        """Return False: no other process has this memory."""
 
     def is_signed(self) -> builtins.bool:
         """Return whether the element type has a sign."""
@@ -840,7 +839,7 @@ class TensorMethods:
         """The logarithm of base 2 of each element."""
 
     def log_(self) -> Tensor:
-        """The tensor itself, after writing the result of `log` into it."""
+        """Return the tensor itself, after writing the result of `log` into it."""
 
     def log_matrix_determinant(self) -> tuple[Tensor, Tensor]:
         """Return the sign and the logarithm of the magnitude of determinants, as `slogdet`."""
@@ -890,7 +889,7 @@ class TensorMethods:
         """See `mycel.ops.logsumexp`."""
 
     def long(self) -> Any:
-        """The same values as int64."""
+        """Return the same values as int64."""
 
     def lstsq(self, A: Any) -> Tensor:
         """Return the x that minimises ||`input` x - `A`||, and of several the shortest."""
@@ -914,13 +913,13 @@ class TensorMethods:
         broadcasts."""
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
-        """The tensor itself, after writing the result of `masked_fill` into it."""
+        """Return the tensor itself, after writing the result of `masked_fill` into it."""
 
     def masked_scatter(self, mask: Any, source: Any) -> Tensor:
         """Return `input` with the elements of `source`, in order, where the mask holds."""
 
     def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
-        """The tensor itself, after writing the result of `masked_scatter` into it."""
+        """Return the tensor itself, after writing the result of `masked_scatter` into it."""
 
     def masked_select(self, mask: Any) -> Tensor:
         """Return the elements where the mask holds, in order; both broadcast."""
@@ -945,8 +944,8 @@ class TensorMethods:
         where: Any = ...,
         return_indices: builtins.bool = ...,
     ) -> Any:
-        """The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim`
-        (also positionally) with its position, as `mycel.ops.max`."""
+        """Return the maximum over all elements, or over `axis`; over `dim` (also given by
+        position) with its position, as `mycel.ops.max`."""
 
     def maximum(self, other: Any) -> Tensor:
         """The larger of two elements; NaN if either is."""
@@ -984,8 +983,8 @@ class TensorMethods:
         where: Any = ...,
         return_indices: builtins.bool = ...,
     ) -> Any:
-        """The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim`
-        (also positionally) with its position, as `mycel.ops.min`."""
+        """Return the minimum over all elements, or over `axis`; over `dim` (also given by
+        position) with its position, as `mycel.ops.min`."""
 
     def minimum(self, other: Any) -> Tensor:
         """The smaller of two elements; NaN if either is."""
@@ -994,7 +993,7 @@ class TensorMethods:
         """Return the product of two matrices."""
 
     def move_to(self, to: str, blocking: builtins.bool = ...) -> Tensor:
-        """Return a copy on the device named: "CPU". Raises ValueError for others."""
+        """Return a copy on the device `to`: "CPU"."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Return axes moved to new places; the others keep their order."""
@@ -1009,7 +1008,7 @@ class TensorMethods:
         """The product of two tensors, element by element."""
 
     def mul_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `mul` into it."""
+        """Return the tensor itself, after writing the result of `mul` into it."""
 
     def multinomial(
         self,
@@ -1017,7 +1016,7 @@ class TensorMethods:
         replacement: builtins.bool = ...,
         seed: Optional[builtins.int] = ...,
     ) -> Tensor:
-        """See `mycel.ops.multinomial`."""
+        """Return positions drawn with the given weights. See `mycel.ops.multinomial`."""
 
     def multiply(self, value: Any) -> Tensor:
         """The product of two tensors, element by element."""
@@ -1090,16 +1089,16 @@ class TensorMethods:
         """Return the number of elements."""
 
     def new_empty(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """`mycel.ops.empty` in the type of the tensor unless `dtype` is given."""
+        """Return `mycel.ops.empty` in the type of the tensor unless `dtype` is given."""
 
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ...) -> Tensor:
         """Return `mycel.ops.full` in the type of the tensor unless `dtype` is given."""
 
     def new_ones(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """`mycel.ops.ones` in the type of the tensor unless `dtype` is given."""
+        """Return `mycel.ops.ones` in the type of the tensor unless `dtype` is given."""
 
     def new_zeros(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """`mycel.ops.zeros` in the type of the tensor unless `dtype` is given."""
+        """Return `mycel.ops.zeros` in the type of the tensor unless `dtype` is given."""
 
     def nextafter(self, other: Any) -> Tensor:
         """Return the next floating-point number from each element of `input` towards `other`."""
@@ -1119,8 +1118,8 @@ class TensorMethods:
         """See `mycel.ops.norm`."""
 
     def normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def not_equal(self, other: Any) -> Tensor:
         """Whether two elements differ."""
@@ -1144,8 +1143,7 @@ class TensorMethods:
         left: builtins.bool = ...,
         transpose: builtins.bool = ...,
     ) -> Tensor:
-        """Return `input3` multiplied by the product of the reflections of `mycel.ops.geqrf`,
-        which this tensor and `input2` are."""
+        """Return `input3` multiplied by the product of reflections."""
 
     def outer(self, vec2: Any) -> Tensor:
         """Return the products of every element of one vector with every element of another."""
@@ -1160,7 +1158,7 @@ class TensorMethods:
         tensor with elements of its own."""
 
     def permute(self, *axis: Any) -> Tensor:
-        """Return the axes in another order, given as one sequence or as numbers."""
+        """Return the tensor with its axes in another order, given as one sequence or as numbers."""
 
     def pin_memory(self) -> Tensor:
         """Raise RuntimeError: there is no device that memory could be pinned for."""
@@ -1172,7 +1170,7 @@ class TensorMethods:
         """The first operand raised to the second."""
 
     def pow_(self, exponent: Any) -> Tensor:
-        """The tensor itself, after writing the result of `pow` into it."""
+        """Return the tensor itself, after writing the result of `pow` into it."""
 
     def prod(
         self,
@@ -1190,10 +1188,10 @@ class TensorMethods:
         """Return the largest less the smallest element over an axis, several, or all."""
 
     def put_(self, index: Any, source: Any, accumulate: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `put` into it."""
+        """Return the tensor itself, after writing the result of `put` into it."""
 
     def qr(self, some: builtins.bool = ...) -> Any:
-        """Return orthonormal columns Q and upper triangular R with Q R the matrix."""
+        """Return orthonormal columns Q and upper triangular R whose product is the matrix."""
 
     def quantile(
         self,
@@ -1214,8 +1212,8 @@ class TensorMethods:
         *,
         generator: Any = ...,
     ) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def random_categorical(
         self,
@@ -1241,13 +1239,13 @@ class TensorMethods:
         """Return max(x, 0) of each element x; the derivative at 0 is 0."""
 
     def relu_(self, inplace: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `relu` into it."""
+        """Return the tensor itself, after writing the result of `relu` into it."""
 
     def remainder(self, other: Any) -> Tensor:
         """The remainder of the division, with the sign of the divisor."""
 
     def remainder_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `remainder` into it."""
+        """Return the tensor itself, after writing the result of `remainder` into it."""
 
     @staticmethod
     def remove_hook(handle_id: builtins.int) -> None:
@@ -1258,14 +1256,15 @@ class TensorMethods:
         """Return the parts along an axis whose `p`-norm is above `maxnorm` scaled down to it."""
 
     def repeat(self, *repeats: Any) -> Tensor:
-        """Return repeated as a whole: as `tile`, with at least one number for each axis."""
+        """Return the tensor repeated along its axes, as `tile`, with at least one number for
+        each axis."""
 
     def repeat_interleave(self, repeats: Any, axis: Optional[builtins.int] = ...) -> Tensor:
         """Return each element along an axis `repeats` times in a row; without `axis` of the
         flattened tensor."""
 
     def requires_grad_(self, requires_grad: builtins.bool = ...) -> Tensor:
-        """Set whether a parameter is trained; the tensor itself."""
+        """Set whether a parameter is trained, and return the tensor itself."""
 
     def reshape(self, *shape: Any) -> Tensor:
         """Return the same elements under another shape, given as one sequence or as sizes."""
@@ -1274,8 +1273,8 @@ class TensorMethods:
         """Return the same elements under the shape of another tensor."""
 
     def resize(self, *new_shape: Any) -> Tensor:
-        """Return the elements in order under another shape, cut off or followed by zeros where
-        the number differs."""
+        """Return the elements in order under another shape: the first ones, or followed by
+        zeros."""
 
     def reverse(self, axis: Any) -> Tensor:
         """Return the axes `axis` in the opposite direction."""
@@ -1286,8 +1285,8 @@ class TensorMethods:
         seq_dim: builtins.int = ...,
         batch_dim: builtins.int = ...,
     ) -> Tensor:
-        """Return the first elements along an axis in reverse order, as many as `seq_lengths`
-        says."""
+        """Return the tensor with its first elements along an axis in reverse order, as many as
+        `seq_lengths` says."""
 
     def roll(self, shifts: Any, dims: Any = ...) -> Tensor:
         """Return the elements moved on by `shifts` places along the axes `dims`, around the end;
@@ -1308,14 +1307,13 @@ class TensorMethods:
         along an axis replaced by the index there."""
 
     def scatter_(self, axis: builtins.int, index: Any, src: Any) -> Tensor:
-        """The tensor itself, after writing the result of `scatter` into it."""
+        """Return the tensor itself, after writing the result of `scatter` into it."""
 
     def scatter_add(self, *args: Any, **named: Any) -> Tensor:
-        """Return ``scatter_add(indices, updates)`` as `tensor_scatter_add`, or
-        ``scatter_add(dim, index, src)`` along one axis."""
+        """Return a new tensor with elements added at positions."""
 
     def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
-        """The tensor itself, after writing the result of `scatter_add` into it."""
+        """Return the tensor itself, after writing the result of `scatter_add` into it."""
 
     def scatter_div(self, indices: Any, updates: Any) -> Tensor:
         """A new tensor: `input_x` divided by `updates` at the places that rows of `indices` name
@@ -1338,11 +1336,10 @@ class TensorMethods:
         name in its first axes."""
 
     def searchsorted(self, v: Any, side: str = ..., sorter: Any = ...) -> Tensor:
-        """Return where values would be put into the tensor, which is sorted."""
+        """Return the positions at which values would be put into the tensor, which is sorted."""
 
     def select(self, *args: Any, **named: Any) -> Tensor:
-        """Return ``select(dim, index)``: the part at one position along an axis;
-        ``select(condition, y)``: as `where`."""
+        """Return the part at one position of an axis, ``select(dim, index)``."""
 
     def select_scatter(self, src: Any, axis: builtins.int, index: builtins.int) -> Tensor:
         """Return `input` with the part at one position along an axis replaced by `src`."""
@@ -1358,7 +1355,7 @@ class TensorMethods:
         are seen in both. The tensor itself."""
 
     def set_const_arg(self, const_arg: builtins.bool = ...) -> Tensor:
-        """Mark the tensor as a constant argument; the tensor itself."""
+        """Mark the tensor as a constant argument, and return the tensor itself."""
 
     def set_dtype(self, dtype: Any) -> Any:
         """Convert the values to another element type in place; the type."""
@@ -1370,19 +1367,19 @@ class TensorMethods:
         """Return -1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers."""
 
     def short(self) -> Any:
-        """The same values as int16."""
+        """Return the same values as int16."""
 
     def sigmoid(self) -> Tensor:
         """1 / (1 + exp(-x)) of each element x, without overflow."""
 
     def sigmoid_(self) -> Tensor:
-        """The tensor itself, after writing the result of `sigmoid` into it."""
+        """Return the tensor itself, after writing the result of `sigmoid` into it."""
 
     def sign(self) -> Tensor:
         """-1, 0 or 1 by the sign of each element."""
 
     def sign_(self) -> Tensor:
-        """The tensor itself, after writing the result of `sign` into it."""
+        """Return the tensor itself, after writing the result of `sign` into it."""
 
     def signbit(self) -> Tensor:
         """Return whether the sign is negative; also that of -0."""
@@ -1441,7 +1438,7 @@ class TensorMethods:
         """Return each element times itself."""
 
     def squeeze(self, axis: Any = ..., *, dim: Any = ...) -> Tensor:
-        """Without axes of size 1. See `mycel.ops.squeeze`."""
+        """Return the tensor without axes of size 1. See `mycel.ops.squeeze`."""
 
     def std(
         self,
@@ -1463,13 +1460,14 @@ class TensorMethods:
         """Return 0: the first element is the first of its storage."""
 
     def stride(self, dim: Optional[builtins.int] = ...) -> Any:
-        """Return elements from one to the next along each dimension, or along one."""
+        """Return the number of elements from one to the next along each dimension, or along
+        `dim`."""
 
     def sub(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return ``self - alpha * other``. See `mycel.ops.sub`."""
 
     def sub_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `sub` into it."""
+        """Return the tensor itself, after writing the result of `sub` into it."""
 
     def subtract(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return ``input - alpha * other``."""
@@ -1484,10 +1482,10 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor:
-        """Return the sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
+        """Return the sum over an axis, several, or all, plus `initial`. See `mycel.ops.sum`."""
 
     def sum_to_size(self, *size: Any) -> Tensor:
-        """Return summed so that it has a shape that broadcasts to its own."""
+        """Return sums of the tensor that have a shape which broadcasts to its own."""
 
     def svd(self, full_matrices: builtins.bool = ..., compute_uv: builtins.bool = ...) -> Any:
         """Return singular values s in descending order, U and V with A = U diag(s) V^H."""
@@ -1507,7 +1505,7 @@ class TensorMethods:
         """Return a matrix transposed; vectors and scalars as they are."""
 
     def take(self, indices: Any, axis: Optional[builtins.int] = ..., mode: str = ...) -> Tensor:
-        """Return the elements (of the flattened tensor, or along an axis) at positions."""
+        """Return the elements at positions of the flattened tensor, or of an axis."""
 
     def tan(self) -> Tensor:
         """The tangent of each element in radians."""
@@ -1516,7 +1514,7 @@ class TensorMethods:
         """The hyperbolic tangent of each element."""
 
     def tanh_(self) -> Tensor:
-        """The tensor itself, after writing the result of `tanh` into it."""
+        """Return the tensor itself, after writing the result of `tanh` into it."""
 
     def tensor_split(
         self,
@@ -1527,7 +1525,7 @@ class TensorMethods:
         cuts at the positions listed."""
 
     def tile(self, *given: Any, reps: Any = ..., dims: Any = ...) -> Tensor:
-        """Return repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
+        """Return the tensor repeated so many times along each axis. See `mycel.ops.tile`."""
 
     def to(
         self,
@@ -1551,7 +1549,7 @@ class TensorMethods:
         """Return the elements of a matrix that are not 0 as a CSR tensor with int32 indices."""
 
     def to_dlpack(self) -> Any:
-        """See `mycel.to_dlpack`."""
+        """Return a DLPack capsule of the tensor. See `mycel.to_dlpack`."""
 
     def top_k(self, k: builtins.int, sorted: builtins.bool = ...) -> tuple[Tensor, Tensor]:
         """Return the k largest elements along the last axis in order, and their int32 positions."""
@@ -1573,11 +1571,10 @@ class TensorMethods:
         axis2: builtins.int = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """Return the sum of a diagonal of the matrices over two axes, in `dtype`; of integers
-        but uint64 in int64, of booleans whether any holds."""
+        """Return the sum of a diagonal of the matrices over two axes, in `dtype`."""
 
     def transpose(self, *axes: Any) -> Tensor:
-        """Return the axes in another order."""
+        """Return the tensor with its axes in another order."""
 
     def triangular_solve(
         self,
@@ -1586,8 +1583,8 @@ class TensorMethods:
         transpose: builtins.bool = ...,
         unitriangular: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """Return the solution x of the triangular system A x = this tensor, or of A^T x with
-        `transpose`, and A."""
+        """Return the solution x of the triangular system A x = this tensor, or A^T x = this
+        tensor with `transpose`, and A."""
 
     def tril(self, diagonal: builtins.int = ...) -> Tensor:
         """Return the elements of matrices on and below a diagonal (0 the main one, above it
@@ -1619,7 +1616,7 @@ class TensorMethods:
         padding: Any = ...,
         stride: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.unfold`."""
+        """Return the patches of an image. See `mycel.ops.unfold`."""
 
     def uniform(
         self,
@@ -1631,8 +1628,8 @@ class TensorMethods:
         ValueError where `from_` is larger than `to`."""
 
     def uniform_(self, from_: Any = ..., to: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def unique(
         self,
@@ -1641,8 +1638,7 @@ class TensorMethods:
         return_counts: builtins.bool = ...,
         dim: Optional[builtins.int] = ...,
     ) -> Any:
-        """Return the distinct elements (or parts along `dim`) in increasing order; also
-        positions and counts (int64)."""
+        """Return the distinct elements (or parts along `dim`) in increasing order."""
 
     def unique_consecutive(
         self,
@@ -1679,7 +1675,7 @@ class TensorMethods:
         """Return the bytes of the tensor."""
 
     def value(self) -> Tensor:
-        """Return the tensor itself; of a parameter its values, as a tensor that shares them."""
+        """Return the tensor itself, or a tensor that shares the values of a parameter."""
 
     def var(
         self,
@@ -1695,8 +1691,7 @@ class TensorMethods:
         """See `mycel.ops.var`; `correction` is another name of `ddof`."""
 
     def view(self, *shape: Any) -> Tensor:
-        """Return the same elements under another shape; given a data type, the same bytes in
-        that type."""
+        """Return the same elements under another shape."""
 
     def view_as(self, other: Tensor) -> Tensor:
         """Return `input` under the shape of `other`."""

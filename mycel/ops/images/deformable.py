@@ -260,7 +260,7 @@ def roi_align(
     sample_num: int = 2,
     roi_end_mode: int = 1,
 ) -> Tensor:
-    """Return regions of `features` (N, C, H, W) at one size: (R, C, pooled_height, pooled_width).
+    """Return the features (N, C, H, W) of regions at one size: (R, C, pooled_height, pooled_width).
 
     `rois` (R, 5) has rows (image, x0, y0, x1, y1), whose coordinates are multiplied by
     `spatial_scale`. A region is divided into `pooled_height` by `pooled_width` bins; each result is

@@ -1581,7 +1581,7 @@ class CTCLoss(Primitive):
 
 class CTCLossV2(Primitive):
     """`mycel.ops.ctc_loss` as an object. Return the loss of connectionist temporal
-    classification, and alpha (N, T, 2 S + 1), -inf where a sequence is not."""
+    classification, and alpha (N, T, 2 S + 1), -inf beyond the end of a sequence."""
 
     def __init__(self, blank: Any = ..., reduction: str = ..., zero_infinity: bool = ...) -> None:
         ...
@@ -4171,7 +4171,7 @@ class NextAfter(Primitive):
 
 class NoRepeatNGram(Primitive):
     """Return `log_probs` (batch, beams, words) with the type's lowest number for words that
-    would end a run of `ngram_size` words that `state_seq` (batch, beams, m) has."""
+    would repeat a run of `ngram_size` words."""
 
     def __init__(self, ngram_size: Any = ...) -> None:
         ...
@@ -4484,7 +4484,7 @@ class RNNTLoss(Primitive):
         ...
 
 class ROIAlign(Primitive):
-    """Return regions of `features` (N, C, H, W) at one size: (R, C, pooled_height,
+    """Return the features (N, C, H, W) of regions at one size: (R, C, pooled_height,
     pooled_width)."""
 
     def __init__(
