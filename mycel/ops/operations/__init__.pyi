@@ -775,7 +775,7 @@ class AffineGrid(Primitive):
         ...
 
 class AllGather(Primitive):
-    """The tensors of all processes, one after the other along the first axis."""
+    """The tensors of all processes, concatenated along the first axis."""
 
     def __init__(self, group: str = ...) -> None:
         ...
@@ -784,8 +784,8 @@ class AllGather(Primitive):
         ...
 
 class AllGatherV(Primitive):
-    """Vectors of all processes, one after the other, of as many elements as `output_split_sizes`
-    says."""
+    """Vectors of all processes, concatenated; `output_split_sizes` has the number of elements of
+    each."""
 
     def __init__(self, group: str = ...) -> None:
         ...
@@ -794,7 +794,8 @@ class AllGatherV(Primitive):
         ...
 
 class AllReduce(Primitive):
-    """The sum (or `op`: prod, max, min, avg) of a tensor over all processes."""
+    """The sum of a tensor over all processes, or another reduction: `op` is sum, prod, max, min
+    or avg."""
 
     def __init__(self, op: str = ..., group: str = ...) -> None:
         ...
@@ -803,8 +804,8 @@ class AllReduce(Primitive):
         ...
 
 class AlltoAll(Primitive):
-    """A tensor cut along `split_dim` into a part for each process, and the parts for this one
-    joined along `concat_dim`."""
+    """The parts of tensors for this process, joined along `concat_dim`, where each process cuts
+    its tensor along `split_dim` into a part for each other one."""
 
     def __init__(self, split_count: Any, split_dim: Any, concat_dim: Any, group: str = ...) -> None:
         ...
@@ -813,8 +814,8 @@ class AlltoAll(Primitive):
         ...
 
 class AlltoAllV(Primitive):
-    """A vector cut into parts of so many blocks for each process, and what each sent to this
-    one."""
+    """The parts of vectors that all processes sent to this one; a call says how many blocks go
+    to each process and come from it."""
 
     def __init__(self, group: str = ..., block_size: Any = ...) -> None:
         ...
@@ -823,8 +824,8 @@ class AlltoAllV(Primitive):
         ...
 
 class AlltoAllVC(Primitive):
-    """`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in
-    its transpose."""
+    """`AlltoAllV` whose call takes a matrix of the blocks that each process sends to each other
+    one, or its transpose."""
 
     def __init__(self, group: str = ..., block_size: Any = ..., transpose: bool = ...) -> None:
         ...
@@ -939,7 +940,7 @@ class ApplyFtrl(Primitive):
         ...
 
 class ApplyGradientDescent(Primitive):
-    """``var -= alpha * delta``."""
+    """Gradient descent: ``var -= alpha * delta``."""
 
     def __init__(self) -> None:
         ...
@@ -948,7 +949,7 @@ class ApplyGradientDescent(Primitive):
         ...
 
 class ApplyKerasMomentum(Primitive):
-    """Momentum that holds the step itself."""
+    """Gradient descent with a momentum that holds the step itself."""
 
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
@@ -1076,8 +1077,8 @@ class Asinh(Primitive):
         ...
 
 class Assert(Primitive):
-    """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize`
-    elements of the data (all where it is negative), unless the condition holds."""
+    """A check of a condition: ``Assert(summarize)(condition, input_data)`` raises RuntimeError
+    unless the condition holds."""
 
     def __init__(self, summarize: Any = ...) -> None:
         ...
@@ -1140,7 +1141,7 @@ class Atanh(Primitive):
         ...
 
 class AvgPool(Primitive):
-    """The mean of each window of (N, C, H, W), zeros around the image left out."""
+    """The mean of each window of (N, C, H, W), without the zeros around the image."""
 
     def __init__(
         self,
@@ -1155,8 +1156,8 @@ class AvgPool(Primitive):
         ...
 
 class AvgPool3D(Primitive):
-    """The mean of each window of (N, C, D, H, W); zeros around count as elements with
-    `count_include_pad`."""
+    """The mean of each window of (N, C, D, H, W); with `count_include_pad` the zeros around it
+    count as elements."""
 
     def __init__(
         self,
@@ -1185,7 +1186,7 @@ class BCEWithLogitsLoss(Primitive):
         ...
 
 class Barrier(Primitive):
-    """Wait until all processes of the group are here."""
+    """A wait until all processes of the group are here."""
 
     def __init__(self, group: str = ...) -> None:
         ...
@@ -1204,8 +1205,8 @@ class BartlettWindow(Primitive):
         ...
 
 class BasicLSTMCell(Primitive):
-    """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and
-    tanh(c)."""
+    """One step of an LSTM: called with (x, h, c, w, b), it gives the next c and h, the gates i,
+    j, f and o, and tanh(c)."""
 
     def __init__(
         self,
@@ -1220,8 +1221,8 @@ class BasicLSTMCell(Primitive):
         ...
 
 class BatchISendIRecv(Primitive):
-    """Tensors sent and received at once: a result for each of `op_types`, a zero for what is
-    sent."""
+    """Tensors sent and received at once: a result for each of `op_types`, which is a zero for a
+    tensor that is sent."""
 
     def __init__(
         self,
@@ -1300,8 +1301,8 @@ class BatchToSpaceNDV2(Primitive):
         ...
 
 class Bernoulli(Primitive):
-    """1 with probability p, 0.5 unless given, and else 0, in the shape and type of x: (x,
-    p=0.5)."""
+    """Random numbers, 1 with probability p and else 0, in the shape and type of x; called with
+    (x, p=0.5)."""
 
     def __init__(self, seed: Any = ..., offset: Any = ...) -> None:
         ...
@@ -1418,7 +1419,7 @@ class BesselY1(Primitive):
         ...
 
 class Betainc(Primitive):
-    """The regularized incomplete beta function of a, b and x, of one shape and type."""
+    """The regularized incomplete beta function of a, b and x, which have one shape and type."""
 
     def __init__(self) -> None:
         ...
@@ -1447,7 +1448,8 @@ class BinaryCrossEntropy(Primitive):
         ...
 
 class Bincount(Primitive):
-    """Sums of weights (1 each if empty) of the numbers below `size`: (array, size, weights)."""
+    """The sum of weights (1 each if empty) of each number below `size`; called with (array,
+    size, weights)."""
 
     def __init__(self) -> None:
         ...
@@ -1520,7 +1522,7 @@ class BoundingBoxEncode(Primitive):
         ...
 
 class Broadcast(Primitive):
-    """The tensors, a tuple of them, that the process `root_rank` has."""
+    """The tensors, given as a tuple, of the process `root_rank`."""
 
     def __init__(self, root_rank: Any, group: str = ...) -> None:
         ...
@@ -1539,7 +1541,7 @@ class BroadcastTo(Primitive):
         ...
 
 class Bucketize(Primitive):
-    """How many of the sorted boundaries are not above each element, int32."""
+    """The number of sorted boundaries that are not above each element, int32."""
 
     def __init__(self, boundaries: Any) -> None:
         ...
@@ -1559,8 +1561,7 @@ class CTCGreedyDecoder(Primitive):
         ...
 
 class CTCLoss(Primitive):
-    """The loss of connectionist temporal classification of logits (T, N, C), whose last class is
-    the blank, and its derivative, a constant."""
+    """The loss of connectionist temporal classification, and its derivative, a constant."""
 
     def __init__(
         self,
@@ -1599,7 +1600,7 @@ class Cast(Primitive):
         ...
 
 class Cauchy(Primitive):
-    """Numbers of a Cauchy distribution, float32."""
+    """Random numbers of a Cauchy distribution, float32."""
 
     def __init__(self, size: Any, median: float = ..., sigma: float = ...) -> None:
         ...
@@ -1725,7 +1726,8 @@ class Col2Im(Primitive):
         ...
 
 class CollectiveGather(Primitive):
-    """The tensors of all processes along the first axis, for the process `dest_rank`."""
+    """The tensors of all processes, concatenated along the first axis, for the process
+    `dest_rank`."""
 
     def __init__(self, dest_rank: Any, group: str = ...) -> None:
         ...
@@ -1734,7 +1736,7 @@ class CollectiveGather(Primitive):
         ...
 
 class CollectiveScatter(Primitive):
-    """This process's share of the rows that the process `src_rank` has."""
+    """The share of this process of the rows that the process `src_rank` has."""
 
     def __init__(self, src_rank: Any = ..., group: str = ...) -> None:
         ...
@@ -1761,7 +1763,8 @@ class CombinedNonMaxSuppression(Primitive):
         ...
 
 class CompareAndBitpack(Primitive):
-    """Eight comparisons `x > threshold` along the last axis in each byte, the first highest."""
+    """Bytes of eight comparisons `x > threshold` each, along the last axis, the first as the
+    highest bit."""
 
     def __init__(self) -> None:
         ...
@@ -1788,8 +1791,8 @@ class ComplexAbs(Primitive):
         ...
 
 class ComputeAccidentalHits(Primitive):
-    """Where sampled classes are true ones: rows, positions of samples, and float32's lowest
-    number for each."""
+    """The places where sampled classes are true ones: rows, positions of samples, and float32's
+    lowest number for each."""
 
     def __init__(self, num_true: Any = ...) -> None:
         ...
@@ -1808,7 +1811,8 @@ class Concat(Primitive):
         ...
 
 class ConfusionMatrix(Primitive):
-    """How often, or with what weight, each label (rows) met each prediction."""
+    """The number of times, or the sum of weights, with which each label (rows) met each
+    prediction."""
 
     def __init__(self, num_classes: Any, dtype: str = ...) -> None:
         ...
@@ -1856,8 +1860,8 @@ class Conv2D(Primitive):
         ...
 
 class Conv2DBackpropInput(Primitive):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
-    input's shape."""
+    """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
+    and the shape of the input."""
 
     def __init__(
         self,
@@ -1878,8 +1882,8 @@ class Conv2DBackpropInput(Primitive):
         ...
 
 class Conv2DTranspose(Primitive):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
-    input's shape."""
+    """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
+    and the shape of the input."""
 
     def __init__(
         self,
@@ -1944,7 +1948,7 @@ class Conv3DTranspose(Primitive):
         ...
 
 class CopyWithSlice(Primitive):
-    """Write y into the tensor x, which may be a view; x itself."""
+    """The tensor x, which may be a view, after y was written into it."""
 
     def __init__(self) -> None:
         ...
@@ -2041,7 +2045,7 @@ class Cummin(Primitive):
         ...
 
 class CumulativeLogsumexp(Primitive):
-    """Logarithms of running sums of exponentials."""
+    """The logarithms of running sums of exponentials."""
 
     def __init__(self, exclusive: bool = ..., reverse: bool = ...) -> None:
         ...
@@ -2059,8 +2063,8 @@ class DType(Primitive):
         ...
 
 class DataFormatDimMap(Primitive):
-    """For each axis -4 to 3, as MindSpore has it, which axis of the source format the target
-    format has there."""
+    """The axis of the source format that the target format has at each of the given axes, -4 to
+    3, as in MindSpore."""
 
     def __init__(self, src_format: str = ..., dst_format: str = ...) -> None:
         ...
@@ -2069,7 +2073,7 @@ class DataFormatDimMap(Primitive):
         ...
 
 class DataFormatVecPermute(Primitive):
-    """What belongs to the axes of one format in the order of another."""
+    """Values that belong to the axes of one format, in the order of another format."""
 
     def __init__(self, src_format: str = ..., dst_format: str = ...) -> None:
         ...
@@ -2124,8 +2128,8 @@ class DepthToSpace(Primitive):
         ...
 
 class DepthwiseConv2dNative(Primitive):
-    """Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight
-    (multiplier, C, KH, KW): those of a channel lie side by side."""
+    """The convolution of each channel of (N, C, H, W) with its own `channel_multiplier` filters,
+    of a weight (multiplier, C, KH, KW); results of a channel lie side by side."""
 
     def __init__(
         self,
@@ -2153,7 +2157,8 @@ class Diag(Primitive):
         ...
 
 class DiagPart(Primitive):
-    """The elements of (d.., d..) both halves of whose positions are equal."""
+    """The diagonal elements of a tensor (d.., d..): those at positions whose two halves are
+    equal."""
 
     def __init__(self) -> None:
         ...
@@ -2196,7 +2201,7 @@ class Div(Primitive):
         ...
 
 class DivNoNan(Primitive):
-    """x / y, and 0 where y is 0."""
+    """The quotient x / y, and 0 where y is 0."""
 
     def __init__(self) -> None:
         ...
@@ -2205,8 +2210,8 @@ class DivNoNan(Primitive):
         ...
 
 class Dropout(Primitive):
-    """Each element kept with `keep_prob`, over `keep_prob`, else 0; and which were kept, as 1
-    and 0."""
+    """The elements, each kept with probability `keep_prob` and divided by it, else 0; and which
+    were kept, as 1 and 0."""
 
     def __init__(self, keep_prob: float = ..., Seed0: Any = ..., Seed1: Any = ...) -> None:
         ...
@@ -2215,8 +2220,8 @@ class Dropout(Primitive):
         ...
 
 class Dropout2D(Primitive):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were
-    kept, as booleans."""
+    """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
+    elements were kept, as booleans."""
 
     def __init__(self, keep_prob: float = ...) -> None:
         ...
@@ -2225,8 +2230,8 @@ class Dropout2D(Primitive):
         ...
 
 class Dropout3D(Primitive):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were
-    kept, as booleans."""
+    """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
+    elements were kept, as booleans."""
 
     def __init__(self, keep_prob: float = ...) -> None:
         ...
@@ -2235,8 +2240,8 @@ class Dropout3D(Primitive):
         ...
 
 class DropoutDoMask(Primitive):
-    """x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0: (x, mask,
-    keep_prob)."""
+    """The elements x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0;
+    called with (x, mask, keep_prob)."""
 
     def __init__(self) -> None:
         ...
@@ -2245,8 +2250,8 @@ class DropoutDoMask(Primitive):
         ...
 
 class DropoutGenMask(Primitive):
-    """A random bit for each element of a shape, 1 with `keep_prob`, eight in a byte and 128 at a
-    time: (shape, keep_prob)."""
+    """Random bits, 1 with probability `keep_prob`, for each element of a shape: eight in a byte,
+    padded to a multiple of 128; called with (shape, keep_prob)."""
 
     def __init__(self, Seed0: Any = ..., Seed1: Any = ...) -> None:
         ...
@@ -2255,8 +2260,8 @@ class DropoutGenMask(Primitive):
         ...
 
 class DtypeToEnum(Primitive):
-    """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's
-    formats. TypeError, in the name of the operation, for what is none."""
+    """The number of an element type in MindSpore's formats: ``DtypeToEnum()(op_name, arg_name,
+    dtype)``."""
 
     def __init__(self) -> None:
         ...
@@ -2265,8 +2270,8 @@ class DtypeToEnum(Primitive):
         ...
 
 class DumpGradient(Primitive):
-    """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by
-    `mycel.ops.tensordump` when it comes."""
+    """The identity, whose gradient is written into a file: ``DumpGradient()(path, x,
+    input_output)`` is `x`, and `mycel.ops.tensordump` writes its gradient when it comes."""
 
     def __init__(self) -> None:
         ...
@@ -2275,7 +2280,7 @@ class DumpGradient(Primitive):
         ...
 
 class DynamicGRUV2(Primitive):
-    """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input,
+    """A GRU over (time, batch, inputs), called with (x, weight_input, weight_hidden, bias_input,
     bias_hidden, None, init_h)."""
 
     def __init__(
@@ -2306,8 +2311,8 @@ class DynamicGRUV2(Primitive):
         ...
 
 class DynamicRNN(Primitive):
-    """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o
-    and tanh(c) at all times."""
+    """An LSTM over (time, batch, inputs): called with (x, w, b, None, init_h, init_c), it gives
+    y, h, c, i, j, f, o and tanh(c) at all times."""
 
     def __init__(
         self,
@@ -2337,7 +2342,8 @@ class DynamicRNN(Primitive):
         ...
 
 class DynamicShape(Primitive):
-    """``DynamicShape()(x)``: the shape of a tensor as an int64 tensor; `dtype` has no effect."""
+    """The shape as a tensor: ``DynamicShape()(x)`` is the shape of `x` as an int64 tensor;
+    `dtype` has no effect."""
 
     def __init__(self, dtype: Any = ...) -> None:
         ...
@@ -2346,7 +2352,8 @@ class DynamicShape(Primitive):
         ...
 
 class EditDistance(Primitive):
-    """`mycel.ops.words.edit_distance` of two sparse tensors."""
+    """The number of edits between the sequences of two sparse tensors, as
+    `mycel.ops.sequences.words.edit_distance` counts them."""
 
     def __init__(self, normalize: bool = ...) -> None:
         ...
@@ -2355,7 +2362,7 @@ class EditDistance(Primitive):
         ...
 
 class Eig(Primitive):
-    """Complex eigenvalues, and with `compute_v` eigenvectors, else a 0 in their place."""
+    """The complex eigenvalues, and with `compute_v` the eigenvectors, else 0 in their place."""
 
     def __init__(self, compute_v: bool = ...) -> None:
         ...
@@ -2384,7 +2391,7 @@ class Elu(Primitive):
         ...
 
 class EmbeddingLookup(Primitive):
-    """Rows that indices less an offset name; zeros where there is no such row."""
+    """The rows that indices less an offset name; zeros where there is no such row."""
 
     def __init__(self) -> None:
         ...
@@ -2411,7 +2418,7 @@ class Equal(Primitive):
         ...
 
 class EqualCount(Primitive):
-    """How many elements of two tensors are equal, (1,), in their type."""
+    """The number of equal elements of two tensors, (1,), in their type."""
 
     def __init__(self) -> None:
         ...
@@ -2466,7 +2473,7 @@ class Exp(Primitive):
         ...
 
 class Expand(Primitive):
-    """The tensor repeated to a shape; -1 keeps a size."""
+    """The tensor broadcast to a shape, in which -1 keeps a size."""
 
     def __init__(self) -> None:
         ...
@@ -2536,8 +2543,8 @@ class Eye(Primitive):
         ...
 
 class FFTWithSize(Primitive):
-    """The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth
-    or back."""
+    """The Fourier transform over the last `signal_ndim` axes of complex or real signals, or its
+    inverse."""
 
     def __init__(
         self,
@@ -2608,7 +2615,7 @@ class Fills(Primitive):
         ...
 
 class Flatten(Primitive):
-    """All axes but the first joined."""
+    """The tensor with all axes but the first joined."""
 
     def __init__(self) -> None:
         ...
@@ -2617,8 +2624,8 @@ class Flatten(Primitive):
         ...
 
 class FloatStatus(Primitive):
-    """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or
-    no number, else 0. Raises TypeError for other tensors."""
+    """A test for infinities and NaN: ``FloatStatus()(x)`` is float32 [1.0] where an element of a
+    floating tensor is infinite or NaN, else [0.0]."""
 
     def __init__(self) -> None:
         ...
@@ -2672,8 +2679,8 @@ class Fmin(Primitive):
         ...
 
 class ForiLoop(Primitive):
-    """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)``
-    makes of a value for i from `lower` to below `upper`."""
+    """A loop over whole numbers: ``ForiLoop()(lower, upper, loop_func, init_val)`` computes
+    ``value = loop_func(i, value)`` for i from `lower` to below `upper`."""
 
     def __init__(self) -> None:
         ...
@@ -2742,7 +2749,7 @@ class FractionalMaxPoolWithFixedKsize(Primitive):
         ...
 
 class FusedAdaFactor(Primitive):
-    """Adafactor (Shazeer and Stern, 2018); gives a tuple of the parameter."""
+    """Adafactor (Shazeer and Stern, 2018); the result is a tuple of the parameter."""
 
     def __init__(
         self,
@@ -2779,7 +2786,7 @@ class FusedCastAdamWeightDecay(Primitive):
         ...
 
 class FusedSparseAdam(Primitive):
-    """`Adam` with a gradient that has some rows; in the others it is 0."""
+    """Adam with a gradient that has some rows, and is 0 in the others."""
 
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
@@ -2797,7 +2804,7 @@ class FusedSparseFtrl(Primitive):
         ...
 
 class FusedSparseLazyAdam(Primitive):
-    """`Adam` of the rows that the gradient has."""
+    """Adam for the rows of the parameter that the gradient has."""
 
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
@@ -2834,7 +2841,8 @@ class GLU(Primitive):
         ...
 
 class Gamma(Primitive):
-    """`mycel.ops.gamma` of (shape, alpha, beta)."""
+    """Random numbers of a gamma distribution, as `mycel.ops.gamma`; called with (shape, alpha,
+    beta)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -3050,8 +3058,8 @@ class Histogram(Primitive):
         ...
 
 class HistogramFixedWidth(Primitive):
-    """How many elements lie in each of `nbins` equal parts of a range, those beside it in the
-    outer ones."""
+    """The number of elements in each of `nbins` equal parts of a range; elements outside count
+    in the first or last part."""
 
     def __init__(self, nbins: Any, dtype: str = ...) -> None:
         ...
@@ -3060,8 +3068,8 @@ class HistogramFixedWidth(Primitive):
         ...
 
 class HistogramSummary(Primitive):
-    """``HistogramSummary()(name, value)``: numbers of this step, for the next ``record`` of each
-    open `mycel.SummaryRecord`."""
+    """A summary of numbers: ``HistogramSummary()(name, value)`` keeps numbers of this step for
+    the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -3149,8 +3157,8 @@ class Imag(Primitive):
         ...
 
 class ImageSummary(Primitive):
-    """``ImageSummary()(name, value)``: images [N, C, H, W] of this step, for the next ``record``
-    of each open `mycel.SummaryRecord`."""
+    """A summary of images: ``ImageSummary()(name, value)`` keeps images [N, C, H, W] of this
+    step for the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -3188,7 +3196,7 @@ class IndexFill(Primitive):
         ...
 
 class IndexPut(Primitive):
-    """x1 with x2 written (added, if `accumulate` is 1) at the places that index tensors name."""
+    """x1 with x2 written, or added if `accumulate` is 1, at the places that index tensors name."""
 
     def __init__(self, accumulate: Any = ...) -> None:
         ...
@@ -3236,7 +3244,7 @@ class InplaceUpdate(Primitive):
         ...
 
 class InplaceUpdateV2(Primitive):
-    """x with the rows that `indices` name replaced by those of v."""
+    """x with the rows that `indices` names replaced by those of v."""
 
     def __init__(self) -> None:
         ...
@@ -3263,7 +3271,7 @@ class Invert(Primitive):
         ...
 
 class InvertPermutation(Primitive):
-    """The order that undoes an order of 0 .. n - 1, as a tuple."""
+    """The inverse of a permutation of 0 .. n - 1, as a tuple."""
 
     def __init__(self) -> None:
         ...
@@ -3328,8 +3336,8 @@ class L2Loss(Primitive):
         ...
 
 class L2Normalize(Primitive):
-    """The elements over the square root of the sum of squares along `axis`, which counts as at
-    least `epsilon`."""
+    """The elements divided by the square root of their sum of squares along `axis`, or of
+    `epsilon` where that is larger."""
 
     def __init__(self, axis: Any = ..., epsilon: float = ...) -> None:
         ...
@@ -3338,7 +3346,7 @@ class L2Normalize(Primitive):
         ...
 
 class LARSUpdate(Primitive):
-    """The gradient scaled to the layer (You et al., 2017), from the sums of squares of weight
+    """The gradient scaled for the layer (You et al., 2017), from the sums of squares of weight
     and gradient."""
 
     def __init__(self, epsilon: float = ..., hyperpara: float = ..., use_clip: bool = ...) -> None:
@@ -3373,8 +3381,8 @@ class LRN(Primitive):
         ...
 
 class LSTM(Primitive):
-    """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and
-    c, and two empty tensors."""
+    """Layers of LSTM over (time, batch, inputs): called with (input, h, c, w), they give the
+    outputs, the last h and c, and two empty tensors."""
 
     def __init__(
         self,
@@ -3392,8 +3400,8 @@ class LSTM(Primitive):
         ...
 
 class LayerNorm(Primitive):
-    """The axes from `begin_norm_axis` on normalised, scaled by `gamma` and shifted by `beta`;
-    their mean, and their variance."""
+    """The tensor normalised over the axes from `begin_norm_axis` on, scaled by `gamma` and
+    shifted by `beta`; with the mean and the variance."""
 
     def __init__(
         self,
@@ -3515,7 +3523,7 @@ class LogMatrixDeterminant(Primitive):
         ...
 
 class LogNormalReverse(Primitive):
-    """exp(x), x normal, in the shape and type of a tensor."""
+    """Random numbers exp(x) with normal x, in the shape and type of a tensor."""
 
     def __init__(self, mean: float = ..., std: float = ...) -> None:
         ...
@@ -3534,7 +3542,8 @@ class LogSoftmax(Primitive):
         ...
 
 class LogSoftmaxExt(Primitive):
-    """`mycel.ops.log_softmax` along `dim`, in a type: (input, dim=None, dtype=None)."""
+    """The logarithm of soft-max along `dim` in a type, as `mycel.ops.log_softmax`; called with
+    (input, dim=None, dtype=None)."""
 
     def __init__(self) -> None:
         ...
@@ -3616,7 +3625,7 @@ class Logit(Primitive):
         ...
 
 class LowerBound(Primitive):
-    """In each row, how many elements are below each value."""
+    """The number of elements below each value, in each row."""
 
     def __init__(self, out_type: Any = ...) -> None:
         ...
@@ -3640,7 +3649,8 @@ class LpNorm(Primitive):
         ...
 
 class Lstsq(Primitive):
-    """Least squares for one matrix, by QR, with a penalty by Cholesky; `fast` changes nothing."""
+    """The least-squares solution for one matrix, by QR, or with a penalty by Cholesky; `fast`
+    has no effect."""
 
     def __init__(self, fast: bool = ..., l2_regularizer: float = ...) -> None:
         ...
@@ -3667,7 +3677,7 @@ class LuUnpack(Primitive):
         ...
 
 class MapUniform(Primitive):
-    """key % groups * size + key // groups."""
+    """The numbers key % groups * size + key // groups."""
 
     def __init__(self) -> None:
         ...
@@ -3808,7 +3818,7 @@ class MatrixSolve(Primitive):
         ...
 
 class MatrixSolveLs(Primitive):
-    """Least squares of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
+    """The least-squares solution of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
 
     def __init__(self, fast: bool = ...) -> None:
         ...
@@ -3817,7 +3827,7 @@ class MatrixSolveLs(Primitive):
         ...
 
 class MatrixTriangularSolve(Primitive):
-    """The solution of a triangular system, or of its adjoint's."""
+    """The solution of a triangular system, or of the system of its adjoint."""
 
     def __init__(self, lower: bool = ..., adjoint: bool = ...) -> None:
         ...
@@ -3876,8 +3886,8 @@ class MaxPool3DWithArgmax(Primitive):
         ...
 
 class MaxPoolWithArgmax(Primitive):
-    """The largest element of each window of (N, C, H, W), and its int32 position in the image,
-    channels and all."""
+    """The largest element of each window of (N, C, H, W), and its int32 position in the
+    flattened image."""
 
     def __init__(
         self,
@@ -3909,7 +3919,8 @@ class MaxPoolWithArgmaxV2(Primitive):
         ...
 
 class MaxUnpool2D(Primitive):
-    """`mycel.ops.max_unpool2d` as an object; strides 0 are the window's size."""
+    """The inverse of max-pooling, `mycel.ops.max_unpool2d`, as an object; strides of 0 are the
+    size of the window."""
 
     def __init__(
         self,
@@ -3925,7 +3936,8 @@ class MaxUnpool2D(Primitive):
         ...
 
 class MaxUnpool3D(Primitive):
-    """`mycel.ops.max_unpool3d` as an object; strides 0 are the window's size."""
+    """The inverse of max-pooling, `mycel.ops.max_unpool3d`, as an object; strides of 0 are the
+    size of the window."""
 
     def __init__(
         self,
@@ -4030,7 +4042,7 @@ class Mul(Primitive):
         ...
 
 class MulNoNan(Primitive):
-    """x * y, and 0 where y is 0."""
+    """The product x * y, and 0 where y is 0."""
 
     def __init__(self) -> None:
         ...
@@ -4049,7 +4061,7 @@ class MultiMarginLoss(Primitive):
         ...
 
 class MultilabelMarginLoss(Primitive):
-    """`mycel.ops.multilabel_margin_loss`, and which classes are targets."""
+    """The loss `mycel.ops.multilabel_margin_loss`, and which classes are targets."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -4068,8 +4080,8 @@ class Multinomial(Primitive):
         ...
 
 class MultinomialWithReplacement(Primitive):
-    """Positions drawn with given weights: (x, seed, offset), the default generator if both are
-    0."""
+    """Random positions with given weights; called with (x, seed, offset), where two zeros mean
+    the default generator."""
 
     def __init__(self, numsamples: Any, replacement: bool = ...) -> None:
         ...
@@ -4127,7 +4139,8 @@ class Neg(Primitive):
         ...
 
 class NeighborExchange(Primitive):
-    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple."""
+    """The tensors that come from `recv_rank_ids`, as a tuple, while others are sent to
+    `send_rank_ids`."""
 
     def __init__(
         self,
@@ -4144,7 +4157,8 @@ class NeighborExchange(Primitive):
         ...
 
 class NeighborExchangeV2(Primitive):
-    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders."""
+    """An image (N, C, H, W) with the borders that neighbours sent; they get borders of this
+    process's image."""
 
     def __init__(
         self,
@@ -4180,7 +4194,7 @@ class NoRepeatNGram(Primitive):
         ...
 
 class NonDeterministicInts(Primitive):
-    """Integers of the whole range of their type."""
+    """Random integers of the whole range of their type."""
 
     def __init__(self, dtype: Any = ...) -> None:
         ...
@@ -4334,8 +4348,8 @@ class Pad(Primitive):
         ...
 
 class PadV3(Primitive):
-    """Elements around the last axes, the last axis first: pairs (begin, end), or all begins
-    before all ends."""
+    """A tensor padded along its last axes: pairs (begin, end), the last axis first, or all
+    begins before all ends."""
 
     def __init__(self, mode: str = ..., paddings_contiguous: bool = ...) -> None:
         ...
@@ -4354,7 +4368,7 @@ class Padding(Primitive):
         ...
 
 class ParallelConcat(Primitive):
-    """Tensors whose first size is 1, one after the other along axis 0."""
+    """Tensors whose first size is 1, concatenated along axis 0."""
 
     def __init__(self) -> None:
         ...
@@ -4363,7 +4377,7 @@ class ParallelConcat(Primitive):
         ...
 
 class ParameterizedTruncatedNormal(Primitive):
-    """Normal numbers within bounds: (shape, mean, stdevs, min, max)."""
+    """Random normal numbers within bounds; called with (shape, mean, stdevs, min, max)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4382,7 +4396,8 @@ class Pdist(Primitive):
         ...
 
 class Poisson(Primitive):
-    """Numbers (int32) of Poisson distributions with means that broadcast: (shape, mean)."""
+    """Random numbers (int32) of Poisson distributions with means that broadcast; called with
+    (shape, mean)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4427,7 +4442,8 @@ class Pow(Primitive):
         ...
 
 class Print(Primitive):
-    """``Print()(*values)``: show tensors and other values on standard output, a line each."""
+    """Output of values: ``Print()(*values)`` shows tensors and other values on standard output,
+    a line each."""
 
     def __init__(self) -> None:
         ...
@@ -4436,8 +4452,8 @@ class Print(Primitive):
         ...
 
 class PyExecute(Primitive):
-    """``PyExecute()(script, names, values)``: the value of a Python expression in which names
-    stand for values. Raises TypeError for other arguments."""
+    """The value of a Python expression: ``PyExecute()(script, names, values)`` computes `script`
+    with names for values."""
 
     def __init__(self) -> None:
         ...
@@ -4474,8 +4490,7 @@ class RGBToHSV(Primitive):
         ...
 
 class RNNTLoss(Primitive):
-    """The losses of transducers and their derivatives by acts, which are logits; see
-    `mycel.ops.transducer.rnnt_loss`."""
+    """The losses of transducers, and their derivatives by acts, which are logits."""
 
     def __init__(self, blank_label: Any = ...) -> None:
         ...
@@ -4501,7 +4516,7 @@ class ROIAlign(Primitive):
         ...
 
 class RaggedRange(Primitive):
-    """Ranges one after the other: where each begins, and their elements."""
+    """Ranges, one after the other: where each begins, and their elements."""
 
     def __init__(self, Tsplits: Any) -> None:
         ...
@@ -4559,7 +4574,7 @@ class RandomShuffle(Primitive):
         ...
 
 class Randperm(Primitive):
-    """0 .. n - 1 in random order, then `pad` up to `max_length`."""
+    """The numbers 0 .. n - 1 in random order, then `pad` up to `max_length`."""
 
     def __init__(self, max_length: Any = ..., pad: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4727,7 +4742,7 @@ class ReduceProd(Primitive):
         ...
 
 class ReduceScatter(Primitive):
-    """This process's share of the rows of the sum of a tensor over all."""
+    """The share of this process of the rows of the sum of a tensor over all processes."""
 
     def __init__(self, op: str = ..., group: str = ...) -> None:
         ...
@@ -4736,8 +4751,8 @@ class ReduceScatter(Primitive):
         ...
 
 class ReduceScatterV(Primitive):
-    """This process's share of the sum of a vector over all, of as many elements as
-    `input_split_sizes` says."""
+    """The share of this process of the sum of a vector over all processes; `input_split_sizes`
+    has the number of elements of each share."""
 
     def __init__(self, op: str = ..., group: str = ...) -> None:
         ...
@@ -4862,8 +4877,7 @@ class ResizeNearestNeighborV2(Primitive):
         ...
 
 class Reusing(Primitive):
-    """``Reusing()(x)``: what it is given, a value or a function; which computations share code
-    is the compiler's choice."""
+    """The identity: ``Reusing()(x)`` is `x`, a value or a function."""
 
     def __init__(self) -> None:
         ...
@@ -4947,8 +4961,7 @@ class Rsqrt(Primitive):
         ...
 
 class SGD(Primitive):
-    """Gradient descent with momentum, whose first step, where `stat` is above 0, is not
-    dampened."""
+    """Gradient descent with momentum; the first step, where `stat` is above 0, is not dampened."""
 
     def __init__(
         self,
@@ -4998,8 +5011,8 @@ class SampleDistortedBoundingBoxV2(Primitive):
         ...
 
 class ScalarCast(Primitive):
-    """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool,
-    int64, float32 or float64; floats are truncated."""
+    """A conversion of numbers: ``ScalarCast()(input_x, input_y)`` is a number as a Python number
+    of an element type: bool, int64, float32 or float64; floats are truncated."""
 
     def __init__(self) -> None:
         ...
@@ -5008,8 +5021,8 @@ class ScalarCast(Primitive):
         ...
 
 class ScalarSummary(Primitive):
-    """``ScalarSummary()(name, value)``: a tensor of one number of this step, for the next
-    ``record`` of each open `mycel.SummaryRecord`."""
+    """A summary of a number: ``ScalarSummary()(name, value)`` keeps a tensor of one number of
+    this step for the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -5027,8 +5040,8 @@ class ScalarToArray(Primitive):
         ...
 
 class ScalarToTensor(Primitive):
-    """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions,
-    float32 unless it is said otherwise. Raises TypeError for what is no number."""
+    """A conversion of numbers: ``ScalarToTensor()(input_x, dtype)`` is a Python number as a
+    tensor without dimensions, by default float32."""
 
     def __init__(self) -> None:
         ...
@@ -5047,8 +5060,9 @@ class ScaleAndTranslate(Primitive):
         ...
 
 class Scan(Primitive):
-    """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init`
-    for the members of a tuple or list, and the list of the y."""
+    """A loop that carries a value and collects results: ``Scan()(loop_func, init, xs)`` computes
+    ``carry, y = loop_func(carry, x)`` for the members of a tuple or list, and returns the
+    last carry and the list of the y."""
 
     def __init__(self) -> None:
         ...
@@ -5074,7 +5088,7 @@ class ScatterAdd(Primitive):
         ...
 
 class ScatterAddWithAxis(Primitive):
-    """x with updates added at the positions that indices give along an axis."""
+    """x with updates added at the positions along an axis that indices name."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -5204,7 +5218,7 @@ class ScatterNdUpdate(Primitive):
         ...
 
 class ScatterNonAliasingAdd(Primitive):
-    """Add updates at positions (.., n); written into the parameter."""
+    """The parameter after updates were added at positions (.., n)."""
 
     def __init__(self) -> None:
         ...
@@ -5316,7 +5330,7 @@ class SelectView(Primitive):
         ...
 
 class Send(Primitive):
-    """Send a tensor to the process `dest_rank`."""
+    """A message with a tensor to the process `dest_rank`."""
 
     def __init__(
         self,
@@ -5609,8 +5623,8 @@ class SparseGatherV2(Primitive):
         ...
 
 class SparseSlice(Primitive):
-    """The part of a sparse tensor from `start` on of at most `size`, which ends where the tensor
-    does: indices from its start, values and shape."""
+    """The part of a sparse tensor that begins at `start` and has at most `size`: indices from
+    its start, values and shape."""
 
     def __init__(self) -> None:
         ...
@@ -5645,7 +5659,7 @@ class SparseTensorDenseAdd(Primitive):
         ...
 
 class SparseTensorDenseMatmul(Primitive):
-    """A sparse matrix times a dense one; either is transposed and conjugated where asked for."""
+    """A sparse matrix times a dense one."""
 
     def __init__(self, adjoint_st: bool = ..., adjoint_dt: bool = ...) -> None:
         ...
@@ -5654,8 +5668,7 @@ class SparseTensorDenseMatmul(Primitive):
         ...
 
 class SparseToDense(Primitive):
-    """The dense tensor of a sparse one; of values at one place the last stays, as in MindSpore
-    (`COOTensor.to_dense` adds them up)."""
+    """The dense tensor of a sparse one."""
 
     def __init__(self) -> None:
         ...
@@ -5664,7 +5677,7 @@ class SparseToDense(Primitive):
         ...
 
 class Split(Primitive):
-    """`output_num` parts of one size along an axis."""
+    """The `output_num` parts, of one size, of a tensor along an axis."""
 
     def __init__(self, axis: Any = ..., output_num: Any = ...) -> None:
         ...
@@ -5794,8 +5807,8 @@ class Sub(Primitive):
         ...
 
 class SubAndFilter(Primitive):
-    """x - offset where it lies in [0, max_num), and those positions (int32): (x, max_num,
-    offset)."""
+    """The elements of x - offset that lie in [0, max_num), and their positions (int32); called
+    with (x, max_num, offset)."""
 
     def __init__(self) -> None:
         ...
@@ -5933,8 +5946,8 @@ class TensorShape(Primitive):
         ...
 
 class TensorSummary(Primitive):
-    """``TensorSummary()(name, value)``: a tensor of this step, for the next ``record`` of each
-    open `mycel.SummaryRecord`."""
+    """A summary of a tensor: ``TensorSummary()(name, value)`` keeps a tensor of this step for
+    the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -5943,7 +5956,7 @@ class TensorSummary(Primitive):
         ...
 
 class TensorToTuple(Primitive):
-    """The elements of a tensor of one dimension as numbers."""
+    """The elements of a tensor of one dimension as a tuple of numbers."""
 
     def __init__(self) -> None:
         ...
@@ -5989,7 +6002,7 @@ class Transpose(Primitive):
         ...
 
 class TransposeExtView(Primitive):
-    """Two axes exchanged."""
+    """The tensor with two axes exchanged."""
 
     def __init__(self) -> None:
         ...
@@ -5998,7 +6011,7 @@ class TransposeExtView(Primitive):
         ...
 
 class TransposeView(Primitive):
-    """The axes in another order."""
+    """The tensor with its axes in another order."""
 
     def __init__(self) -> None:
         ...
@@ -6036,7 +6049,7 @@ class TrilIndices(Primitive):
         ...
 
 class TripletMarginLoss(Primitive):
-    """max(d(x, positive) - d(x, negative) + margin, 0); the margin is a tensor."""
+    """The loss max(d(x, positive) - d(x, negative) + margin, 0), where the margin is a tensor."""
 
     def __init__(
         self,
@@ -6098,7 +6111,7 @@ class TruncateMod(Primitive):
         ...
 
 class TruncatedNormal(Primitive):
-    """Standard normal numbers within [-2, 2]."""
+    """Random standard normal numbers within [-2, 2]."""
 
     def __init__(self, dtype: Any = ..., seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -6107,8 +6120,8 @@ class TruncatedNormal(Primitive):
         ...
 
 class TupleToArray(Primitive):
-    """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a
-    float32 tensor."""
+    """A conversion of tuples: ``TupleToArray()(input_x)`` is a tuple of ints as an int32 tensor,
+    one of floats as a float32 tensor."""
 
     def __init__(self) -> None:
         ...
@@ -6199,7 +6212,7 @@ class Unpack(Primitive):
         ...
 
 class UnravelIndex(Primitive):
-    """Positions in a shape, (n, ..), of positions in the array laid flat."""
+    """The positions (n, ..) in a shape of positions in the flattened array."""
 
     def __init__(self) -> None:
         ...
@@ -6254,7 +6267,7 @@ class Unstack(Primitive):
         ...
 
 class UpdateState(Primitive):
-    """``UpdateState()(state, *values)``: `state`."""
+    """The state after values are there: ``UpdateState()(state, *values)`` is `state`."""
 
     def __init__(self) -> None:
         ...
@@ -6263,7 +6276,7 @@ class UpdateState(Primitive):
         ...
 
 class UpperBound(Primitive):
-    """In each row, how many elements are not above each value."""
+    """The number of elements not above each value, in each row."""
 
     def __init__(self, out_type: Any = ...) -> None:
         ...
@@ -6290,8 +6303,8 @@ class UpsampleTrilinear3D(Primitive):
         ...
 
 class WhileLoop(Primitive):
-    """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while
-    ``cond_func(value)`` holds and ``loop_func(value)`` replaces it."""
+    """A while-loop: ``WhileLoop()(cond_func, loop_func, init_val)`` replaces a value by
+    ``loop_func(value)`` as long as ``cond_func(value)`` holds."""
 
     def __init__(self) -> None:
         ...
