@@ -13,7 +13,7 @@ class TensorMethods:
 
     @property
     def H(self) -> Any:
-        """A matrix transposed and conjugated."""
+        """The matrix transposed and conjugated."""
 
     @property
     def T(self) -> Tensor:
@@ -35,7 +35,7 @@ class TensorMethods:
         """Return ``self + alpha * other``. See `mycel.ops.add`."""
 
     def add_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `add` into it."""
+        """Return the tensor itself, after writing the result of `add` into it."""
 
     def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """Return ``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``."""
@@ -50,7 +50,7 @@ class TensorMethods:
         """Return ``beta * input + alpha * (mat1 @ mat2)``."""
 
     def addmm_(self, mat1: Any, mat2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """The tensor itself, after writing the result of `addmm` into it."""
+        """Return the tensor itself, after writing the result of `addmm` into it."""
 
     def addmv(self, mat: Any, vec: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """Return ``beta * input + alpha * (mat @ vec)``."""
@@ -79,7 +79,7 @@ class TensorMethods:
         atol: builtins.float = ...,
         equal_nan: builtins.bool = ...,
     ) -> builtins.bool:
-        """Return whether all elements are close (`mycel.ops.isclose`). It needs the values."""
+        """Return whether all elements are close (`mycel.ops.isclose`)."""
 
     def amax(
         self,
@@ -196,8 +196,8 @@ class TensorMethods:
         """Return the inverse hyperbolic sine of each element."""
 
     def assign_value(self, value: Any) -> Tensor:
-        """Return the tensor itself, after taking the values, the shape and the type of another;
-        of a tensor with views and of a parameter only those that fit."""
+        """Return the tensor itself, after taking over the values, the shape and the type of
+        another one."""
 
     def assign_value_cpp(self, value: Tensor) -> Tensor:
         """Take over a copy of another tensor's value together with its shape and type."""
@@ -215,19 +215,19 @@ class TensorMethods:
         """Return the inverse hyperbolic tangent of each element."""
 
     def baddbmm(self, batch1: Any, batch2: Any, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """Return ``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two
+        """Return ``beta * input + alpha * batch1 @ batch2``, for stacks of matrices or for two
         matrices."""
 
     def bernoulli(self, *, generator: Any = ...) -> Tensor:
-        """Return 1 with the probability that each element names and else 0, in the tensor's
+        """Return 1 with the probability that each element names and 0 otherwise, in the tensor's
         type."""
 
     def bernoulli_(self, p: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def bfloat16(self) -> Any:
-        """The same values as bfloat16."""
+        """Return the same values as bfloat16."""
 
     def bincount(self, weights: Any = ..., minlength: builtins.int = ...) -> Tensor:
         """Return how often each number 0, 1, ... occurs (float32), or the sum of the `weights`
@@ -255,13 +255,13 @@ class TensorMethods:
         """Return the products of two equally long stacks of matrices, over the last two axes."""
 
     def bool(self) -> Any:
-        """The same values as bool."""
+        """Return the same values as bool."""
 
     def broadcast_to(self, *shape: Any) -> Tensor:
-        """Return repeated to a shape, given as one sequence or as sizes."""
+        """Return the tensor broadcast to a shape, given as one sequence or as sizes."""
 
     def byte(self) -> Any:
-        """The same values as uint8."""
+        """Return the same values as uint8."""
 
     def cauchy(self, median: builtins.float = ..., sigma: builtins.float = ...) -> Tensor:
         """Return numbers from the Cauchy distribution with median `median` and scale `sigma`,
@@ -271,19 +271,18 @@ class TensorMethods:
         """Round each element up to a whole number."""
 
     def cholesky(self, upper: builtins.bool = ...) -> Tensor:
-        """Return the Cholesky factor of Hermitian positive definite matrices: lower triangular L
-        with L L^H = A, or with `upper` U with U^H U = A."""
+        """Return the Cholesky factor of Hermitian positive definite matrices A: lower triangular
+        L with L L^H = A, or with `upper` U with U^H U = A."""
 
     def cholesky_inverse(self, upper: builtins.bool = ...) -> Tensor:
-        """Return the inverse of A, where `input_x` is its Cholesky factor, lower triangular or
-        `upper`."""
+        """Return the inverse of A, where `input_x` is the Cholesky factor of A."""
 
     def cholesky_solve(self, input2: Any, upper: builtins.bool = ...) -> Tensor:
-        """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A,
-        lower triangular or `upper`."""
+        """Return the solution x of A x = `input`, where `input2` is the Cholesky factor of A."""
 
     def choose(self, choices: Any, mode: str = ...) -> Tensor:
-        """At each place the element of the choice that the tensor's integer there names."""
+        """Return at each place the element of that choice which the tensor's integer there
+        names."""
 
     def chunk(self, chunks: builtins.int, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """Split a tensor along an axis into at most `chunks` parts, all of one size but the
@@ -294,7 +293,7 @@ class TensorMethods:
         wins where the bounds cross."""
 
     def clamp_(self, min: Any = ..., max: Any = ...) -> Tensor:
-        """The tensor itself, after writing the result of `clamp` into it."""
+        """Return the tensor itself, after writing the result of `clamp` into it."""
 
     def clip(self, min: Any = ..., max: Any = ...) -> Tensor:
         """Return the same as `clamp`."""
@@ -320,11 +319,11 @@ class TensorMethods:
         """Whether `set_const_arg` marked the tensor."""
 
     def contiguous(self) -> Any:
-        """The tensor itself: elements always lie in row-major order."""
+        """Return the tensor itself: elements always lie in row-major order."""
 
     @staticmethod
     def convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:
-        """Return the tensor of a shape and type whose bytes these are."""
+        """Return the tensor of a shape and type that has these bytes."""
 
     def copy(self) -> Tensor:
         """Return a tensor of its own with the same values."""
@@ -363,8 +362,7 @@ class TensorMethods:
         (columns), divided by their number minus `correction`."""
 
     def cross(self, other: Any, dim: Optional[builtins.int] = ...) -> Tensor:
-        """Return the vector product along an axis of size 3 (the first such axis unless `dim`
-        names one); the others broadcast."""
+        """Return the vector product along an axis of size 3; the others broadcast."""
 
     def cummax(self, axis: builtins.int) -> tuple[Tensor, Tensor]:
         """Return the largest element so far along an axis, and its int64 position (the last of
@@ -379,7 +377,7 @@ class TensorMethods:
         are multiplied in int64."""
 
     def cumsum(self, axis: Any = ..., dtype: Any = ..., *, dim: Any = ...) -> Tensor:
-        """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
+        """Return the running sums along an axis, or of the flattened tensor without one."""
 
     @property
     def data(self) -> Any:
@@ -389,7 +387,7 @@ class TensorMethods:
         """Return the address of the first element."""
 
     def data_sync(self, need_wait: builtins.bool = ...) -> None:
-        """Nothing: values are where they are computed."""
+        """Do nothing: values are where they are computed."""
 
     def deg2rad(self) -> Tensor:
         """Convert degrees to radians."""
@@ -400,8 +398,7 @@ class TensorMethods:
     delta_seed: builtins.int
 
     def det(self) -> Tensor:
-        """Return determinants of square matrices. The derivative is that of matrices with an
-        inverse."""
+        """Return the determinants of square matrices."""
 
     @property
     def device(self) -> Any:
@@ -429,7 +426,8 @@ class TensorMethods:
         dim1: builtins.int = ...,
         dim2: builtins.int = ...,
     ) -> Tensor:
-        """Return the input with `src` on the diagonal `offset` of the matrices over two axes."""
+        """Return the input with `src` on the diagonal `offset` of the matrices over the axes
+        `dim1` and `dim2`."""
 
     def diff(
         self,
@@ -450,7 +448,7 @@ class TensorMethods:
         """Return the quotient of two tensors, element by element; float32 for integers."""
 
     def div_(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
-        """The tensor itself, after writing the result of `div` into it."""
+        """Return the tensor itself, after writing the result of `div` into it."""
 
     def divide(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
         """Return the same as `div`."""
@@ -460,7 +458,7 @@ class TensorMethods:
         of `other`."""
 
     def double(self) -> Any:
-        """The same values as float64."""
+        """Return the same values as float64."""
 
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Split a tensor along axis 2, as `tensor_split` does."""
@@ -484,7 +482,7 @@ class TensorMethods:
         """Return the inverse of erf at each element."""
 
     def erfinv_(self) -> Tensor:
-        """The tensor itself, after writing the result of `erfinv` into it."""
+        """Return the tensor itself, after writing the result of `erfinv` into it."""
 
     def exp(self) -> Tensor:
         """Return e raised to each element."""
@@ -493,10 +491,10 @@ class TensorMethods:
         """Return 2 raised to each element."""
 
     def exp_(self) -> Tensor:
-        """The tensor itself, after writing the result of `exp` into it."""
+        """Return the tensor itself, after writing the result of `exp` into it."""
 
     def expand(self, *shape: Any) -> Tensor:
-        """Return repeated to a shape, given as one sequence or as sizes."""
+        """Return the tensor broadcast to a shape, given as one sequence or as sizes."""
 
     def expand_as(self, other: Tensor) -> Tensor:
         """Return `input` broadcast to the shape of `other`."""
@@ -508,8 +506,8 @@ class TensorMethods:
         """Return exp(x) - 1 of each element x, exact near 0."""
 
     def exponential_(self, lambd: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def fill(self, value: Any) -> Tensor:
         """Return a tensor of the shape and type of `x` filled with `value`."""
@@ -522,7 +520,7 @@ class TensorMethods:
         axes are equal."""
 
     def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `fill_diagonal` into it."""
+        """Return the tensor itself, after writing the result of `fill_diagonal` into it."""
 
     def fills(self, value: Any) -> Tensor:
         """Return a tensor of the shape and type of `x` filled with `value`."""
@@ -534,7 +532,7 @@ class TensorMethods:
         start_dim: builtins.int = ...,
         end_dim: builtins.int = ...,
     ) -> Tensor:
-        """Return the axes from `start_dim` (0) to `end_dim` joined into one."""
+        """Return the tensor with the axes from `start_dim` (0) to `end_dim` joined into one."""
 
     def flip(self, dims: Any) -> Tensor:
         """Reverse the order of the elements along the axes `dims`."""
@@ -546,7 +544,7 @@ class TensorMethods:
         """Reverse the order of the elements along axis 0."""
 
     def float(self) -> Any:
-        """The same values as float32."""
+        """Return the same values as float32."""
 
     def float_power(self, other: Any) -> Tensor:
         """Raise the first operand to the power of the second in float64."""
@@ -555,16 +553,16 @@ class TensorMethods:
         """Round each element down to a whole number."""
 
     def floor_(self) -> Tensor:
-        """The tensor itself, after writing the result of `floor` into it."""
+        """Return the tensor itself, after writing the result of `floor` into it."""
 
     def floor_divide(self, other: Any) -> Tensor:
         """Return the quotient, rounded down."""
 
     def floor_divide_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `floor_divide` into it."""
+        """Return the tensor itself, after writing the result of `floor_divide` into it."""
 
     def flush_from_cache(self) -> None:
-        """Nothing: there is no cache of parameters."""
+        """Do nothing: there is no cache of parameters."""
 
     def fmax(self, other: Any) -> Tensor:
         """Return the larger of two elements; a number is chosen before NaN."""
@@ -583,7 +581,7 @@ class TensorMethods:
         padding: Any = ...,
         stride: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.fold`."""
+        """Return patches added up in an image. See `mycel.ops.fold`."""
 
     def frac(self) -> Tensor:
         """Return each element minus its whole part, which is rounded towards 0."""
@@ -594,8 +592,7 @@ class TensorMethods:
         ``__dlpack__``."""
 
     def gather(self, *args: Any, **named: Any) -> Tensor:
-        """Return ``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or
-        ``gather(dim, index)`` as `mycel.ops.gather_elements`."""
+        """Return the elements at positions."""
 
     def gather_elements(self, dim: builtins.int, index: Any) -> Tensor:
         """Return, for each element of `index`, the element of `input` at the same position, but
@@ -612,11 +609,12 @@ class TensorMethods:
         """Return whether the first element is at least the second."""
 
     def geqrf(self) -> tuple[Tensor, Tensor]:
-        """Return LAPACK's form of a QR decomposition: R above, the reflections' vectors below
-        the diagonal, and their factors tau."""
+        """Return LAPACK's form of a QR decomposition: one matrix with R above and the vectors of
+        reflections below the diagonal, and the factors tau of the reflections."""
 
     def ger(self, vec2: Any) -> Tensor:
-        """Return the same as `outer`."""
+        """Return the products of every element of one vector with every element of another, as
+        `outer`."""
 
     def get_bytes(self) -> bytes:
         """Return a copy of the tensor's bytes, in row-major order."""
@@ -631,7 +629,7 @@ class TensorMethods:
         """Return whether the first element is greater than the second."""
 
     def half(self) -> Any:
-        """The same values as float16."""
+        """Return the same values as float16."""
 
     def hardshrink(self, lambd: builtins.float = ...) -> Tensor:
         """Return x where |x| > lambd, else 0."""
@@ -673,31 +671,30 @@ class TensorMethods:
         complex128."""
 
     def index(self, indices: Any) -> Tensor:
-        """Return the elements at the places that index tensors or masks, one for each leading
-        axis, name; None takes a whole axis."""
+        """Return the elements at positions."""
 
     def index_add(self, *args: Any, alpha: Any = ..., **named: Any) -> Tensor:
-        """Return ``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y,
-        axis)``: a new tensor. See `mycel.ops.index_add`."""
+        """Return a new tensor with parts added at positions of an axis: ``index_add(dim, index,
+        source, *, alpha=1)`` or ``index_add(indices, y, axis)``."""
 
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: Any = ...) -> Tensor:
-        """The tensor itself, after writing the result of `index_add` into it."""
+        """Return the tensor itself, after writing the result of `index_add` into it."""
 
     def index_copy_(self, dim: builtins.int, index: Any, tensor: Any) -> Tensor:
-        """The tensor itself, after writing the result of `index_copy` into it."""
+        """Return the tensor itself, after writing the result of `index_copy` into it."""
 
     def index_fill(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
         """Return `x` with `value` at the positions `index` along `axis`."""
 
     def index_fill_(self, axis: builtins.int, index: Any, value: Any) -> Tensor:
-        """The tensor itself, after writing the result of `index_fill` into it."""
+        """Return the tensor itself, after writing the result of `index_fill` into it."""
 
     def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = ...) -> Tensor:
-        """Return a new tensor with values written (with `accumulate` added) at the places that
-        index tensors, one for each leading axis, name."""
+        """Return a new tensor with values written at positions, or added there with
+        `accumulate`."""
 
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `index_put` into it."""
+        """Return the tensor itself, after writing the result of `index_put` into it."""
 
     def index_select(self, axis: builtins.int, index: Any) -> Tensor:
         """Return the slices of `input` along `axis` at the positions in the vector `index`."""
@@ -728,7 +725,7 @@ class TensorMethods:
         """Return `x` with the rows (axis 0) at `indices` replaced by those of `v`."""
 
     def int(self) -> Any:
-        """The same values as int32."""
+        """Return the same values as int32."""
 
     def inv(self) -> Tensor:
         """Return 1 / x of each element x; float32 for integers."""
@@ -743,7 +740,7 @@ class TensorMethods:
         """Return whether the element type is complex."""
 
     def is_contiguous(self) -> builtins.bool:
-        """True: elements always lie in row-major order."""
+        """Return True: elements always lie in row-major order."""
 
     def is_floating_point(self) -> builtins.bool:
         """Return whether the element type is floating."""
@@ -756,10 +753,10 @@ class TensorMethods:
         """False: tensors have values."""
 
     def is_pinned(self) -> builtins.bool:
-        """False: there is no device that memory could be pinned for."""
+        """Return False: there is no device that memory could be pinned for."""
 
     def is_shared(self) -> builtins.bool:
-        """False: no other process has this memory."""
+        """Return False: no other process has this memory."""
 
     def is_signed(self) -> builtins.bool:
         """Return whether the element type has a sign."""
@@ -843,10 +840,10 @@ class TensorMethods:
         """Return the logarithm of base 2 of each element."""
 
     def log_(self) -> Tensor:
-        """The tensor itself, after writing the result of `log` into it."""
+        """Return the tensor itself, after writing the result of `log` into it."""
 
     def log_matrix_determinant(self) -> tuple[Tensor, Tensor]:
-        """Return the sign and the logarithm of the magnitude of determinants: `slogdet`."""
+        """Return the sign and the logarithm of the magnitude of determinants, as `slogdet`."""
 
     def log_normal(self, mean: builtins.float = ..., std: builtins.float = ...) -> Tensor:
         """Return exp(x) for x from the normal distribution with mean `mean` and standard
@@ -893,18 +890,16 @@ class TensorMethods:
         """See `mycel.ops.logsumexp`."""
 
     def long(self) -> Any:
-        """The same values as int64."""
+        """Return the same values as int64."""
 
     def lstsq(self, A: Any) -> Tensor:
-        """Return the x that makes ||`input` x - `A`|| least; of several, where there are more
-        columns than rows, the shortest."""
+        """Return the x that minimises ||`input` x - `A`||, and of several the shortest."""
 
     def lt(self, other: Any) -> Tensor:
         """Return whether the first element is less than the second."""
 
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
-        """Return the solution x of A x = `b`, where `LU_data` holds both triangles of A's LU
-        decomposition and `LU_pivots` its row exchanges, counted from 1."""
+        """Return the solution x of A x = `b` from the LU decomposition of A."""
 
     @property
     def mH(self) -> Any:
@@ -919,13 +914,13 @@ class TensorMethods:
         broadcasts."""
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
-        """The tensor itself, after writing the result of `masked_fill` into it."""
+        """Return the tensor itself, after writing the result of `masked_fill` into it."""
 
     def masked_scatter(self, mask: Any, source: Any) -> Tensor:
         """Return `input` with the elements of `source`, in order, where the mask holds."""
 
     def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
-        """The tensor itself, after writing the result of `masked_scatter` into it."""
+        """Return the tensor itself, after writing the result of `masked_scatter` into it."""
 
     def masked_select(self, mask: Any) -> Tensor:
         """Return the elements where the mask holds, in order; the tensor and the mask broadcast."""
@@ -934,10 +929,10 @@ class TensorMethods:
         """Return the matrix product over the last two axes; the axes before broadcast."""
 
     def matrix_determinant(self) -> Tensor:
-        """Return determinants of square matrices: `det`."""
+        """Return the determinants of square matrices, as `det`."""
 
     def matrix_power(self, n: builtins.int) -> Tensor:
-        """Return `input @ input @ ...` n times by repeated squaring; the identity for 0."""
+        """Return the product of `n` factors `input`, by repeated squaring; the identity for 0."""
 
     def max(
         self,
@@ -950,8 +945,8 @@ class TensorMethods:
         where: Any = ...,
         return_indices: builtins.bool = ...,
     ) -> Any:
-        """The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim`
-        (also positionally) with its position, as `mycel.ops.max`."""
+        """Return the maximum over all elements, or over `axis`; over `dim` (also given by
+        position) with its position, as `mycel.ops.max`."""
 
     def maximum(self, other: Any) -> Tensor:
         """Return the larger of two elements; NaN if either is."""
@@ -989,17 +984,17 @@ class TensorMethods:
         where: Any = ...,
         return_indices: builtins.bool = ...,
     ) -> Any:
-        """The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim`
-        (also positionally) with its position, as `mycel.ops.min`."""
+        """Return the minimum over all elements, or over `axis`; over `dim` (also given by
+        position) with its position, as `mycel.ops.min`."""
 
     def minimum(self, other: Any) -> Tensor:
         """Return the smaller of two elements; NaN if either is."""
 
     def mm(self, mat2: Any) -> Tensor:
-        """Return the product of two matrices; ValueError for other ranks."""
+        """Return the product of two matrices."""
 
     def move_to(self, to: str, blocking: builtins.bool = ...) -> Tensor:
-        """Return a copy on the device named: "CPU". ValueError for others."""
+        """Return a copy on the device `to`: "CPU"."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Move axes to new places; the other axes keep their order."""
@@ -1014,7 +1009,7 @@ class TensorMethods:
         """Return the product of two tensors, element by element."""
 
     def mul_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `mul` into it."""
+        """Return the tensor itself, after writing the result of `mul` into it."""
 
     def multinomial(
         self,
@@ -1022,7 +1017,7 @@ class TensorMethods:
         replacement: builtins.bool = ...,
         seed: Optional[builtins.int] = ...,
     ) -> Tensor:
-        """See `mycel.ops.multinomial`."""
+        """Return positions drawn with the given weights. See `mycel.ops.multinomial`."""
 
     def multiply(self, value: Any) -> Tensor:
         """Return the product of two tensors, element by element."""
@@ -1094,16 +1089,16 @@ class TensorMethods:
         """Return the number of elements."""
 
     def new_empty(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """`mycel.ops.empty` in the type of the tensor unless `dtype` is given."""
+        """Return `mycel.ops.empty` in the type of the tensor unless `dtype` is given."""
 
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ...) -> Tensor:
         """Return `mycel.ops.full` in the type of the tensor unless `dtype` is given."""
 
     def new_ones(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """`mycel.ops.ones` in the type of the tensor unless `dtype` is given."""
+        """Return `mycel.ops.ones` in the type of the tensor unless `dtype` is given."""
 
     def new_zeros(self, *size: Any, dtype: Any = ...) -> Tensor:
-        """`mycel.ops.zeros` in the type of the tensor unless `dtype` is given."""
+        """Return `mycel.ops.zeros` in the type of the tensor unless `dtype` is given."""
 
     def nextafter(self, other: Any) -> Tensor:
         """Return the next floating-point number from each element of `input` towards `other`."""
@@ -1122,8 +1117,8 @@ class TensorMethods:
         """See `mycel.ops.norm`."""
 
     def normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def not_equal(self, other: Any) -> Tensor:
         """Return whether two elements differ."""
@@ -1138,8 +1133,7 @@ class TensorMethods:
         """Return the empty string: values are in memory."""
 
     def orgqr(self, input2: Any) -> Tensor:
-        """Return the first columns of the product of the reflections that `geqrf` gives, `input`
-        with their vectors and `input2` their factors."""
+        """Return the first columns of the product of reflections."""
 
     def ormqr(
         self,
@@ -1148,8 +1142,7 @@ class TensorMethods:
         left: builtins.bool = ...,
         transpose: builtins.bool = ...,
     ) -> Tensor:
-        """Return `input3` multiplied by the product of the reflections of `mycel.ops.geqrf`,
-        which this tensor and `input2` are."""
+        """Return `input3` multiplied by the product of reflections."""
 
     def outer(self, vec2: Any) -> Tensor:
         """Return the products of every element of one vector with every element of another."""
@@ -1164,7 +1157,7 @@ class TensorMethods:
         tensor with elements of its own."""
 
     def permute(self, *axis: Any) -> Tensor:
-        """Return the axes in another order, given as one sequence or as numbers."""
+        """Return the tensor with its axes in another order, given as one sequence or as numbers."""
 
     def pin_memory(self) -> Tensor:
         """Raise RuntimeError: there is no device that memory could be pinned for."""
@@ -1176,7 +1169,7 @@ class TensorMethods:
         """Raise the first operand to the power of the second."""
 
     def pow_(self, exponent: Any) -> Tensor:
-        """The tensor itself, after writing the result of `pow` into it."""
+        """Return the tensor itself, after writing the result of `pow` into it."""
 
     def prod(
         self,
@@ -1194,10 +1187,10 @@ class TensorMethods:
         """Return the largest less the smallest element over an axis, several, or all."""
 
     def put_(self, index: Any, source: Any, accumulate: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `put` into it."""
+        """Return the tensor itself, after writing the result of `put` into it."""
 
     def qr(self, some: builtins.bool = ...) -> Any:
-        """Return orthonormal columns Q and upper triangular R with Q R the matrix."""
+        """Return orthonormal columns Q and upper triangular R whose product is the matrix."""
 
     def quantile(
         self,
@@ -1218,8 +1211,8 @@ class TensorMethods:
         *,
         generator: Any = ...,
     ) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def random_categorical(
         self,
@@ -1245,13 +1238,13 @@ class TensorMethods:
         """Return max(x, 0) of each element x; the derivative at 0 is 0."""
 
     def relu_(self, inplace: builtins.bool = ...) -> Tensor:
-        """The tensor itself, after writing the result of `relu` into it."""
+        """Return the tensor itself, after writing the result of `relu` into it."""
 
     def remainder(self, other: Any) -> Tensor:
         """Return the remainder of the division, with the sign of the divisor."""
 
     def remainder_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `remainder` into it."""
+        """Return the tensor itself, after writing the result of `remainder` into it."""
 
     @staticmethod
     def remove_hook(handle_id: builtins.int) -> None:
@@ -1263,14 +1256,15 @@ class TensorMethods:
         that it is `maxnorm`."""
 
     def repeat(self, *repeats: Any) -> Tensor:
-        """Return repeated as a whole: as `tile`, with at least one number for each axis."""
+        """Return the tensor repeated along its axes, as `tile`, with at least one number for
+        each axis."""
 
     def repeat_interleave(self, repeats: Any, axis: Optional[builtins.int] = ...) -> Tensor:
         """Repeat each element along `axis` `repeats` times in a row; without `axis` the tensor
         is flattened first."""
 
     def requires_grad_(self, requires_grad: builtins.bool = ...) -> Tensor:
-        """Set whether a parameter is trained; the tensor itself."""
+        """Set whether a parameter is trained, and return the tensor itself."""
 
     def reshape(self, *shape: Any) -> Tensor:
         """Return the same elements under another shape, given as one sequence or as sizes."""
@@ -1279,8 +1273,8 @@ class TensorMethods:
         """Return the same elements under the shape of another tensor."""
 
     def resize(self, *new_shape: Any) -> Tensor:
-        """Return the elements in order under another shape, cut off or followed by zeros where
-        the number differs."""
+        """Return the elements in order under another shape: the first ones, or followed by
+        zeros."""
 
     def reverse(self, axis: Any) -> Tensor:
         """Reverse the order of the elements along the axes `axis`."""
@@ -1291,8 +1285,8 @@ class TensorMethods:
         seq_dim: builtins.int = ...,
         batch_dim: builtins.int = ...,
     ) -> Tensor:
-        """Return the first elements along an axis in reverse order, as many as `seq_lengths`
-        says."""
+        """Return the tensor with its first elements along an axis in reverse order, as many as
+        `seq_lengths` says."""
 
     def roll(self, shifts: Any, dims: Any = ...) -> Tensor:
         """Shift the elements by `shifts` places along the axes `dims`; those that leave at the
@@ -1313,14 +1307,13 @@ class TensorMethods:
         at the index in `index` along `axis`."""
 
     def scatter_(self, axis: builtins.int, index: Any, src: Any) -> Tensor:
-        """The tensor itself, after writing the result of `scatter` into it."""
+        """Return the tensor itself, after writing the result of `scatter` into it."""
 
     def scatter_add(self, *args: Any, **named: Any) -> Tensor:
-        """Return ``scatter_add(indices, updates)`` as `tensor_scatter_add`, or
-        ``scatter_add(dim, index, src)`` along one axis."""
+        """Return a new tensor with elements added at positions."""
 
     def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
-        """The tensor itself, after writing the result of `scatter_add` into it."""
+        """Return the tensor itself, after writing the result of `scatter_add` into it."""
 
     def scatter_div(self, indices: Any, updates: Any) -> Tensor:
         """Return a new tensor: `input_x` divided by `updates` at the positions that are the rows
@@ -1343,11 +1336,10 @@ class TensorMethods:
         rows of `indices`."""
 
     def searchsorted(self, v: Any, side: str = ..., sorter: Any = ...) -> Tensor:
-        """Return where values would be put into the tensor, which is sorted."""
+        """Return the positions at which values would be put into the tensor, which is sorted."""
 
     def select(self, *args: Any, **named: Any) -> Tensor:
-        """Return ``select(dim, index)``: the part at one position along an axis;
-        ``select(condition, y)``: as `where`."""
+        """Return the part at one position of an axis, ``select(dim, index)``."""
 
     def select_scatter(self, src: Any, axis: builtins.int, index: builtins.int) -> Tensor:
         """Return `input` with the slice at position `index` along `axis` replaced by `src`."""
@@ -1363,7 +1355,7 @@ class TensorMethods:
         are seen in both. The tensor itself."""
 
     def set_const_arg(self, const_arg: builtins.bool = ...) -> Tensor:
-        """Mark the tensor as a constant argument; the tensor itself."""
+        """Mark the tensor as a constant argument, and return the tensor itself."""
 
     def set_dtype(self, dtype: Any) -> Any:
         """Convert the values to another element type in place; the type."""
@@ -1375,19 +1367,19 @@ class TensorMethods:
         """Return -1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers."""
 
     def short(self) -> Any:
-        """The same values as int16."""
+        """Return the same values as int16."""
 
     def sigmoid(self) -> Tensor:
         """Return 1 / (1 + exp(-x)) of each element x, without overflow."""
 
     def sigmoid_(self) -> Tensor:
-        """The tensor itself, after writing the result of `sigmoid` into it."""
+        """Return the tensor itself, after writing the result of `sigmoid` into it."""
 
     def sign(self) -> Tensor:
         """Return -1, 0 or 1 by the sign of each element."""
 
     def sign_(self) -> Tensor:
-        """The tensor itself, after writing the result of `sign` into it."""
+        """Return the tensor itself, after writing the result of `sign` into it."""
 
     def signbit(self) -> Tensor:
         """Return whether the sign of each element is negative, as it also is for -0."""
@@ -1412,8 +1404,8 @@ class TensorMethods:
         """Return `input` with the slice ``start:end:step`` along `axis` replaced by `src`."""
 
     def slogdet(self) -> tuple[Tensor, Tensor]:
-        """Return the sign (or the direction, for complex matrices) and the logarithm of the
-        magnitude of determinants."""
+        """Return the sign of determinants (for complex matrices their direction) and the
+        logarithm of their magnitude."""
 
     def soft_shrink(self, lambd: builtins.float = ...) -> Tensor:
         """Return the same as `softshrink`."""
@@ -1446,7 +1438,7 @@ class TensorMethods:
         """Return the square of each element."""
 
     def squeeze(self, axis: Any = ..., *, dim: Any = ...) -> Tensor:
-        """Without axes of size 1. See `mycel.ops.squeeze`."""
+        """Return the tensor without axes of size 1. See `mycel.ops.squeeze`."""
 
     def std(
         self,
@@ -1468,13 +1460,14 @@ class TensorMethods:
         """Return 0: the first element is the first of its storage."""
 
     def stride(self, dim: Optional[builtins.int] = ...) -> Any:
-        """Return elements from one to the next along each dimension, or along one."""
+        """Return the number of elements from one to the next along each dimension, or along
+        `dim`."""
 
     def sub(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return ``self - alpha * other``. See `mycel.ops.sub`."""
 
     def sub_(self, other: Any) -> Tensor:
-        """The tensor itself, after writing the result of `sub` into it."""
+        """Return the tensor itself, after writing the result of `sub` into it."""
 
     def subtract(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """Return ``input - alpha * other``."""
@@ -1489,14 +1482,13 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor:
-        """Return the sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
+        """Return the sum over an axis, several, or all, plus `initial`. See `mycel.ops.sum`."""
 
     def sum_to_size(self, *size: Any) -> Tensor:
-        """Return summed so that it has a shape that broadcasts to its own."""
+        """Return sums of the tensor that have a shape which broadcasts to its own."""
 
     def svd(self, full_matrices: builtins.bool = ..., compute_uv: builtins.bool = ...) -> Any:
-        """Return singular values s in descending order, U and V with A = U diag(s) V^H; without
-        `compute_uv` s alone."""
+        """Return singular values s in descending order, U and V with A = U diag(s) V^H."""
 
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Exchange two axes."""
@@ -1513,7 +1505,7 @@ class TensorMethods:
         """Transpose a matrix; vectors and scalars are returned as they are."""
 
     def take(self, indices: Any, axis: Optional[builtins.int] = ..., mode: str = ...) -> Tensor:
-        """Return the elements (of the flattened tensor, or along an axis) at positions."""
+        """Return the elements at positions of the flattened tensor, or of an axis."""
 
     def tan(self) -> Tensor:
         """Return the tangent of each element in radians."""
@@ -1522,7 +1514,7 @@ class TensorMethods:
         """Return the hyperbolic tangent of each element."""
 
     def tanh_(self) -> Tensor:
-        """The tensor itself, after writing the result of `tanh` into it."""
+        """Return the tensor itself, after writing the result of `tanh` into it."""
 
     def tensor_split(
         self,
@@ -1533,7 +1525,7 @@ class TensorMethods:
         sequence."""
 
     def tile(self, *given: Any, reps: Any = ..., dims: Any = ...) -> Tensor:
-        """Return repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
+        """Return the tensor repeated so many times along each axis. See `mycel.ops.tile`."""
 
     def to(
         self,
@@ -1550,13 +1542,14 @@ class TensorMethods:
         """Return the tensor itself, which is on the CPU. ValueError for other devices."""
 
     def to_coo(self) -> COOTensor:
-        """Return what is not 0 in a matrix by coordinates (int32), in row-major order."""
+        """Return the elements of a matrix that are not 0 as a COO tensor with int32 indices, in
+        row-major order."""
 
     def to_csr(self) -> CSRTensor:
-        """Return what is not 0 in a matrix by rows (int32). How much that is is decided by data."""
+        """Return the elements of a matrix that are not 0 as a CSR tensor with int32 indices."""
 
     def to_dlpack(self) -> Any:
-        """See `mycel.to_dlpack`."""
+        """Return a DLPack capsule of the tensor. See `mycel.to_dlpack`."""
 
     def top_k(self, k: builtins.int, sorted: builtins.bool = ...) -> tuple[Tensor, Tensor]:
         """Return the k largest elements along the last axis in order, and their int32 positions."""
@@ -1578,11 +1571,10 @@ class TensorMethods:
         axis2: builtins.int = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """Return the sum of a diagonal of the matrices over two axes, in `dtype`; of integers
-        but uint64 in int64, of booleans whether any holds."""
+        """Return the sum of a diagonal of the matrices over two axes, in `dtype`."""
 
     def transpose(self, *axes: Any) -> Tensor:
-        """Return the axes in another order."""
+        """Return the tensor with its axes in another order."""
 
     def triangular_solve(
         self,
@@ -1591,8 +1583,8 @@ class TensorMethods:
         transpose: builtins.bool = ...,
         unitriangular: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """Return the solution x of the triangular system A x = this tensor, or of A^T x with
-        `transpose`, and A."""
+        """Return the solution x of the triangular system A x = this tensor, or A^T x = this
+        tensor with `transpose`, and A."""
 
     def tril(self, diagonal: builtins.int = ...) -> Tensor:
         """Keep the elements of matrices on and below a diagonal and set the others to 0."""
@@ -1622,7 +1614,7 @@ class TensorMethods:
         padding: Any = ...,
         stride: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.unfold`."""
+        """Return the patches of an image. See `mycel.ops.unfold`."""
 
     def uniform(
         self,
@@ -1633,8 +1625,8 @@ class TensorMethods:
         """Return uniform numbers in [`from_`, `to`), in the tensor's shape and type."""
 
     def uniform_(self, from_: Any = ..., to: Any = ..., *, generator: Any = ...) -> Tensor:
-        """The tensor itself, after writing random numbers into it; from `generator` or the
-        default one."""
+        """Return the tensor itself, after writing random numbers from `generator` or the default
+        one."""
 
     def unique(
         self,
@@ -1643,8 +1635,7 @@ class TensorMethods:
         return_counts: builtins.bool = ...,
         dim: Optional[builtins.int] = ...,
     ) -> Any:
-        """Return the distinct elements (or parts along `dim`) in increasing order; also
-        positions and counts (int64)."""
+        """Return the distinct elements (or parts along `dim`) in increasing order."""
 
     def unique_consecutive(
         self,
@@ -1682,7 +1673,7 @@ class TensorMethods:
         """Return the bytes of the tensor."""
 
     def value(self) -> Tensor:
-        """Return the tensor itself; of a parameter its values, as a tensor that shares them."""
+        """Return the tensor itself, or a tensor that shares the values of a parameter."""
 
     def var(
         self,
@@ -1698,8 +1689,7 @@ class TensorMethods:
         """See `mycel.ops.var`; `correction` is another name of `ddof`."""
 
     def view(self, *shape: Any) -> Tensor:
-        """Return the same elements under another shape; given a data type, the same bytes in
-        that type."""
+        """Return the same elements under another shape."""
 
     def view_as(self, other: Tensor) -> Tensor:
         """Return `input` with the shape of `other`."""

@@ -11,7 +11,7 @@ from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, operand, operands
-from mycel.ops.algebra.decompositions import triangular_solve
+from mycel.ops.algebra.systems import triangular_solve
 from mycel.ops.tensors import in_place
 
 __all__ = [

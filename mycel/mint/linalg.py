@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.core.tensor import Tensor
-from mycel.ops.algebra import decompositions as M
+from mycel.ops.algebra import decompositions, norms, systems
 from mycel.ops.reduction import vector_norm as _vector_norm
 
 __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
@@ -18,7 +18,7 @@ def inv(input: Any) -> Tensor:
     >>> ms.mint.linalg.inv(ms.Tensor([[2.0]])).tolist()
     [[0.5]]
     """
-    return M.inverse(input)
+    return systems.inverse(input)
 
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
@@ -30,9 +30,9 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     [(3, 2), (2, 2)]
     """
     if mode == "r":
-        _, r = M.qr(A, "reduced")
+        _, r = decompositions.qr(A, "reduced")
         return r[..., :0, :0], r
-    return M.qr(A, mode)
+    return decompositions.qr(A, mode)
 
 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -45,7 +45,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
     >>> ms.mint.linalg.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
     """
-    return M.matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+    return norms.matrix_norm(A, ord, dim, keepdim, dtype=dtype)
 
 
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -71,4 +71,4 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()
     5.0
     """
-    return M.norm(A, ord, dim, keepdim, dtype=dtype)
+    return norms.norm(A, ord, dim, keepdim, dtype=dtype)

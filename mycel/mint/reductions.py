@@ -10,7 +10,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, flat, floating, number_of, operand, reshaped, take_slice
-from mycel.ops.algebra.decompositions import matrix_norm
+from mycel.ops.algebra.norms import matrix_norm
 from mycel.ops.reduction import vector_norm
 from mycel.ops.sorting import Chosen, kthvalue
 

@@ -38,6 +38,8 @@ from mycel.ops.properties import *
 from mycel.ops.complex_numbers import *
 from mycel.ops.convolution import *
 from mycel.ops.algebra.decompositions import *
+from mycel.ops.algebra.norms import *
+from mycel.ops.algebra.systems import *
 from mycel.ops.variants import (
     baddbmm_ext as baddbmm_ext,
     bernoulli_ext as bernoulli_ext,
@@ -148,6 +150,7 @@ from mycel.ops.attention.serving import (
     incre_flash_attention as incre_flash_attention,
     prompt_flash_attention as prompt_flash_attention,
 )
+from mycel.ops.attention.native_sparse import *
 from mycel.ops.attention.sparse import *
 from mycel.ops.attention.experts import *
 from mycel.ops.attention.rotary import rotary_position_embedding as rotary_position_embedding

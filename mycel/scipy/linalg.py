@@ -15,7 +15,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import floating, iota, operand, reshaped, run, size_of
-from mycel.ops.algebra import decompositions as M
+from mycel.ops.algebra import decompositions, matrices, systems
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
 from mycel.ops.reduction import vector_norm
@@ -57,7 +57,7 @@ def _finite(name: str, check: bool, *values: Tensor) -> None:
 
 
 def _matrix(name: str, value: Any, check: bool, square: bool = True) -> Tensor:
-    x = M.matrices(name, value, square)
+    x = matrices.matrices(name, value, square)
     _finite(name, check, x)
     return x
 
@@ -84,7 +84,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     >>> ms.scipy.linalg.cholesky(ms.Tensor([[4.0]])).tolist()
     [[2.0]]
     """
-    return M.cholesky(_matrix("cholesky", a, check_finite), not lower)
+    return decompositions.cholesky(_matrix("cholesky", a, check_finite), not lower)
 
 
 def cho_factor(
@@ -130,7 +130,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     factor, lower = _two("cho_solve", "c_and_lower", c_and_lower)
     right = floating("cho_solve", b)
     _finite("cho_solve", check_finite, right)
-    return _as_given(M.cholesky_solve(_columns(right), factor, not lower), right)
+    return _as_given(systems.cholesky_solve(_columns(right), factor, not lower), right)
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
@@ -140,7 +140,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     >>> ms.scipy.linalg.det(ms.Tensor([[2.0]])).item()
     2.0
     """
-    return M.det(_matrix("det", a, check_finite))
+    return systems.det(_matrix("det", a, check_finite))
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
@@ -150,7 +150,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     >>> ms.scipy.linalg.inv(ms.Tensor([[2.0]])).tolist()
     [[0.5]]
     """
-    return M.inverse(_matrix("inv", a, check_finite))
+    return systems.inverse(_matrix("inv", a, check_finite))
 
 
 def eigh(
@@ -186,16 +186,16 @@ def eigh(
         # With b = L L^H types 1 and the others are problems of L^-1 a L^-H and L^H a L.
         given = _matrix("eigh", b, check_finite)
         x = _whole(x, lower)
-        factor = run(L.cholesky, given if lower else M.adjoint_of(given))
+        factor = run(L.cholesky, given if lower else matrices.adjoint_of(given))
         if type == 1:
-            half = M.triangular(factor, x, True)
-            x = M.adjoint_of(M.triangular(factor, M.adjoint_of(half), True))
+            half = matrices.triangular(factor, x, True)
+            x = matrices.adjoint_of(matrices.triangular(factor, matrices.adjoint_of(half), True))
         else:
-            x = matmul(M.adjoint_of(factor), matmul(x, factor))
+            x = matmul(matrices.adjoint_of(factor), matmul(x, factor))
         lower = True
     values, vectors = run(spectral.eigh, x, lower=bool(lower))
     if factor is not None:
-        vectors = matmul(factor, vectors) if type == 3 else M.triangular(factor, vectors, True, "C")
+        vectors = matmul(factor, vectors) if type == 3 else matrices.triangular(factor, vectors, True, "C")
     if eigvals is not None:
         first, last = (size_of("eigh", v) for v in _two("eigh", "eigvals", eigvals))
         values, vectors = values[..., first : last + 1], vectors[..., first : last + 1]
@@ -203,9 +203,9 @@ def eigh(
 
 
 def _whole(x: Tensor, lower: bool) -> Tensor:
-    """Return the Hermitian matrices, of which one triangle is given."""
-    half = M.triangle(x, lower)
-    return run(E.add, half, M.adjoint_of(M.triangle(x, lower, 0.0)))
+    """Return the Hermitian matrices of which one triangle is given."""
+    half = matrices.triangle(x, lower)
+    return run(E.add, half, matrices.adjoint_of(matrices.triangle(x, lower, 0.0)))
 
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
@@ -218,8 +218,8 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     [[[1.0]], [[1.0]], [[2.0]]]
     """
     x = _matrix("lu", a, check_finite, square=False)
-    packed, pivots, _ = M.decomposed(x)
-    p, lower, upper = M.lu_unpack(packed, pivots + 1)
+    packed, pivots, _ = matrices.decomposed(x)
+    p, lower, upper = decompositions.lu_unpack(packed, pivots + 1)
     return (matmul(p, lower), upper) if permute_l else (p, lower, upper)
 
 
@@ -231,7 +231,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     >>> [t.tolist() for t in ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]]))]
     [[[2.0]], [0]]
     """
-    packed, pivots, _ = M.decomposed(_matrix("lu_factor", a, check_finite))
+    packed, pivots, _ = matrices.decomposed(_matrix("lu_factor", a, check_finite))
     return packed, pivots
 
 
@@ -244,7 +244,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
     [1, 0]
     """
     name = "lu_pivots_to_permutation"
-    return M.order_of(name, pivots, size_of(name, permutation_size), 0)
+    return matrices.order_of(name, pivots, size_of(name, permutation_size), 0)
 
 
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
@@ -265,12 +265,12 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     _finite("lu_solve", check_finite, right)
     columns = _columns(right)
     if trans == 0:
-        return _as_given(M.lu_solve(columns, packed, operand("lu_solve", pivots) + 1), right)
-    matrix = M.matrices("lu_solve", packed)
+        return _as_given(systems.lu_solve(columns, packed, operand("lu_solve", pivots) + 1), right)
+    matrix = matrices.matrices("lu_solve", packed)
     letter = "T" if trans == 1 else "C"
-    first = M.triangular(matrix, columns, False, letter)
-    second = M.triangular(matrix, first, True, letter, unit=True)
-    order = M.order_of("lu_solve", pivots, matrix.shape[-1], 0)
+    first = matrices.triangular(matrix, columns, False, letter)
+    second = matrices.triangular(matrix, first, True, letter, unit=True)
+    order = matrices.order_of("lu_solve", pivots, matrix.shape[-1], 0)
     back = run(E.eq, reshaped(order, (*order.shape[:-1], 1, order.shape[-1])), iota((order.shape[-1], 1), 0, D.int32))
     return _as_given(matmul(cast(back, second.dtype), second), right)
 
@@ -308,7 +308,7 @@ def solve_triangular(
         raise ShapeError(
             f"solve_triangular: the right side of shape {right.shape} does not fit matrices of shape {matrix.shape}"
         )
-    return _as_given(M.triangular(matrix, columns, bool(lower), _TRANS[trans], bool(unit_diagonal)), right)
+    return _as_given(matrices.triangular(matrix, columns, bool(lower), _TRANS[trans], bool(unit_diagonal)), right)
 
 
 def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -324,12 +324,12 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tu
     [[2.0]]
     """
     arguments.one_of("lstsq", "driver", driver, (None, "gelsd", "gelss"))
-    a, b = M.matrices("lstsq", A, square=False), floating("lstsq", B)
+    a, b = matrices.matrices("lstsq", A, square=False), floating("lstsq", B)
     columns = _columns(b)
     values = run(spectral.svd, a, full=False, vectors=False)
     digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
     limit = float(rcond) if rcond is not None else digits * max(a.shape)
-    x = matmul(M.pinv(a, rtol=limit), cast(columns, a.dtype))
+    x = matmul(systems.pinv(a, rtol=limit), cast(columns, a.dtype))
     rank = cast(run(E.gt, values, values.max() * limit), D.int64).sum()
     tall = a.shape[-2] > a.shape[-1]
     residuals = reshaped(as_tensor([], values.dtype), (0,))
@@ -353,7 +353,7 @@ class Cholesky:
         self.upper = upper
 
     def __call__(self, a: Any) -> Tensor:
-        return M.cholesky(a, self.upper)
+        return decompositions.cholesky(a, self.upper)
 
 
 class Eigh:
@@ -382,7 +382,7 @@ class LU:
     """
 
     def __call__(self, a: Any) -> tuple[Tensor, Tensor, Tensor]:
-        return M.decomposed(M.matrices("LU", a, square=False))
+        return matrices.decomposed(matrices.matrices("LU", a, square=False))
 
 
 class SolveTriangular:

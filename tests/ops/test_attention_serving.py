@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.ops.attention.serving import reshape_and_cache
+from mycel.ops.attention.caches import reshape_and_cache
 from tests.ops.test_attention import BIG, above, attention, close, heads, heads_back, operands, parts, tensors
 
 CHECKED = dict.fromkeys(
@@ -285,6 +285,15 @@ def test_layout_by_rows() -> None:
         *tensors(*by_heads), atten_mask=BIG, sparse_mode=2, num_heads=2, input_layout="BSND"
     )
     close(got[0], want.reshape(2, 3, 2, 4))
+
+
+def test_a_mask_of_queries_and_keys_is_for_each_example_of_a_list() -> None:
+    q, k, v = (RANDOM.normal(size=(2, 2, 8)) for _ in range(3))
+    mask = np.array([[False, True], [False, False]])
+    want = heads_back(attention(heads(q, 2), heads(k, 2), heads(v, 2), 1.0, mask))
+    keys, values = (tensors(x[:1], x[1:]) for x in (k, v))
+    got = ops.fused_infer_attention_score(*tensors(q), keys, values, atten_mask=Tensor(mask), num_heads=2)
+    close(got[0], want)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ Term = tuple[Tensor, list[str]]
 
 
 def contract(equation: str, tensors: Sequence[Any]) -> Tensor:
-    """Return `equation` evaluated over `tensors`."""
+    """Return the Einstein summation of `tensors` by an `equation` such as "ij,jk->ik"."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
     text = equation.replace(" ", "")
@@ -54,6 +54,7 @@ def contract(equation: str, tensors: Sequence[Any]) -> Tensor:
 
 
 def _labels(equation: str, text: str, ellipsis: list[str]) -> list[str]:
+    """Return the labels of an operand or of the output; the ellipsis stands for several."""
     head, dots, tail = text.partition("...")
     for v in head + tail:
         if not v.isalpha():
@@ -62,6 +63,7 @@ def _labels(equation: str, text: str, ellipsis: list[str]) -> list[str]:
 
 
 def _term(equation: str, text: str, x: Tensor) -> Term:
+    """Return an operand with a label for each of its axes."""
     named = len(text.replace("...", ""))
     hidden = x.ndim - named
     if hidden < 0 or (hidden > 0 and "..." not in text):
@@ -70,6 +72,7 @@ def _term(equation: str, text: str, x: Tensor) -> Term:
 
 
 def _check_sizes(equation: str, terms: Sequence[Term]) -> None:
+    """Raise ShapeError where a label has two sizes, neither of which is 1."""
     sizes: dict[str, Any] = {}
     for x, labels in terms:
         for v, d in zip(labels, x.shape):
@@ -78,7 +81,7 @@ def _check_sizes(equation: str, terms: Sequence[Term]) -> None:
 
 
 def _diagonal(term: Term) -> Term:
-    """Return the operand with each label once."""
+    """Return the operand with repeated labels reduced to diagonals: each label occurs once."""
     x, labels = term
     for v in set(labels):
         while labels.count(v) > 1:
@@ -103,6 +106,7 @@ def _reduce(term: Term, needed: Sequence[str], rest: Sequence[Term]) -> Term:
 
 
 def _join(a: Term, b: Term, output: Sequence[str], rest: Sequence[Term]) -> Term:
+    """Return the product of two operands, summed over the labels that nothing else needs."""
     (x, left), (y, right) = a, b
     found = pair(x, y)
     assert found is not None
@@ -136,8 +140,10 @@ def _join(a: Term, b: Term, output: Sequence[str], rest: Sequence[Term]) -> Term
 
 
 def equation_of(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """Return the equation and the tensors of tensors that are followed by lists of labels each, and
-    of the result's labels if they come last.
+    """Return the equation and the tensors of arguments that are tensors, each followed by a list of
+    labels.
+
+    A list of labels at the end is that of the result.
     """
     arrow = "->" + _letters(given[-1]) if len(given) % 2 else ""
     tensors = tuple(given[0 : len(given) // 2 * 2 : 2])
@@ -145,6 +151,7 @@ def equation_of(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
 
 def _letters(labels: Any) -> str:
+    """Return labels that are numbers as letters of an equation."""
     text = ""
     for label in labels:
         if label is not Ellipsis and not (isinstance(label, int) and 0 <= label < 52):

@@ -4,8 +4,7 @@ scattering into one.
 Several diagonals k0 <= k <= k1 of (..., rows, columns) are the rows of one tensor, k1 first, each
 as long as the longest; `align` says at which end the shorter ones lie: "RIGHT_LEFT" puts those
 above the main one to the right and those below it to the left. One diagonal alone has no such axis.
-Every function works by positions that are known beforehand, so all of them are a gather and a
-selection.
+Every function works by positions that are known beforehand, so each is a gather and a selection.
 """
 
 from __future__ import annotations
@@ -28,11 +27,13 @@ ALIGNS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
 def _ints(name: str, value: Any) -> tuple[int, ...]:
+    """Return the whole numbers of an argument: one, several, or a tensor of them."""
     value = value.tolist() if isinstance(value, Tensor) else value
     return tuple(size_of(name, v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
 
 
 def _int(name: str, parameter: str, value: Any) -> int:
+    """Return the one whole number of an argument."""
     found = _ints(name, value)
     if len(found) != 1:
         raise ValueError(f"{name}: {parameter} must be one int, not {value!r:.80}")
@@ -40,6 +41,7 @@ def _int(name: str, parameter: str, value: Any) -> int:
 
 
 def _bounds(name: str, k: Any, align: str) -> tuple[int, int]:
+    """Return the lowest and the highest diagonal of `k`."""
     arguments.one_of(name, "align", align, ALIGNS)
     found = _ints(name, k)
     low, high = (found[0], found[-1]) if len(found) in (1, 2) else (1, 0)
@@ -49,10 +51,12 @@ def _bounds(name: str, k: Any, align: str) -> tuple[int, int]:
 
 
 def _length(rows: int, columns: int, k: int) -> int:
+    """Return the number of elements of diagonal `k`."""
     return min(rows + min(k, 0), columns - max(k, 0))
 
 
 def _inside(name: str, rows: int, columns: int, low: int, high: int) -> None:
+    """Raise ValueError unless the diagonals lie in the matrices."""
     if rows and columns and not (-rows < low and high < columns):
         raise ValueError(
             f"{name}: diagonals {low} to {high} do not lie in matrices of {rows} rows and {columns} columns"
@@ -60,8 +64,8 @@ def _inside(name: str, rows: int, columns: int, low: int, high: int) -> None:
 
 
 def _layout(rows: int, columns: int, low: int, high: int, align: str) -> tuple[Any, Any, Any, Any]:
-    """For each diagonal and place in it the row and column of the matrix and whether there is one;
-    and where each diagonal begins, (high - low + 1,).
+    """Return, for each diagonal and place in it, the row and column of the matrix and whether there
+    is one; and where each diagonal begins, (high - low + 1,).
     """
     need_room("matrix_diag", (rows, columns), D.int64)
     longest = max(_length(rows, columns, k) for k in range(low, high + 1))
@@ -78,8 +82,10 @@ def _layout(rows: int, columns: int, low: int, high: int, align: str) -> tuple[A
 
 
 def matrix_band_part(x: Any, lower: Any, upper: Any) -> Tensor:
-    """Return matrices (..., M, N) with zeros outside of the band of `lower` diagonals below the
-    main one and `upper` above; negative numbers mean all.
+    """Return matrices (..., M, N) with zeros outside of a band.
+
+    The band has `lower` diagonals below the main one and `upper` above it; negative numbers mean
+    all.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_band_part(ms.ops.ones((3, 3)), 0, 1).tolist()
@@ -102,8 +108,12 @@ def matrix_band_part(x: Any, lower: Any, upper: Any) -> Tensor:
 
 
 def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEFT") -> Tensor:
-    """Return the diagonals `k`, one number or a pair (lowest, highest), of (..., M, N): (...,
-    longest), or (..., diagonals, longest) for several.
+    """Return the diagonals `k` of matrices: (..., longest), or (..., diagonals, longest) for
+    several.
+
+    `x` is (..., M, N), and `k` one number or a pair (lowest, highest). Places of shorter diagonals
+    that hold nothing are `padding_value`; `align` says at which end these places are (see the
+    module).
 
     >>> import mycel as ms
     >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), (0, 1), 9).tolist()
@@ -128,7 +138,7 @@ def _spread(
     name: str, diagonals: Tensor, rows: int, columns: int, low: int, high: int, align: str
 ) -> tuple[Tensor, Tensor]:
     """Return matrices (..., rows, columns) with diagonals (..., longest) or (..., diagonals,
-    longest) written in, and where they are.
+    longest) written in, and where these lie.
     """
     row, _, _, begins = _layout(rows, columns, low, high, align)
     lead = diagonals.shape[: -2 if high > low else -1]
@@ -149,10 +159,11 @@ def _spread(
 def matrix_diag(
     x: Any, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """Return matrices with the given diagonals, `padding_value` elsewhere; the inverse of
-    `matrix_diag_part`.
+    """Return matrices with `x` on the diagonals `k` and `padding_value` elsewhere.
 
-    Sizes of -1 are the smallest that hold the diagonals.
+    `x` is (..., longest) for one diagonal, (..., diagonals, longest) for a pair (lowest, highest),
+    laid out as `align` says. The matrices are `num_rows` by `num_cols`; sizes of -1 are the
+    smallest that hold the diagonals.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_diag(ms.Tensor([1, 2]), 1).tolist()
@@ -178,8 +189,10 @@ def matrix_diag(
 
 
 def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Return matrices (..., M, N) with the diagonals `k` replaced, which are as `matrix_diag_part`
-    gives them.
+    """Return matrices with the diagonals `k` replaced.
+
+    `x` is (..., M, N); `diagonal` has the new diagonals as `matrix_diag_part` gives them for `k`
+    and `align`.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_set_diag(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()
@@ -211,9 +224,10 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
 
 
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return the input with `src` on the diagonal `offset` of the matrices over two axes.
+    """Return the input with `src` on the diagonal `offset` of the matrices over the axes `dim1` and
+    `dim2`.
 
-    `src` has the shape of `diagonal`'s result.
+    `src` has the shape of the result of `diagonal`.
 
     >>> import mycel as ms
     >>> ms.ops.diagonal_scatter(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()

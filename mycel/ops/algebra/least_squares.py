@@ -1,4 +1,4 @@
-"""Least squares with a penalty, and products with matrices of three diagonals."""
+"""Least squares with a penalty, and products with tridiagonal matrices."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, iota, run, select, take_slice
-from mycel.ops.algebra.decompositions import adjoint_of, cholesky, cholesky_solve, matrices, qr, swap, triangular
+from mycel.ops.algebra.decompositions import cholesky, qr
 from mycel.ops.algebra.linalg import matmul
+from mycel.ops.algebra.matrices import adjoint_of, matrices, swap, triangular
+from mycel.ops.algebra.systems import cholesky_solve
 from mycel.ops.creation import eye
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -18,11 +20,11 @@ __all__ = ["matrix_solve_ls", "tridiagonal_product"]
 
 
 def matrix_solve_ls(name: str, matrix: Any, rhs: Any, penalty: float = 0.0) -> Tensor:
-    """Return the x (.., n, k) that makes ||A x - b||^2 + `penalty` ||x||^2 least, for A (.., m, n)
-    of full rank and b (.., m, k).
+    """Return the x (.., n, k) that minimises ||A x - b||^2 + `penalty` ||x||^2.
 
-    Without a penalty by QR, and the shortest x where there are more columns than rows; with one by
-    Cholesky's decomposition of the smaller of A^H A and A A^H.
+    A is `matrix` (.., m, n) of full rank, and b is `rhs` (.., m, k). `name` is the operation, for
+    errors. Without a penalty the solution is by QR, and the shortest x where there are more columns
+    than rows; with one it is by Cholesky's decomposition of the smaller of A^H A and A A^H.
 
     >>> import mycel as ms
     >>> from mycel.ops.algebra.least_squares import matrix_solve_ls
@@ -51,9 +53,10 @@ def matrix_solve_ls(name: str, matrix: Any, rhs: Any, penalty: float = 0.0) -> T
 
 
 def tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Tensor:
-    """Return the product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n).
+    """Return the product of tridiagonal matrices with `rhs` (.., m, n).
 
-    The last element above and the first below do not count.
+    The diagonals `superdiag`, `maindiag` and `subdiag` are (.., 1, m) each; the last element of the
+    upper and the first of the lower do not count.
 
     >>> import mycel as ms
     >>> from mycel.ops.algebra.least_squares import tridiagonal_product

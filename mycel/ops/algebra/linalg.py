@@ -46,6 +46,7 @@ __all__ = [
 
 
 def _swap(x: Tensor) -> Tensor:
+    """Return `x` with its last two axes exchanged."""
     return permuted(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -54,8 +55,9 @@ def matmul(input: Any, other: Any) -> Tensor:
     """Return the matrix product over the last two axes; the axes before broadcast.
 
     A vector on the left is a row, on the right a column, and its axis is dropped from the result.
-    Types meet in their common type. ValueError where the inner sizes differ or an operand has no
-    dimensions.
+    Types meet in their common type.
+
+    Raises ValueError where the inner sizes differ or an operand has no dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.matmul(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])).tolist()
@@ -76,6 +78,7 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
+    """Return the product of matrices of one type; small integers and booleans add up in int64."""
     kind = a.dtype
     if kind.kind in "bu" or (kind.kind == "i" and kind.itemsize < 4):
         return cast(run(L.matmul, cast(a, D.int64), cast(b, D.int64)), kind)
@@ -85,6 +88,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _ranked(name: str, rank: int, *tensors: Tensor) -> None:
+    """Raise ShapeError unless all tensors have `rank` dimensions."""
     for t in tensors:
         if t.ndim != rank:
             raise ShapeError(f"{name}: operands need {rank} dimensions, not {t.ndim} ({t._type})")
@@ -92,7 +96,9 @@ def _ranked(name: str, rank: int, *tensors: Tensor) -> None:
 
 @fused
 def mm(input: Any, mat2: Any) -> Tensor:
-    """Return the product of two matrices; ValueError for other ranks.
+    """Return the product of two matrices.
+
+    Raises ValueError for other ranks.
 
     >>> import mycel as ms
     >>> ms.ops.mm(ms.Tensor([[2.0]]), ms.Tensor([[3.0]])).tolist()
@@ -120,7 +126,9 @@ def bmm(input_x: Any, mat2: Any) -> Tensor:
 
 
 def mv(mat: Any, vec: Any) -> Tensor:
-    """Return the product of a matrix and a vector; ValueError for other ranks.
+    """Return the product of a matrix and a vector.
+
+    Raises ValueError for other ranks.
 
     >>> import mycel as ms
     >>> ms.ops.mv(ms.Tensor([[1.0, 2.0]]), ms.Tensor([3.0, 4.0])).tolist()
@@ -178,7 +186,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
 
 @fused
 def ger(input: Any, vec2: Any) -> Tensor:
-    """Return the same as `outer`.
+    """Return the products of every element of one vector with every element of another, as `outer`.
 
     >>> import mycel as ms
     >>> ms.ops.ger(ms.Tensor([1.0]), ms.Tensor([3.0, 4.0])).tolist()
@@ -188,6 +196,7 @@ def ger(input: Any, vec2: Any) -> Tensor:
 
 
 def _axis_pair(name: str, axes: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
+    """Return the axes of the first and of the second operand that are summed over together."""
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
             raise ShapeError(f"{name}: cannot contract {axes} axes of {a._type} and {b._type}")
@@ -201,10 +210,12 @@ def _axis_pair(name: str, axes: Any, a: Tensor, b: Tensor) -> tuple[list[int], l
 
 
 def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
-    """Return the sum of products over pairs of axes: the last of `x1` with the first of `x2`, or
-    the two lists given.
+    """Return the sum of products over pairs of axes.
 
-    What is left of `x1` comes before what is left of `x2`. ValueError where paired sizes differ.
+    `axes` is a number of axes, the last of `x1` with the first of `x2`, or a pair of lists. The
+    axes of `x1` that are not summed over come before those of `x2`.
+
+    Raises ValueError where paired sizes differ.
 
     >>> import mycel as ms
     >>> ms.ops.tensor_dot(ms.ops.ones((2, 3)), ms.ops.ones((3, 4)), 1).shape
@@ -224,10 +235,11 @@ def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
 
 
 def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
-    """Return `tensor_dot` over one axis of each, for every index of the first axis, which both
-    share.
+    """Return the sum of products over one axis of each operand, for every index of the first axis,
+    which both share.
 
-    `axes` defaults to the last of `x1` and the second last of `x2` (for a matrix its last).
+    `axes` is one axis, or a pair; it defaults to the last axis of `x1` and the second last of `x2`
+    (for a matrix its last).
 
     >>> import mycel as ms
     >>> ms.ops.batch_dot(ms.ops.ones((2, 3, 4)), ms.ops.ones((2, 4, 5))).shape
@@ -264,6 +276,7 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
 
 
 def _scaled(input: Any, beta: Any, out: Tensor, alpha: Any) -> Tensor:
+    """Return beta * input + alpha * out."""
     return input * beta + out * alpha
 
 
@@ -314,10 +327,12 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 @fused
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return ``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two matrices.
+    """Return ``beta * input + alpha * batch1 @ batch2``, for stacks of matrices or for two
+    matrices.
 
     >>> import mycel as ms
-    >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))).tolist()
+    >>> row, column = ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))
+    >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), row, column).tolist()
     [[[4.0]]]
     """
     flat = isinstance(batch1, Tensor) and batch1.ndim == 2
@@ -345,7 +360,9 @@ def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
 
 
 def trace(input: Any) -> Tensor:
-    """Return the sum of the diagonal of a matrix; ValueError for other ranks.
+    """Return the sum of the diagonal of a matrix.
+
+    Raises ValueError for other ranks.
 
     >>> import mycel as ms
     >>> float(ms.ops.trace(ms.Tensor([[1.0, 2.0], [3.0, 4.0]])))
@@ -376,8 +393,9 @@ def kron(input: Any, other: Any) -> Tensor:
 
 
 def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
-    """Return the vector product along an axis of size 3 (the first such axis unless `dim` names
-    one); the others broadcast.
+    """Return the vector product along an axis of size 3; the others broadcast.
+
+    The axis is `dim`, or the first one of size 3.
 
     >>> import mycel as ms
     >>> ms.ops.cross(ms.Tensor([1.0, 0.0, 0.0]), ms.Tensor([0.0, 1.0, 0.0])).tolist()
@@ -399,9 +417,9 @@ def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
 
 
 def matrix_power(input: Any, n: int) -> Tensor:
-    """Return `input @ input @ ...` n times by repeated squaring; the identity for 0.
+    """Return the product of `n` factors `input`, by repeated squaring; the identity for 0.
 
-    ValueError for matrices that are not square or n < 0.
+    Raises ValueError for matrices that are not square or n < 0.
 
     >>> import mycel as ms
     >>> ms.ops.matrix_power(ms.Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
@@ -427,14 +445,16 @@ def matrix_power(input: Any, n: int) -> Tensor:
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Return einstein summation: ``"ij,jk->ik"``.
+    """Return the sum of products that an equation in Einstein's notation describes:
+    ``"ij,jk->ik"``.
 
-    Without an arrow the result has the labels that occur once, in alphabetical order.
+    Without an arrow the result has the labels that occur once, in alphabetical order. A label that
+    repeats within an operand takes its diagonal; "..." stands for leading axes that broadcast.
+    Operands are joined from left to right by matrix products. Instead of an equation each tensor
+    may be followed by a list of labels (whole numbers below 52, or ...), and the last argument may
+    be the labels of the result.
 
-    Labels may repeat within an operand (a diagonal); "..." stands for leading axes that broadcast.
-    Operands are joined from left to right by matrix products. Instead of an equation tensors may
-    come with a list of labels each (whole numbers below 52, or ...), and at last those of the
-    result. ValueError for labels that do not match the operands.
+    Raises ValueError for labels that do not match the operands.
 
     >>> import mycel as ms
     >>> ms.ops.einsum("ij,kj->ik", ms.ops.ones((2, 3)), ms.ops.ones((4, 3))).shape

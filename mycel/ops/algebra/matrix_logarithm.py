@@ -4,17 +4,17 @@ Matrices, 2008, chapters 6 and 11.
 Square roots are taken until a matrix is near the identity. A root is the limit of the product form
 of Denman and Beavers' iteration,
 
-    X' = X (1 + M^-1) / 2,   M' = (1 + (M + M^-1) / 2) / 2,   from X = M = A, where M goes to 1 and X to the root.
+    X' = X (1 + M^-1) / 2,   M' = (1 + (M + M^-1) / 2) / 2,   from X = M = A,
 
-One loop does both, for every matrix of a batch at its own pace: where M has arrived, the next root
-begins, until X is near 1 and rests. The logarithm of what is left, 1 + E, is the integral of E (1 +
-t E)^-1 over t in [0, 1] by the rule of Gauss and Legendre, and doubles with each root. All of it is
-in complex128.
+where M goes to 1 and X to the root. One loop does both, for every matrix of a batch at its own
+pace: where M has arrived, the next root begins, until X is near 1 and rests. The logarithm of the
+root, 1 + E, is the integral of E (1 + t E)^-1 over t in [0, 1], by Gauss-Legendre quadrature; it
+doubles with each root that was taken. All of it is computed in complex128.
 
-A matrix with eigenvalues on the negative real axis, which has no principal root, is turned by half
-of the angle that lies free behind the axis first, and its logarithm back; the logarithms of these
-eigenvalues have the imaginary part pi. What has not come to rest after all steps (a singular
-matrix) is NaN.
+A matrix with eigenvalues on the negative real axis has no principal root. It is turned first, by
+half of the angle that lies free behind the axis, and its logarithm is turned back; the logarithms
+of these eigenvalues have the imaginary part pi. A matrix that has not come to rest after all steps
+(a singular one) gives NaN.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from mycel.core import eager
 from mycel.core.fused import graph_of
 from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import constant_like, operand, reshaped, run, select
-from mycel.ops.algebra.decompositions import eigvals, inverse, matrices, solve
+from mycel.ops.algebra.decompositions import eigvals
 from mycel.ops.algebra.linalg import matmul
+from mycel.ops.algebra.matrices import matrices, solve
+from mycel.ops.algebra.systems import inverse
 from mycel.ops.complex_numbers import absolute_value, angle, polar
 from mycel.ops.creation import eye
 from mycel.prims import control as C
@@ -46,14 +48,14 @@ AXIS = 1e-7
 
 
 def _size(x: Tensor) -> Tensor:
-    """Return the largest sum of magnitudes in a row, (.., 1, 1), as a constant for differentiation."""
+    """Return the largest sum of magnitudes in a row, (.., 1, 1), without a derivative."""
     rows = run(R.reduce_sum, absolute_value(run(E.stop_gradient, x)), axes=(x.ndim - 1,), keepdims=True)
     return run(R.reduce_max, rows, axes=(x.ndim - 2,), keepdims=True)
 
 
 def _turn(a: Tensor) -> Tensor:
-    """Return the angle (.., 1, 1) by which to turn back each matrix, so that no eigenvalue is on
-    the negative real axis.
+    """Return the angle (.., 1, 1) by which to turn each matrix so that no eigenvalue is on the
+    negative real axis.
     """
     angles = angle(eigvals(run(E.stop_gradient, a)))
     on_axis = math.pi - run(E.abs_, angles) < AXIS
@@ -65,7 +67,9 @@ def _turn(a: Tensor) -> Tensor:
 
 
 def _near_one(a: Tensor, one: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return a root of `a` near the identity, which power of it `a` is, and where there is none."""
+    """Return a root of `a` near the identity, which power of the root `a` is, and where no root was
+    found.
+    """
 
     def body(k: Tensor, x: Tensor, m: Tensor, power: Tensor, left: Tensor, one: Tensor) -> Any:
         back = inverse(m)
@@ -91,8 +95,9 @@ def _near_one(a: Tensor, one: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def matrix_logarithm(x: Any) -> Tensor:
-    """Return the principal logarithm of square matrices (.., n, n), complex64 or complex128; NaN
-    for singular ones.
+    """Return the principal logarithm of square matrices (.., n, n), complex64 or complex128.
+
+    Singular matrices give NaN.
 
     >>> import mycel as ms
     >>> from mycel.ops.algebra.matrix_logarithm import matrix_logarithm

@@ -1,9 +1,9 @@
-"""Routing tokens to experts (mixtures of experts, Shazeer et al., 2017), and the sums with a
-normalisation after them that large models repeat.
+"""Routing of tokens to experts (mixtures of experts, Shazeer et al., 2017), and sums followed by a
+normalisation, which large models repeat.
 
-Places of a token are its choices of experts in row-major order, token by token. Sorting places by
-expert, those of one expert in order, puts the tokens of each expert side by side; the inverse of
-that order is what brings results back.
+The places of a token are its choices of experts; all places lie in row-major order, token by token.
+Sorting places by expert, those of one expert in order, puts the tokens of each expert side by side;
+the inverse of that order brings results back.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ __all__ = [
 
 
 def _places(name: str, tokens: Any, indices: Any) -> tuple[Tensor, Tensor, Any]:
-    """Return tokens, the experts of their places along one axis, and how many places a token has."""
+    """Return the tokens, the expert of each place along one axis, and the number of places that a
+    token has.
+    """
     x, index = operand(name, tokens), operand(name, indices)
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: indices must be whole numbers, not {index.dtype.name}")
@@ -73,14 +75,17 @@ def _owner(place: Tensor, choices: Any) -> Tensor:
 def moe_token_permute(
     tokens: Any, indices: Any, num_out_tokens: Optional[int] = None, padded_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return tokens (tokens, size) once for each of their places, sorted by the indices; and where
-    each place went, int32.
+    """Return the tokens sorted by expert, once for each of their places; and where each place went,
+    int32.
 
-    `indices` is (tokens,) or (tokens, choices). Only the first `num_out_tokens` are kept; None and
-    0 keep all. TypeError and ValueError where types and sizes do not fit.
+    `tokens` is (tokens, size); `indices`, (tokens,) or (tokens, choices), has the experts. Only the
+    first `num_out_tokens` are kept; None and 0 keep all. `padded_mode` must be False.
+
+    Raises TypeError and ValueError where types and sizes do not fit.
 
     >>> import mycel as ms
-    >>> out, where = ms.ops.moe_token_permute(ms.Tensor([[1.0], [2.0], [3.0]]), ms.Tensor([2, 0, 1]))
+    >>> x = ms.Tensor([[1.0], [2.0], [3.0]])
+    >>> out, where = ms.ops.moe_token_permute(x, ms.Tensor([2, 0, 1]))
     >>> out.tolist(), where.tolist()
     ([[2.0], [3.0], [1.0]], [2, 0, 1])
     """
@@ -105,7 +110,10 @@ def moe_token_unpermute(
     """Return the inverse of `moe_token_permute`: the token of each place, or with `probs` (tokens,
     choices) the weighted sum of a token's places.
 
-    A place whose token was not kept counts as zeros. ValueError where sizes do not fit.
+    `permuted_tokens` and `sorted_indices` are its two results; a place whose token was not kept
+    counts as zeros. `padded_mode` must be False, and `restore_shape` None.
+
+    Raises ValueError where sizes do not fit.
 
     >>> import mycel as ms
     >>> ms.ops.moe_token_unpermute(ms.Tensor([[2.0], [3.0], [1.0]]), ms.Tensor([2, 0, 1])).tolist()
@@ -138,21 +146,24 @@ def moe_init_routing_v2(
     expert_tokens_count_or_cumsum_flag: int,
     expert_tokens_before_capacity_flag: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return tokens (tokens, size) sorted by their experts (tokens, choices), and what brings them
-    back: four results.
+    """Return tokens `x` (tokens, size) sorted by their experts `expert_idx` (tokens, choices), and
+    what brings them back: four results.
 
-    With `drop_pad_mode` 0 the tokens of the first `active_num` places (0: of all) in order, and
-    int32 where each place went. With 1 (experts, capacity, size): the first `expert_capacity`
-    tokens of each expert, filled up with zeros, and where each place went among them, -1 for what
-    found no room. Then, each (experts,) in int32: the running number of tokens of the experts (flag
-    1) or their own (flag 2), in mode 0; and their own before any was dropped, in mode 1. What is
-    not asked for is zeros.
+    With `drop_pad_mode` 0 the first is the tokens of the first `active_num` places (0: of all) in
+    order, the second int32 where each place went. With 1 the first is (expert_num, expert_capacity,
+    size): the first `expert_capacity` tokens of each expert, filled up with zeros, and the second
+    where each place went among them, -1 for what found no room.
 
-    ValueError where numbers or sizes do not fit.
+    The others are (expert_num,) in int32: in mode 0 the running number of tokens of the experts
+    (`expert_tokens_count_or_cumsum_flag` 1) or the number of each (2); and in mode 1, with
+    `expert_tokens_before_capacity_flag`, the number of each before any was dropped. What is not
+    asked for is zeros.
+
+    Raises ValueError where numbers or sizes do not fit.
 
     >>> import mycel as ms
-    >>> out = ms.ops.moe_init_routing_v2(ms.Tensor([[1.0], [2.0]]), ms.Tensor([[1], [0]]), 0, 0, 2, 0, 2, False)
-    >>> [t.tolist() for t in out]
+    >>> x, experts = ms.Tensor([[1.0], [2.0]]), ms.Tensor([[1], [0]])
+    >>> [t.tolist() for t in ms.ops.moe_init_routing_v2(x, experts, 0, 0, 2, 0, 2, False)]
     [[[2.0], [1.0]], [1, 0], [1, 1], [0, 0]]
     """
     name = "moe_init_routing_v2"
@@ -197,6 +208,7 @@ def moe_init_routing_v2(
 
 
 def _sum(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    """Return `x1`, for its type and shape, and the sum x1 + x2 in at least float32."""
     a, b = operand(name, x1), operand(name, x2)
     if not a.dtype.is_floating or a.dtype is not b.dtype:
         raise TypeError(f"{name}: x1 and x2 must be of one floating type, not {a._type} and {b._type}")
@@ -209,12 +221,13 @@ def _sum(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def add_layer_norm(
     x1: Any, x2: Any, gamma: Any, beta: Any, epsilon: float = 1e-5, additional_output: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the layer normalisation (Ba et al., 2016) of x1 + x2 along the last axis.
+    """Return the layer normalisation (Ba et al., 2016) of `x1` + `x2` along the last axis; its mean
+    and 1 / sqrt(variance + epsilon), both (..., 1); and the sum itself.
 
-    Its mean, 1 / sqrt(variance + epsilon), both (..., 1), and the sum itself.
+    `gamma`, by which the result is multiplied, and `beta`, which is added to it, have the size of
+    the last axis. The sum is given whatever `additional_output` says.
 
-    `gamma` and `beta` have the size of the last axis. The sum is given whatever `additional_output`
-    says. TypeError and ValueError where types and shapes differ.
+    Raises TypeError and ValueError where types and shapes differ.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0, 3.0]])
@@ -237,11 +250,12 @@ def add_layer_norm(
 
 @fused
 def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor, Tensor]:
-    """Return x1 + x2 divided by the root of its mean square (Zhang and Sennrich, 2019) over the
-    axes of `gamma`, times `gamma`; 1 / root, and the sum.
+    """Return `x1` + `x2` divided by the root of its mean square (Zhang and Sennrich, 2019) over the
+    axes of `gamma`, times `gamma`; 1 / root; and the sum.
 
-    16-bit floats give 1 / root in float32. TypeError and ValueError where types and shapes do not
-    fit, or epsilon is outside (0, 1].
+    `epsilon` in (0, 1] is added to the mean square. Of 16-bit floats 1 / root is float32.
+
+    Raises TypeError and ValueError where types and shapes do not fit, or epsilon is outside (0, 1].
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.5, 2.0]])
@@ -261,11 +275,14 @@ def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[T
 
 
 def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
-    """Return the tensors of floating types in `x`, which may be tuples, lists and dicts of them,
-    converted to a type; the rest as it is.
+    """Return `x` with its tensors of floating types converted to `dst_dtype`; the rest stays as it
+    is.
+
+    `x` is a tensor, or tuples, lists and dicts of tensors.
 
     >>> import mycel as ms
-    >>> [t.dtype.name for t in ms.ops.mixed_precision_cast(ms.float16, (ms.Tensor([1.0]), ms.Tensor([1])))]
+    >>> values = (ms.Tensor([1.0]), ms.Tensor([1]))
+    >>> [t.dtype.name for t in ms.ops.mixed_precision_cast(ms.float16, values)]
     ['float16', 'int64']
     """
     kind = D.from_any(dst_dtype)
@@ -282,7 +299,8 @@ def recompute_block(*args: Any) -> Any:
     """Return a block (a Cell or a function) as a function whose values the backward pass computes
     anew, as `mycel.recompute` does.
 
-    A second argument, MindSpore's `output_recompute`, changes no value. TypeError for more or none.
+    A second argument, MindSpore's `output_recompute`, has no effect on values. Raises TypeError for
+    more arguments or none.
 
     >>> import mycel as ms
     >>> ms.ops.recompute_block(ms.ops.exp)(ms.Tensor(0.0)).item()
@@ -297,7 +315,7 @@ def move_to(input: Any, to: str = "CPU", blocking: bool = True) -> Tensor:
     """Return a new tensor with the values of a tensor, or of a list or tuple of whole numbers, on
     the device `to`: "CPU", the only one.
 
-    TypeError and ValueError for other arguments.
+    Raises TypeError and ValueError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.move_to([1, 2]).tolist()

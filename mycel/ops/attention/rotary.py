@@ -1,4 +1,4 @@
-"""Rotary position embedding (Su et al., 2021): pairs of features turned by angles that grow with
+"""Rotary position embedding (Su et al., 2021): pairs of features, turned by angles that grow with
 the position.
 
 A pair is feature i with feature i + D / 2 ("halves"), or two neighbours ("interleaved"). `cos` and
@@ -33,9 +33,11 @@ def quarter_turn(x: Tensor, interleaved: bool) -> Tensor:
 
 
 def turned(name: str, x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
-    """Return every pair of features of `x` turned, in the type of `x`.
+    """Return `x` with every pair of features turned by the angles whose cosines and sines are `cos`
+    and `sin`, in the type of `x`.
 
-    Raises ShapeError where there are no pairs or the angles do not fit.
+    Pairs are neighbours if `interleaved`. `name` is the operation, for errors. Raises ShapeError
+    where there are no pairs or the angles do not fit.
     """
     if x.shape[-1] % 2:
         raise ShapeError(f"{name}: {x.shape[-1]} features have no pairs; their number must be even")
@@ -47,12 +49,13 @@ def turned(name: str, x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) ->
 
 @fused
 def rotary_position_embedding(x: Any, cos: Any, sin: Any, mode: int = 0) -> Tensor:
-    """Return x * cos + turned(x) * sin, where every pair (a, b) of the last axis is turned into
-    (-b, a): Su et al., 2021.
+    """Return x * cos + turned(x) * sin, where turned makes (-b, a) of every pair (a, b) of the last
+    axis: Su et al., 2021.
 
     `x` has four dimensions, such as (B, N, S, D); `cos` and `sin` broadcast to it. `mode` 0 pairs
-    feature i with i + D / 2, mode 1 pairs neighbours. TypeError and ValueError where types, shapes
-    or the mode do not fit.
+    feature i with i + D / 2, mode 1 pairs neighbours.
+
+    Raises TypeError and ValueError where types, shapes or the mode do not fit.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[[[1.0, 2.0]]]])
@@ -73,12 +76,14 @@ def rotary_position_embedding(x: Any, cos: Any, sin: Any, mode: int = 0) -> Tens
 def apply_rotary_pos_emb(
     query: Any, key: Any, cos: Any, sin: Any, position_ids: Any, cos_format: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Return queries and keys (batch, length, heads * size), or (tokens, heads * size), turned by
+    """Return `query` and `key`, (batch, length, heads * size) or (tokens, heads * size), turned by
     the angles of their positions.
 
     With `cos_format` 0 and 1 `cos` and `sin` are tables (positions, size), of which `position_ids`
     names the row of each token; with 2 and 3 they have a row for each token. 0 and 2 pair feature i
-    with i + size / 2, 1 and 3 pair neighbours. ValueError where sizes do not fit.
+    with i + size / 2, 1 and 3 pair neighbours.
+
+    Raises ValueError where sizes do not fit.
 
     >>> import mycel as ms
     >>> x, table = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1.0, 1.0], [0.0, 0.0]])

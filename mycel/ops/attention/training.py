@@ -1,23 +1,16 @@
-"""Attention: softmax(scale * Q K^T + bias) V with masks, dropout, grouped heads and packed
-sequences.
+"""Attention for models in training: softmax(scale * Q K^T + bias) V with masks, dropout, grouped
+heads and packed sequences.
 
-Every layout is brought to (batch, heads, length, size), which moves no element, and `attend`
-computes there. Heads of the queries that share a key are rows of one product. 16-bit floats are
-computed in float32 from the products on and rounded once. A row of scores that is masked as a whole
-gives zeros, not an average.
-
-A mask is a tensor of truth values, True where a score is dropped, that broadcasts to (batch, heads,
-queries, keys). Modes that MindSpore calls sparse are made from positions, so that the content of
-the 2048 x 2048 mask that they ask for is never read. Sequences packed end to end ("TND") are cut at
-their ends where those are Python numbers, and are masked by sequence where those are a tensor, so
-that no value has to be known.
+`mycel.ops.attention.scores` computes, in the layout that `mycel.ops.attention.layouts` makes and
+under masks of `mycel.ops.attention.masks`. Sequences packed end to end ("TND") are cut at their
+ends where those are Python numbers. Where the ends are a tensor, scores between different sequences
+are masked instead, so that no value has to be known.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
@@ -25,280 +18,32 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.common.generator import seeded_generator
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import array, elementwise, indexed, reduction, sorting
-from mycel.ops._operands import (
-    constant_like,
-    iota,
-    operand,
-    permuted,
-    reshaped,
-    run,
-    select,
-    sizes_of,
-    take_slice,
-    wide,
+from mycel.ops import array, elementwise, indexed
+from mycel.ops._operands import constant_like, operand, permuted, reshaped, run, take_slice, wide
+from mycel.ops.attention.layouts import (
+    LAYOUTS,
+    check_heads,
+    ends_of,
+    from_heads,
+    one_example,
+    owners,
+    packed_rows,
+    pieces,
+    same_types,
+    starts_of,
+    to_heads,
 )
-from mycel.ops.random import draw
+from mycel.ops.attention.masks import MOST, SparseMask, check_band, either, positions, truth
+from mycel.ops.attention.scores import attend, attend_with_statistics, nonzero
 from mycel.prims import elementwise as E
-from mycel.prims import linalg as L
-from mycel.prims import normalization as N
-from mycel.prims import random as P
 
 __all__ = ["flash_attention_score", "ring_attention_update", "speed_fusion_attention"]
 
-LAYOUTS = ("BSH", "BNSD", "SBH", "BSND", "TND")
-MOST = 2147483647
-COMPRESSED = 2048
-Stats = tuple[Tensor, Tensor, Tensor]
-
-
-# Layouts.
-
-
-def to_heads(name: str, x: Tensor, layout: str, heads: int) -> Tensor:
-    """Return `x` of a layout with a batch as (batch, heads, length, size)."""
-    ranks = {"BSH": 3, "SBH": 3, "BNSD": 4, "BSND": 4}
-    if x.ndim != ranks[layout]:
-        raise ShapeError(f"{name}: the layout {layout} takes {ranks[layout]} dimensions, not {x._type}")
-    if layout in ("BSH", "SBH"):
-        if heads <= 0 or x.shape[2] % heads:
-            raise ShapeError(f"{name}: {x.shape[2]} features do not divide into {heads} heads")
-        x = reshaped(x, (*x.shape[:2], heads, x.shape[2] // heads))
-    return permuted(x, {"BSH": (0, 2, 1, 3), "BSND": (0, 2, 1, 3), "SBH": (1, 2, 0, 3), "BNSD": (0, 1, 2, 3)}[layout])
-
-
-def from_heads(x: Tensor, layout: str) -> Tensor:
-    """Return (batch, heads, length, size) in a layout."""
-    order = {"BSH": (0, 2, 1, 3), "BSND": (0, 2, 1, 3), "SBH": (2, 0, 1, 3), "BNSD": (0, 1, 2, 3)}[layout]
-    x = permuted(x, order)
-    return reshaped(x, (*x.shape[:2], x.shape[2] * x.shape[3])) if layout in ("BSH", "SBH") else x
-
-
-def check_heads(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raise ShapeError unless (batch, heads, length, size) of queries, keys and values go together."""
-    if q.shape[0] != k.shape[0] or k.shape[:3] != v.shape[:3] or q.shape[3] != k.shape[3]:
-        raise ShapeError(
-            f"{name}: as (batch, heads, length, size), query {q.shape}, key {k.shape} and value {v.shape} do not go "
-            "together: batches "
-            "and lengths of key and value must be the same, and the sizes of query and key"
-        )
-    if not k.shape[1] or q.shape[1] % k.shape[1]:
-        raise ShapeError(f"{name}: {q.shape[1]} heads of the query are no multiple of the {k.shape[1]} of the key")
-
-
-def same_types(name: str, *tensors: Tensor) -> None:
-    """Raise TypeError unless all are of one floating type."""
-    kinds = [t.dtype for t in tensors]
-    if len(set(kinds)) > 1 or not kinds[0].is_floating:
-        raise TypeError(
-            f"{name}: query, key and value must be of one floating type, not {', '.join(k.name for k in kinds)}"
-        )
-
-
-# Masks.
-
-
-def truth(name: str, parameter: str, mask: Any) -> Tensor:
-    """Return a mask as truth values.
-
-    Raises TypeError for floating types, whose meaning would be another.
-    """
-    m = operand(name, mask)
-    if m.dtype.is_floating and m.dtype is not D.float16:
-        raise TypeError(
-            f"{name}: {parameter} must be of bool or uint8, True or 1 where a score is dropped, not {m.dtype.name}"
-        )
-    return m if m.dtype is D.bool_ else run(E.ne, m, constant_like(0, m))
-
-
-def either(*masks: Optional[Tensor]) -> Optional[Tensor]:
-    """Return dropped by any of the masks."""
-    found: Optional[Tensor] = None
-    for m in masks:
-        if m is not None:
-            found = m if found is None else run(E.logical_or, found, m)
-    return found
-
-
-def positions(length: Any, axis: int) -> Tensor:
-    """Return 0, 1, ... along the queries (axis 2) or the keys (axis 3) of scores."""
-    return iota(tuple([length if a == axis else 1 for a in range(4)]), axis, D.int64)
-
-
-def band(row: Tensor, column: Tensor, before: Any, after: Any) -> Optional[Tensor]:
-    """Return dropped outside of the keys from `before` places before a row's own to `after` places
-    after it.
-    """
-    late = None if after >= MOST else run(E.gt, column, row + constant_like(after, row))
-    early = None if before >= MOST else run(E.lt, column, row - constant_like(before, row))
-    return either(late, early)
-
-
-def sparse_mask(
-    name: str,
-    mode: int,
-    mask: Optional[Tensor],
-    row: Tensor,
-    column: Tensor,
-    shift: Any,
-    before: int,
-    after: int,
-    prefix: Any = None,
-) -> Optional[Tensor]:
-    """Return the mask of a sparse mode; `shift` is how many more keys than queries there are."""
-    if mode in (2, 3, 4) and (mask is None or mask.shape[-2:] != (COMPRESSED, COMPRESSED)):
-        found = "none" if mask is None else f"one of shape {mask.shape}"
-        raise ShapeError(
-            f"{name}: sparse_mode {mode} takes a mask of shape ({COMPRESSED}, {COMPRESSED}), ones above the diagonal, "
-            f"not {found}"
-        )
-    if mode in (1, 5) and mask is None:
-        raise ValueError(f"{name}: sparse_mode {mode} needs a mask")
-    if mode == 0:
-        return None if mask is None else either(mask, band(row, column, before, after))
-    if mode == 1:
-        return mask
-    if mode == 2:
-        return band(row, column, MOST, 0)
-    corner = row + (shift if isinstance(shift, Tensor) else constant_like(shift, row))
-    if mode == 3:
-        return band(corner, column, MOST, 0)
-    if mode == 4:
-        return band(corner, column, before, after)
-    late = band(corner, column, MOST, 0)
-    assert late is not None
-    if prefix is None:
-        raise ValueError(f"{name}: sparse_mode 5 needs prefix, a length for each example of the batch")
-    given = prefix if isinstance(prefix, Tensor) else np.array(sizes_of(name, "prefix", prefix), np.int64)
-    lengths = operand(name, given, D.int64)
-    beyond = run(E.ge, column, reshaped(lengths, (*lengths.shape, 1, 1, 1)))
-    return either(run(E.logical_and, late, beyond), mask)
-
-
-def check_band(name: str, before: int, after: int, queries: Any, keys: Any) -> None:
-    """Raise ValueError where `pre_tokens` and `next_tokens` leave no band."""
-    empty = (
-        (before < 0 and after < 0)
-        or (before < 0 and (after < -before or -before >= keys))
-        or (after < 0 and (-after > before or -after >= queries))
-    )
-    if empty:
-        raise ValueError(
-            f"{name}: pre_tokens {before} and next_tokens {after} leave no band in {queries} queries by {keys} keys"
-        )
-
-
-# The computation.
-
-
-def scores_of(q: Tensor, k: Tensor) -> Tensor:
-    """Return Q K^T for heads that may share keys: (batch, heads, queries, keys), in float32 for
-    16-bit floats.
-    """
-    b, n, s, d = q.shape
-    m = k.shape[1]
-    rows = q if n == m else reshaped(q, (b, m, (n // m) * s, d))
-    return reshaped(run(L.matmul, wide(rows), permuted(wide(k), (0, 1, 3, 2))), (b, n, s, k.shape[2]))
-
-
-def weighted(p: Tensor, v: Tensor) -> Tensor:
-    """Return the values of shared heads weighted by `p`: (batch, heads, queries, size)."""
-    b, n, s, t = p.shape
-    m = v.shape[1]
-    rows = p if n == m else reshaped(p, (b, m, (n // m) * s, t))
-    return reshaped(run(L.matmul, rows, wide(v)), (b, n, s, v.shape[3]))
-
-
-def lowest(x: Tensor) -> Tensor:
-    """Return the smallest finite number of the type of `x`."""
-    return constant_like(-math.ldexp(1.0 - math.ldexp(1.0, -24), 128) if x.dtype is D.float32 else -1.0e300, x)
-
-
-def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    bias: Optional[Tensor] = None,
-    drop: Optional[Tensor] = None,
-    bias_first: bool = False,
-    keep_prob: float = 1.0,
-    kept: Optional[Tensor] = None,
-) -> Tensor:
-    """Return the attention of (batch, heads, length, size) in the type of `q`, without the
-    statistics of its soft-max.
-    """
-    s = _biased(scores_of(q, k), scale, bias, bias_first)
-    if drop is None:
-        p = run(N.softmax, s, axis=3)
-    else:
-        p = run(N.softmax, select(drop, lowest(s), s), axis=3)
-        p = select(reduction.all(drop, -1, True), constant_like(0.0, p), p)
-    return cast(weighted(_thinned(p, keep_prob, kept), v), q.dtype)
-
-
-def attend_with_statistics(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    bias: Optional[Tensor] = None,
-    drop: Optional[Tensor] = None,
-    bias_first: bool = False,
-    keep_prob: float = 1.0,
-    kept: Optional[Tensor] = None,
-) -> Stats:
-    """Return the attention, and of each row the largest score and the sum of exp(score - largest),
-    (batch, heads, queries, 1).
-
-    Of a row without scores they are the smallest finite number and 0.
-    """
-    p, peak, total = exponentials(_biased(scores_of(q, k), scale, bias, bias_first), drop)
-    out = weighted(_thinned(p, keep_prob, kept), v) / _nonzero(total)
-    return cast(out, q.dtype), peak, total
-
-
-def exponentials(s: Tensor, drop: Optional[Tensor]) -> Stats:
-    """Return exp(s - largest) with zeros where dropped, the largest of each row, and the sum of
-    each row.
-    """
-    if drop is not None:
-        s = select(drop, lowest(s), s)
-    peak = reduction.amax(s, -1, True)
-    p = run(E.exp, s - peak)
-    if drop is not None:
-        p = select(drop, constant_like(0.0, p), p)
-    return p, peak, reduction.sum(p, -1, True)
-
-
-def _nonzero(total: Tensor) -> Tensor:
-    return select(run(E.eq, total, constant_like(0.0, total)), constant_like(1.0, total), total)
-
-
-def _biased(s: Tensor, scale: float, bias: Optional[Tensor], first: bool) -> Tensor:
-    factor = constant_like(float(scale), s)
-    if bias is None:
-        return s * factor
-    bias = cast(bias, s.dtype)
-    return (s + bias) * factor if first else s * factor + bias
-
-
-def _thinned(p: Tensor, keep_prob: float, kept: Optional[Tensor]) -> Tensor:
-    """Return weights after dropout: by the mask `kept`, or by one that is drawn."""
-    if keep_prob == 1.0:
-        return p
-    if kept is None:
-        kept = draw(P.bernoulli, p.shape, seeded_generator(None), probability=keep_prob)
-    return select(kept, p * constant_like(1.0 / keep_prob, p), constant_like(0.0, p))
-
 
 def unpacked_bits(name: str, bits: Any, shape: tuple[Any, ...]) -> Tensor:
-    """Return the truth values that bytes hold, the lowest bit first."""
+    """Return the bits of bytes as truth values of `shape`, the lowest bit of a byte first."""
     packed = operand(name, bits)
     if packed.dtype is not D.uint8:
         raise TypeError(f"{name}: drop_mask must be of uint8, eight places in each, not {packed.dtype.name}")
@@ -313,7 +58,7 @@ def unpacked_bits(name: str, bits: Any, shape: tuple[Any, ...]) -> Tensor:
 def _shift_of(name: str, bias: Any, q: Tensor, keys: Any, causal: bool) -> Optional[Tensor]:
     """Return the bias as (batch or 1, heads, queries, keys).
 
-    The last 1024 rows stand for all of a longer causal one that depends on distances alone.
+    A causal bias that depends on distances alone may be given by its last 1024 rows.
     """
     if bias is None:
         return None
@@ -335,117 +80,82 @@ def _shift_of(name: str, bias: Any, q: Tensor, keys: Any, causal: bool) -> Optio
     return indexed.gather(reshaped(x, (*x.shape[:2], 1024 * keys)), Tensor(where), 2)
 
 
-# Sequences packed end to end.
-
-
-def ends_of(name: str, parameter: str, ends: Any, total: Any) -> list[int]:
-    """Return the ends of packed sequences; ValueError unless they rise to `total`."""
-    if ends is None:
-        raise ValueError(f"{name}: packed sequences need {parameter}, the end of each, the last of them {total}")
-    found = list(sizes_of(name, parameter, ends))
-    if not found or found[-1] != total or any(a > b for a, b in itertools.pairwise([0, *found])):
-        raise ValueError(f"{name}: {parameter} {found} must not fall, and end with {total}")
-    return found
-
-
-def pieces(ends: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the start and the end of each packed sequence."""
-    return list(itertools.pairwise([0, *ends]))
-
-
-def one_example(x: Tensor, start: Any, stop: Any) -> Tensor:
-    """Return one of several packed sequences, (length, heads, size), as (1, heads, length, size)."""
-    part = take_slice(x, 0, start, stop)
-    return permuted(reshaped(part, (1, *part.shape)), (0, 2, 1, 3))
-
-
-def packed_rows(x: Tensor) -> Tensor:
-    """Return (1, heads, length, size) as (length, heads, size)."""
-    return reshaped(permuted(x, (0, 2, 1, 3)), (x.shape[2], x.shape[1], x.shape[3]))
-
-
-def owners(ends: Tensor, total: Any) -> Tensor:
-    """To which of the packed sequences that end at `ends` each of `total` places belongs."""
-    return sorting.searchsorted(ends, iota((total,), 0, ends.dtype), right=True)
-
-
-def starts_of(ends: Tensor) -> Tensor:
-    """Return where packed sequences begin that end at `ends`."""
-    return array.concat((constant_like(0, ends)[None], take_slice(ends, 0, 0, ends.shape[0] - 1)), 0)
-
-
 def _packed(
-    name: str,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    q_ends: Any,
-    k_ends: Any,
-    mode: int,
-    mask: Optional[Tensor],
-    before: int,
-    after: int,
-    given: dict[str, Any],
-    statistics: bool,
+    q: Tensor, k: Tensor, v: Tensor, ends: tuple[Any, Any], mask: SparseMask, given: dict[str, Any], statistics: bool
 ) -> Any:
     """Return attention within packed sequences (T, N, D): the result, or with its statistics (T, N,
     1).
     """
+    if isinstance(ends[0], Tensor) or isinstance(ends[1], Tensor):
+        rows, columns = (operand(mask.name, e, D.int64) for e in ends)
+        return _packed_at_tensors(q, k, v, rows, columns, mask, given, statistics)
+    name = mask.name
     compute: Any = attend_with_statistics if statistics else attend
-    if isinstance(q_ends, Tensor) or isinstance(k_ends, Tensor):
-        rows, columns = (operand(name, e, D.int64) for e in (q_ends, k_ends))
-        of_row, of_column = owners(rows, q.shape[0]), owners(columns, k.shape[0])
-        row = positions(q.shape[0], 2) - reshaped(indexed.gather(starts_of(rows), of_row, 0), (1, 1, q.shape[0], 1))
-        column = positions(k.shape[0], 3) - reshaped(
-            indexed.gather(starts_of(columns), of_column, 0), (1, 1, 1, k.shape[0])
-        )
-        more = indexed.gather((columns - starts_of(columns)) - (rows - starts_of(rows)), of_row, 0)
-        other = run(E.ne, reshaped(of_row, (1, 1, q.shape[0], 1)), reshaped(of_column, (1, 1, 1, k.shape[0])))
-        inner = sparse_mask(name, mode, mask, row, column, reshaped(more, (1, 1, q.shape[0], 1)), before, after)
-        found = compute(
-            one_example(q, 0, q.shape[0]),
-            one_example(k, 0, k.shape[0]),
-            one_example(v, 0, k.shape[0]),
-            drop=either(other, inner),
-            **given,
-        )
-        return tuple(map(packed_rows, found)) if statistics else packed_rows(found)
-    row_ends = ends_of(name, "actual_seq_qlen", q_ends, q.shape[0])
-    column_ends = ends_of(name, "actual_seq_kvlen", k_ends, k.shape[0])
+    row_ends = ends_of(name, "actual_seq_qlen", ends[0], q.shape[0])
+    column_ends = ends_of(name, "actual_seq_kvlen", ends[1], k.shape[0])
     if len(row_ends) != len(column_ends):
         raise ValueError(f"{name}: {len(row_ends)} sequences of queries are not {len(column_ends)} sequences of keys")
     parts = []
     for (i, j), (m, n) in zip(pieces(row_ends), pieces(column_ends)):
-        drop = sparse_mask(name, mode, mask, positions(j - i, 2), positions(n - m, 3), (n - m) - (j - i), before, after)
+        drop = mask.dropped(positions(j - i, 2), positions(n - m, 3), (n - m) - (j - i))
         found = compute(one_example(q, i, j), one_example(k, m, n), one_example(v, m, n), drop=drop, **given)
         parts.append(tuple(map(packed_rows, found)) if statistics else (packed_rows(found),))
     joined = tuple([array.concat(p, 0) for p in zip(*parts)])
     return joined if statistics else joined[0]
 
 
-def _attention(
-    name: str,
-    query: Any,
-    key: Any,
-    value: Any,
-    heads: int,
-    bias: Any,
-    mask: Any,
-    kept: Any,
-    prefix: Any,
-    q_ends: Any,
-    k_ends: Any,
-    keep_prob: float,
-    scale: float,
-    before: int,
-    after: int,
-    layout: str,
-    mode: int,
+def _packed_at_tensors(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rows: Tensor,
+    columns: Tensor,
+    mask: SparseMask,
+    given: dict[str, Any],
     statistics: bool,
-    bias_first: bool = False,
-    slopes: Any = None,
 ) -> Any:
-    """Return what the two public functions for training share."""
+    """Return attention within packed sequences that end at `rows` and `columns`, as one product in
+    which scores between different sequences are dropped.
+    """
+    queries, keys = q.shape[0], k.shape[0]
+    of_row, of_column = owners(rows, queries), owners(columns, keys)
+    row = positions(queries, 2) - reshaped(indexed.gather(starts_of(rows), of_row, 0), (1, 1, queries, 1))
+    column = positions(keys, 3) - reshaped(indexed.gather(starts_of(columns), of_column, 0), (1, 1, 1, keys))
+    more = indexed.gather((columns - starts_of(columns)) - (rows - starts_of(rows)), of_row, 0)
+    other = run(E.ne, reshaped(of_row, (1, 1, queries, 1)), reshaped(of_column, (1, 1, 1, keys)))
+    inner = mask.dropped(row, column, reshaped(more, (1, 1, queries, 1)))
+    found: Any = (attend_with_statistics if statistics else attend)(
+        one_example(q, 0, queries),
+        one_example(k, 0, keys),
+        one_example(v, 0, keys),
+        drop=either(other, inner),
+        **given,
+    )
+    return tuple(map(packed_rows, found)) if statistics else packed_rows(found)
+
+
+def _attention(
+    operands: tuple[Any, Any, Any],
+    heads: int,
+    layout: str,
+    scale: float,
+    keep_prob: float,
+    mask: SparseMask,
+    ends: tuple[Any, Any],
+    *,
+    bias: Any = None,
+    kept: Any = None,
+    bias_first: bool = False,
+    slopes: Optional[_Slopes] = None,
+    statistics: bool = False,
+) -> Any:
+    """Return the attention, or with `statistics` the attention and those, after all checks.
+
+    `operands` are query, key and value, `ends` the ends of packed queries and keys. `kept` holds
+    the bits of dropout; the bias is `bias`, added before scaling if `bias_first`, or comes of
+    `slopes`.
+    """
+    name, mode = mask.name, mask.mode
     arguments.one_of(name, "input_layout", layout, LAYOUTS)
     arguments.integer(name, "head_num", heads, 1, numpy=False, error=ValueError)
     if mode not in range(6):
@@ -454,20 +164,19 @@ def _attention(
         raise ValueError(f"{name}: keep_prob must be in (0, 1], not {keep_prob!r}")
     if keep_prob == 1.0 and kept is not None:
         raise ValueError(f"{name}: there is a drop_mask, but with keep_prob 1.0 nothing is dropped; leave it out")
-    q, k, v = operand(name, query), operand(name, key), operand(name, value)
+    q, k, v = (operand(name, x) for x in operands)
     same_types(name, q, k, v)
-    m = None if mask is None else truth(name, "the mask", mask)
     given: dict[str, Any] = {"scale": scale, "keep_prob": float(keep_prob), "bias_first": bias_first}
     if layout == "TND":
-        if bias is not None or prefix is not None or kept is not None or slopes is not None:
+        if bias is not None or mask.prefix is not None or kept is not None or slopes is not None:
             raise ValueError(
                 f"{name}: the layout TND takes no bias, no drop_mask and no prefix here; use BNSD for each sequence"
             )
         if q.ndim != 3 or k.ndim != 3 or v.ndim != 3 or q.shape[1] != heads:
             raise ShapeError(f"{name}: the layout TND takes (T, {heads}, D), not {q._type}, {k._type} and {v._type}")
         check_heads(name, *(one_example(x, 0, x.shape[0]) for x in (q, k, v)))
-        return _packed(name, q, k, v, q_ends, k_ends, mode, m, before, after, given, statistics)
-    if q_ends is not None or k_ends is not None:
+        return _packed(q, k, v, ends, mask, given, statistics)
+    if any(e is not None for e in ends):
         raise ValueError(f"{name}: actual_seq_qlen and actual_seq_kvlen belong to the layout TND, not to {layout}")
     q = to_heads(name, q, layout, heads)
     if q.shape[1] != heads:
@@ -476,16 +185,16 @@ def _attention(
     k, v = to_heads(name, k, layout, shared), to_heads(name, v, layout, shared)
     check_heads(name, q, k, v)
     queries, keys = q.shape[2], k.shape[2]
-    if mode in (0, 4) and (before < 0 or after < 0):
-        check_band(name, before, after, queries, keys)
+    if mode in (0, 4) and (mask.before < 0 or mask.after < 0):
+        check_band(name, mask.before, mask.after, queries, keys)
     row, column = positions(queries, 2), positions(keys, 3)
-    drop = sparse_mask(name, mode, m, row, column, keys - queries, before, after, prefix)
+    drop = mask.dropped(row, column, keys - queries)
     if drop is not None and drop.ndim not in (2, 4):
         raise ShapeError(
             f"{name}: the mask must be of shape ({queries}, {keys}) or (batch, heads or 1, {queries}, {keys}), not "
             f"{drop.shape}"
         )
-    given["bias"] = _shift_of(name, bias, q, keys, mode in (2, 3)) if slopes is None else slopes(q, row, column)
+    given["bias"] = _shift_of(name, bias, q, keys, mode in (2, 3)) if slopes is None else slopes.bias(q, row, column)
     if kept is not None:
         given["kept"] = unpacked_bits(name, kept, (q.shape[0], heads, queries, keys))
     found: Any = (attend_with_statistics if statistics else attend)(q, k, v, drop=drop, **given)
@@ -518,52 +227,93 @@ def flash_attention_score(
     """Return dropout(softmax(scalar_value * Q K^T + real_shift)) V, as Dao et al., 2022, compute
     it; in the layout and type of `query`.
 
-    `query`, `key` and `value` are of one floating type and in the layout "BSH" (B, S, N * D), "SBH"
-    (S, B, N * D), "BNSD", "BSND", or "TND": sequences packed end to end, which `actual_seq_qlen`
-    and `actual_seq_kvlen` say the ends of. Key and value may have fewer heads than query, by a
-    factor. `attn_mask` is True where scores are dropped: (S1, S2) or (B, 1 or N, S1, S2).
-    `sparse_mode` 0 also drops what is more than `pre_tokens` before or `next_tokens` after the
-    diagonal from the upper left corner, if there is a mask; 1 takes the mask alone; 2 to 4 ask for
-    the mask of 2048 x 2048 and drop what is above the diagonal from the upper left corner (2),
-    above that into the lower right corner (3), or outside of the band around the latter (4); 5 is 3
-    where the first `prefix` keys are never dropped. `drop_mask` holds the places that dropout keeps
-    as bits, the lowest first; without it they are drawn. `real_shift` is (B or 1, N, S1, S2), or
-    its last 1024 rows. Rows without scores give zeros.
+    `query`, `key` and `value` are of one floating type and in the `input_layout` "BSH" (B, S, N *
+    D), "SBH" (S, B, N * D), "BNSD", "BSND", or "TND": sequences packed end to end, whose ends are
+    `actual_seq_qlen` and `actual_seq_kvlen`. `head_num` is the number N of heads of the query; key
+    and value may have fewer heads, by a factor.
 
-    TypeError and ValueError where types, shapes and options do not go together.
+    `attn_mask` is True where scores are dropped: (S1, S2) or (B, 1 or N, S1, S2). If there is one,
+    `sparse_mode` 0 also drops keys more than `pre_tokens` before or `next_tokens` after the
+    diagonal from the upper left corner; 1 takes the mask alone. Modes 2 to 4 ask for the mask of
+    2048 x 2048 and drop what is above the diagonal from the upper left corner (2), above the
+    diagonal into the lower right corner (3), or outside of the band around that diagonal (4). Mode
+    5 is 3 where the first `prefix` keys of each example are never dropped. Rows without scores give
+    zeros.
+
+    Weights are kept with the probability `keep_prob`; `drop_mask` holds the places that dropout
+    keeps as bits, the lowest first, and without it they are drawn. `real_shift` is (B or 1, N, S1,
+    S2), or its last 1024 rows. `padding_mask` must be None; `inner_precise` has no effect.
+
+    Raises TypeError and ValueError where types, shapes and options do not go together.
 
     >>> import mycel as ms
     >>> x = ms.ops.ones((1, 3, 4))
     >>> ms.ops.flash_attention_score(x, x, x, 2, scalar_value=0.5).shape
     (1, 3, 4)
     """
-    _reserved("flash_attention_score", padding_mask=padding_mask)
+    name = "flash_attention_score"
+    _reserved(name, padding_mask=padding_mask)
     return _attention(
-        "flash_attention_score",
-        query,
-        key,
-        value,
+        (query, key, value),
         head_num,
-        real_shift,
-        attn_mask,
-        drop_mask,
-        prefix,
-        actual_seq_qlen,
-        actual_seq_kvlen,
-        keep_prob,
-        scalar_value,
-        pre_tokens,
-        next_tokens,
         input_layout,
-        sparse_mode,
-        False,
+        scalar_value,
+        keep_prob,
+        _mask_of(name, sparse_mode, attn_mask, pre_tokens, next_tokens, prefix),
+        (actual_seq_qlen, actual_seq_kvlen),
+        bias=real_shift,
+        kept=drop_mask,
     )
 
 
+def _mask_of(name: str, mode: int, mask: Any, before: int, after: int, prefix: Any) -> SparseMask:
+    """Return a sparse mode with its mask read."""
+    return SparseMask(name, mode, None if mask is None else truth(name, "the mask", mask), before, after, prefix)
+
+
 def _reserved(name: str, **given: Any) -> None:
+    """Raise ValueError for parameters that are given and have no meaning yet."""
     for parameter, value in given.items():
         if value is not None:
             raise ValueError(f"{name}: {parameter} has no meaning yet; leave it out")
+
+
+@dataclass(frozen=True)
+class _Slopes:
+    """A bias by distance (ALiBi, Press et al., 2022): minus a slope of each head times the distance
+    of query and key, or its square root.
+
+    Positions of queries count from `first_row`, those of keys from `first_column`.
+    """
+
+    name: str
+    slope: Tensor
+    root: bool
+    first_row: int
+    first_column: int
+
+    def bias(self, q: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        """Return the bias of scores of `q` (batch, heads, length, size)."""
+        slope = self.slope
+        if slope.dtype is not D.float32 or slope.shape not in ((q.shape[1],), q.shape[:2]):
+            raise ShapeError(
+                f"{self.name}: pse must be of float32 and shape {(q.shape[1],)} or {q.shape[:2]}, not {slope._type}"
+            )
+        distance = elementwise.abs(cast((row + self.first_row) - (column + self.first_column), D.float32))
+        by = run(E.sqrt, distance) if self.root else distance
+        return -reshaped(slope, (*(() if slope.ndim == 2 else (1,)), *slope.shape, 1, 1)) * by
+
+
+def _slopes_of(name: str, pse_type: int, pse: Any, q_start: Any, kv_start: Any) -> Optional[_Slopes]:
+    """Return the bias by distance of `pse_type` 2 and 3, and None for the others."""
+    if isinstance(pse_type, bool) or not isinstance(pse_type, int) or pse_type not in range(4):
+        raise ValueError(f"{name}: pse_type must be 0, 1, 2 or 3, not {pse_type!r}")
+    if pse_type < 2:
+        return None
+    if pse is None:
+        raise ValueError(f"{name}: pse_type {pse_type} needs pse, a float32 slope for each head")
+    first_row, first_column = (0 if x is None else int(x[0]) for x in (q_start, kv_start))
+    return _Slopes(name, operand(name, pse), pse_type == 3, first_row, first_column)
 
 
 @fused
@@ -597,12 +347,17 @@ def speed_fusion_attention(
     They are the attention; of each row the largest score and the sum of exp(score - largest), eight
     times each: (B, N, S1, 8), or (T, N, 8) for "TND"; an empty tensor; and three whole numbers
     about the generator of dropout, which are 0, since places are drawn from the generator of Mycel.
-    `pse_type` 1 (the default) adds `pse` before scaling, 0 after. With 2 and 3 `pse` is a float32
-    slope for each head, (N,) or (B, N), and the bias is minus the slope times the distance, or its
-    square root, between positions counted from `q_start_idx` and `kv_start_idx` (ALiBi, Press et
-    al., 2022).
 
-    TypeError and ValueError where types, shapes and options do not go together.
+    `query`, `key`, `value`, `head_num`, `input_layout`, `keep_prob`, `pre_tokens`, `next_tokens`,
+    `prefix`, `actual_seq_qlen`, `actual_seq_kvlen` and `sparse_mode` are those of
+    `flash_attention_score`; `atten_mask` and `scale` are its `attn_mask` and `scalar_value`.
+    `pse_type` 1 adds the bias `pse` (B or 1, N, S1, S2) before scaling, 0 after. With 2 and 3 `pse`
+    is a float32 slope for each head, (N,) or (B, N), and the bias is minus the slope times the
+    distance, or its square root, between positions counted from `q_start_idx` and `kv_start_idx`
+    (ALiBi, Press et al., 2022). `padding_mask` must be None; `inner_precise`, `gen_mask_parallel`
+    and `sync` have no effect.
+
+    Raises TypeError and ValueError where types, shapes and options do not go together.
 
     >>> import mycel as ms
     >>> x = ms.ops.ones((1, 2, 3, 4))
@@ -611,47 +366,19 @@ def speed_fusion_attention(
     """
     name = "speed_fusion_attention"
     _reserved(name, padding_mask=padding_mask)
-    if isinstance(pse_type, bool) or not isinstance(pse_type, int) or pse_type not in range(4):
-        raise ValueError(f"{name}: pse_type must be 0, 1, 2 or 3, not {pse_type!r}")
-    biases: Any = None
-    if pse_type in (2, 3):
-        if pse is None:
-            raise ValueError(f"{name}: pse_type {pse_type} needs pse, a float32 slope for each head")
-        slope = operand(name, pse)
-        first_row, first_column = (0 if x is None else int(x[0]) for x in (q_start_idx, kv_start_idx))
-
-        def by_distance(q: Tensor, row: Tensor, column: Tensor) -> Tensor:
-            if slope.dtype is not D.float32 or slope.shape not in ((q.shape[1],), q.shape[:2]):
-                raise ShapeError(
-                    f"{name}: pse must be of float32 and shape {(q.shape[1],)} or {q.shape[:2]}, not {slope._type}"
-                )
-            distance = elementwise.abs(cast((row + first_row) - (column + first_column), D.float32))
-            by = run(E.sqrt, distance) if pse_type == 3 else distance
-            return -reshaped(slope, (*(() if slope.ndim == 2 else (1,)), *slope.shape, 1, 1)) * by
-
-        biases = by_distance
-
+    slopes = _slopes_of(name, pse_type, pse, q_start_idx, kv_start_idx)
     out, peak, total = _attention(
-        name,
-        query,
-        key,
-        value,
+        (query, key, value),
         head_num,
-        None if biases else pse,
-        atten_mask,
-        None,
-        prefix,
-        actual_seq_qlen,
-        actual_seq_kvlen,
-        keep_prob,
-        scale,
-        pre_tokens,
-        next_tokens,
         input_layout,
-        sparse_mode,
-        True,
-        pse_type == 1,
-        biases,
+        scale,
+        keep_prob,
+        _mask_of(name, sparse_mode, atten_mask, pre_tokens, next_tokens, prefix),
+        (actual_seq_qlen, actual_seq_kvlen),
+        bias=pse if slopes is None else None,
+        bias_first=pse_type == 1,
+        slopes=slopes,
+        statistics=True,
     )
     eight = [array.broadcast_to(x, (*x.shape[:-1], 8)) for x in (peak, total)]
     nothing = constant_like(0, operand(name, 0, D.int64))
@@ -669,12 +396,15 @@ def ring_attention_update(
     actual_seq_qlen: Any = None,
     layout: str = "SBH",
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return attention to two sets of keys joined to attention to both: the result and its
-    statistics. Liu et al., 2023.
+    """Join the attention of the same queries to two sets of keys into the attention to both sets
+    (ring attention, Liu et al., 2023): the result, and of each row the largest score and the sum.
 
-    Results are (S, B, N * D) with statistics (B, N, S, 8), or for "TND" (T, N, D) with (T, N, 8).
-    As rows are independent, `actual_seq_qlen`, which "TND" asks for, changes nothing. ValueError
-    where shapes do not go together or it is missing.
+    `prev_attn_out` and `cur_attn_out` are (S, B, N * D) in the `layout` "SBH", or (T, N, D) in
+    "TND". `prev_softmax_max`, `cur_softmax_max` (largest scores), `prev_softmax_sum` and
+    `cur_softmax_sum` (sums of exponentials) are (B, N, S, 8), or (T, N, 8). "TND" asks for
+    `actual_seq_qlen`, which changes nothing, since rows are independent.
+
+    Raises ValueError where shapes do not go together or `actual_seq_qlen` is missing.
 
     >>> import mycel as ms
     >>> out, stat = ms.ops.ones((2, 1, 4)), ms.ops.ones((1, 2, 2, 8))
@@ -698,7 +428,7 @@ def ring_attention_update(
     peak = run(E.maximum, m, n)
     before, after = s * run(E.exp, m - peak), t * run(E.exp, n - peak)
     total = before + after
-    whole = _nonzero(total)
+    whole = nonzero(total)
 
     def share(part: Tensor) -> Tensor:
         ratio = take_slice(part / whole, rank - 1, 0, 1)

@@ -41,6 +41,7 @@ __all__ = ["bounding_box_decode", "bounding_box_encode", "check_valid", "choice_
 
 
 def _boxes(name: str, what: str, value: Any) -> Tensor:
+    """Return boxes (boxes, 4) of a floating type."""
     x = floating(name, value)
     if x.ndim != 2 or x.shape[1] != 4:
         raise ShapeError(f"{name}: {what} must be (boxes, 4), not {x._type}")
@@ -48,12 +49,15 @@ def _boxes(name: str, what: str, value: Any) -> Tensor:
 
 
 def _sides(x: Tensor) -> list[Tensor]:
+    """Return the four coordinates of boxes (boxes, 4), each (boxes,)."""
     return [reshaped(take_slice(x, 1, k, k + 1), (x.shape[0],)) for k in range(4)]
 
 
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
-    """Return the area that each pair of boxes shares over that of their union, or, with `mode`
-    "iof", over the second box's: (ground truths, anchors).
+    """Return the overlap of each pair of boxes: (ground truths, anchors).
+
+    It is the area that the boxes share over the area of their union, or, with `mode` "iof", over
+    the area of the box of `gt_boxes`.
 
     >>> import mycel as ms
     >>> ms.ops.iou(ms.Tensor([[0.0, 0.0, 2.0, 2.0]]), ms.Tensor([[0.0, 1.0, 2.0, 3.0]])).shape
@@ -72,11 +76,13 @@ def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
 
 
 def _centred(x: Tensor) -> tuple[Tensor, ...]:
+    """Return boxes as the coordinates of their centres, widths and heights."""
     x0, y0, x1, y1 = _sides(x)
     return (x0 + x1) * 0.5, (y0 + y1) * 0.5, x1 - x0 + 1.0, y1 - y0 + 1.0
 
 
 def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
+    """Return four numbers of an argument that is four or one for all."""
     found = tuple(float(v) for v in value) if isinstance(value, (tuple, list)) else (float(value),) * 4
     if len(found) != 4:
         raise ValueError(f"{name}: {what} must be 4 numbers, not {value}")
@@ -86,7 +92,11 @@ def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
 def bounding_box_encode(
     anchor_box: Any, groundtruth_box: Any, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)
 ) -> Tensor:
-    """Return the offsets (boxes, 4) that take each anchor to its ground truth.
+    """Return the offsets (boxes, 4) that take each box of `anchor_box` to that of
+    `groundtruth_box`, both (boxes, 4).
+
+    `means` are subtracted from the offsets, which are then divided by `stds`; each is one number or
+    four.
 
     >>> import mycel as ms
     >>> box = ms.Tensor([[2.0, 2.0, 5.0, 5.0]])
@@ -110,11 +120,15 @@ def bounding_box_decode(
     stds: Any = (1.0, 1.0, 1.0, 1.0),
     wh_ratio_clip: float = 0.016,
 ) -> Tensor:
-    """Return the boxes to which offsets take anchors, cut at an image of `max_shape` (height,
-    width); sizes change by 1 / wh_ratio_clip at most.
+    """Return the boxes to which the offsets `deltas` take those of `anchor_box`, both (boxes, 4),
+    cut at an image of `max_shape` (height, width).
+
+    Offsets are multiplied by `stds`, and `means` are added, each one number or four. Sizes change
+    by a factor of 1 / wh_ratio_clip at most.
 
     >>> import mycel as ms
-    >>> ms.ops.bounding_box_decode(ms.Tensor([[2.0, 2.0, 5.0, 5.0]]), ms.Tensor([[0.5, 0.5, 0.0, 0.0]]), (20, 20)).tolist()
+    >>> anchor, offsets = ms.Tensor([[2.0, 2.0, 5.0, 5.0]]), ms.Tensor([[0.5, 0.5, 0.0, 0.0]])
+    >>> ms.ops.bounding_box_decode(anchor, offsets, (20, 20)).tolist()
     [[4.0, 4.0, 7.0, 7.0]]
     """
     name = "bounding_box_decode"
@@ -142,7 +156,8 @@ def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
     """Return whether each box lies in an image (height, width, ratio) scaled by its ratio.
 
     >>> import mycel as ms
-    >>> ms.ops.check_valid(ms.Tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 9.0, 2.0]]), ms.Tensor([4.0, 5.0, 1.0])).tolist()
+    >>> boxes = ms.Tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 9.0, 2.0]])
+    >>> ms.ops.check_valid(boxes, ms.Tensor([4.0, 5.0, 1.0])).tolist()
     [True, False]
     """
     name = "check_valid"
@@ -157,8 +172,9 @@ def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
 
 
 def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None) -> tuple[Tensor, Tensor]:
-    """Return the positions (count, dimensions) of `count` true elements in random order, int32, and
-    which rows are positions: the rest are 0.
+    """Return the positions of `count` true elements in random order, and which of them there are.
+
+    The positions are int32 (count, dimensions); where there are fewer true elements the rest are 0.
 
     >>> import mycel as ms
     >>> index, mask = ms.ops.choice_with_mask(ms.Tensor([False, True]), 2)

@@ -1,5 +1,5 @@
-"""Images between red, green and blue (RGB) and hue, saturation and value (HSV), and images with
-another hue or saturation.
+"""Conversion of images between red, green and blue (RGB) and hue, saturation and value (HSV), and
+changes of hue and saturation.
 
 Value is the largest channel v, saturation (v - u) / v with u the smallest one, and hue the place on
 the circle red (0), green (1/3), blue (2/3), full turn 1 (Smith, "Color gamut transform pairs",
@@ -24,6 +24,7 @@ Channels = tuple[Tensor, Tensor, Tensor]
 
 
 def _channels(name: str, value: Any, rank: int) -> tuple[Tensor, Channels]:
+    """Return images and their three channels."""
     x = floating(name, value)
     if x.ndim < rank or x.shape[-1] != 3:
         raise ShapeError(f"{name}: takes images (..., 3) of at least {rank} dimensions, not {x._type}")
@@ -31,11 +32,13 @@ def _channels(name: str, value: Any, rank: int) -> tuple[Tensor, Channels]:
 
 
 def _parts(x: Tensor) -> Channels:
+    """Return the three channels of images (..., 3)."""
     one, two, three = (reshaped(take_slice(x, x.ndim - 1, k, k + 1), x.shape[:-1]) for k in range(3))
     return one, two, three
 
 
 def _extremes(r: Tensor, g: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the largest and the smallest of three channels."""
     return run(E.maximum, run(E.maximum, r, g), b), run(E.minimum, run(E.minimum, r, g), b)
 
 
@@ -64,6 +67,7 @@ def _pure(hue: Tensor) -> Channels:
 
 
 def _saturation(high: Tensor, low: Tensor) -> Tensor:
+    """Return the saturation, 0 for black."""
     lit = run(E.gt, high, constant_like(0.0, high))
     return select(lit, (high - low) / select(lit, high, 1.0), 0.0)
 
@@ -72,7 +76,7 @@ def _saturation(high: Tensor, low: Tensor) -> Tensor:
 def rgb_to_hsv(images: Any) -> Tensor:
     """Return hue, saturation and value, 0 to 1, of images (..., 3) of red, green and blue.
 
-    ShapeError where there are no 3 channels.
+    Raises ShapeError where there are no 3 channels.
 
     >>> import mycel as ms
     >>> ms.ops.RGBToHSV()(ms.Tensor([[[[0.0, 0.5, 0.0]]]])).flatten().tolist()[1:]
@@ -87,7 +91,7 @@ def rgb_to_hsv(images: Any) -> Tensor:
 def hsv_to_rgb(images: Any) -> Tensor:
     """Return red, green and blue of images (..., 3) of hue, saturation and value.
 
-    ShapeError where there are no 3 channels.
+    Raises ShapeError where there are no 3 channels.
 
     >>> import mycel as ms
     >>> ms.ops.HSVToRGB()(ms.Tensor([[[[0.0, 1.0, 0.5]]]])).flatten().tolist()
@@ -98,6 +102,7 @@ def hsv_to_rgb(images: Any) -> Tensor:
 
 
 def _amount(name: str, value: Any, like: Tensor) -> Tensor:
+    """Return a number as a tensor of the type of `like`."""
     x = floating(name, value)
     if x.ndim:
         raise ShapeError(f"{name}: the amount is a number, not {x._type}")
@@ -109,7 +114,8 @@ def adjust_hue(image: Any, delta: Any) -> Tensor:
     """Return RGB images (..., 3) of at least 3 dimensions with `delta` turns added to the hue.
 
     >>> import mycel as ms
-    >>> [round(v, 4) for v in ms.ops.AdjustHue()(ms.Tensor([[[1.0, 0.0, 0.0]]]), ms.Tensor(0.5)).flatten().tolist()]
+    >>> red = ms.Tensor([[[1.0, 0.0, 0.0]]])
+    >>> [round(v, 4) for v in ms.ops.AdjustHue()(red, ms.Tensor(0.5)).flatten().tolist()]
     [0.0, 1.0, 1.0]
     """
     x, (r, g, b) = _channels("adjust_hue", image, 3)
@@ -121,8 +127,8 @@ def adjust_hue(image: Any, delta: Any) -> Tensor:
 
 @fused
 def adjust_saturation(image: Any, scale: Any) -> Tensor:
-    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, at
-    most 1.
+    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, cut
+    off at 1.
 
     >>> import mycel as ms
     >>> ms.ops.AdjustSaturation()(ms.Tensor([[[1.0, 0.0, 0.0]]]), ms.Tensor(0.5)).flatten().tolist()

@@ -43,6 +43,7 @@ __all__ = ["deformable_conv2d", "deformable_offsets", "multi_scale_deformable_at
 
 
 def _ints(name: str, parameter: str, value: Any, count: int) -> tuple[int, ...]:
+    """Return `count` ints of a tuple or list."""
     found = tuple(value) if isinstance(value, (tuple, list)) else ()
     if len(found) != count or not all(isinstance(v, int) for v in found):
         raise ValueError(f"{name}: {parameter} must be {count} ints, not {value!r}")
@@ -60,17 +61,19 @@ def deformable_offsets(
     deformable_groups: int = 1,
     modulated: bool = True,
 ) -> Tensor:
-    """Return what the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh,
+    """Return what the elements of a kernel read at each place of `x` (N, C, H, W): (N, C, H_out kh,
     W_out kw), the kernel's elements side by side.
 
     `offsets` (N, 3 groups kh kw, H_out, W_out) holds the shifts along x, those along y, and the
-    factors of what is read, each for every group of channels and element of the kernel. `strides`
-    and `dilations` are those of (N, C, H, W), `pads` (top, bottom, left, right). Dai et al., 2017;
-    Zhu et al., 2018.
+    factors of the values read, each for every one of `deformable_groups` groups of channels and
+    every element of the kernel. `ksize` is (kh, kw), `strides` and `dilations` are those of (N, C,
+    H, W), and `pads` is (top, bottom, left, right). `data_format` must be "NCHW", and `modulated`
+    True. Dai et al., 2017; Zhu et al., 2018.
 
     >>> import mycel as ms
     >>> read = ms.ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (1, 1))
-    >>> read(ms.Tensor([[[[1.0, 3.0]]]]), ms.Tensor([[[[0.5, 0.0]], [[0.0, 0.0]], [[1.0, 2.0]]]])).tolist()
+    >>> offsets = ms.Tensor([[[[0.5, 0.0]], [[0.0, 0.0]], [[1.0, 2.0]]]])
+    >>> read(ms.Tensor([[[[1.0, 3.0]]]]), offsets).tolist()
     [[[[2.0, 6.0]]]]
     """
     name = "deformable_offsets"
@@ -86,8 +89,7 @@ def deformable_offsets(
     if value.ndim != 4 or stride[:2] != (1, 1) or step[:2] != (1, 1) or int(value.shape[1]) % deformable_groups:
         raise ShapeError(
             f"{name}: takes (N, C, H, W) with C in {deformable_groups} groups, and strides and dilations of 1 along N "
-            "and C, not "
-            f"{value._type}, {stride} and {step}"
+            f"and C, not {value._type}, {stride} and {step}"
         )
     n, c, h, w = (int(d) for d in value.shape)
     rows_out = (h + top + bottom - (kh - 1) * step[2] - 1) // stride[2] + 1
@@ -129,17 +131,20 @@ def deformable_conv2d(
     deformable_groups: int = 1,
     modulated: bool = True,
 ) -> Tensor:
-    """Return a convolution whose kernel's elements read at shifted positions: (N, C, H, W) to (N,
-    O, H_out, W_out).
+    """Return a convolution whose kernel's elements read at shifted positions: `x` (N, C, H, W) to
+    (N, O, H_out, W_out).
 
-    `weight` is (O, C / groups, *kernel_size), `offsets` (N, 3 deformable_groups kh kw, H_out,
-    W_out): shifts along x, along y, and factors. `strides` and `dilations` are those of (N, C, H,
-    W), `padding` (top, bottom, left, right). ValueError and ShapeError for what does not fit. Dai
-    et al., 2017; Zhu et al., 2018.
+    `weight` is (O, C / groups, *kernel_size), `bias` (O,) or None, and `offsets` (N, 3
+    deformable_groups kh kw, H_out, W_out): shifts along x, along y, and factors. `strides` and
+    `dilations` are those of (N, C, H, W), `padding` is (top, bottom, left, right), and `modulated`
+    must be True. Dai et al., 2017; Zhu et al., 2018.
+
+    Raises ValueError and ShapeError for arguments that do not fit.
 
     >>> import mycel as ms
     >>> x, offsets = ms.ops.ones((1, 1, 3, 3)), ms.ops.zeros((1, 12, 2, 2)) + 0.5
-    >>> ms.ops.deformable_conv2d(x, ms.ops.ones((1, 1, 2, 2)), offsets, (2, 2), (1, 1, 1, 1), (0, 0, 0, 0)).tolist()[0][0]
+    >>> sizes = {"kernel_size": (2, 2), "strides": (1, 1, 1, 1), "padding": (0, 0, 0, 0)}
+    >>> ms.ops.deformable_conv2d(x, ms.ops.ones((1, 1, 2, 2)), offsets, **sizes).tolist()[0][0]
     [[2.0, 1.5], [1.5, 1.125]]
     """
     name = "deformable_conv2d"
@@ -151,18 +156,20 @@ def deformable_conv2d(
 
 
 def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, locations: Any, weight: Any) -> Tensor:
-    """For each query the weighted sum of what its points read in the feature maps of several
+    """Return for each query the weighted sum of what its points read in the feature maps of several
     levels: (B, queries, heads dims).
 
-    `value` (B, keys, heads, dims) holds the maps one after the other, level l of the size shape[l]
-    = (H, W) from key offset[l] on; `locations` (B, queries, heads, levels, points, 2) are (x, y), 0
-    to 1 from border to border, and `weight` (B, queries, heads, levels, points). Zhu et al.,
-    "Deformable DETR", 2021.
+    `value` (B, keys, heads, dims) holds the maps one after the other; that of level l has the size
+    (H, W) = shape[l] and begins at key offset[l]. `locations` (B, queries, heads, levels, points,
+    2) are (x, y), 0 to 1 from border to border, and `weight` is (B, queries, heads, levels,
+    points). Zhu et al., "Deformable DETR", 2021.
 
     >>> import mycel as ms
-    >>> value = ms.Tensor([1.0, 3.0]).reshape((1, 2, 1, 1))
+    >>> value, shape = ms.Tensor([1.0, 3.0]).reshape((1, 2, 1, 1)), ms.Tensor([[1, 2]])
     >>> where = ms.Tensor([0.5, 0.5]).reshape((1, 1, 1, 1, 1, 2))
-    >>> ms.ops.multi_scale_deformable_attn_function(value, ms.Tensor([[1, 2]]), ms.Tensor([0]), where, ms.ops.ones((1, 1, 1, 1, 1))).tolist()
+    >>> weight = ms.ops.ones((1, 1, 1, 1, 1))
+    >>> read = ms.ops.multi_scale_deformable_attn_function
+    >>> read(value, shape, ms.Tensor([0]), where, weight).tolist()
     [[[2.0]]]
     """
     name = "multi_scale_deformable_attn_function"
@@ -179,8 +186,8 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
     ):
         raise ShapeError(
             f"{name}: takes (B, keys, heads, dims), (levels, 2), (levels,), (B, queries, heads, levels, points, 2) and "
-            "(B, queries, heads, "
-            f"levels, points), not {x._type}, {sizes._type}, {begins._type}, {place._type} and {factor._type}"
+            f"(B, queries, heads, levels, points), not {x._type}, {sizes._type}, {begins._type}, {place._type} and "
+            f"{factor._type}"
         )
     batch, keys, heads, dims = x.shape
     queries, levels, points = place.shape[1], place.shape[3], place.shape[4]
@@ -221,9 +228,9 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
 
 
 def _bilinear(columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tuple[Tensor, Tensor]) -> Tensor:
-    """Return columns (S, C) of maps from `base` on, read at (points,) positions.
+    """Return (points, C) read at positions of maps whose columns (S, C) begin at `base`.
 
-    0 where one lies more than 1 outside.
+    Positions more than 1 outside of a map read 0.
     """
     inside: Optional[Tensor] = None
     ends = []
@@ -253,13 +260,14 @@ def roi_align(
     sample_num: int = 2,
     roi_end_mode: int = 1,
 ) -> Tensor:
-    """Return the features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C,
-    pooled_height, pooled_width).
+    """Return the features (N, C, H, W) of regions at one size: (R, C, pooled_height, pooled_width).
 
-    Each of the bins of a region, whose coordinates are times `spatial_scale`, is the mean of
-    sample_num^2 positions spread evenly, or, where that is 0, of as many as its size in elements
-    rounded up. With `roi_end_mode` 1 regions end behind their last pixel; with 0 they are at least
-    one element wide. He et al., "Mask R-CNN", 2017.
+    `rois` (R, 5) has rows (image, x0, y0, x1, y1), whose coordinates are multiplied by
+    `spatial_scale`. A region is divided into `pooled_height` by `pooled_width` bins; each result is
+    the mean of sample_num^2 positions spread evenly over a bin. With `sample_num` 0 there are as
+    many positions along an axis as the bin has elements, rounded up. With `roi_end_mode` 1 regions
+    end behind their last pixel; with 0 they are at least one element wide. He et al., "Mask R-CNN",
+    2017.
 
     >>> import mycel as ms
     >>> roi = ms.Tensor([[0.0, 0.2, 0.3, 0.2, 0.3]])
@@ -309,8 +317,9 @@ def roi_align(
 def _adaptive(
     columns: Tensor, base: Tensor, sizes: tuple[int, int], starts: list[Tensor], bins: list[Tensor], grids: list[Tensor]
 ) -> Tensor:
-    """Return the sums over as many positions in each bin as `grids` says for its region: sample k
-    of all bins in step k.
+    """Return the sums over as many positions in each bin as `grids` says for its region.
+
+    Step k of a loop reads sample k of all bins.
     """
     shape, kind = base.shape, columns.dtype
     most = cast(run(R.reduce_max, grids[0] * grids[1], axes=(0, 1, 2), keepdims=False), D.int64)

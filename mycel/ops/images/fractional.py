@@ -1,11 +1,11 @@
-"""Pooling over rows and columns cut at random, and boxes drawn at random: what a seed decides about
-images.
+"""Pooling over rows and columns cut at random, and boxes drawn at random.
 
-An axis of size d is cut into n cells of floor(d / n) or one more (Graham, "Fractional Max-Pooling",
-2014): in random order, or, pseudo-random, cell i ends at ceil(alpha (i + u)) - 1 with alpha = d / n
-and one u for the axis, as small as keeps all cells that size. The cuts are tensors, the widest cell
-is known: each cell is gathered with its last element repeated. Windows are products of rows and
-columns, so that axes are pooled one after the other.
+An axis of size d is cut into n cells of floor(d / n) elements or one more (Graham, "Fractional
+Max-Pooling", 2014), in random order. If pseudo-random, cell i ends at ceil(alpha (i + u)) - 1
+instead, where alpha = d / n and u is drawn once for the axis, as small as keeps all cells at these
+sizes. The cuts are tensors, but the width of the widest cell is known: each cell is gathered at
+this width, with its last element repeated. Windows are products of rows and columns, so axes are
+pooled one after the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["distorted_box", "fractional_pool"]
 def _cuts(size: int, count: int, pseudo: bool, fixed: Any) -> Tensor:
     """Return where the cells of an axis begin and where the last one ends: (count + 1,) of int64.
 
-    `fixed` is NumPy's generator of a fixed choice.
+    `fixed` is NumPy's generator of a choice that seeds decide, or None.
     """
     least, extra = divmod(size, count)
     if not extra:
@@ -64,15 +64,18 @@ def fractional_pool(
     seed2: int,
     mean: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return images (N, H, W, C) pooled over random cells to floor(size / ratio), and the int64
+    """Return images `x` (N, H, W, C) pooled over random cells to floor(size / ratio), and the int64
     cuts of rows and of columns.
 
-    `overlapping` cells share their borders. `deterministic` cells depend on the seeds alone;
-    without it the seeds must be 0, as in MindSpore, and cells come from the default generator.
-    Means of integers are cut off.
+    `pooling_ratio` is (1, a, b, 1), each at least 1. Cells are `pseudo_random` as the module
+    describes; `overlapping` cells share their borders. `deterministic` cells depend on `seed` and
+    `seed2` alone; without it these must be 0, as in MindSpore, and cells come from the default
+    generator. `mean` takes the mean of a cell, cut off to a whole number for integers, instead of
+    its maximum. `name` is the operation, for errors.
 
     >>> import mycel as ms
-    >>> found, rows, columns = ms.ops.FractionalMaxPool([1.0, 2.0, 2.0, 1.0])(ms.ops.arange(16.0).reshape((1, 4, 4, 1)))
+    >>> x = ms.ops.arange(16.0).reshape((1, 4, 4, 1))
+    >>> found, rows, columns = ms.ops.FractionalMaxPool([1.0, 2.0, 2.0, 1.0])(x)
     >>> found.flatten().tolist(), rows.tolist()
     ([5.0, 7.0, 13.0, 15.0], [0, 2, 4])
     """
@@ -115,8 +118,8 @@ def fractional_pool(
 def _drawn_parts(
     high: Tensor, wide: Tensor, ratios: tuple[float, ...], areas: tuple[float, ...], count: int, generator: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return random parts of an image, as top, left, height and width, and which of them have an
-    area that is asked for and lie inside.
+    """Return random parts of an image, as top, left, height and width, and which of them lie inside
+    and have an area within `areas`.
     """
     drawn = random.draw(P.uniform, (4, count), generator, dtype=D.float64)
     aspect, u, v, t = (reshaped(take_slice(drawn, 0, k, k + 1), (count,)) for k in range(4))
@@ -150,7 +153,7 @@ def _drawn_parts(
 def _covering(
     boxes: Tensor, covered: Tensor, high: Tensor, wide: Tensor, top: Tensor, left: Tensor, height: Tensor, width: Tensor
 ) -> Tensor:
-    """Return which parts of an image cover enough of one of the boxes."""
+    """Return which parts of an image cover at least the share `covered` of one of the boxes."""
     rows = reshaped(cast(boxes, D.float64), (-1 if not isinstance(boxes.size, int) else boxes.size // 4, 4))
     y0, x0, y1, x1 = (
         run(E.trunc, reshaped(take_slice(rows, 1, k, k + 1), (1, rows.shape[0])) * (wide if k % 2 else high))
@@ -177,17 +180,20 @@ def distorted_box(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return a random part of an image (height, width, channels): where it begins (y, x, 0), its
-    size (height, width, -1), and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1.
+    """Return a random part of an image: where it begins (y, x, 0), its size (height, width, -1),
+    and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1.
 
-    Its area is a share of the image's from `area_range`, its width over its height from
-    `aspect_ratio_range`, and it covers at least `min_object_covered` of one of the `bounding_boxes`
-    (batch, N, 4). All `max_attempts` are drawn at once and the first that fits is taken, or the
-    whole image. Szegedy et al., 2015.
+    `image_size` is (height, width, channels). The area of the part is a share of the image's from
+    `area_range`, its width over its height is from `aspect_ratio_range`, and it covers at least
+    `min_object_covered` of one of the `bounding_boxes` (batch, N, 4). Without boxes the image is
+    one with `use_image_if_no_bounding_boxes`, else that is an error. All `max_attempts` are drawn
+    at once, from the seed `seed` + `seed2` unless that is 0, and the first that fits is taken, or
+    the whole image. Szegedy et al., 2015.
 
     >>> import mycel as ms
     >>> draw = ms.ops.SampleDistortedBoundingBoxV2(seed=1)
-    >>> begin, size, box = draw(ms.Tensor([60, 40, 3], ms.int32), ms.Tensor([[[0.2, 0.2, 0.8, 0.8]]]), ms.Tensor(0.5))
+    >>> boxes = ms.Tensor([[[0.2, 0.2, 0.8, 0.8]]])
+    >>> begin, size, box = draw(ms.Tensor([60, 40, 3], ms.int32), boxes, ms.Tensor(0.5))
     >>> begin.shape, size.tolist()[2], box.shape
     ((3,), -1, (1, 1, 4))
     """

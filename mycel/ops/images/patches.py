@@ -1,10 +1,10 @@
-"""Windows of images taken out: patches as channels, glimpses around given places, mirrored borders,
-and grey-scale dilation.
+"""Windows of images: patches as channels, glimpses around given places, mirrored borders, and
+grey-scale dilation.
 
-Patches keep the order of the definition in TensorFlow, whence these operations come: the place in
-the window is slowest and the channel fastest. Dilation is the maximum over a window of the image
-plus a structuring function (Serra, "Image Analysis and Mathematical Morphology", 1982); what lies
-outside of the image does not count.
+Patches are in the order of TensorFlow, where these operations come from: the place in the window is
+slowest and the channel fastest. Dilation is the maximum over a window of the image plus a
+structuring function (Serra, "Image Analysis and Mathematical Morphology", 1982); places outside of
+the image do not count.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _spatial(name: str, parameter: str, value: Any, rank: int) -> Ints:
 def _windows(
     name: str, x: Tensor, kernel: Ints, strides: Ints, rates: Ints, padding: Any, fill: Any
 ) -> list[tuple[Ints, Tensor]]:
-    """For each place of a window its part of (N, C, *spatial): what all windows have there."""
+    """Return for each place of a window the part of (N, C, *spatial) that all windows
+    have there.
+    """
     mode = arguments.one_of(
         name, "padding", padding.lower() if isinstance(padding, str) else padding, ("valid", "same")
     )
@@ -74,10 +76,15 @@ def _windows(
 
 
 def extract_patches(name: str, input: Any, rank: int, kernel: Any, strides: Any, rates: Any, padding: str) -> Tensor:
-    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows).
+    """Return the windows of `input` (N, C, *spatial) as channels: (N, prod(kernel) C, *windows).
+
+    There are `rank` spatial axes; `kernel`, `strides` and `rates` (distances between the elements
+    of a window) are numbers for all or one for each of them. `padding` is "valid" or "same". `name`
+    is the operation, for errors.
 
     >>> import mycel as ms
-    >>> ms.ops.ExtractImagePatches([1, 2], [1, 1], [1, 1])(ms.Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    >>> patches = ms.ops.ExtractImagePatches([1, 2], [1, 1], [1, 1])
+    >>> patches(ms.Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
     [[[[1.0, 2.0]], [[2.0, 3.0]]]]
     """
     x = operand(name, input)
@@ -94,12 +101,15 @@ def extract_patches(name: str, input: Any, rank: int, kernel: Any, strides: Any,
 def dilation2d(
     x: Any, filter: Any, stride: Any, dilation: Any, pad_mode: str = "SAME", data_format: str = "NCHW"
 ) -> Tensor:
-    """Return the largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW).
+    """Return the largest x + filter over each window of `x` (N, C, H, W), with a `filter` (C, KH,
+    KW).
 
-    `pad_mode` is "same" or "valid".
+    `stride` and `dilation` are numbers or pairs; `pad_mode` is "same" or "valid", and `data_format`
+    must be "NCHW".
 
     >>> import mycel as ms
-    >>> ms.ops.Dilation2D(1, 1, "VALID")(ms.Tensor([[[[1.0, 5.0, 2.0]]]]), ms.Tensor([[[0.0, 1.0]]])).tolist()
+    >>> x, filter = ms.Tensor([[[[1.0, 5.0, 2.0]]]]), ms.Tensor([[[0.0, 1.0]]])
+    >>> ms.ops.Dilation2D(1, 1, "VALID")(x, filter).tolist()
     [[[[6.0, 5.0]]]]
     """
     name = "dilation2d"
@@ -135,17 +145,19 @@ def extract_glimpse(
     uniform_noise: bool = True,
     noise: str = "uniform",
 ) -> Tensor:
-    """Return windows of `size` (height, width) out of images (N, H, W, C), one for each, centred at
-    `offsets` (N, 2) of (y, x).
+    """Return windows of `size` (height, width) out of images `x` (N, H, W, C), one for each,
+    centred at `offsets` (N, 2) of (y, x).
 
     Offsets are in elements from the corner, or with `normalized` in sizes of the image; with
-    `centered` they are halved and count from the image's centre. The window's first element is cut
-    off to a whole number. Outside of the image there is noise: 'uniform' between -1 and 1,
-    'gaussian' (standard normal, where MindSpore has a mean of 10), or 'zero'.
+    `centered` they are halved and count from the image's centre. The position of the window's first
+    element is truncated to a whole number. Outside of the image there is `noise`: 'uniform' between
+    -1 and 1, 'gaussian' (standard normal, where MindSpore has a mean of 10), or 'zero'.
+    `uniform_noise` must be False for another noise than 'uniform'.
 
     >>> import mycel as ms
-    >>> image = ms.ops.arange(9.0).reshape((1, 3, 3, 1))
-    >>> ms.ops.ExtractGlimpse(False, False, False, "zero")(image, (2, 2), ms.Tensor([[1.0, 1.0]])).flatten().tolist()
+    >>> image, offsets = ms.ops.arange(9.0).reshape((1, 3, 3, 1)), ms.Tensor([[1.0, 1.0]])
+    >>> glimpse = ms.ops.ExtractGlimpse(False, False, False, "zero")
+    >>> glimpse(image, (2, 2), offsets).flatten().tolist()
     [0.0, 1.0, 3.0, 4.0]
     """
     name = "extract_glimpse"
@@ -189,10 +201,12 @@ def extract_glimpse(
 
 
 def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
-    """Return every axis grown by paddings (dimensions, 2) with its own elements mirrored: "REFLECT"
-    leaves out the edge, "SYMMETRIC" repeats it.
+    """Return `input_x` with every axis grown by its own elements mirrored.
 
-    ValueError for another mode or more elements than there are to mirror.
+    `paddings` (dimensions, 2) has the numbers of elements before and after each axis. The `mode`
+    "REFLECT" leaves out the edge, "SYMMETRIC" repeats it.
+
+    Raises ValueError for another mode or more elements than there are to mirror.
 
     >>> import mycel as ms
     >>> ms.ops.mirror_pad(ms.Tensor([1, 2, 3]), ms.Tensor([[1, 2]]), "SYMMETRIC").tolist()
@@ -213,7 +227,7 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
 
 def image_gradients(images: Any) -> tuple[Tensor, Tensor]:
     """Return the differences to the next row and to the next column of images (N, C, H, W), 0 in
-    the last.
+    the last row and column.
 
     >>> import mycel as ms
     >>> [t.flatten().tolist() for t in ms.nn.ImageGradients()(ms.Tensor([[[[1, 2], [3, 5]]]]))]

@@ -1,12 +1,12 @@
-"""Images at other sizes by the older conventions of where pixels lie, by areas, and by a filter
-with a scale and a shift.
+"""Resizing of images by the older conventions of where pixels lie, by areas, and by a filter with a
+scale and a shift.
 
 Output position i of an axis from d to n elements lies at i d / n; at (i + 1/2) d / n - 1/2 with
 half-pixel centres; at i (d - 1) / (n - 1) with aligned corners. Cubic weights are Keys' (1981) with
 a = -3/4 and the edge repeated, or a = -1/2 without the neighbours outside where centres are half
 pixels. `resize_area` weighs each element by how much of it lies in [i s, (i + 1) s], s being the
-step. `scale_and_translate` reads at (i + 1/2 - shift) / scale - 1/2 by a filter, stretched by 1 /
-scale where that is more than 1 and aliasing is to be avoided, whose weights add up to 1; positions
+step. `scale_and_translate` reads at (i + 1/2 - shift) / scale - 1/2 by a filter whose weights add
+up to 1. With antialiasing the filter is stretched by 1 / scale where that is more than 1. Positions
 outside of the image give 0.
 """
 
@@ -51,6 +51,7 @@ __all__ = [
 
 
 def _sizes(name: str, x: Tensor, size: Any, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the new sizes of `axes` after checking them."""
     found = tuple(int(d) for d in shape_of(name, size))
     if x.ndim != rank or len(found) != len(axes) or any(n < 1 for n in found):
         raise ShapeError(f"{name}: takes {rank} dimensions and {len(axes)} positive sizes, not {x._type} and {found}")
@@ -60,11 +61,13 @@ def _sizes(name: str, x: Tensor, size: Any, rank: int, axes: tuple[int, ...]) ->
 
 
 def _one_convention(name: str, align_corners: bool, half_pixel_centers: bool) -> None:
+    """Raise ValueError for two conventions of positions at once."""
     if align_corners and half_pixel_centers:
         raise ValueError(f"{name}: half_pixel_centers must be False where align_corners is True")
 
 
 def _places(size: int, out: int, align: bool, half: bool) -> Any:
+    """Return where the output positions of an axis lie in the input."""
     place = numbers(out, np.float64)
     if align and out > 1:
         return place * (size - 1) / (out - 1)
@@ -72,8 +75,11 @@ def _places(size: int, out: int, align: bool, half: bool) -> Any:
 
 
 def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
-    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest one;
-    halves to the next with aligned corners.
+    """Return images `x` (N, C, H, W) at another `size` (height, width), where each element is the
+    nearest one.
+
+    Positions are with `align_corners` or `half_pixel_centers`, or neither (see the module); with
+    aligned corners halves are rounded up.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeNearestNeighborV2()(ms.Tensor([[[[1.0, 2.0]]]]), (1, 4)).flatten().tolist()
@@ -93,8 +99,10 @@ def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_ce
 
 
 def resize_bilinear(x: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
-    """Return images (N, C, H, W) at another `size` (height, width) by linear interpolation along
-    both axes.
+    """Return images `x` (N, C, H, W) at another `size` (height, width), by linear interpolation
+    along both axes.
+
+    Positions are with `align_corners` or `half_pixel_centers`, or neither (see the module).
 
     >>> import mycel as ms
     >>> ms.ops.ResizeBilinearV2()(ms.Tensor([[[[1.0, 2.0]]]]), (1, 4)).flatten().tolist()
@@ -115,6 +123,7 @@ def resize_bilinear(x: Any, size: Any, align_corners: bool = False, half_pixel_c
 def resize_bicubic(images: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Tensor:
     """Return images (N, C, H, W) at another `size` (height, width) by cubic convolution.
 
+    Positions are with `align_corners` or `half_pixel_centers`, or neither (see the module).
     MindSpore takes its weights from a table of 1024 rows; these are exact.
 
     >>> import mycel as ms
@@ -139,8 +148,10 @@ def resize_bicubic(images: Any, size: Any, align_corners: bool = False, half_pix
 
 
 def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
-    """Return images (N, H, W, C) at another `size` (height, width), each element the mean over its
-    area of the input: float32, or float64 of float64.
+    """Return images (N, H, W, C) at another `size` (height, width), where each element is the mean
+    over its area of the input.
+
+    The result is float32, or float64 for float64.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeArea()(ms.Tensor([[[[2.0], [4.0], [6.0], [8.0]]]]), (1, 2)).flatten().tolist()
@@ -165,8 +176,9 @@ def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
 
 
 def resize_linear(x: Any, size: Any, coordinate_transformation_mode: str = "align_corners") -> Tensor:
-    """Return signals (N, C, W) at another width by linear interpolation, corners aligned or, for
-    'half_pixel', at half-pixel centres.
+    """Return signals (N, C, W) at another width by linear interpolation.
+
+    Corners are aligned, or centres are half pixels with 'half_pixel'.
 
     >>> import mycel as ms
     >>> ms.ops.ResizeLinear1D()(ms.Tensor([[[1.0, 3.0]]]), (3,)).tolist()
@@ -184,8 +196,10 @@ def resize_linear(x: Any, size: Any, coordinate_transformation_mode: str = "alig
 
 
 def upsample_volume(x: Any, output_size: Any, scales: Any, mode: str, align_corners: Any = None) -> Tensor:
-    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest' or
-    'trilinear'.
+    """Return a volume `x` (N, C, D, H, W) at another size.
+
+    The size is `output_size`, or the scales of the three axes are `scales`; the other one is None.
+    `mode` is 'nearest' or 'trilinear', for which corners may be aligned by `align_corners`.
 
     >>> import mycel as ms
     >>> ms.ops.UpsampleNearest3D()(ms.ops.ones((1, 1, 1, 1, 1)), (2, 2, 2), None).shape
@@ -210,6 +224,7 @@ _RADIUS = {
 
 
 def _filter(kind: str, distance: Tensor) -> Tensor:
+    """Return the value of a filter at distances from its centre."""
     radius = _RADIUS[kind]
     if kind.startswith("lanczos"):
         near = run(E.lt, distance, constant_like(1e-3, distance))
@@ -237,12 +252,17 @@ def _filter(kind: str, distance: Tensor) -> Tensor:
 def scale_and_translate(
     images: Any, size: Any, scale: Any, translation: Any, kernel_type: str = "lanczos3", antialias: bool = True
 ) -> Tensor:
-    """Return images (N, H, W, C) scaled by `scale` (height, width) and then moved by `translation`,
-    cut at `size`: float32, or float64 of float64.
+    """Return images (N, H, W, C) scaled by `scale` (height, width), then moved by `translation`,
+    and cut at `size`.
+
+    `kernel_type` is the filter: "lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle",
+    "keyscubic" or "mitchellcubic". With `antialias` it is stretched where images shrink. The result
+    is float32, or float64 for float64.
 
     >>> import mycel as ms
     >>> image = ms.Tensor([[[[9.0], [5.0]], [[6.0], [1.0]]]])
-    >>> ms.ops.ScaleAndTranslate()(image, (2, 2), ms.Tensor([1.0, 1.0]), ms.Tensor([0.0, 1.0])).flatten().tolist()
+    >>> scale, shift = ms.Tensor([1.0, 1.0]), ms.Tensor([0.0, 1.0])
+    >>> ms.ops.ScaleAndTranslate()(image, (2, 2), scale, shift).flatten().tolist()
     [0.0, 9.0, 0.0, 6.0]
     """
     name = "scale_and_translate"

@@ -1,8 +1,8 @@
 """Images and signals at other sizes, and read at arbitrary positions.
 
-`interpolate` works axis by axis: output position i lies at (i + 1/2) s - 1/2 of the input, or at i
-(d - 1) / (n - 1) where corners are aligned, with s the scale given or d / n; the neighbours there
-are read with fixed weights. Cubic weights are Keys' (1981): with a = -1/2, and without the
+`interpolate` works axis by axis: output position i lies at (i + 1/2) s - 1/2 of the input, with s =
+1 / the scale given, or d / n; or at i (d - 1) / (n - 1) where corners are aligned. The neighbours
+there are read with fixed weights. Cubic weights are Keys' (1981): with a = -1/2, and without the
 neighbours outside of the input, or with a = -3/4 and the edge repeated where corners are aligned.
 `grid_sample` and `crop_and_resize` have positions that are tensors: the corners around each are
 gathered from the flattened image and blended, so that derivatives by the positions exist wherever
@@ -55,7 +55,10 @@ _CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
 
 
 def per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
-    """Return one value for each spatial axis, from one for all or a sequence."""
+    """Return one value for each of `rank` spatial axes, from one for all or a sequence.
+
+    `name` and `parameter` are for errors.
+    """
     values = list(value) if isinstance(value, (tuple, list)) else [value] * rank
     if len(values) != rank:
         raise ValueError(
@@ -73,7 +76,9 @@ def _sources(size: int, out: int, scale: Optional[float], align: bool) -> Any:
 
 
 def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
-    """Return the sum over k of weights[k] times the parts of `x` at positions at[k] along an axis."""
+    """Return the sum over k of weights[k] times the parts of `x` at positions at[k] along
+    an axis.
+    """
     total: Optional[Tensor] = None
     shape = (-1, *(1,) * (x.ndim - 1 - axis))
     for places, weight in zip(at, weights):
@@ -85,6 +90,7 @@ def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
 
 
 def _nearest(x: Tensor, axis: int, out: int, scale: Optional[float], exact: bool) -> Tensor:
+    """Return `x` with an axis of `out` elements, each the nearest one."""
     size = int(x.shape[axis])
     place = numbers(out)
     if scale:
@@ -95,6 +101,7 @@ def _nearest(x: Tensor, axis: int, out: int, scale: Optional[float], exact: bool
 
 
 def _linear(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool, single: bool) -> Tensor:
+    """Return `x` with an axis of `out` elements by linear interpolation."""
     size = int(x.shape[axis])
     at = np.zeros(1) if single and out == 1 else np.maximum(_sources(size, out, scale, align), 0.0)
     low = np.minimum(np.floor(at), size - 1)
@@ -116,6 +123,7 @@ def cubic_weights(t: Any, a: float) -> list[Any]:
 
 
 def _cubic(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool) -> Tensor:
+    """Return `x` with an axis of `out` elements by cubic convolution."""
     size = int(x.shape[axis])
     at = _sources(size, out, scale, align)
     low = np.floor(at)
@@ -133,7 +141,9 @@ def wanted(
 ) -> tuple[list[int], Optional[list[float]]]:
     """Return the spatial sizes of the result, and the scales where those were given.
 
-    Raises ValueError for what no image has.
+    `x` is the input, and `size`, `scale_factor` and `recompute_scale_factor` are those of
+    `interpolate`. `name` is the operation, for errors. Raises ValueError for sizes below 1 and
+    scales that are not finite.
     """
     if (size is None) == (scale_factor is None):
         raise ValueError(f"{name}: give exactly one of size and scale_factor, not {size} and {scale_factor}")
@@ -164,15 +174,18 @@ def interpolate(
     """Return an input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
 
     Exactly one of `size` and `scale_factor`, a number or one for each spatial dimension, is given.
-    A scale gives the size floor(d * scale), and is itself the step between positions unless
-    `recompute_scale_factor`, or unless an axis keeps its size, and so its elements. Modes:
+    A scale gives the size floor(d * scale). It is itself the step between positions, unless
+    `recompute_scale_factor` is True; an axis that keeps its size keeps its elements. `mode` is
     'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for one
-    dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, and 'area', adaptive means.
+    dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, or 'area', adaptive means.
     `align_corners` is for the linear and cubic modes. As in MindSpore, 'linear' to size 1 without
-    aligned corners reads the first element. ValueError for what does not fit together.
+    aligned corners reads the first element.
+
+    Raises ValueError for arguments that do not fit together.
 
     >>> import mycel as ms
-    >>> ms.ops.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=3, mode="linear", align_corners=True).tolist()
+    >>> x = ms.Tensor([[[1.0, 3.0]]])
+    >>> ms.ops.interpolate(x, size=3, mode="linear", align_corners=True).tolist()
     [[[1.0, 2.0, 3.0]]]
     """
     name = "interpolate"
@@ -216,7 +229,10 @@ def upsample(
     align_corners: Optional[bool] = None,
     recompute_scale_factor: Optional[bool] = None,
 ) -> Tensor:
-    """Return `interpolate` under another name.
+    """Return `interpolate` of the same arguments.
+
+    `input`, `size`, `scale_factor`, `mode`, `align_corners` and `recompute_scale_factor` are its
+    own.
 
     >>> import mycel as ms
     >>> ms.ops.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
@@ -229,6 +245,7 @@ def upsample(
 
 
 def _clipped(at: Tensor, high: float) -> Tensor:
+    """Return positions cut off at 0 and `high`."""
     return run(E.minimum, run(E.maximum, at, constant_like(0.0, at)), constant_like(high, at))
 
 
@@ -245,8 +262,8 @@ def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
 
 
 def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return what lies at whole positions of (N, S, C) images, (N, P, C), and which positions are
-    inside, (N, P).
+    """Return the elements at whole positions of (N, S, C) images, (N, P, C), and which positions
+    are inside, (N, P).
     """
     inside: Optional[Tensor] = None
     flat: Optional[Tensor] = None
@@ -267,12 +284,14 @@ def grid_sample(
     C, [D',] H', W').
 
     The last axis of `grid` holds x, y(, z), -1 to 1 from end to end: the centres of the first and
-    last element with `align_corners`, else their outer borders. Modes: 'bilinear' (trilinear in
-    three dimensions) and 'nearest', halves to the even side. Outside of the input are 'zeros', the
-    'border' element, or its 'reflection'. Jaderberg et al., "Spatial Transformer Networks", 2015.
+    last element with `align_corners`, else their outer borders. `mode` is 'bilinear' (trilinear in
+    three dimensions) or 'nearest', with halves to the even side. With `padding_mode` 'zeros'
+    positions outside of the input read 0, with 'border' its border, with 'reflection' its mirror
+    image. Jaderberg et al., "Spatial Transformer Networks", 2015.
 
     >>> import mycel as ms
-    >>> ms.ops.grid_sample(ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])).item()
+    >>> image, grid = ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])
+    >>> ms.ops.grid_sample(image, grid).item()
     2.5
     """
     name = "grid_sample"
@@ -303,7 +322,10 @@ def grid_sample(
 
 
 def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> Tensor:
-    """Return the corners around each position, weighted by the volumes opposite; 0 outside."""
+    """Return the elements at positions between those of columns (N, S, C), (N, P, C).
+
+    The corners around each position are weighted by the volumes opposite; corners outside read 0.
+    """
     lows = [run(E.floor, at) for at in places]
     parts = [at - low for at, low in zip(places, lows)]
     total: Optional[Tensor] = None
@@ -321,8 +343,11 @@ def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
-    """Return the positions for `grid_sample` to which matrices (N, 2, 3) or (N, 3, 4) take those of
-    an output (N, C, [D,] H, W) of shape `size`.
+    """Return positions for `grid_sample`: those of an output (N, C, [D,] H, W) of shape `size`,
+    taken to others by matrices.
+
+    `theta` has the matrices, (N, 2, 3) or (N, 3, 4). With `align_corners` -1 and 1 are the centres
+    of the first and last elements, else their outer borders.
 
     >>> import mycel as ms
     >>> ms.ops.affine_grid(ms.Tensor([[[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()
@@ -356,18 +381,19 @@ def crop_and_resize(
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> Tensor:
-    """Return boxes cut out of images (N, H, W, C) and brought to `crop_size`: (boxes, height,
+    """Return boxes cut out of images (N, H, W, C) and resized to `crop_size`: (boxes, height,
     width, C).
 
     `boxes` holds y1, x1, y2, x2, where 0 and 1 are the centres of the first and last pixels; a box
-    may be turned over. What lies outside of the image is `extrapolation_value`. Methods:
-    'bilinear', 'nearest', and 'bilinear_v2', which cuts boxes at whole pixels of the image's size,
-    resizes from border to border, and repeats the image's edge. `box_indices` says which image each
-    box is cut from.
+    may be turned over. `box_indices` says which image each box is cut from. Places outside of the
+    image are `extrapolation_value`. `method` is 'bilinear', 'nearest', or 'bilinear_v2', which cuts
+    boxes at whole pixels of the image's size, resizes from border to border, and repeats the
+    image's edge.
 
     >>> import mycel as ms
     >>> image = ms.Tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]])
-    >>> ms.ops.crop_and_resize(image, ms.Tensor([[0.0, 0.0, 1.0, 1.0]]), ms.Tensor([0], ms.int32), (1, 1)).item()
+    >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0]])
+    >>> ms.ops.crop_and_resize(image, boxes, ms.Tensor([0], ms.int32), (1, 1)).item()
     2.5
     """
     name = "crop_and_resize"

@@ -1,11 +1,11 @@
 """The overlap of rotated rectangles, by Green's theorem.
 
-The area that two convex polygons share is half the sum, over the edges of both that run
-counter-clockwise, of cross(a, b) of what lies of the edge a to b inside of the other polygon. An
-edge is cut by the four lines of the other rectangle: with distances d0 and d1 of its ends from a
-line, what is inside runs to or from d0 / (d0 - d1). Where edges of both lie on one line they count
-once, and only if they run the same way. There is no sorting of corners, so that the result is
-smooth where the edges cross.
+Take the edges a to b of two convex polygons, counter-clockwise, and of each edge the part that lies
+inside of the other polygon. The area that both polygons share is half the sum of cross(a, b) of
+these parts. An edge is cut by the four lines of the other rectangle: with distances d0 and d1 of
+its ends from a line, the part inside runs to or from d0 / (d0 - d1). Where edges of both lie on one
+line they count once, and only if they run the same way. There is no sorting of corners, so the
+result is smooth where the edges cross.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ Points = tuple[Tensor, Tensor]
 
 
 def _cross(a: Points, b: Points) -> Tensor:
+    """Return the cross product of vectors in the plane."""
     return a[0] * b[1] - a[1] * b[0]
 
 
 def _rectangle(x: Tensor, corners: bool) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Centre, size and angle in radians of (..., 5)."""
+    """Return the centre, the size and the angle in radians of rectangles (..., 5)."""
     parts = [reshaped(take_slice(x, x.ndim - 1, k, k + 1), x.shape[:-1]) for k in range(5)]
     angle = parts[4] * (math.pi / 180)
     if corners:
@@ -43,7 +44,9 @@ def _rectangle(x: Tensor, corners: bool) -> tuple[Tensor, Tensor, Tensor, Tensor
 
 
 def _outline(x: Tensor, y: Tensor, width: Tensor, height: Tensor, angle: Tensor) -> tuple[Points, Points]:
-    """Return corners (..., 4) counter-clockwise and the edges that start there."""
+    """Return the corners (..., 4) of rectangles, counter-clockwise, and the edges that
+    start there.
+    """
     cos, sin = run(E.cos, angle) * 0.5, run(E.sin, angle) * 0.5
     across, down = [], []
     for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
@@ -54,7 +57,11 @@ def _outline(x: Tensor, y: Tensor, width: Tensor, height: Tensor, angle: Tensor)
 
 
 def _clipped(start: Points, edge: Points, other: Points, lines: Points, near: Tensor, shared: bool) -> Tensor:
-    """Return twice the area that one polygon's edges contribute: (...)."""
+    """Return twice the area that the edges of one polygon contribute.
+
+    `start` and `edge` are its corners and edges, `other` and `lines` those of the other polygon.
+    Distances up to `near` count as 0, and `shared` says whether edges on a line of the other count.
+    """
     one: Points = (_spread(start[0], -1), _spread(start[1], -1))
     way: Points = (_spread(edge[0], -1), _spread(edge[1], -1))
     two: Points = (_spread(other[0], -2), _spread(other[1], -2))
@@ -85,6 +92,7 @@ def _clipped(start: Points, edge: Points, other: Points, lines: Points, near: Te
 
 
 def _spread(x: Tensor, axis: int) -> Tensor:
+    """Return `x` with a new axis of size 1 at -1 or -2."""
     return reshaped(x, (*x.shape, 1) if axis == -1 else (*x.shape[:-1], 1, x.shape[-1]))
 
 
@@ -98,13 +106,15 @@ def rotated_iou(
     v_threshold: float = 0.0,
     e_threshold: float = 0.0,
 ) -> Tensor:
-    """Return what rotated rectangles (B, N, 5) and (B, K, 5) share: (B, N, K), or (B, N) one to one
-    where `is_cross` is off and N = K.
+    """Return the overlap of rotated rectangles `boxes` (B, N, 5) and `query_boxes` (B, K, 5): (B,
+    N, K), or (B, N) one to one where `is_cross` is off and N = K.
 
     A rectangle is (x, y, width, height, angle), or with `trans` (x0, y0, x1, y1, angle), turned
-    about its centre by an angle in degrees from the x to the y axis. Mode 0 is the shared area over
-    that of the union, mode 1 over that of `boxes`. Points closer to a line than a threshold, at
-    least the rounding error, lie on it. ShapeError for other shapes.
+    about its centre by an angle in degrees from the x to the y axis. `mode` 0 is the shared area
+    over that of the union, 1 over that of `boxes`. Points closer to a line than `v_threshold` or
+    `e_threshold`, and at least the rounding error, lie on it.
+
+    Raises ShapeError for other shapes.
 
     >>> import mycel as ms
     >>> box = ms.Tensor([[[0.0, 0.0, 2.0, 2.0, 0.0]]])

@@ -1,10 +1,10 @@
-"""Non-maximum suppression: of boxes that overlap much, the one with the highest score.
+"""Non-maximum suppression: of boxes that overlap much, the one with the highest score stays.
 
 Boxes are visited by decreasing score, equal scores in their order; a box that is still there
 removes the later ones that overlap it by more than the threshold. The loop holds one mask of the
 boxes still there (for every image and class at once) and reads or computes one row of overlaps a
-step, so that memory stays proportional to the boxes. What is returned where sizes are open are
-positions at which the final mask holds.
+step, so that memory stays proportional to the boxes. Results whose sizes are open are the positions
+at which the final mask holds.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ __all__ = ["combined_non_max_suppression", "nms_with_mask", "non_max_suppression
 
 
 def _survivors(start: Tensor, fixed: Sequence[Tensor], overlapping: Callable[..., Tensor]) -> Tensor:
-    """Return which boxes of (rows, N), ordered by decreasing score, survive.
+    """Return which of the boxes `start` (rows, N), ordered by decreasing score, survive.
 
-    ``overlapping(i, *fixed)`` tells which boxes overlap box i too much: (rows, N).
+    ``overlapping(i, *fixed)`` returns which boxes overlap box i too much: (rows, N).
     """
     rows, count = start.shape
 
@@ -65,7 +65,7 @@ def _survivors(start: Tensor, fixed: Sequence[Tensor], overlapping: Callable[...
 
 
 def _by_overlap(boxes: Tensor, alive: Tensor, threshold: Tensor) -> Tensor:
-    """Return the survivors of boxes (rows, N, 4) in order.
+    """Return which boxes (rows, N, 4), in order, survive.
 
     Corners may come in any order, and boxes without area overlap nothing.
     """
@@ -88,10 +88,12 @@ def _by_overlap(boxes: Tensor, alive: Tensor, threshold: Tensor) -> Tensor:
 
 
 def _order(scores: Tensor) -> Tensor:
+    """Return positions by decreasing score."""
     return sorting.argsort(scores, scores.ndim - 1, True)
 
 
 def _threshold(name: str, value: Any, like: Tensor) -> Tensor:
+    """Return a threshold as a tensor without dimensions, of the type of `like`."""
     x = floating(name, value)
     if x.size != 1:
         raise ShapeError(f"{name}: thresholds are numbers, not {x._type}")
@@ -99,6 +101,7 @@ def _threshold(name: str, value: Any, like: Tensor) -> Tensor:
 
 
 def _limit(name: str, value: Any) -> Tensor:
+    """Return a number of boxes as a tensor without dimensions."""
     x = operand(name, value)
     if not x.dtype.is_integer or x.size != 1:
         raise TypeError(f"{name}: a number of boxes is an integer, not {x._type}")
@@ -106,12 +109,13 @@ def _limit(name: str, value: Any) -> Tensor:
 
 
 def _first(alive: Tensor, most: Tensor) -> Tensor:
-    """Return the first `most` places of each row at which a mask holds."""
+    """Return where a mask holds, at the first `most` places of each row."""
     seen = sorting.cumsum(cast(alive, D.int64), alive.ndim - 1)
     return run(E.logical_and, alive, run(E.le, seen, most))
 
 
 def _scored(name: str, boxes: Tensor, scores: Any) -> Tensor:
+    """Return scores (N,) after checking that there is one for each box."""
     s = floating(name, scores)
     if s.ndim != 1 or boxes.ndim != 2 or s.shape[0] != boxes.shape[0]:
         raise ShapeError(f"{name}: takes one row of {boxes._type} for each score, not {s._type}")
@@ -119,17 +123,18 @@ def _scored(name: str, boxes: Tensor, scores: Any) -> Tensor:
 
 
 def _selected(order: Tensor, kept: Tensor) -> Tensor:
+    """Return the numbers of the boxes that are kept."""
     return cast(run(I.take, order, flat_positions(kept), axis=0), D.int32)
 
 
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
 ) -> Tensor:
-    """Return the int32 numbers of at most `max_output_size` of the boxes (N, 4), best first, that
+    """Return the int32 numbers of at most `max_output_size` of the `boxes` (N, 4), best first, that
     no better one overlaps by more than `iou_threshold`.
 
-    Boxes whose score is not above `score_threshold` are left out. A box is two opposite corners, in
-    either order.
+    A box is two opposite corners, in either order. Boxes whose `scores` (N,) are not above
+    `score_threshold` are left out.
 
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9], [2.0, 2.0, 3.0, 3.0]])
@@ -151,12 +156,16 @@ def non_max_suppression(
 def non_max_suppression_with_overlaps(
     overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
 ) -> Tensor:
-    """As `non_max_suppression`, for overlaps (N, N) given instead of boxes: row i holds those of
-    box i with the others.
+    """Return what `non_max_suppression` does, from `overlaps` (N, N) instead of boxes.
+
+    Row i of `overlaps` holds those of box i with the others; they count as too much above
+    `overlap_threshold`. `scores`, `max_output_size` and `score_threshold` are those of
+    `non_max_suppression`.
 
     >>> import mycel as ms
     >>> overlaps = ms.Tensor([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> ms.ops.NonMaxSuppressionWithOverlaps()(overlaps, ms.Tensor([0.5, 0.9, 0.7]), 3, 0.5, 0.0).tolist()
+    >>> scores = ms.Tensor([0.5, 0.9, 0.7])
+    >>> ms.ops.NonMaxSuppressionWithOverlaps()(overlaps, scores, 3, 0.5, 0.0).tolist()
     [1, 2]
     """
     name = "non_max_suppression_with_overlaps"
@@ -180,12 +189,13 @@ def nms_with_mask(bboxes: Any, iou_threshold: float = 0.5) -> tuple[Tensor, Tens
     """Return boxes and scores (N, 5) by decreasing score, their int32 numbers 0 to N - 1 in that
     order, and which of them survive.
 
-    As in MindSpore on a CPU the numbers count the ordered boxes, not those given. TypeError where
-    `iou_threshold` is not a float.
+    As in MindSpore on a CPU the numbers count the ordered boxes, not those given.
+
+    Raises TypeError where `iou_threshold` is not a float.
 
     >>> import mycel as ms
-    >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0, 0.5], [0.0, 0.0, 1.0, 0.9, 0.9], [2.0, 2.0, 3.0, 3.0, 0.7]])
-    >>> ms.ops.NMSWithMask(0.5)(boxes)[2].tolist()
+    >>> boxes = [[0.0, 0.0, 1.0, 1.0, 0.5], [0.0, 0.0, 1.0, 0.9, 0.9], [2.0, 2.0, 3.0, 3.0, 0.7]]
+    >>> ms.ops.NMSWithMask(0.5)(ms.Tensor(boxes))[2].tolist()
     [True, True, False]
     """
     name = "nms_with_mask"
@@ -214,16 +224,17 @@ def combined_non_max_suppression(
     clip_boxes: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the best detections of each image: boxes (B, D, 4), scores (B, D), classes (B, D) as
-    floats, and how many there are (B,), the rest 0.
+    floats, and their number (B,); further places are 0.
 
-    `boxes` (B, N, 1 or C, 4) and `scores` (B, N, C); each class is suppressed by itself, keeps at
-    most `max_output_size_per_class` boxes above `score_threshold`, and the best of all classes come
-    first. D is `max_total_size`, or with `pad_per_class` at most C times the boxes of a class.
-    `clip_boxes` clips coordinates to [0, 1].
+    `boxes` is (B, N, 1 or C, 4) and `scores` (B, N, C). Each class is suppressed by itself with
+    `iou_threshold`, and keeps at most `max_output_size_per_class` boxes above `score_threshold`;
+    the best of all classes come first. D is `max_total_size`, or with `pad_per_class` at most C
+    times the boxes of a class. `clip_boxes` clips coordinates to [0, 1].
 
     >>> import mycel as ms
     >>> boxes = ms.Tensor([[[[0.0, 0.0, 1.0, 1.0]], [[0.0, 0.0, 1.0, 0.9]]]])
-    >>> found = ms.ops.CombinedNonMaxSuppression()(boxes, ms.Tensor([[[0.5], [0.9]]]), 2, 2, 0.5, 0.0)
+    >>> scores = ms.Tensor([[[0.5], [0.9]]])
+    >>> found = ms.ops.CombinedNonMaxSuppression()(boxes, scores, 2, 2, 0.5, 0.0)
     >>> [round(v, 2) for v in found[1].flatten().tolist()], found[3].tolist()
     ([0.9, 0.0], [1])
     """
@@ -266,6 +277,7 @@ def combined_non_max_suppression(
 
 
 def _size(name: str, value: Any) -> int:
+    """Return a number of boxes as an int."""
     count = int(value.item() if isinstance(value, Tensor) else value)
     if count < 0:
         raise arguments.wrong_value(name, "every number of boxes", "at least 0", count)
@@ -273,7 +285,7 @@ def _size(name: str, value: Any) -> int:
 
 
 def _grown(x: Tensor, size: int) -> Tensor:
-    """Return zeros behind along axis 1 up to a size."""
+    """Return `x` with zeros added at the end of axis 1 up to a size."""
     from mycel.ops.arrange import pad
 
     return pad(x, (*(0, 0) * (x.ndim - 2), 0, size - int(x.shape[1]))) if size > int(x.shape[1]) else x

@@ -1,4 +1,4 @@
-"""Pooling turned round, and pooling over windows of random places.
+"""The inverse of max-pooling, and pooling over windows at random places.
 
 `max_unpool` writes each element to the position that `max_pool` with `return_indices` gave, among
 zeros. Fractional pooling (Graham, "Fractional Max-Pooling", 2014) divides an axis of size d, for n
@@ -29,6 +29,7 @@ __all__ = ["fractional_max_pool2d", "fractional_max_pool3d", "max_unpool1d", "ma
 def _max_unpool(
     name: str, rank: int, x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> Tensor:
+    """Return the elements of `x` at `indices` of an output, zeros elsewhere."""
     value, index = operand(name, x), cast_index(name, indices)
     if value.ndim not in (rank + 1, rank + 2) or value.shape != index.shape:
         raise ShapeError(
@@ -61,9 +62,11 @@ def _max_unpool(
 def max_unpool1d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return the elements of ([N,] C, L) at the positions that `max_pool1d` found, zeros elsewhere.
+    """Return the elements of `x` ([N,] C, L) at the positions `indices` that `max_pool1d` found,
+    zeros elsewhere.
 
-    The size is (L - 1) stride - 2 padding + kernel_size unless `output_size` gives another less
+    `kernel_size`, `stride` (`kernel_size` by default) and `padding` are those of the pooling. The
+    size is (L - 1) stride - 2 padding + kernel_size, unless `output_size` gives another one less
     than a stride away.
 
     >>> import mycel as ms
@@ -76,8 +79,11 @@ def max_unpool1d(
 def max_unpool2d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return the elements of ([N,] C, H, W) at the positions in the flattened image that
-    `max_pool2d` found, zeros elsewhere.
+    """Return the elements of `x` ([N,] C, H, W) at the positions `indices` in the flattened image
+    that `max_pool2d` found, zeros elsewhere.
+
+    `kernel_size`, `stride`, `padding` and `output_size` are those of `max_unpool1d`, as one number
+    or one for each axis.
 
     >>> import mycel as ms
     >>> ms.ops.max_unpool2d(ms.Tensor([[[[5.0]]]]), ms.Tensor([[[[3]]]]), 2).tolist()
@@ -89,8 +95,11 @@ def max_unpool2d(
 def max_unpool3d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return the elements of ([N,] C, D, H, W) at the positions in the flattened volume that
-    `max_pool3d` found, zeros elsewhere.
+    """Return the elements of `x` ([N,] C, D, H, W) at the positions `indices` in the flattened
+    volume that `max_pool3d` found, zeros elsewhere.
+
+    `kernel_size`, `stride`, `padding` and `output_size` are those of `max_unpool1d`, as one number
+    or one for each axis.
 
     >>> import mycel as ms
     >>> ms.ops.max_unpool3d(ms.Tensor([[[[[5.0]]]]]), ms.Tensor([[[[[7]]]]]), 2).sum().item()
@@ -109,6 +118,10 @@ def _fractional(
     samples: Any,
     backwards: bool,
 ) -> tuple[Tensor, Tensor]:
+    """Return the largest elements of windows at random places and their flat positions.
+
+    `backwards` says that the first random number belongs to the last axis.
+    """
     x = operand(name, input)
     if x.ndim not in (rank + 1, rank + 2):
         raise ShapeError(f"{name}: takes ([N,] C, *spatial) of {rank} spatial dimensions, not {x._type}")
@@ -168,11 +181,11 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """Return the largest elements of windows at random places of ([N,] C, H, W), with
+    """Return the largest elements of windows at random places of `input` ([N,] C, H, W), and with
     `return_indices` also their flat positions.
 
-    Exactly one of `output_size` and `output_ratio` is given. `_random_samples` (N, C, 2), the u of
-    width and height, replaces random numbers.
+    Windows are of `kernel_size`. Exactly one of `output_size` and `output_ratio` (in (0, 1)) is
+    given. `_random_samples` (N, C, 2), the u of width and height, replaces random numbers.
 
     >>> import mycel as ms
     >>> ms.ops.fractional_max_pool2d(ms.ops.ones((1, 1, 5, 5)), 2, (3, 3)).shape
@@ -191,11 +204,11 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """Return the largest elements of windows at random places of ([N,] C, D, H, W), with
-    `return_indices` also their flat positions.
+    """Return the largest elements of windows at random places of `input` ([N,] C, D, H, W), and
+    with `return_indices` also their flat positions.
 
-    Exactly one of `output_size` and `output_ratio` is given. `_random_samples` (N, C, 3), the u of
-    depth, height and width, replaces random numbers.
+    Windows are of `kernel_size`. Exactly one of `output_size` and `output_ratio` (in (0, 1)) is
+    given. `_random_samples` (N, C, 3), the u of depth, height and width, replaces random numbers.
 
     >>> import mycel as ms
     >>> ms.ops.fractional_max_pool3d(ms.ops.ones((1, 1, 5, 5, 5)), 2, (3, 3, 3)).shape

@@ -755,8 +755,8 @@ class AdjustHue(Primitive):
         ...
 
 class AdjustSaturation(Primitive):
-    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, at
-    most 1."""
+    """Return RGB images (..., 3) of at least 3 dimensions with the saturation times `scale`, cut
+    off at 1."""
 
     def __init__(self) -> None:
         ...
@@ -765,8 +765,8 @@ class AdjustSaturation(Primitive):
         ...
 
 class AffineGrid(Primitive):
-    """`mycel.ops.affine_grid` as an object. Return the positions for `grid_sample` to which
-    matrices (N, 2, 3) or (N, 3, 4) take those of an output (N, C, [D,] H, W) of shape `size`."""
+    """`mycel.ops.affine_grid` as an object. Return positions for `grid_sample`: those of an
+    output (N, C, [D,] H, W) of shape `size`, taken to others by matrices."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...
@@ -775,7 +775,7 @@ class AffineGrid(Primitive):
         ...
 
 class AllGather(Primitive):
-    """The tensors of all processes, one after the other along the first axis."""
+    """The tensors of all processes, concatenated along the first axis."""
 
     def __init__(self, group: str = ...) -> None:
         ...
@@ -784,8 +784,8 @@ class AllGather(Primitive):
         ...
 
 class AllGatherV(Primitive):
-    """Vectors of all processes, one after the other, of as many elements as `output_split_sizes`
-    says."""
+    """Vectors of all processes, concatenated; `output_split_sizes` has the number of elements of
+    each."""
 
     def __init__(self, group: str = ...) -> None:
         ...
@@ -794,7 +794,8 @@ class AllGatherV(Primitive):
         ...
 
 class AllReduce(Primitive):
-    """The sum (or `op`: prod, max, min, avg) of a tensor over all processes."""
+    """The sum of a tensor over all processes, or another reduction: `op` is sum, prod, max, min
+    or avg."""
 
     def __init__(self, op: str = ..., group: str = ...) -> None:
         ...
@@ -803,8 +804,8 @@ class AllReduce(Primitive):
         ...
 
 class AlltoAll(Primitive):
-    """A tensor cut along `split_dim` into a part for each process, and the parts for this one
-    joined along `concat_dim`."""
+    """The parts of tensors for this process, joined along `concat_dim`, where each process cuts
+    its tensor along `split_dim` into a part for each other one."""
 
     def __init__(self, split_count: Any, split_dim: Any, concat_dim: Any, group: str = ...) -> None:
         ...
@@ -813,8 +814,8 @@ class AlltoAll(Primitive):
         ...
 
 class AlltoAllV(Primitive):
-    """A vector cut into parts of so many blocks for each process, and what each sent to this
-    one."""
+    """The parts of vectors that all processes sent to this one; a call says how many blocks go
+    to each process and come from it."""
 
     def __init__(self, group: str = ..., block_size: Any = ...) -> None:
         ...
@@ -823,8 +824,8 @@ class AlltoAllV(Primitive):
         ...
 
 class AlltoAllVC(Primitive):
-    """`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in
-    its transpose."""
+    """`AlltoAllV` whose call takes a matrix of the blocks that each process sends to each other
+    one, or its transpose."""
 
     def __init__(self, group: str = ..., block_size: Any = ..., transpose: bool = ...) -> None:
         ...
@@ -939,7 +940,7 @@ class ApplyFtrl(Primitive):
         ...
 
 class ApplyGradientDescent(Primitive):
-    """``var -= alpha * delta``."""
+    """Gradient descent: ``var -= alpha * delta``."""
 
     def __init__(self) -> None:
         ...
@@ -948,7 +949,7 @@ class ApplyGradientDescent(Primitive):
         ...
 
 class ApplyKerasMomentum(Primitive):
-    """Momentum that holds the step itself."""
+    """Gradient descent with a momentum that holds the step itself."""
 
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
@@ -1075,8 +1076,8 @@ class Asinh(Primitive):
         ...
 
 class Assert(Primitive):
-    """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize`
-    elements of the data (all where it is negative), unless the condition holds."""
+    """A check of a condition: ``Assert(summarize)(condition, input_data)`` raises RuntimeError
+    unless the condition holds."""
 
     def __init__(self, summarize: Any = ...) -> None:
         ...
@@ -1139,7 +1140,7 @@ class Atanh(Primitive):
         ...
 
 class AvgPool(Primitive):
-    """The mean of each window of (N, C, H, W), zeros around the image left out."""
+    """The mean of each window of (N, C, H, W), without the zeros around the image."""
 
     def __init__(
         self,
@@ -1154,8 +1155,8 @@ class AvgPool(Primitive):
         ...
 
 class AvgPool3D(Primitive):
-    """The mean of each window of (N, C, D, H, W); zeros around count as elements with
-    `count_include_pad`."""
+    """The mean of each window of (N, C, D, H, W); with `count_include_pad` the zeros around it
+    count as elements."""
 
     def __init__(
         self,
@@ -1184,7 +1185,7 @@ class BCEWithLogitsLoss(Primitive):
         ...
 
 class Barrier(Primitive):
-    """Wait until all processes of the group are here."""
+    """A wait until all processes of the group are here."""
 
     def __init__(self, group: str = ...) -> None:
         ...
@@ -1203,8 +1204,8 @@ class BartlettWindow(Primitive):
         ...
 
 class BasicLSTMCell(Primitive):
-    """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and
-    tanh(c)."""
+    """One step of an LSTM: called with (x, h, c, w, b), it gives the next c and h, the gates i,
+    j, f and o, and tanh(c)."""
 
     def __init__(
         self,
@@ -1219,8 +1220,8 @@ class BasicLSTMCell(Primitive):
         ...
 
 class BatchISendIRecv(Primitive):
-    """Tensors sent and received at once: a result for each of `op_types`, a zero for what is
-    sent."""
+    """Tensors sent and received at once: a result for each of `op_types`, which is a zero for a
+    tensor that is sent."""
 
     def __init__(
         self,
@@ -1299,8 +1300,8 @@ class BatchToSpaceNDV2(Primitive):
         ...
 
 class Bernoulli(Primitive):
-    """1 with probability p, 0.5 unless given, and else 0, in the shape and type of x: (x,
-    p=0.5)."""
+    """Random numbers, 1 with probability p and else 0, in the shape and type of x; called with
+    (x, p=0.5)."""
 
     def __init__(self, seed: Any = ..., offset: Any = ...) -> None:
         ...
@@ -1417,7 +1418,7 @@ class BesselY1(Primitive):
         ...
 
 class Betainc(Primitive):
-    """The regularized incomplete beta function of a, b and x, of one shape and type."""
+    """The regularized incomplete beta function of a, b and x, which have one shape and type."""
 
     def __init__(self) -> None:
         ...
@@ -1446,7 +1447,8 @@ class BinaryCrossEntropy(Primitive):
         ...
 
 class Bincount(Primitive):
-    """Sums of weights (1 each if empty) of the numbers below `size`: (array, size, weights)."""
+    """The sum of weights (1 each if empty) of each number below `size`; called with (array,
+    size, weights)."""
 
     def __init__(self) -> None:
         ...
@@ -1492,9 +1494,9 @@ class BlackmanWindow(Primitive):
         ...
 
 class BoundingBoxDecode(Primitive):
-    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which offsets take
-    anchors, cut at an image of `max_shape` (height, width); sizes change by 1 / wh_ratio_clip
-    at most."""
+    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which the offsets
+    `deltas` take those of `anchor_box`, both (boxes, 4), cut at an image of `max_shape`
+    (height, width)."""
 
     def __init__(
         self,
@@ -1510,7 +1512,7 @@ class BoundingBoxDecode(Primitive):
 
 class BoundingBoxEncode(Primitive):
     """`mycel.ops.bounding_box_encode` as an object. Return the offsets (boxes, 4) that take each
-    anchor to its ground truth."""
+    box of `anchor_box` to that of `groundtruth_box`, both (boxes, 4)."""
 
     def __init__(self, means: Any = ..., stds: Any = ...) -> None:
         ...
@@ -1519,7 +1521,7 @@ class BoundingBoxEncode(Primitive):
         ...
 
 class Broadcast(Primitive):
-    """The tensors, a tuple of them, that the process `root_rank` has."""
+    """The tensors, given as a tuple, of the process `root_rank`."""
 
     def __init__(self, root_rank: Any, group: str = ...) -> None:
         ...
@@ -1538,7 +1540,7 @@ class BroadcastTo(Primitive):
         ...
 
 class Bucketize(Primitive):
-    """How many of the sorted boundaries are not above each element, int32."""
+    """The number of sorted boundaries that are not above each element, int32."""
 
     def __init__(self, boundaries: Any) -> None:
         ...
@@ -1558,8 +1560,7 @@ class CTCGreedyDecoder(Primitive):
         ...
 
 class CTCLoss(Primitive):
-    """The loss of connectionist temporal classification of logits (T, N, C), whose last class is
-    the blank, and its derivative, a constant."""
+    """The loss of connectionist temporal classification, and its derivative, a constant."""
 
     def __init__(
         self,
@@ -1580,7 +1581,7 @@ class CTCLoss(Primitive):
 
 class CTCLossV2(Primitive):
     """`mycel.ops.ctc_loss` as an object. Return the loss of connectionist temporal
-    classification, and alpha (N, T, 2 S + 1), -inf where a sequence is not."""
+    classification, and alpha (N, T, 2 S + 1), -inf beyond the end of a sequence."""
 
     def __init__(self, blank: Any = ..., reduction: str = ..., zero_infinity: bool = ...) -> None:
         ...
@@ -1598,7 +1599,7 @@ class Cast(Primitive):
         ...
 
 class Cauchy(Primitive):
-    """Numbers of a Cauchy distribution, float32."""
+    """Random numbers of a Cauchy distribution, float32."""
 
     def __init__(self, size: Any, median: float = ..., sigma: float = ...) -> None:
         ...
@@ -1646,7 +1647,7 @@ class ChannelShuffle(Primitive):
         ...
 
 class CheckNumerics(Primitive):
-    """The tensor itself; RuntimeError where it holds NaN or infinities."""
+    """The tensor itself."""
 
     def __init__(self) -> None:
         ...
@@ -1665,7 +1666,7 @@ class CheckValid(Primitive):
 
 class Cholesky(Primitive):
     """`mycel.ops.cholesky` as an object. Return the Cholesky factor of Hermitian positive
-    definite matrices: lower triangular L with L L^H = A, or with `upper` U with U^H U = A."""
+    definite matrices A: lower triangular L with L L^H = A, or with `upper` U with U^H U = A."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1674,8 +1675,8 @@ class Cholesky(Primitive):
         ...
 
 class CholeskyInverse(Primitive):
-    """`mycel.ops.cholesky_inverse` as an object. Return the inverse of A, where `input_x` is its
-    Cholesky factor, lower triangular or `upper`."""
+    """`mycel.ops.cholesky_inverse` as an object. Return the inverse of A, where `input_x` is the
+    Cholesky factor of A."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1685,7 +1686,7 @@ class CholeskyInverse(Primitive):
 
 class CholeskySolve(Primitive):
     """`mycel.ops.cholesky_solve` as an object. Return the solution x of A x = `input`, where
-    `input2` is the Cholesky factor of A, lower triangular or `upper`."""
+    `input2` is the Cholesky factor of A."""
 
     def __init__(self, upper: bool = ...) -> None:
         ...
@@ -1723,7 +1724,8 @@ class Col2Im(Primitive):
         ...
 
 class CollectiveGather(Primitive):
-    """The tensors of all processes along the first axis, for the process `dest_rank`."""
+    """The tensors of all processes, concatenated along the first axis, for the process
+    `dest_rank`."""
 
     def __init__(self, dest_rank: Any, group: str = ...) -> None:
         ...
@@ -1732,7 +1734,7 @@ class CollectiveGather(Primitive):
         ...
 
 class CollectiveScatter(Primitive):
-    """This process's share of the rows that the process `src_rank` has."""
+    """The share of this process of the rows that the process `src_rank` has."""
 
     def __init__(self, src_rank: Any = ..., group: str = ...) -> None:
         ...
@@ -1742,7 +1744,7 @@ class CollectiveScatter(Primitive):
 
 class CombinedNonMaxSuppression(Primitive):
     """Return the best detections of each image: boxes (B, D, 4), scores (B, D), classes (B, D)
-    as floats, and how many there are (B,), the rest 0."""
+    as floats, and their number (B,); further places are 0."""
 
     def __init__(self, pad_per_class: bool = ..., clip_boxes: bool = ...) -> None:
         ...
@@ -1759,7 +1761,8 @@ class CombinedNonMaxSuppression(Primitive):
         ...
 
 class CompareAndBitpack(Primitive):
-    """Eight comparisons `x > threshold` along the last axis in each byte, the first highest."""
+    """Bytes of eight comparisons `x > threshold` each, along the last axis, the first as the
+    highest bit."""
 
     def __init__(self) -> None:
         ...
@@ -1786,8 +1789,8 @@ class ComplexAbs(Primitive):
         ...
 
 class ComputeAccidentalHits(Primitive):
-    """Where sampled classes are true ones: rows, positions of samples, and float32's lowest
-    number for each."""
+    """The places where sampled classes are true ones: rows, positions of samples, and float32's
+    lowest number for each."""
 
     def __init__(self, num_true: Any = ...) -> None:
         ...
@@ -1806,7 +1809,8 @@ class Concat(Primitive):
         ...
 
 class ConfusionMatrix(Primitive):
-    """How often, or with what weight, each label (rows) met each prediction."""
+    """The number of times, or the sum of weights, with which each label (rows) met each
+    prediction."""
 
     def __init__(self, num_classes: Any, dtype: str = ...) -> None:
         ...
@@ -1854,8 +1858,8 @@ class Conv2D(Primitive):
         ...
 
 class Conv2DBackpropInput(Primitive):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
-    input's shape."""
+    """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
+    and the shape of the input."""
 
     def __init__(
         self,
@@ -1876,8 +1880,8 @@ class Conv2DBackpropInput(Primitive):
         ...
 
 class Conv2DTranspose(Primitive):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
-    input's shape."""
+    """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
+    and the shape of the input."""
 
     def __init__(
         self,
@@ -1942,7 +1946,7 @@ class Conv3DTranspose(Primitive):
         ...
 
 class CopyWithSlice(Primitive):
-    """Write y into the tensor x, which may be a view; x itself."""
+    """The tensor x, which may be a view, after y was written into it."""
 
     def __init__(self) -> None:
         ...
@@ -1980,7 +1984,7 @@ class CountNonZero(Primitive):
 
 class CropAndResize(Primitive):
     """`mycel.ops.crop_and_resize` as an object. Return boxes cut out of images (N, H, W, C) and
-    brought to `crop_size`: (boxes, height, width, C)."""
+    resized to `crop_size`: (boxes, height, width, C)."""
 
     def __init__(self, method: str = ..., extrapolation_value: float = ...) -> None:
         ...
@@ -1989,8 +1993,8 @@ class CropAndResize(Primitive):
         ...
 
 class Cross(Primitive):
-    """`mycel.ops.cross` as an object. Return the vector product along an axis of size 3 (the
-    first such axis unless `dim` names one); the others broadcast."""
+    """`mycel.ops.cross` as an object. Return the vector product along an axis of size 3; the
+    others broadcast."""
 
     def __init__(self, dim: Any = ...) -> None:
         ...
@@ -2039,7 +2043,7 @@ class Cummin(Primitive):
         ...
 
 class CumulativeLogsumexp(Primitive):
-    """Logarithms of running sums of exponentials."""
+    """The logarithms of running sums of exponentials."""
 
     def __init__(self, exclusive: bool = ..., reverse: bool = ...) -> None:
         ...
@@ -2057,8 +2061,8 @@ class DType(Primitive):
         ...
 
 class DataFormatDimMap(Primitive):
-    """For each axis -4 to 3, as MindSpore has it, which axis of the source format the target
-    format has there."""
+    """The axis of the source format that the target format has at each of the given axes, -4 to
+    3, as in MindSpore."""
 
     def __init__(self, src_format: str = ..., dst_format: str = ...) -> None:
         ...
@@ -2067,7 +2071,7 @@ class DataFormatDimMap(Primitive):
         ...
 
 class DataFormatVecPermute(Primitive):
-    """What belongs to the axes of one format in the order of another."""
+    """Values that belong to the axes of one format, in the order of another format."""
 
     def __init__(self, src_format: str = ..., dst_format: str = ...) -> None:
         ...
@@ -2076,8 +2080,8 @@ class DataFormatVecPermute(Primitive):
         ...
 
 class DeformableOffsets(Primitive):
-    """Return what the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh,
-    W_out kw), the kernel's elements side by side."""
+    """Return what the elements of a kernel read at each place of `x` (N, C, H, W): (N, C, H_out
+    kh, W_out kw), the kernel's elements side by side."""
 
     def __init__(
         self,
@@ -2122,8 +2126,8 @@ class DepthToSpace(Primitive):
         ...
 
 class DepthwiseConv2dNative(Primitive):
-    """Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight
-    (multiplier, C, KH, KW): those of a channel lie side by side."""
+    """The convolution of each channel of (N, C, H, W) with its own `channel_multiplier` filters,
+    of a weight (multiplier, C, KH, KW); results of a channel lie side by side."""
 
     def __init__(
         self,
@@ -2151,7 +2155,8 @@ class Diag(Primitive):
         ...
 
 class DiagPart(Primitive):
-    """The elements of (d.., d..) both halves of whose positions are equal."""
+    """The diagonal elements of a tensor (d.., d..): those at positions whose two halves are
+    equal."""
 
     def __init__(self) -> None:
         ...
@@ -2169,7 +2174,8 @@ class Digamma(Primitive):
         ...
 
 class Dilation2D(Primitive):
-    """Return the largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW)."""
+    """Return the largest x + filter over each window of `x` (N, C, H, W), with a `filter` (C,
+    KH, KW)."""
 
     def __init__(
         self,
@@ -2193,7 +2199,7 @@ class Div(Primitive):
         ...
 
 class DivNoNan(Primitive):
-    """x / y, and 0 where y is 0."""
+    """The quotient x / y, and 0 where y is 0."""
 
     def __init__(self) -> None:
         ...
@@ -2202,8 +2208,8 @@ class DivNoNan(Primitive):
         ...
 
 class Dropout(Primitive):
-    """Each element kept with `keep_prob`, over `keep_prob`, else 0; and which were kept, as 1
-    and 0."""
+    """The elements, each kept with probability `keep_prob` and divided by it, else 0; and which
+    were kept, as 1 and 0."""
 
     def __init__(self, keep_prob: float = ..., Seed0: Any = ..., Seed1: Any = ...) -> None:
         ...
@@ -2212,8 +2218,8 @@ class Dropout(Primitive):
         ...
 
 class Dropout2D(Primitive):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were
-    kept, as booleans."""
+    """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
+    elements were kept, as booleans."""
 
     def __init__(self, keep_prob: float = ...) -> None:
         ...
@@ -2222,8 +2228,8 @@ class Dropout2D(Primitive):
         ...
 
 class Dropout3D(Primitive):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were
-    kept, as booleans."""
+    """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
+    elements were kept, as booleans."""
 
     def __init__(self, keep_prob: float = ...) -> None:
         ...
@@ -2232,8 +2238,8 @@ class Dropout3D(Primitive):
         ...
 
 class DropoutDoMask(Primitive):
-    """x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0: (x, mask,
-    keep_prob)."""
+    """The elements x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0;
+    called with (x, mask, keep_prob)."""
 
     def __init__(self) -> None:
         ...
@@ -2242,8 +2248,8 @@ class DropoutDoMask(Primitive):
         ...
 
 class DropoutGenMask(Primitive):
-    """A random bit for each element of a shape, 1 with `keep_prob`, eight in a byte and 128 at a
-    time: (shape, keep_prob)."""
+    """Random bits, 1 with probability `keep_prob`, for each element of a shape: eight in a byte,
+    padded to a multiple of 128; called with (shape, keep_prob)."""
 
     def __init__(self, Seed0: Any = ..., Seed1: Any = ...) -> None:
         ...
@@ -2252,8 +2258,8 @@ class DropoutGenMask(Primitive):
         ...
 
 class DtypeToEnum(Primitive):
-    """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's
-    formats. TypeError, in the name of the operation, for what is none."""
+    """The number of an element type in MindSpore's formats: ``DtypeToEnum()(op_name, arg_name,
+    dtype)``."""
 
     def __init__(self) -> None:
         ...
@@ -2262,8 +2268,8 @@ class DtypeToEnum(Primitive):
         ...
 
 class DumpGradient(Primitive):
-    """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by
-    `mycel.ops.tensordump` when it comes."""
+    """The identity, whose gradient is written into a file: ``DumpGradient()(path, x,
+    input_output)`` is `x`, and `mycel.ops.tensordump` writes its gradient when it comes."""
 
     def __init__(self) -> None:
         ...
@@ -2272,7 +2278,7 @@ class DumpGradient(Primitive):
         ...
 
 class DynamicGRUV2(Primitive):
-    """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input,
+    """A GRU over (time, batch, inputs), called with (x, weight_input, weight_hidden, bias_input,
     bias_hidden, None, init_h)."""
 
     def __init__(
@@ -2303,8 +2309,8 @@ class DynamicGRUV2(Primitive):
         ...
 
 class DynamicRNN(Primitive):
-    """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o
-    and tanh(c) at all times."""
+    """An LSTM over (time, batch, inputs): called with (x, w, b, None, init_h, init_c), it gives
+    y, h, c, i, j, f, o and tanh(c) at all times."""
 
     def __init__(
         self,
@@ -2334,7 +2340,8 @@ class DynamicRNN(Primitive):
         ...
 
 class DynamicShape(Primitive):
-    """``DynamicShape()(x)``: the shape of a tensor as an int64 tensor; `dtype` has no effect."""
+    """The shape as a tensor: ``DynamicShape()(x)`` is the shape of `x` as an int64 tensor;
+    `dtype` has no effect."""
 
     def __init__(self, dtype: Any = ...) -> None:
         ...
@@ -2343,7 +2350,8 @@ class DynamicShape(Primitive):
         ...
 
 class EditDistance(Primitive):
-    """`mycel.ops.words.edit_distance` of two sparse tensors."""
+    """The number of edits between the sequences of two sparse tensors, as
+    `mycel.ops.sequences.words.edit_distance` counts them."""
 
     def __init__(self, normalize: bool = ...) -> None:
         ...
@@ -2352,7 +2360,7 @@ class EditDistance(Primitive):
         ...
 
 class Eig(Primitive):
-    """Complex eigenvalues, and with `compute_v` eigenvectors, else a 0 in their place."""
+    """The complex eigenvalues, and with `compute_v` the eigenvectors, else 0 in their place."""
 
     def __init__(self, compute_v: bool = ...) -> None:
         ...
@@ -2361,7 +2369,8 @@ class Eig(Primitive):
         ...
 
 class Einsum(Primitive):
-    """`mycel.ops.einsum` as an object. Return einstein summation: ``"ij,jk->ik"``."""
+    """`mycel.ops.einsum` as an object. Return the sum of products that an equation in Einstein's
+    notation describes: ``"ij,jk->ik"``."""
 
     def __init__(self, equation: Any) -> None:
         ...
@@ -2380,7 +2389,7 @@ class Elu(Primitive):
         ...
 
 class EmbeddingLookup(Primitive):
-    """Rows that indices less an offset name; zeros where there is no such row."""
+    """The rows that indices less an offset name; zeros where there is no such row."""
 
     def __init__(self) -> None:
         ...
@@ -2407,7 +2416,7 @@ class Equal(Primitive):
         ...
 
 class EqualCount(Primitive):
-    """How many elements of two tensors are equal, (1,), in their type."""
+    """The number of equal elements of two tensors, (1,), in their type."""
 
     def __init__(self) -> None:
         ...
@@ -2462,7 +2471,7 @@ class Exp(Primitive):
         ...
 
 class Expand(Primitive):
-    """The tensor repeated to a shape; -1 keeps a size."""
+    """The tensor broadcast to a shape, in which -1 keeps a size."""
 
     def __init__(self) -> None:
         ...
@@ -2489,8 +2498,8 @@ class Expm1(Primitive):
         ...
 
 class ExtractGlimpse(Primitive):
-    """Return windows of `size` (height, width) out of images (N, H, W, C), one for each, centred
-    at `offsets` (N, 2) of (y, x)."""
+    """Return windows of `size` (height, width) out of images `x` (N, H, W, C), one for each,
+    centred at `offsets` (N, 2) of (y, x)."""
 
     def __init__(
         self,
@@ -2505,7 +2514,7 @@ class ExtractGlimpse(Primitive):
         ...
 
 class ExtractImagePatches(Primitive):
-    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
+    """Return the windows of `input` (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
 
     def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = ...) -> None:
         ...
@@ -2514,7 +2523,7 @@ class ExtractImagePatches(Primitive):
         ...
 
 class ExtractVolumePatches(Primitive):
-    """Return the windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
+    """Return the windows of `input` (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
 
     def __init__(self, kernel_size: Any, strides: Any, padding: Any) -> None:
         ...
@@ -2532,8 +2541,8 @@ class Eye(Primitive):
         ...
 
 class FFTWithSize(Primitive):
-    """The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth
-    or back."""
+    """The Fourier transform over the last `signal_ndim` axes of complex or real signals, or its
+    inverse."""
 
     def __init__(
         self,
@@ -2605,7 +2614,7 @@ class Fills(Primitive):
         ...
 
 class Flatten(Primitive):
-    """All axes but the first joined."""
+    """The tensor with all axes but the first joined."""
 
     def __init__(self) -> None:
         ...
@@ -2614,8 +2623,8 @@ class Flatten(Primitive):
         ...
 
 class FloatStatus(Primitive):
-    """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or
-    no number, else 0. TypeError for other tensors."""
+    """A test for infinities and NaN: ``FloatStatus()(x)`` is float32 [1.0] where an element of a
+    floating tensor is infinite or NaN, else [0.0]."""
 
     def __init__(self) -> None:
         ...
@@ -2669,8 +2678,8 @@ class Fmin(Primitive):
         ...
 
 class ForiLoop(Primitive):
-    """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)``
-    makes of a value for i from `lower` to below `upper`."""
+    """A loop over whole numbers: ``ForiLoop()(lower, upper, loop_func, init_val)`` computes
+    ``value = loop_func(i, value)`` for i from `lower` to below `upper`."""
 
     def __init__(self) -> None:
         ...
@@ -2739,7 +2748,7 @@ class FractionalMaxPoolWithFixedKsize(Primitive):
         ...
 
 class FusedAdaFactor(Primitive):
-    """Adafactor (Shazeer and Stern, 2018); gives a tuple of the parameter."""
+    """Adafactor (Shazeer and Stern, 2018); the result is a tuple of the parameter."""
 
     def __init__(
         self,
@@ -2776,7 +2785,7 @@ class FusedCastAdamWeightDecay(Primitive):
         ...
 
 class FusedSparseAdam(Primitive):
-    """`Adam` with a gradient that has some rows; in the others it is 0."""
+    """Adam with a gradient that has some rows, and is 0 in the others."""
 
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
@@ -2794,7 +2803,7 @@ class FusedSparseFtrl(Primitive):
         ...
 
 class FusedSparseLazyAdam(Primitive):
-    """`Adam` of the rows that the gradient has."""
+    """Adam for the rows of the parameter that the gradient has."""
 
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
@@ -2831,7 +2840,8 @@ class GLU(Primitive):
         ...
 
 class Gamma(Primitive):
-    """`mycel.ops.gamma` of (shape, alpha, beta)."""
+    """Random numbers of a gamma distribution, as `mycel.ops.gamma`; called with (shape, alpha,
+    beta)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -3047,8 +3057,8 @@ class Histogram(Primitive):
         ...
 
 class HistogramFixedWidth(Primitive):
-    """How many elements lie in each of `nbins` equal parts of a range, those beside it in the
-    outer ones."""
+    """The number of elements in each of `nbins` equal parts of a range; elements outside count
+    in the first or last part."""
 
     def __init__(self, nbins: Any, dtype: str = ...) -> None:
         ...
@@ -3057,8 +3067,8 @@ class HistogramFixedWidth(Primitive):
         ...
 
 class HistogramSummary(Primitive):
-    """``HistogramSummary()(name, value)``: numbers of this step, for the next ``record`` of each
-    open `mycel.SummaryRecord`."""
+    """A summary of numbers: ``HistogramSummary()(name, value)`` keeps numbers of this step for
+    the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -3076,8 +3086,8 @@ class Hypot(Primitive):
         ...
 
 class IOU(Primitive):
-    """`mycel.ops.iou` as an object. Return the area that each pair of boxes shares over that of
-    their union, or, with `mode` "iof", over the second box's: (ground truths, anchors)."""
+    """`mycel.ops.iou` as an object. Return the overlap of each pair of boxes: (ground truths,
+    anchors)."""
 
     def __init__(self, mode: str = ...) -> None:
         ...
@@ -3146,8 +3156,8 @@ class Imag(Primitive):
         ...
 
 class ImageSummary(Primitive):
-    """``ImageSummary()(name, value)``: images [N, C, H, W] of this step, for the next ``record``
-    of each open `mycel.SummaryRecord`."""
+    """A summary of images: ``ImageSummary()(name, value)`` keeps images [N, C, H, W] of this
+    step for the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -3185,7 +3195,7 @@ class IndexFill(Primitive):
         ...
 
 class IndexPut(Primitive):
-    """x1 with x2 written (added, if `accumulate` is 1) at the places that index tensors name."""
+    """x1 with x2 written, or added if `accumulate` is 1, at the places that index tensors name."""
 
     def __init__(self, accumulate: Any = ...) -> None:
         ...
@@ -3233,7 +3243,7 @@ class InplaceUpdate(Primitive):
         ...
 
 class InplaceUpdateV2(Primitive):
-    """x with the rows that `indices` name replaced by those of v."""
+    """x with the rows that `indices` names replaced by those of v."""
 
     def __init__(self) -> None:
         ...
@@ -3260,7 +3270,7 @@ class Invert(Primitive):
         ...
 
 class InvertPermutation(Primitive):
-    """The order that undoes an order of 0 .. n - 1, as a tuple."""
+    """The inverse of a permutation of 0 .. n - 1, as a tuple."""
 
     def __init__(self) -> None:
         ...
@@ -3325,8 +3335,8 @@ class L2Loss(Primitive):
         ...
 
 class L2Normalize(Primitive):
-    """The elements over the square root of the sum of squares along `axis`, which counts as at
-    least `epsilon`."""
+    """The elements divided by the square root of their sum of squares along `axis`, or of
+    `epsilon` where that is larger."""
 
     def __init__(self, axis: Any = ..., epsilon: float = ...) -> None:
         ...
@@ -3335,7 +3345,7 @@ class L2Normalize(Primitive):
         ...
 
 class LARSUpdate(Primitive):
-    """The gradient scaled to the layer (You et al., 2017), from the sums of squares of weight
+    """The gradient scaled for the layer (You et al., 2017), from the sums of squares of weight
     and gradient."""
 
     def __init__(self, epsilon: float = ..., hyperpara: float = ..., use_clip: bool = ...) -> None:
@@ -3370,8 +3380,8 @@ class LRN(Primitive):
         ...
 
 class LSTM(Primitive):
-    """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and
-    c, and two empty tensors."""
+    """Layers of LSTM over (time, batch, inputs): called with (input, h, c, w), they give the
+    outputs, the last h and c, and two empty tensors."""
 
     def __init__(
         self,
@@ -3389,8 +3399,8 @@ class LSTM(Primitive):
         ...
 
 class LayerNorm(Primitive):
-    """The axes from `begin_norm_axis` on normalised, scaled by `gamma` and shifted by `beta`;
-    their mean, and their variance."""
+    """The tensor normalised over the axes from `begin_norm_axis` on, scaled by `gamma` and
+    shifted by `beta`; with the mean and the variance."""
 
     def __init__(
         self,
@@ -3512,7 +3522,7 @@ class LogMatrixDeterminant(Primitive):
         ...
 
 class LogNormalReverse(Primitive):
-    """exp(x), x normal, in the shape and type of a tensor."""
+    """Random numbers exp(x) with normal x, in the shape and type of a tensor."""
 
     def __init__(self, mean: float = ..., std: float = ...) -> None:
         ...
@@ -3531,7 +3541,8 @@ class LogSoftmax(Primitive):
         ...
 
 class LogSoftmaxExt(Primitive):
-    """`mycel.ops.log_softmax` along `dim`, in a type: (input, dim=None, dtype=None)."""
+    """The logarithm of soft-max along `dim` in a type, as `mycel.ops.log_softmax`; called with
+    (input, dim=None, dtype=None)."""
 
     def __init__(self) -> None:
         ...
@@ -3613,7 +3624,7 @@ class Logit(Primitive):
         ...
 
 class LowerBound(Primitive):
-    """In each row, how many elements are below each value."""
+    """The number of elements below each value, in each row."""
 
     def __init__(self, out_type: Any = ...) -> None:
         ...
@@ -3637,7 +3648,8 @@ class LpNorm(Primitive):
         ...
 
 class Lstsq(Primitive):
-    """Least squares for one matrix, by QR, with a penalty by Cholesky; `fast` changes nothing."""
+    """The least-squares solution for one matrix, by QR, or with a penalty by Cholesky; `fast`
+    has no effect."""
 
     def __init__(self, fast: bool = ..., l2_regularizer: float = ...) -> None:
         ...
@@ -3655,8 +3667,7 @@ class LuSolve(Primitive):
         ...
 
 class LuUnpack(Primitive):
-    """`mycel.ops.lu_unpack` as an object. Return P, L and U with A = P L U, from both triangles
-    in one matrix and the row exchanges, counted from 1."""
+    """`mycel.ops.lu_unpack` as an object. Return P, L and U with A = P L U."""
 
     def __init__(self, unpack_data: bool = ..., unpack_pivots: bool = ...) -> None:
         ...
@@ -3665,7 +3676,7 @@ class LuUnpack(Primitive):
         ...
 
 class MapUniform(Primitive):
-    """key % groups * size + key // groups."""
+    """The numbers key % groups * size + key // groups."""
 
     def __init__(self) -> None:
         ...
@@ -3729,9 +3740,8 @@ class MatrixDeterminant(Primitive):
         ...
 
 class MatrixDiagPartV3(Primitive):
-    """`mycel.ops.matrix_diag_part` as an object. Return the diagonals `k`, one number or a pair
-    (lowest, highest), of (..., M, N): (..., longest), or (..., diagonals, longest) for
-    several."""
+    """`mycel.ops.matrix_diag_part` as an object. Return the diagonals `k` of matrices: (...,
+    longest), or (..., diagonals, longest) for several."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3740,8 +3750,8 @@ class MatrixDiagPartV3(Primitive):
         ...
 
 class MatrixDiagV3(Primitive):
-    """`mycel.ops.matrix_diag` as an object. Return matrices with the given diagonals,
-    `padding_value` elsewhere; the inverse of `matrix_diag_part`."""
+    """`mycel.ops.matrix_diag` as an object. Return matrices with `x` on the diagonals `k` and
+    `padding_value` elsewhere."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3769,8 +3779,7 @@ class MatrixInverse(Primitive):
         ...
 
 class MatrixLogarithm(Primitive):
-    """Return the principal logarithm of square matrices (.., n, n), complex64 or complex128; NaN
-    for singular ones."""
+    """Return the principal logarithm of square matrices (.., n, n), complex64 or complex128."""
 
     def __init__(self) -> None:
         ...
@@ -3779,8 +3788,8 @@ class MatrixLogarithm(Primitive):
         ...
 
 class MatrixPower(Primitive):
-    """`mycel.ops.matrix_power` as an object. Return `input @ input @ ...` n times by repeated
-    squaring; the identity for 0."""
+    """`mycel.ops.matrix_power` as an object. Return the product of `n` factors `input`, by
+    repeated squaring; the identity for 0."""
 
     def __init__(self, n: Any) -> None:
         ...
@@ -3789,8 +3798,7 @@ class MatrixPower(Primitive):
         ...
 
 class MatrixSetDiagV3(Primitive):
-    """`mycel.ops.matrix_set_diag` as an object. Return matrices (..., M, N) with the diagonals
-    `k` replaced, which are as `matrix_diag_part` gives them."""
+    """`mycel.ops.matrix_set_diag` as an object. Return matrices with the diagonals `k` replaced."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -3800,7 +3808,7 @@ class MatrixSetDiagV3(Primitive):
 
 class MatrixSolve(Primitive):
     """`mycel.ops.matrix_solve` as an object. Return the solution x of A x = `rhs` for square
-    matrices A, or of A^H x = `rhs` with `adjoint`."""
+    matrices `matrix` = A, or of A^H x = `rhs` with `adjoint`."""
 
     def __init__(self, adjoint: bool = ...) -> None:
         ...
@@ -3809,7 +3817,7 @@ class MatrixSolve(Primitive):
         ...
 
 class MatrixSolveLs(Primitive):
-    """Least squares of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
+    """The least-squares solution of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
 
     def __init__(self, fast: bool = ...) -> None:
         ...
@@ -3818,7 +3826,7 @@ class MatrixSolveLs(Primitive):
         ...
 
 class MatrixTriangularSolve(Primitive):
-    """The solution of a triangular system, or of its adjoint's."""
+    """The solution of a triangular system, or of the system of its adjoint."""
 
     def __init__(self, lower: bool = ..., adjoint: bool = ...) -> None:
         ...
@@ -3877,8 +3885,8 @@ class MaxPool3DWithArgmax(Primitive):
         ...
 
 class MaxPoolWithArgmax(Primitive):
-    """The largest element of each window of (N, C, H, W), and its int32 position in the image,
-    channels and all."""
+    """The largest element of each window of (N, C, H, W), and its int32 position in the
+    flattened image."""
 
     def __init__(
         self,
@@ -3910,7 +3918,8 @@ class MaxPoolWithArgmaxV2(Primitive):
         ...
 
 class MaxUnpool2D(Primitive):
-    """`mycel.ops.max_unpool2d` as an object; strides 0 are the window's size."""
+    """The inverse of max-pooling, `mycel.ops.max_unpool2d`, as an object; strides of 0 are the
+    size of the window."""
 
     def __init__(
         self,
@@ -3926,7 +3935,8 @@ class MaxUnpool2D(Primitive):
         ...
 
 class MaxUnpool3D(Primitive):
-    """`mycel.ops.max_unpool3d` as an object; strides 0 are the window's size."""
+    """The inverse of max-pooling, `mycel.ops.max_unpool3d`, as an object; strides of 0 are the
+    size of the window."""
 
     def __init__(
         self,
@@ -3985,8 +3995,8 @@ class Minimum(Primitive):
         ...
 
 class MirrorPad(Primitive):
-    """`mycel.ops.mirror_pad` as an object. Return every axis grown by paddings (dimensions, 2)
-    with its own elements mirrored: "REFLECT" leaves out the edge, "SYMMETRIC" repeats it."""
+    """`mycel.ops.mirror_pad` as an object. Return `input_x` with every axis grown by its own
+    elements mirrored."""
 
     def __init__(self, mode: str = ...) -> None:
         ...
@@ -4031,7 +4041,7 @@ class Mul(Primitive):
         ...
 
 class MulNoNan(Primitive):
-    """x * y, and 0 where y is 0."""
+    """The product x * y, and 0 where y is 0."""
 
     def __init__(self) -> None:
         ...
@@ -4050,7 +4060,7 @@ class MultiMarginLoss(Primitive):
         ...
 
 class MultilabelMarginLoss(Primitive):
-    """`mycel.ops.multilabel_margin_loss`, and which classes are targets."""
+    """The loss `mycel.ops.multilabel_margin_loss`, and which classes are targets."""
 
     def __init__(self, reduction: str = ...) -> None:
         ...
@@ -4069,8 +4079,8 @@ class Multinomial(Primitive):
         ...
 
 class MultinomialWithReplacement(Primitive):
-    """Positions drawn with given weights: (x, seed, offset), the default generator if both are
-    0."""
+    """Random positions with given weights; called with (x, seed, offset), where two zeros mean
+    the default generator."""
 
     def __init__(self, numsamples: Any, replacement: bool = ...) -> None:
         ...
@@ -4128,7 +4138,8 @@ class Neg(Primitive):
         ...
 
 class NeighborExchange(Primitive):
-    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple."""
+    """The tensors that come from `recv_rank_ids`, as a tuple, while others are sent to
+    `send_rank_ids`."""
 
     def __init__(
         self,
@@ -4145,7 +4156,8 @@ class NeighborExchange(Primitive):
         ...
 
 class NeighborExchangeV2(Primitive):
-    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders."""
+    """An image (N, C, H, W) with the borders that neighbours sent; they get borders of this
+    process's image."""
 
     def __init__(
         self,
@@ -4172,7 +4184,7 @@ class NextAfter(Primitive):
 
 class NoRepeatNGram(Primitive):
     """Return `log_probs` (batch, beams, words) with the type's lowest number for words that
-    would end a run of `ngram_size` words that `state_seq` (batch, beams, m) has."""
+    would repeat a run of `ngram_size` words."""
 
     def __init__(self, ngram_size: Any = ...) -> None:
         ...
@@ -4181,7 +4193,7 @@ class NoRepeatNGram(Primitive):
         ...
 
 class NonDeterministicInts(Primitive):
-    """Integers of the whole range of their type."""
+    """Random integers of the whole range of their type."""
 
     def __init__(self, dtype: Any = ...) -> None:
         ...
@@ -4190,7 +4202,7 @@ class NonDeterministicInts(Primitive):
         ...
 
 class NonMaxSuppressionV3(Primitive):
-    """Return the int32 numbers of at most `max_output_size` of the boxes (N, 4), best first,
+    """Return the int32 numbers of at most `max_output_size` of the `boxes` (N, 4), best first,
     that no better one overlaps by more than `iou_threshold`."""
 
     def __init__(self) -> None:
@@ -4207,8 +4219,7 @@ class NonMaxSuppressionV3(Primitive):
         ...
 
 class NonMaxSuppressionWithOverlaps(Primitive):
-    """As `non_max_suppression`, for overlaps (N, N) given instead of boxes: row i holds those of
-    box i with the others."""
+    """Return what `non_max_suppression` does, from `overlaps` (N, N) instead of boxes."""
 
     def __init__(self) -> None:
         ...
@@ -4298,7 +4309,7 @@ class Orgqr(Primitive):
 
 class Ormqr(Primitive):
     """`mycel.ops.ormqr` as an object. Return `other` multiplied by the product Q of reflections,
-    from the left or the right; with `transpose` by Q^H."""
+    from the left if `left`, else from the right; with `transpose` by Q^H."""
 
     def __init__(self, left: bool = ..., transpose: bool = ...) -> None:
         ...
@@ -4335,8 +4346,8 @@ class Pad(Primitive):
         ...
 
 class PadV3(Primitive):
-    """Elements around the last axes, the last axis first: pairs (begin, end), or all begins
-    before all ends."""
+    """A tensor padded along its last axes: pairs (begin, end), the last axis first, or all
+    begins before all ends."""
 
     def __init__(self, mode: str = ..., paddings_contiguous: bool = ...) -> None:
         ...
@@ -4355,7 +4366,7 @@ class Padding(Primitive):
         ...
 
 class ParallelConcat(Primitive):
-    """Tensors whose first size is 1, one after the other along axis 0."""
+    """Tensors whose first size is 1, concatenated along axis 0."""
 
     def __init__(self) -> None:
         ...
@@ -4364,7 +4375,7 @@ class ParallelConcat(Primitive):
         ...
 
 class ParameterizedTruncatedNormal(Primitive):
-    """Normal numbers within bounds: (shape, mean, stdevs, min, max)."""
+    """Random normal numbers within bounds; called with (shape, mean, stdevs, min, max)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4383,7 +4394,8 @@ class Pdist(Primitive):
         ...
 
 class Poisson(Primitive):
-    """Numbers (int32) of Poisson distributions with means that broadcast: (shape, mean)."""
+    """Random numbers (int32) of Poisson distributions with means that broadcast; called with
+    (shape, mean)."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4428,7 +4440,8 @@ class Pow(Primitive):
         ...
 
 class Print(Primitive):
-    """``Print()(*values)``: show tensors and other values on standard output, a line each."""
+    """Output of values: ``Print()(*values)`` shows tensors and other values on standard output,
+    a line each."""
 
     def __init__(self) -> None:
         ...
@@ -4437,8 +4450,8 @@ class Print(Primitive):
         ...
 
 class PyExecute(Primitive):
-    """``PyExecute()(script, names, values)``: the value of a Python expression in which names
-    stand for values. TypeError for other arguments."""
+    """The value of a Python expression: ``PyExecute()(script, names, values)`` computes `script`
+    with names for values."""
 
     def __init__(self) -> None:
         ...
@@ -4448,7 +4461,7 @@ class PyExecute(Primitive):
 
 class Qr(Primitive):
     """`mycel.ops.qr` as an object. Return orthonormal columns Q and upper triangular R with Q R
-    = A; with mode "complete" Q is square."""
+    = A."""
 
     def __init__(self, full_matrices: bool = ...) -> None:
         ...
@@ -4475,8 +4488,7 @@ class RGBToHSV(Primitive):
         ...
 
 class RNNTLoss(Primitive):
-    """The losses of transducers and their derivatives by acts, which are logits; see
-    `mycel.ops.transducer.rnnt_loss`."""
+    """The losses of transducers, and their derivatives by acts, which are logits."""
 
     def __init__(self, blank_label: Any = ...) -> None:
         ...
@@ -4485,8 +4497,8 @@ class RNNTLoss(Primitive):
         ...
 
 class ROIAlign(Primitive):
-    """Return the features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C,
-    pooled_height, pooled_width)."""
+    """Return the features (N, C, H, W) of regions at one size: (R, C, pooled_height,
+    pooled_width)."""
 
     def __init__(
         self,
@@ -4502,7 +4514,7 @@ class ROIAlign(Primitive):
         ...
 
 class RaggedRange(Primitive):
-    """Ranges one after the other: where each begins, and their elements."""
+    """Ranges, one after the other: where each begins, and their elements."""
 
     def __init__(self, Tsplits: Any) -> None:
         ...
@@ -4521,9 +4533,8 @@ class RandomCategorical(Primitive):
         ...
 
 class RandomChoiceWithMask(Primitive):
-    """`mycel.ops.choice_with_mask` as an object. Return the positions (count, dimensions) of
-    `count` true elements in random order, int32, and which rows are positions: the rest are
-    0."""
+    """`mycel.ops.choice_with_mask` as an object. Return the positions of `count` true elements
+    in random order, and which of them there are."""
 
     def __init__(self, count: Any = ..., seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -4561,7 +4572,7 @@ class RandomShuffle(Primitive):
         ...
 
 class Randperm(Primitive):
-    """0 .. n - 1 in random order, then `pad` up to `max_length`."""
+    """The numbers 0 .. n - 1 in random order, then `pad` up to `max_length`."""
 
     def __init__(self, max_length: Any = ..., pad: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4730,7 +4741,7 @@ class ReduceProd(Primitive):
         ...
 
 class ReduceScatter(Primitive):
-    """This process's share of the rows of the sum of a tensor over all."""
+    """The share of this process of the rows of the sum of a tensor over all processes."""
 
     def __init__(self, op: str = ..., group: str = ...) -> None:
         ...
@@ -4739,8 +4750,8 @@ class ReduceScatter(Primitive):
         ...
 
 class ReduceScatterV(Primitive):
-    """This process's share of the sum of a vector over all, of as many elements as
-    `input_split_sizes` says."""
+    """The share of this process of the sum of a vector over all processes; `input_split_sizes`
+    has the number of elements of each share."""
 
     def __init__(self, op: str = ..., group: str = ...) -> None:
         ...
@@ -4787,8 +4798,7 @@ class Reshape(Primitive):
         ...
 
 class ReshapeAndCache(Primitive):
-    """Write new keys (and values), (tokens, heads, size) or with heads joined, into slots of
-    caches (blocks, tokens, heads, size); the key."""
+    """Write new keys and values into slots of their caches, and return the key."""
 
     def __init__(self) -> None:
         ...
@@ -4804,8 +4814,8 @@ class ReshapeAndCache(Primitive):
         ...
 
 class ResizeArea(Primitive):
-    """Return images (N, H, W, C) at another `size` (height, width), each element the mean over
-    its area of the input: float32, or float64 of float64."""
+    """Return images (N, H, W, C) at another `size` (height, width), where each element is the
+    mean over its area of the input."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...
@@ -4823,8 +4833,8 @@ class ResizeBicubic(Primitive):
         ...
 
 class ResizeBilinearV2(Primitive):
-    """Return images (N, C, H, W) at another `size` (height, width) by linear interpolation along
-    both axes."""
+    """Return images `x` (N, C, H, W) at another `size` (height, width), by linear interpolation
+    along both axes."""
 
     def __init__(self, align_corners: bool = ..., half_pixel_centers: bool = ...) -> None:
         ...
@@ -4833,8 +4843,7 @@ class ResizeBilinearV2(Primitive):
         ...
 
 class ResizeLinear1D(Primitive):
-    """Return signals (N, C, W) at another width by linear interpolation, corners aligned or, for
-    'half_pixel', at half-pixel centres."""
+    """Return signals (N, C, W) at another width by linear interpolation."""
 
     def __init__(self, coordinate_transformation_mode: str = ...) -> None:
         ...
@@ -4843,8 +4852,8 @@ class ResizeLinear1D(Primitive):
         ...
 
 class ResizeNearestNeighbor(Primitive):
-    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest
-    one; halves to the next with aligned corners."""
+    """Return images `x` (N, C, H, W) at another `size` (height, width), where each element is
+    the nearest one."""
 
     def __init__(
         self,
@@ -4858,8 +4867,8 @@ class ResizeNearestNeighbor(Primitive):
         ...
 
 class ResizeNearestNeighborV2(Primitive):
-    """Return images (N, C, H, W) at another `size` (height, width), each element the nearest
-    one; halves to the next with aligned corners."""
+    """Return images `x` (N, C, H, W) at another `size` (height, width), where each element is
+    the nearest one."""
 
     def __init__(self, align_corners: bool = ..., half_pixel_centers: bool = ...) -> None:
         ...
@@ -4868,8 +4877,7 @@ class ResizeNearestNeighborV2(Primitive):
         ...
 
 class Reusing(Primitive):
-    """``Reusing()(x)``: what it is given, a value or a function; which computations share code
-    is the compiler's choice."""
+    """The identity: ``Reusing()(x)`` is `x`, a value or a function."""
 
     def __init__(self) -> None:
         ...
@@ -4953,8 +4961,7 @@ class Rsqrt(Primitive):
         ...
 
 class SGD(Primitive):
-    """Gradient descent with momentum, whose first step, where `stat` is above 0, is not
-    dampened."""
+    """Gradient descent with momentum; the first step, where `stat` is above 0, is not dampened."""
 
     def __init__(
         self,
@@ -4986,8 +4993,8 @@ class STFT(Primitive):
         ...
 
 class SampleDistortedBoundingBoxV2(Primitive):
-    """Return a random part of an image (height, width, channels): where it begins (y, x, 0), its
-    size (height, width, -1), and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1."""
+    """Return a random part of an image: where it begins (y, x, 0), its size (height, width, -1),
+    and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1."""
 
     def __init__(
         self,
@@ -5004,8 +5011,8 @@ class SampleDistortedBoundingBoxV2(Primitive):
         ...
 
 class ScalarCast(Primitive):
-    """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool,
-    int64, float32 or float64; floats are truncated."""
+    """A conversion of numbers: ``ScalarCast()(input_x, input_y)`` is a number as a Python number
+    of an element type: bool, int64, float32 or float64; floats are truncated."""
 
     def __init__(self) -> None:
         ...
@@ -5014,8 +5021,8 @@ class ScalarCast(Primitive):
         ...
 
 class ScalarSummary(Primitive):
-    """``ScalarSummary()(name, value)``: a tensor of one number of this step, for the next
-    ``record`` of each open `mycel.SummaryRecord`."""
+    """A summary of a number: ``ScalarSummary()(name, value)`` keeps a tensor of one number of
+    this step for the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -5033,8 +5040,8 @@ class ScalarToArray(Primitive):
         ...
 
 class ScalarToTensor(Primitive):
-    """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions,
-    float32 unless it is said otherwise. TypeError for what is no number."""
+    """A conversion of numbers: ``ScalarToTensor()(input_x, dtype)`` is a Python number as a
+    tensor without dimensions, by default float32."""
 
     def __init__(self) -> None:
         ...
@@ -5043,8 +5050,8 @@ class ScalarToTensor(Primitive):
         ...
 
 class ScaleAndTranslate(Primitive):
-    """Return images (N, H, W, C) scaled by `scale` (height, width) and then moved by
-    `translation`, cut at `size`: float32, or float64 of float64."""
+    """Return images (N, H, W, C) scaled by `scale` (height, width), then moved by `translation`,
+    and cut at `size`."""
 
     def __init__(self, kernel_type: str = ..., antialias: bool = ...) -> None:
         ...
@@ -5053,8 +5060,9 @@ class ScaleAndTranslate(Primitive):
         ...
 
 class Scan(Primitive):
-    """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init`
-    for the members of a tuple or list, and the list of the y."""
+    """A loop that carries a value and collects results: ``Scan()(loop_func, init, xs)`` computes
+    ``carry, y = loop_func(carry, x)`` for the members of a tuple or list, and returns the
+    last carry and the list of the y."""
 
     def __init__(self) -> None:
         ...
@@ -5080,7 +5088,7 @@ class ScatterAdd(Primitive):
         ...
 
 class ScatterAddWithAxis(Primitive):
-    """x with updates added at the positions that indices give along an axis."""
+    """x with updates added at the positions along an axis that indices name."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -5208,7 +5216,7 @@ class ScatterNdUpdate(Primitive):
         ...
 
 class ScatterNonAliasingAdd(Primitive):
-    """Add updates at positions (.., n); written into the parameter."""
+    """The parameter after updates were added at positions (.., n)."""
 
     def __init__(self) -> None:
         ...
@@ -5320,7 +5328,7 @@ class SelectView(Primitive):
         ...
 
 class Send(Primitive):
-    """Send a tensor to the process `dest_rank`."""
+    """A message with a tensor to the process `dest_rank`."""
 
     def __init__(
         self,
@@ -5614,8 +5622,8 @@ class SparseGatherV2(Primitive):
         ...
 
 class SparseSlice(Primitive):
-    """The part of a sparse tensor from `start` on of at most `size`, which ends where the tensor
-    does: indices from its start, values and shape."""
+    """The part of a sparse tensor that begins at `start` and has at most `size`: indices from
+    its start, values and shape."""
 
     def __init__(self) -> None:
         ...
@@ -5650,7 +5658,7 @@ class SparseTensorDenseAdd(Primitive):
         ...
 
 class SparseTensorDenseMatmul(Primitive):
-    """A sparse matrix times a dense one; either is transposed and conjugated where asked for."""
+    """A sparse matrix times a dense one."""
 
     def __init__(self, adjoint_st: bool = ..., adjoint_dt: bool = ...) -> None:
         ...
@@ -5659,8 +5667,7 @@ class SparseTensorDenseMatmul(Primitive):
         ...
 
 class SparseToDense(Primitive):
-    """The dense tensor of a sparse one; of values at one place the last stays, as in MindSpore
-    (`COOTensor.to_dense` adds them up)."""
+    """The dense tensor of a sparse one."""
 
     def __init__(self) -> None:
         ...
@@ -5669,7 +5676,7 @@ class SparseToDense(Primitive):
         ...
 
 class Split(Primitive):
-    """`output_num` parts of one size along an axis; ValueError where it does not divide."""
+    """The `output_num` parts, of one size, of a tensor along an axis."""
 
     def __init__(self, axis: Any = ..., output_num: Any = ...) -> None:
         ...
@@ -5800,8 +5807,8 @@ class Sub(Primitive):
         ...
 
 class SubAndFilter(Primitive):
-    """x - offset where it lies in [0, max_num), and those positions (int32): (x, max_num,
-    offset)."""
+    """The elements of x - offset that lie in [0, max_num), and their positions (int32); called
+    with (x, max_num, offset)."""
 
     def __init__(self) -> None:
         ...
@@ -5811,7 +5818,7 @@ class SubAndFilter(Primitive):
 
 class Svd(Primitive):
     """`mycel.ops.svd` as an object. Return singular values s in descending order, U and V with A
-    = U diag(s) V^H; without `compute_uv` s alone."""
+    = U diag(s) V^H."""
 
     def __init__(self, full_matrices: bool = ..., compute_uv: bool = ...) -> None:
         ...
@@ -5939,8 +5946,8 @@ class TensorShape(Primitive):
         ...
 
 class TensorSummary(Primitive):
-    """``TensorSummary()(name, value)``: a tensor of this step, for the next ``record`` of each
-    open `mycel.SummaryRecord`."""
+    """A summary of a tensor: ``TensorSummary()(name, value)`` keeps a tensor of this step for
+    the next ``record`` of each open `mycel.SummaryRecord`."""
 
     def __init__(self) -> None:
         ...
@@ -5949,7 +5956,7 @@ class TensorSummary(Primitive):
         ...
 
 class TensorToTuple(Primitive):
-    """The elements of a tensor of one dimension as numbers."""
+    """The elements of a tensor of one dimension as a tuple of numbers."""
 
     def __init__(self) -> None:
         ...
@@ -5995,7 +6002,7 @@ class Transpose(Primitive):
         ...
 
 class TransposeExtView(Primitive):
-    """Two axes exchanged."""
+    """The tensor with two axes exchanged."""
 
     def __init__(self) -> None:
         ...
@@ -6004,7 +6011,7 @@ class TransposeExtView(Primitive):
         ...
 
 class TransposeView(Primitive):
-    """The axes in another order."""
+    """The tensor with its axes in another order."""
 
     def __init__(self) -> None:
         ...
@@ -6013,7 +6020,7 @@ class TransposeView(Primitive):
         ...
 
 class TridiagonalMatMul(Primitive):
-    """Return the product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n)."""
+    """Return the product of tridiagonal matrices with `rhs` (.., m, n)."""
 
     def __init__(self) -> None:
         ...
@@ -6042,7 +6049,7 @@ class TrilIndices(Primitive):
         ...
 
 class TripletMarginLoss(Primitive):
-    """max(d(x, positive) - d(x, negative) + margin, 0); the margin is a tensor."""
+    """The loss max(d(x, positive) - d(x, negative) + margin, 0), where the margin is a tensor."""
 
     def __init__(
         self,
@@ -6104,7 +6111,7 @@ class TruncateMod(Primitive):
         ...
 
 class TruncatedNormal(Primitive):
-    """Standard normal numbers within [-2, 2]."""
+    """Random standard normal numbers within [-2, 2]."""
 
     def __init__(self, dtype: Any = ..., seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -6113,8 +6120,8 @@ class TruncatedNormal(Primitive):
         ...
 
 class TupleToArray(Primitive):
-    """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a
-    float32 tensor."""
+    """A conversion of tuples: ``TupleToArray()(input_x)`` is a tuple of ints as an int32 tensor,
+    one of floats as a float32 tensor."""
 
     def __init__(self) -> None:
         ...
@@ -6204,7 +6211,7 @@ class Unpack(Primitive):
         ...
 
 class UnravelIndex(Primitive):
-    """Positions in a shape, (n, ..), of positions in the array laid flat."""
+    """The positions (n, ..) in a shape of positions in the flattened array."""
 
     def __init__(self) -> None:
         ...
@@ -6259,7 +6266,7 @@ class Unstack(Primitive):
         ...
 
 class UpdateState(Primitive):
-    """``UpdateState()(state, *values)``: `state`."""
+    """The state after values are there: ``UpdateState()(state, *values)`` is `state`."""
 
     def __init__(self) -> None:
         ...
@@ -6268,7 +6275,7 @@ class UpdateState(Primitive):
         ...
 
 class UpperBound(Primitive):
-    """In each row, how many elements are not above each value."""
+    """The number of elements not above each value, in each row."""
 
     def __init__(self, out_type: Any = ...) -> None:
         ...
@@ -6277,8 +6284,7 @@ class UpperBound(Primitive):
         ...
 
 class UpsampleNearest3D(Primitive):
-    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest'
-    or 'trilinear'."""
+    """Return a volume `x` (N, C, D, H, W) at another size."""
 
     def __init__(self) -> None:
         ...
@@ -6287,8 +6293,7 @@ class UpsampleNearest3D(Primitive):
         ...
 
 class UpsampleTrilinear3D(Primitive):
-    """Return a volume (N, C, D, H, W) at another size or scaled by `scales`, by `mode` 'nearest'
-    or 'trilinear'."""
+    """Return a volume `x` (N, C, D, H, W) at another size."""
 
     def __init__(self, align_corners: bool = ...) -> None:
         ...
@@ -6297,8 +6302,8 @@ class UpsampleTrilinear3D(Primitive):
         ...
 
 class WhileLoop(Primitive):
-    """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while
-    ``cond_func(value)`` holds and ``loop_func(value)`` replaces it."""
+    """A while-loop: ``WhileLoop()(cond_func, loop_func, init_val)`` replaces a value by
+    ``loop_func(value)`` as long as ``cond_func(value)`` holds."""
 
     def __init__(self) -> None:
         ...

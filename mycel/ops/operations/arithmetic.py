@@ -306,11 +306,11 @@ class BatchMatMul(Primitive, compute=_matrix_product, transpose_a=False, transpo
 
 
 class DivNoNan(Primitive, compute=_no_nan(elementwise.div)):
-    """x / y, and 0 where y is 0."""
+    """The quotient x / y, and 0 where y is 0."""
 
 
 class MulNoNan(Primitive, compute=_no_nan(elementwise.mul)):
-    """x * y, and 0 where y is 0."""
+    """The product x * y, and 0 where y is 0."""
 
 
 class SquaredDifference(Primitive, compute=lambda x, y: elementwise.square(elementwise.sub(x, y))):

@@ -26,7 +26,7 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops._operands import constant_like as like
-from mycel.ops.algebra.decompositions import diagonal_of
+from mycel.ops.algebra.matrices import diagonal_of
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import words
 from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad
@@ -100,15 +100,17 @@ def _tuple_of(x: Any) -> tuple[Any, ...]:
 
 
 class CopyWithSlice(Primitive, compute=_copy_with_slice):
-    """Write y into the tensor x, which may be a view; x itself."""
+    """The tensor x, which may be a view, after y was written into it."""
 
 
 class DiagPart(Primitive, compute=_diag_part):
-    """The elements of (d.., d..) both halves of whose positions are equal."""
+    """The diagonal elements of a tensor (d.., d..): those at positions whose two halves
+    are equal.
+    """
 
 
 class Expand(Primitive, compute=_expand):
-    """The tensor repeated to a shape; -1 keeps a size."""
+    """The tensor broadcast to a shape, in which -1 keeps a size."""
 
 
 class FillDiagonal(
@@ -121,7 +123,7 @@ class IdentityN(Primitive, compute=lambda xs: tuple(run(E.identity, operand("Ide
 
 
 class ParallelConcat(Primitive, compute=_parallel_concat):
-    """Tensors whose first size is 1, one after the other along axis 0."""
+    """Tensors whose first size is 1, concatenated along axis 0."""
 
 
 class SelectView(Primitive, compute=_select_view):
@@ -129,15 +131,15 @@ class SelectView(Primitive, compute=_select_view):
 
 
 class TensorToTuple(Primitive, compute=_tuple_of):
-    """The elements of a tensor of one dimension as numbers."""
+    """The elements of a tensor of one dimension as a tuple of numbers."""
 
 
 class TransposeExtView(Primitive, compute=lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1)):
-    """Two axes exchanged."""
+    """The tensor with two axes exchanged."""
 
 
 class TransposeView(Primitive, compute=lambda x, input_perm: array.transpose(x, tuple(input_perm))):
-    """The axes in another order."""
+    """The tensor with its axes in another order."""
 
 
 # Positions and values.
@@ -192,11 +194,11 @@ def _bound(side: str) -> Any:
 
 
 class Bucketize(Primitive, compute=lambda p, x: sorting.bucketize(x, p.boundaries, right=True), boundaries=NEEDED):
-    """How many of the sorted boundaries are not above each element, int32."""
+    """The number of sorted boundaries that are not above each element, int32."""
 
 
 class IndexPut(Primitive, compute=_put, accumulate=0):
-    """x1 with x2 written (added, if `accumulate` is 1) at the places that index tensors name."""
+    """x1 with x2 written, or added if `accumulate` is 1, at the places that index tensors name."""
 
 
 class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=NEEDED):
@@ -204,19 +206,19 @@ class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=NEEDED):
 
 
 class InplaceUpdateV2(Primitive, compute=lambda x, indices, v: indexed.inplace_update(x, v, indices)):
-    """x with the rows that `indices` name replaced by those of v."""
+    """x with the rows that `indices` names replaced by those of v."""
 
 
 class InvertPermutation(Primitive, compute=_inverted):
-    """The order that undoes an order of 0 .. n - 1, as a tuple."""
+    """The inverse of a permutation of 0 .. n - 1, as a tuple."""
 
 
 class LowerBound(Primitive, compute=_bound("left"), out_type=D.int32):
-    """In each row, how many elements are below each value."""
+    """The number of elements below each value, in each row."""
 
 
 class UpperBound(Primitive, compute=_bound("right"), out_type=D.int32):
-    """In each row, how many elements are not above each value."""
+    """The number of elements not above each value, in each row."""
 
 
 class MapUniform(
@@ -225,19 +227,19 @@ class MapUniform(
         E.add, _uniform(x, group_num, True) * per_group_size, _uniform(x, group_num, False)
     ),
 ):
-    """key % groups * size + key // groups."""
+    """The numbers key % groups * size + key // groups."""
 
 
 class ScatterAddWithAxis(Primitive, compute=_scatter_add, axis=0):
-    """x with updates added at the positions that indices give along an axis."""
+    """x with updates added at the positions along an axis that indices name."""
 
 
 class ScatterNonAliasingAdd(Primitive, compute=lambda x, i, u: indexed.scatter_nd_add(x, i, u)):
-    """Add updates at positions (.., n); written into the parameter."""
+    """The parameter after updates were added at positions (.., n)."""
 
 
 class UnravelIndex(Primitive, compute=_unravel):
-    """Positions in a shape, (n, ..), of positions in the array laid flat."""
+    """The positions (n, ..) in a shape of positions in the flattened array."""
 
 
 def _uniform(x: Any, groups: int, rest: bool) -> Tensor:
@@ -306,13 +308,15 @@ def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tens
 
 
 class ComputeAccidentalHits(Primitive, compute=_hits, num_true=1):
-    """Where sampled classes are true ones: rows, positions of samples, and float32's lowest number
-    for each.
+    """The places where sampled classes are true ones: rows, positions of samples, and float32's
+    lowest number for each.
     """
 
 
 class EditDistance(Primitive, compute=_distance, normalize=True):
-    """`mycel.ops.words.edit_distance` of two sparse tensors."""
+    """The number of edits between the sequences of two sparse tensors, as
+    `mycel.ops.sequences.words.edit_distance` counts them.
+    """
 
 
 class ListDiff(Primitive, compute=_difference, out_idx=D.int32):
@@ -325,11 +329,13 @@ class NoRepeatNGram(
 
 
 class RaggedRange(Primitive, compute=_ranges, Tsplits=NEEDED):
-    """Ranges one after the other: where each begins, and their elements."""
+    """Ranges, one after the other: where each begins, and their elements."""
 
 
 class SubAndFilter(Primitive, compute=_filtered):
-    """x - offset where it lies in [0, max_num), and those positions (int32): (x, max_num, offset)."""
+    """The elements of x - offset that lie in [0, max_num), and their positions (int32); called with
+    (x, max_num, offset).
+    """
 
 
 class UniqueWithPad(Primitive, compute=unique_with_pad): ...

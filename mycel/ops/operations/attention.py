@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.core.tensor import Tensor
-from mycel.ops.attention import experts, rotary
-from mycel.ops.attention import serving as attention_serving
+from mycel.ops.attention import caches, experts, rotary
 from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__ = ["ApplyRotaryPosEmb", "PagedAttention", "PagedAttentionMask"]
@@ -15,16 +14,16 @@ __all__ = ["ApplyRotaryPosEmb", "PagedAttention", "PagedAttentionMask"]
 class MoveTo(Primitive, compute=experts.move_to): ...
 
 
-class ReshapeAndCache(Primitive, compute=attention_serving.reshape_and_cache): ...
+class ReshapeAndCache(Primitive, compute=caches.reshape_and_cache): ...
 
 
 class ApplyRotaryPosEmb(Primitive):
-    """Queries and keys (tokens, heads * size) turned by the angles of their positions; MindSpore
-    documents the name alone.
+    """Queries and keys turned by the angles of their positions; MindSpore documents the name alone.
 
-    With `cos_format` 0 and 1 `cos` and `sin` are tables (positions, size), of which `position_ids`
-    names the row of each token; with 2 and 3 they have a row for each token. 0 and 2 pair feature i
-    with i + size / 2, 1 and 3 pair neighbours. ValueError where sizes do not fit.
+    It is called with query, key (tokens, heads * size), `cos`, `sin` and `position_ids`. With
+    `cos_format` 0 and 1 `cos` and `sin` are tables (positions, size), of which `position_ids` names
+    the row of each token; with 2 and 3 they have a row for each token. 0 and 2 pair feature i with
+    i + size / 2, 1 and 3 pair neighbours. Raises ValueError where sizes do not fit.
 
     >>> import mycel as ms
     >>> x, table = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1.0, 1.0], [0.0, 0.0]])
@@ -41,27 +40,30 @@ class ApplyRotaryPosEmb(Primitive):
 
 
 def _without(name: str, mend: str, **given: Any) -> None:
+    """Raise ValueError for parameters that are given and not supported, with what to do instead."""
     for parameter, value in given.items():
         if value is not None:
             raise ValueError(f"{name}: {parameter} is not supported; {mend}")
 
 
 class PagedAttention(Primitive):
-    """Attention of one new token a sequence to keys and values that lie in blocks of a cache.
+    """Attention of one new token a sequence to keys and values that lie in blocks of a cache. Kwon
+    et al., 2023.
 
-    Kwon et al., 2023.
+    `head_num` is the number of heads of queries and `kv_head_num` that of keys; `scale_value`
+    multiplies scores. `kv_cache_quant_mode`, `mask_mode` and `mla_v_dim` must be left as they are.
 
-    Called with query (sequences, heads, size), or with heads joined, key and value caches (blocks,
-    tokens, kv_heads, size), `block_tables` (sequences, blocks), the blocks of each sequence in
-    order, and `context_lens` (sequences,). Caches of int8 are restored as (x + antiquant_offset) *
-    antiquant_scale, (2, kv_heads * size), a row for keys and one for values. `alibi_mask` is added
-    to the scores: (sequences, tokens) or (sequences, heads, 1, tokens). ValueError for other modes
-    and masks.
+    It is called with query (sequences, heads, size), or with heads joined, key and value caches
+    (blocks, tokens, kv_heads, size), `block_tables` (sequences, blocks), the blocks of each
+    sequence in order, and `context_lens` (sequences,). Caches of int8 are restored as (x +
+    antiquant_offset) * antiquant_scale; both are (2, kv_heads * size), a row for keys and one for
+    values. `alibi_mask` is added to the scores: (sequences, tokens) or (sequences, heads, 1,
+    tokens). Raises ValueError for other modes and masks.
 
     >>> import mycel as ms
     >>> cache = ms.Tensor([[[[9.0]], [[9.0]]], [[[1.0]], [[2.0]]]])
-    >>> attend = ms.ops.PagedAttention(1, 1.0, 1)
-    >>> attend(ms.Tensor([[[0.0]]]), cache, cache, ms.Tensor([[1]]), ms.Tensor([2])).ravel().tolist()
+    >>> attend, query = ms.ops.PagedAttention(1, 1.0, 1), ms.Tensor([[[0.0]]])
+    >>> attend(query, cache, cache, ms.Tensor([[1]]), ms.Tensor([2])).ravel().tolist()
     [1.5]
     """
 
@@ -121,10 +123,14 @@ class PagedAttentionMask(Primitive):
     """`PagedAttention` whose call takes a bias for every head, `alibi_mask` (sequences, heads, 1,
     tokens), as its last argument.
 
+    `head_num`, `scale_value`, `kv_head_num` and `kv_cache_quant_mode` are those of
+    `PagedAttention`.
+
     >>> import mycel as ms
-    >>> cache = ms.Tensor([[[[1.0]], [[2.0]]]])
-    >>> bias = ms.Tensor([[[[0.0, -1e30]]]])
-    >>> ms.ops.PagedAttentionMask(1, 1.0, 1)(ms.Tensor([[[0.0]]]), cache, cache, ms.Tensor([[0]]), ms.Tensor([2]), alibi_mask=bias).ravel().tolist()
+    >>> cache, query = ms.Tensor([[[[1.0]], [[2.0]]]]), ms.Tensor([[[0.0]]])
+    >>> attend, bias = ms.ops.PagedAttentionMask(1, 1.0, 1), ms.Tensor([[[[0.0, -1e30]]]])
+    >>> found = attend(query, cache, cache, ms.Tensor([[0]]), ms.Tensor([2]), alibi_mask=bias)
+    >>> found.ravel().tolist()
     [1.0]
     """
 
@@ -173,10 +179,11 @@ def _paged(
     offset: Any,
     bias: Any,
 ) -> Tensor:
+    """Return the attention of one of the two operations."""
     if value_cache is None or tables is None or lengths is None:
         raise ValueError(f"{primitive.name}: needs value_cache, block_tables and context_lens")
     own = primitive.attrs
-    return attention_serving.paged_attention(
+    return caches.paged_attention(
         primitive.name,
         own["head_num"],
         own["kv_head_num"],

@@ -1,6 +1,6 @@
 """Collective operations as objects.
 
-What they are given by name is checked when they are made, tensors when they are called.
+Parameters are checked when an object is made, tensors when it is called.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ WORLD = HCCL_WORLD_COMM_GROUP
 
 
 def checked(check: Optional[Callable[[Any], None]] = None) -> Callable[[type[Primitive]], type[Primitive]]:
-    """Return a class whose objects look at what they are given when they are made, and pass
-    `check`.
+    """Return a decorator for classes whose objects check their parameters when they are made, by
+    `check` too.
     """
 
     def decorate(cls: type[Primitive]) -> type[Primitive]:
@@ -58,7 +58,7 @@ def _group(p: Any) -> Group:
 
 
 def _sizes(value: Any) -> Any:
-    """Return numbers of a list, a tuple or a tensor."""
+    """Return the numbers of a list, a tuple or a tensor."""
     return [int(n) for n in value.tolist()] if isinstance(value, Tensor) else value
 
 
@@ -100,32 +100,34 @@ def _reduce_scatter(p: Any, x: Any, sizes: Any = None) -> Tensor:
 
 @checked()
 class AllReduce(Primitive, compute=_all_reduce, op=ReduceOp.SUM, group=WORLD):
-    """The sum (or `op`: prod, max, min, avg) of a tensor over all processes."""
+    """The sum of a tensor over all processes, or another reduction: `op` is sum, prod, max, min or
+    avg.
+    """
 
 
 @checked()
 class AllGather(Primitive, compute=_all_gather, group=WORLD):
-    """The tensors of all processes, one after the other along the first axis."""
+    """The tensors of all processes, concatenated along the first axis."""
 
 
 @checked()
 class AllGatherV(Primitive, compute=_all_gather_v, group=WORLD):
-    """Vectors of all processes, one after the other, of as many elements as `output_split_sizes`
-    says.
+    """Vectors of all processes, concatenated; `output_split_sizes` has the number of elements of
+    each.
     """
 
 
 @checked()
 class ReduceScatter(Primitive, compute=lambda p, x: _reduce_scatter(p, x), op=ReduceOp.SUM, group=WORLD):
-    """This process's share of the rows of the sum of a tensor over all."""
+    """The share of this process of the rows of the sum of a tensor over all processes."""
 
 
 @checked()
 class ReduceScatterV(
     Primitive, compute=lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes), op=ReduceOp.SUM, group=WORLD
 ):
-    """This process's share of the sum of a vector over all, of as many elements as
-    `input_split_sizes` says.
+    """The share of this process of the sum of a vector over all processes; `input_split_sizes` has
+    the number of elements of each share.
     """
 
 
@@ -136,7 +138,9 @@ class Reduce(Primitive, compute=_all_reduce, dest_rank=NEEDED, op=ReduceOp.SUM, 
 
 @checked()
 class CollectiveGather(Primitive, compute=_all_gather, dest_rank=NEEDED, group=WORLD):
-    """The tensors of all processes along the first axis, for the process `dest_rank`."""
+    """The tensors of all processes, concatenated along the first axis, for the process
+    `dest_rank`.
+    """
 
 
 def _scatter(p: Any, x: Any) -> Tensor:
@@ -154,17 +158,17 @@ def _broadcast(p: Any, values: Any) -> tuple[Tensor, ...]:
 
 @checked()
 class CollectiveScatter(Primitive, compute=_scatter, src_rank=0, group=WORLD):
-    """This process's share of the rows that the process `src_rank` has."""
+    """The share of this process of the rows that the process `src_rank` has."""
 
 
 @checked()
 class Broadcast(Primitive, compute=_broadcast, root_rank=NEEDED, group=WORLD):
-    """The tensors, a tuple of them, that the process `root_rank` has."""
+    """The tensors, given as a tuple, of the process `root_rank`."""
 
 
 @checked()
 class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=WORLD):
-    """Wait until all processes of the group are here."""
+    """A wait until all processes of the group are here."""
 
 
 def _check_all_to_all(p: Any) -> None:
@@ -190,8 +194,8 @@ def _all_to_all(p: Any, x: Any) -> Tensor:
 
 @checked(_check_all_to_all)
 class AlltoAll(Primitive, compute=_all_to_all, split_count=NEEDED, split_dim=NEEDED, concat_dim=NEEDED, group=WORLD):
-    """A tensor cut along `split_dim` into a part for each process, and the parts for this one
-    joined along `concat_dim`.
+    """The parts of tensors for this process, joined along `concat_dim`, where each process cuts its
+    tensor along `split_dim` into a part for each other one.
     """
 
 
@@ -222,13 +226,15 @@ class AlltoAllV(
     group=WORLD,
     block_size=1,
 ):
-    """A vector cut into parts of so many blocks for each process, and what each sent to this one."""
+    """The parts of vectors that all processes sent to this one; a call says how many blocks go to
+    each process and come from it.
+    """
 
 
 @checked(_check_block)
 class AlltoAllVC(Primitive, compute=_by_matrix, group=WORLD, block_size=1, transpose=False):
-    """`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in its
-    transpose.
+    """`AlltoAllV` whose call takes a matrix of the blocks that each process sends to each other
+    one, or its transpose.
     """
 
 
@@ -242,7 +248,7 @@ def _send(p: Any, x: Any) -> None:
 
 @checked()
 class Send(Primitive, compute=_send, sr_tag=NEEDED, dest_rank=NEEDED, group=WORLD, group_back=WORLD):
-    """Send a tensor to the process `dest_rank`.
+    """A message with a tensor to the process `dest_rank`.
 
     Raises ValueError where that is this process, which has no other end.
     """
@@ -312,7 +318,8 @@ class BatchISendIRecv(
     receive_dtypes=None,
     group=WORLD,
 ):
-    """Tensors sent and received at once: a result for each of `op_types`, a zero for what is sent.
+    """Tensors sent and received at once: a result for each of `op_types`, which is a zero for a
+    tensor that is sent.
 
     A process may send to itself.
     """
@@ -349,7 +356,8 @@ class NeighborExchange(
     recv_type=NEEDED,
     group=WORLD,
 ):
-    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple.
+    """The tensors that come from `recv_rank_ids`, as a tuple, while others are sent to
+    `send_rank_ids`.
 
     A process may be its own neighbour.
     """
@@ -432,10 +440,11 @@ class NeighborExchangeV2(
     data_format=NEEDED,
     group=WORLD,
 ):
-    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders.
+    """An image (N, C, H, W) with the borders that neighbours sent; they get borders of this
+    process's image.
 
-    Ranks are those of the eight directions, clockwise from the top, -1 for none; lengths those of
-    top, bottom, left and right. Borders that nobody sends are zeros.
+    Ranks are those of the eight directions, clockwise from the top, -1 for none; lengths are those
+    of top, bottom, left and right. Borders that nobody sends are zeros.
     """
 
 

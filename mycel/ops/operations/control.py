@@ -1,8 +1,7 @@
-"""Loops as objects, over functions of tensors or of any nested values: in a compiled function each
-is what the statement of Python is there.
+"""Loops as objects, over functions of tensors or of any nested values.
 
-So a loop whose condition or bounds are tensors becomes one `while_loop`, and one over Python's own
-numbers or sequences is unrolled.
+In a compiled function each is what Python's statement is there: a loop whose condition or bounds
+are tensors becomes one `while_loop`, and one over Python's own numbers or sequences is unrolled.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ __all__: list[str] = []
 
 
 def _need_functions(name: str, *functions: Any) -> None:
+    """Raise TypeError unless all are functions."""
     for f in functions:
         arguments.function(name, "each function", f)
 
@@ -44,13 +44,16 @@ def _scan(body: Callable[..., Any], carry: Any, xs: Any) -> Any:
 
 
 def while_loop(cond_func: Any, loop_func: Any, init_val: Any) -> Any:
-    """Return the operation `WhileLoop`."""
+    """Return what the operation `WhileLoop` computes."""
     _need_functions("WhileLoop", cond_func, loop_func)
     return followed(_while, cond_func, loop_func, init_val)
 
 
 def fori_loop(lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: bool = True) -> Any:
-    """Return the operation `ForiLoop`."""
+    """Return what the operation `ForiLoop` computes.
+
+    `lower`, `upper`, `loop_func`, `init_val` and `unroll` are the arguments of its call.
+    """
     _need_functions("ForiLoop", loop_func)
     for bound in (lower, upper):
         if isinstance(bound, (bool, float)) or isinstance(bound, Tensor) and not bound.dtype.is_integer:
@@ -59,7 +62,10 @@ def fori_loop(lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: boo
 
 
 def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = True) -> Any:
-    """Return the operation `Scan`."""
+    """Return what the operation `Scan` computes.
+
+    `loop_func`, `init`, `xs`, `length` and `unroll` are the arguments of its call.
+    """
     _need_functions("Scan", loop_func)
     if xs is None:
         arguments.integer("Scan", "without xs the length", length, numpy=False)
@@ -74,10 +80,10 @@ def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = 
 
 
 class WhileLoop(Primitive, compute=while_loop):
-    """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while
-    ``cond_func(value)`` holds and ``loop_func(value)`` replaces it.
+    """A while-loop: ``WhileLoop()(cond_func, loop_func, init_val)`` replaces a value by
+    ``loop_func(value)`` as long as ``cond_func(value)`` holds.
 
-    TypeError for what cannot be called.
+    Raises TypeError for functions that cannot be called.
 
     >>> import mycel as ms
     >>> double = ms.jit(lambda x: ms.ops.WhileLoop()(lambda v: v < 100, lambda v: v * 2, x))
@@ -87,12 +93,12 @@ class WhileLoop(Primitive, compute=while_loop):
 
 
 class ForiLoop(Primitive, compute=fori_loop):
-    """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)`` makes
-    of a value for i from `lower` to below `upper`.
+    """A loop over whole numbers: ``ForiLoop()(lower, upper, loop_func, init_val)`` computes ``value
+    = loop_func(i, value)`` for i from `lower` to below `upper`.
 
-    Bounds are whole numbers or integer tensors; `unroll` has no effect, as loops over tensors are
-    never unrolled and others are as far as it pays. TypeError for other bounds and for what cannot
-    be called.
+    Bounds are whole numbers or integer tensors. `unroll` has no effect: loops over tensors are
+    never unrolled, and others are as far as it pays. Raises TypeError for other bounds and for a
+    function that cannot be called.
 
     >>> import mycel as ms
     >>> float(ms.ops.ForiLoop()(0, 4, lambda i, v: v + i, ms.Tensor(1.0)))
@@ -101,11 +107,13 @@ class ForiLoop(Primitive, compute=fori_loop):
 
 
 class Scan(Primitive, compute=scan):
-    """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init` for
-    the members of a tuple or list, and the list of the y.
+    """A loop that carries a value and collects results: ``Scan()(loop_func, init, xs)`` computes
+    ``carry, y = loop_func(carry, x)`` for the members of a tuple or list, and returns the last
+    carry and the list of the y.
 
-    Where `xs` is None, x is, `length` times. `unroll` has no effect. TypeError for another `xs` and
-    for what cannot be called, ValueError for a `length` that is not that of `xs`.
+    If `xs` is None, x is None `length` times. `unroll` has no effect. Raises TypeError for another
+    `xs` and for a function that cannot be called, ValueError for a `length` that is not that of
+    `xs`.
 
     >>> import mycel as ms
     >>> ms.ops.Scan()(lambda c, x: (c + x, c * x), 1, [1, 2])

@@ -1,10 +1,9 @@
 """Operations of the user's own: Python functions over NumPy arrays, and functions of a shared
 library.
 
-`Custom` and `PyFunc` give the function the values of tensors and make tensors of what it returns,
-of the declared shapes and types. So a compiled function runs in segments around them, and `vmap`
-does not pass through. A derivative is what `bprop` says; without one a gradient that gets there is
-an error.
+`Custom` and `PyFunc` give the function the values of tensors and make tensors of its results, of
+the declared shapes and types. So a compiled function runs in segments around them, and `vmap` does
+not pass through. `bprop` defines the derivative; without it a gradient that gets there is an error.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _KINDS = ("pyfunc", "hybrid", "aot")
 def _array(name: str, value: Any) -> Any:
     """Return a copy of a tensor's values, which the function may write to.
 
-    Plain values as they are.
+    Values that are not tensors stay as they are.
     """
     if isinstance(value, Tensor):
         return np.array(value.asnumpy())
@@ -51,7 +50,7 @@ def _array(name: str, value: Any) -> Any:
 def _per_output(
     name: str, what: str, declared: Any, inputs: list[Any], is_one: Callable[[Any], bool]
 ) -> tuple[list[Any], bool]:
-    """Return the declared shapes or types, one for each result, and whether there is a single one."""
+    """Return the declared shapes or types, one for each result, and whether there is one alone."""
     if callable(declared) and not isinstance(declared, D.DType):
         declared = declared(*inputs)
     if is_one(declared):
@@ -64,17 +63,19 @@ def _per_output(
 
 
 def _is_shape(value: Any) -> bool:
+    """Return whether a value is a shape."""
     return isinstance(value, (tuple, list)) and all(
         isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in value
     )
 
 
 def _is_dtype(value: Any) -> bool:
+    """Return whether a value is an element type."""
     return isinstance(value, D.DType)
 
 
 def _made(name: str, found: Any, shapes: list[Any], dtypes: list[Any]) -> list[Tensor]:
-    """Return what the function returned as tensors of the declared shapes and types."""
+    """Return the results of the function as tensors of the declared shapes and types."""
     results = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(results) != len(shapes) or len(shapes) != len(dtypes):
         raise ValueError(
@@ -120,8 +121,10 @@ class Custom(Primitive):
     gradient comes without a `bprop`.
 
     >>> import mycel as ms
-    >>> twice = ms.ops.Custom(lambda x: x * 2, lambda s: s, lambda d: d, bprop=lambda x, out, dout: (dout * 2,))
-    >>> twice(ms.Tensor([1.0, 2.0])).tolist(), ms.grad(lambda x: twice(x).sum())(ms.Tensor([1.0, 2.0])).tolist()
+    >>> same = (lambda s: s, lambda d: d)
+    >>> twice = ms.ops.Custom(lambda x: x * 2, *same, bprop=lambda x, out, dout: (dout * 2,))
+    >>> x = ms.Tensor([1.0, 2.0])
+    >>> twice(x).tolist(), ms.grad(lambda x: twice(x).sum())(x).tolist()
     ([2.0, 4.0], [2.0, 2.0])
     """
 
@@ -199,6 +202,7 @@ class Custom(Primitive):
 
 
 def _infos(info: Any) -> list[Any]:
+    """Return descriptions, given as one, several or none."""
     if info is None:
         return []
     return [parsed("Custom", i) for i in (info if isinstance(info, (tuple, list)) else [info])]
@@ -208,6 +212,7 @@ def _infos(info: Any) -> list[Any]:
 
 
 def _library_function(func: Any) -> Any:
+    """Return the function of a shared library that a string "path:name" means."""
     path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
     if not path or not name:
         raise TypeError(f"Custom: with func_type 'aot' func must be a string 'path:function', not {func!r}")
@@ -223,6 +228,7 @@ def _library_function(func: Any) -> Any:
 
 
 def _call_library(title: str, function: Any, inputs: list[Any], outputs: list[Any]) -> list[Any]:
+    """Return the outputs after a library function filled them."""
     arrays = [*[np.asarray(a, order="C") for a in inputs], *outputs]
     count = len(arrays)
     shapes = [(ctypes.c_int64 * max(a.ndim, 1))(*a.shape) for a in arrays]
@@ -241,15 +247,17 @@ def _call_library(title: str, function: Any, inputs: list[Any], outputs: list[An
 
 
 class PyFunc(Primitive):
-    """A Python function of NumPy arrays (Python numbers where the shape is empty) as an operation,
-    whose types and shapes are declared: a tuple of tensors.
+    """A Python function of NumPy arrays (Python numbers where the shape is empty) as an operation.
 
-    `stateful` has no effect: the function is called each time, in the order of the program. Raises
-    TypeError and ValueError where inputs or results are not as declared, and Unsupported where a
-    gradient gets there; `Custom` takes a derivative.
+    `fn` is the function. `in_types` and `in_shapes` are the element types and shapes of its inputs,
+    `out_types` and `out_shapes` those of the tuple of its results. `stateful` has no effect: the
+    function is called each time, in the order of the program. Raises TypeError and ValueError where
+    inputs or results are not as declared, and Unsupported where a gradient gets there; `Custom`
+    takes a derivative.
 
     >>> import mycel as ms
-    >>> total = ms.ops.PyFunc(lambda x, y: (x + y,), [ms.float32] * 2, [(2,)] * 2, [ms.float32], [(2,)])
+    >>> kinds, shapes = [ms.float32] * 2, [(2,)] * 2
+    >>> total = ms.ops.PyFunc(lambda x, y: (x + y,), kinds, shapes, [ms.float32], [(2,)])
     >>> total(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0]))[0].tolist()
     [4.0, 6.0]
     """
@@ -332,13 +340,13 @@ _WITHIN: dict[str, Any] = {
 def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compile_attrs: Any = None) -> Any:
     """Mark a function over arrays, written as loops over their elements, for `Custom`.
 
-    A decorator where `fn` is not given.
+    Without `fn` it is a decorator. The function runs as a Python function of NumPy arrays, in which
+    `output_tensor` and `allocate` (an array of a shape and type), `grid` (the indices of several
+    ranges), `serial`, `parallel`, `vectorize` and `reduce` (ranges), element-wise functions (exp,
+    log, sqrt, rsqrt, tanh, erf, power, ceil, floor, trunc, isnan, isinf) and casts by the name of a
+    type need no import. `reg_info` is kept for `Custom`; `compile_attrs` has no effect.
 
-    It runs as a Python function of NumPy arrays, in which `output_tensor` and `allocate` (an array
-    of a shape and type), `grid` (the indices of several ranges), `serial`, `parallel`, `vectorize`
-    and `reduce` (ranges), element-wise functions (exp, log, sqrt, rsqrt, tanh, erf, power, ceil,
-    floor, trunc, isnan, isinf) and casts by the name of a type need no import. `reg_info` is kept
-    for `Custom`; `compile_attrs` has no effect. TypeError for what is no function.
+    Raises TypeError where `fn` is no Python function.
 
     >>> import mycel as ms, numpy as np
     >>> @ms.ops.kernel

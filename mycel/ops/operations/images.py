@@ -76,7 +76,7 @@ class BatchToSpaceNDV2(
 
 
 def _formats(name: str, source: str, target: str) -> list[int]:
-    """For each axis of the target format its number in the source format."""
+    """Return for each axis of the target format its number in the source format."""
     for given in (source, target):
         if given not in ("NHWC", "NCHW"):
             raise ValueError(f"{name}: formats are 'NHWC' and 'NCHW', not {given!r}")
@@ -100,13 +100,13 @@ def _vec_permute(p: Any, value: Any) -> Tensor:
 
 
 class DataFormatDimMap(Primitive, compute=_dim_map, src_format="NHWC", dst_format="NCHW"):
-    """For each axis -4 to 3, as MindSpore has it, which axis of the source format the target format
-    has there.
+    """The axis of the source format that the target format has at each of the given axes, -4 to 3,
+    as in MindSpore.
     """
 
 
 class DataFormatVecPermute(Primitive, compute=_vec_permute, src_format="NHWC", dst_format="NCHW"):
-    """What belongs to the axes of one format in the order of another."""
+    """Values that belong to the axes of one format, in the order of another format."""
 
 
 class DeformableOffsets(
@@ -254,8 +254,8 @@ def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
 
 
 class PadV3(Primitive, compute=_pad, mode="constant", paddings_contiguous=True):
-    """Elements around the last axes, the last axis first: pairs (begin, end), or all begins before
-    all ends.
+    """A tensor padded along its last axes: pairs (begin, end), the last axis first, or all begins
+    before all ends.
     """
 
 

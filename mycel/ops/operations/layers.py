@@ -1,4 +1,4 @@
-"""The operations of layers as objects: activations, normalisation, losses, convolution and pooling."""
+"""Operations of layers as objects: activations, normalisation, losses, convolution and pooling."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class SoftShrink(Primitive, compute=lambda p, x: activation.softshrink(x, p.lamb
 class L2Normalize(
     Primitive, compute=lambda p, x: normalization.l2_normalize(x, p.axis, p.epsilon), axis=0, epsilon=1e-4
 ):
-    """The elements over the square root of the sum of squares along `axis`, which counts as at
-    least `epsilon`.
+    """The elements divided by the square root of their sum of squares along `axis`, or of `epsilon`
+    where that is larger.
     """
 
 
@@ -144,8 +144,8 @@ def _batch_norm(p: Any, x: Any, scale: Any, bias: Any, mean: Any, variance: Any)
 
 
 class LayerNorm(Primitive, compute=_layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7):
-    """The axes from `begin_norm_axis` on normalised, scaled by `gamma` and shifted by `beta`; their
-    mean, and their variance.
+    """The tensor normalised over the axes from `begin_norm_axis` on, scaled by `gamma` and shifted
+    by `beta`; with the mean and the variance.
     """
 
 
@@ -309,8 +309,8 @@ class Conv2DTranspose(
     group=1,
     data_format="NCHW",
 ):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
-    input's shape.
+    """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
+    and the shape of the input.
     """
 
 
@@ -328,8 +328,8 @@ class Conv2DBackpropInput(
     group=1,
     data_format="NCHW",
 ):
-    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the
-    input's shape.
+    """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
+    and the shape of the input.
     """
 
 
@@ -356,7 +356,7 @@ class MaxPool(Primitive, compute=_pool(2, False), kernel_size=1, strides=1, pad_
 
 
 class AvgPool(Primitive, compute=_pool(2, True), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW"):
-    """The mean of each window of (N, C, H, W), zeros around the image left out."""
+    """The mean of each window of (N, C, H, W), without the zeros around the image."""
 
 
 class MaxPool3D(
@@ -398,8 +398,8 @@ class AvgPool3D(
     divisor_override=0,
     data_format="NCDHW",
 ):
-    """The mean of each window of (N, C, D, H, W); zeros around count as elements with
-    `count_include_pad`.
+    """The mean of each window of (N, C, D, H, W); with `count_include_pad` the zeros around it
+    count as elements.
     """
 
 

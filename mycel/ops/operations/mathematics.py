@@ -30,7 +30,7 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops._operands import constant_like as like
-from mycel.ops.algebra import decompositions, linalg
+from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
 from mycel.ops.beta import betainc
@@ -80,11 +80,14 @@ def _log_space(p: Any, start: Any, end: Any) -> Tensor:
 
 
 class Betainc(Primitive, compute=betainc):
-    """The regularized incomplete beta function of a, b and x, of one shape and type."""
+    """The regularized incomplete beta function of a, b and x, which have one shape and type."""
 
 
 class CheckNumerics(Primitive, compute=_finite):
-    """The tensor itself; RuntimeError where it holds NaN or infinities."""
+    """The tensor itself.
+
+    Raises RuntimeError where it holds NaN or infinities.
+    """
 
 
 class Eps(Primitive, compute=eps): ...
@@ -105,15 +108,17 @@ def _log_softmax(x: Any, dim: Any = None, dtype: Any = None) -> Tensor:
 
 
 class LogSoftmaxExt(Primitive, compute=_log_softmax):
-    """`mycel.ops.log_softmax` along `dim`, in a type: (input, dim=None, dtype=None)."""
+    """The logarithm of soft-max along `dim` in a type, as `mycel.ops.log_softmax`; called with
+    (input, dim=None, dtype=None).
+    """
 
 
 # Linear algebra.
 
 
 def _triangular_solve(p: Any, matrix: Any, rhs: Any) -> Tensor:
-    a, b = decompositions.matrices(p.name, matrix), decompositions.matrices(p.name, rhs, square=False)
-    return decompositions.triangular(a, b, p.lower, "C" if p.adjoint else "N")
+    a, b = matrices.matrices(p.name, matrix), matrices.matrices(p.name, rhs, square=False)
+    return matrices.triangular(a, b, p.lower, "C" if p.adjoint else "N")
 
 
 def _eig(p: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -136,21 +141,23 @@ def _nuclear(p: Any, x: Any) -> Tensor:
     value = floating("NuclearNorm", x)
     if p.dim is None and value.ndim != 2:
         raise ShapeError(f"NuclearNorm: without dim the input must have 2 dimensions, not {value._type}")
-    return decompositions.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
+    return norms.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
 
 
 class Cross(Primitive, compute=lambda p, x, y: linalg.cross(x, y, None if p.dim == -65530 else p.dim), dim=-65530): ...
 
 
 class Eig(Primitive, compute=_eig, compute_v=False):
-    """Complex eigenvalues, and with `compute_v` eigenvectors, else a 0 in their place."""
+    """The complex eigenvalues, and with `compute_v` the eigenvectors, else 0 in their place."""
 
 
 class Lstsq(Primitive, compute=_lstsq, fast=True, l2_regularizer=0.0):
-    """Least squares for one matrix, by QR, with a penalty by Cholesky; `fast` changes nothing."""
+    """The least-squares solution for one matrix, by QR, or with a penalty by Cholesky; `fast` has
+    no effect.
+    """
 
 
-class LuSolve(Primitive, compute=decompositions.lu_solve): ...
+class LuSolve(Primitive, compute=systems.lu_solve): ...
 
 
 class LuUnpack(
@@ -165,11 +172,11 @@ class MatrixLogarithm(Primitive, compute=matrix_logarithm): ...
 
 
 class MatrixSolveLs(Primitive, compute=_matrix_solve_ls, fast=True):
-    """Least squares of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
+    """The least-squares solution of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
 
 
 class MatrixTriangularSolve(Primitive, compute=_triangular_solve, lower=True, adjoint=False):
-    """The solution of a triangular system, or of its adjoint's."""
+    """The solution of a triangular system, or of the system of its adjoint."""
 
 
 class NuclearNorm(Primitive, compute=_nuclear, dim=None, keepdim=False):
@@ -216,7 +223,7 @@ def _nth(p: Any, x: Any, n: Any) -> Tensor:
 
 
 def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
-    """Return sums of weights at the positions that values give; positions outside belong nowhere."""
+    """Return the sum of the weights of each value below `size`; other values do not count."""
     from mycel.ops.segments import unsorted_segment_sum
 
     place = flat(values)
@@ -289,31 +296,37 @@ def _quantile(p: Any, x: Any, q: Any) -> Tensor:
 
 
 class Bincount(Primitive, compute=_bincount):
-    """Sums of weights (1 each if empty) of the numbers below `size`: (array, size, weights)."""
+    """The sum of weights (1 each if empty) of each number below `size`; called with (array, size,
+    weights).
+    """
 
 
 class CompareAndBitpack(Primitive, compute=_packed):
-    """Eight comparisons `x > threshold` along the last axis in each byte, the first highest."""
+    """Bytes of eight comparisons `x > threshold` each, along the last axis, the first as the
+    highest bit.
+    """
 
 
 class ConfusionMatrix(Primitive, compute=_confusion, num_classes=NEEDED, dtype="int32"):
-    """How often, or with what weight, each label (rows) met each prediction."""
+    """The number of times, or the sum of weights, with which each label (rows) met each
+    prediction.
+    """
 
 
 class CumulativeLogsumexp(Primitive, compute=_cumulative, exclusive=False, reverse=False):
-    """Logarithms of running sums of exponentials.
+    """The logarithms of running sums of exponentials.
 
-    The type's lowest number where nothing has been summed.
+    Where nothing has been summed it is the type's lowest number.
     """
 
 
 class EqualCount(Primitive, compute=_equal_count):
-    """How many elements of two tensors are equal, (1,), in their type."""
+    """The number of equal elements of two tensors, (1,), in their type."""
 
 
 class HistogramFixedWidth(Primitive, compute=_histogram, nbins=NEEDED, dtype="int32"):
-    """How many elements lie in each of `nbins` equal parts of a range, those beside it in the outer
-    ones.
+    """The number of elements in each of `nbins` equal parts of a range; elements outside count in
+    the first or last part.
     """
 
 
@@ -358,8 +371,8 @@ class FFTWithSize(
     onesided=True,
     signal_sizes=(),
 ):
-    """The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth or
-    back.
+    """The Fourier transform over the last `signal_ndim` axes of complex or real signals, or its
+    inverse.
     """
 
 
@@ -393,11 +406,11 @@ class MultiMarginLoss(
 
 
 class MultilabelMarginLoss(Primitive, compute=_multilabel, reduction="mean"):
-    """`mycel.ops.multilabel_margin_loss`, and which classes are targets."""
+    """The loss `mycel.ops.multilabel_margin_loss`, and which classes are targets."""
 
 
 class TripletMarginLoss(Primitive, compute=_triplet, p=2, swap=False, eps=1e-6, reduction="mean"):
-    """max(d(x, positive) - d(x, negative) + margin, 0); the margin is a tensor."""
+    """The loss max(d(x, positive) - d(x, negative) + margin, 0), where the margin is a tensor."""
 
 
 __all__.extend(operations_of(globals()))

@@ -13,13 +13,14 @@ __all__ = ["Morph"]
 
 
 class Morph(Primitive):
-    """The operation that calls ``fn(*inputs)`` and is differentiated as what it does, or by
-    ``bprop_fn(*inputs, output, gradient)``.
+    """An operation that calls ``fn(*inputs)`` on tensors.
 
-    Unlike `Custom`, `fn` works on tensors, so that it is compiled, and differentiated without a
-    `bprop_fn`. `infer_shape` and `infer_dtype` are kept as attributes; shapes and types are those
-    of what `fn` gives. It works in every mode, where MindSpore has it in graph mode alone.
-    TypeError for what are not functions.
+    Unlike the function of `Custom`, `fn` is compiled, and differentiated without a `bprop_fn`. If
+    that is given, it is called as ``bprop_fn(*inputs, output, gradient)`` and returns the
+    gradients. `infer_shape` and `infer_dtype` are kept as attributes; shapes and types are those of
+    the result of `fn`. It works in every mode, where MindSpore has it in graph mode alone.
+
+    Raises TypeError for arguments that are not functions.
 
     >>> import mycel as ms
     >>> twice = ms.ops.Morph(lambda x: x * 2, lambda shape: shape, lambda kind: kind)

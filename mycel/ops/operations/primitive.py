@@ -1,7 +1,7 @@
 """Operations as objects: what they have in common, and how a module defines them.
 
-A module of this package has one class an operation. Its statement says the function that computes
-it, and its parameters with their defaults (`NEEDED`: none):
+A module of this package has one class for each operation. The class statement names the function
+that computes the operation, and the parameters with their defaults (`NEEDED`: none):
 
     class Logit(Primitive, compute=lambda p, x: math.logit(x, p.eps), eps=-1.0): ...
 
@@ -55,67 +55,73 @@ class Primitive:
         raise NotImplementedError(f"{self.name}: a Primitive is called through a subclass that defines __call__")
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
-        """Attach a named value; the operation itself."""
+        """Attach a named value, and return the operation itself."""
         self.attrs[name] = value
         setattr(self, name, value)
         return self
 
     def del_prim_attr(self, name: str) -> Primitive:
-        """Remove a named value, if there is one; the operation itself."""
+        """Remove a named value, if there is one, and return the operation itself."""
         if self.attrs.pop(name, self) is not self:
             delattr(self, name)
         return self
 
     def set_prim_instance_name(self, name: str) -> Primitive:
-        """Give the object another name; the operation itself."""
+        """Give the object another name, and return the operation itself."""
         self.instance_name = name
         return self
 
     set_instance_name = set_prim_instance_name
 
     def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Name what goes in and what comes out, as `input_names` and `output_names`."""
+        """Set `input_names` and `output_names`, the names of inputs and outputs."""
         self.add_prim_attr("input_names", list(inputs))
         self.add_prim_attr("output_names", list(outputs))
 
     def check_elim(self, *args: Any) -> tuple[bool, Any]:
-        """Return whether calling the operation can be left out, and the result then: it cannot,
-        unless a subclass says so.
+        """Return whether a call of the operation can be left out, and the result if so.
+
+        It cannot, unless a subclass says so.
         """
         return False, None
 
     def recompute(self, mode: bool = True) -> Primitive:
-        """Return whether a gradient computes the result anew instead of keeping what the
-        operation's derivative needs; the operation itself.
+        """Set whether a gradient computes the result anew, and return the operation itself.
+
+        Otherwise the values that its derivative needs are kept.
         """
         self.attrs["recompute"] = arguments.flag(self.name, "the mode of recompute", mode)
         return self
 
     def set_stage(self, stage: int) -> Primitive:
-        """Name the stage of a pipeline that the operation belongs to, which has no effect in one
-        process; the operation itself.
+        """Set the stage of a pipeline that the operation belongs to, and return the operation
+        itself.
+
+        It has no effect in one process.
         """
         return self.add_prim_attr("stage", stage)
 
     def set_device(self, device_target: str) -> Primitive:
-        """Name the device that the operation should run on, as `primitive_target`.
+        """Set the device that the operation should run on, as `primitive_target`, and return the
+        operation itself.
 
-        Every operation runs on the CPU. The operation itself.
+        Every operation runs on the CPU.
         """
         arguments.one_of(self.name, "the device", device_target, ("CPU", "GPU", "Ascend"))
         return self.add_prim_attr("primitive_target", device_target)
 
     def place(self, role: str, rank_id: int) -> None:
-        """Name the process that should run the operation: 'MS_WORKER' of rank 0 is this one.
+        """Set the process that should run the operation: 'MS_WORKER' of rank 0 is this one.
 
-        ValueError for others.
+        Raises ValueError for other processes.
         """
         if role != "MS_WORKER" or rank_id != 0:
             raise ValueError(f"{self.name}: place: there is the process ('MS_WORKER', 0) and no ({role!r}, {rank_id})")
 
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
-        """Name how inputs and outputs are divided among devices, which has no effect on one; the
-        operation itself.
+        """Set how inputs and outputs are divided among devices, and return the operation itself.
+
+        It has no effect on one device.
         """
         for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
             arguments.optional(self.name, name, strategy, tuple)
@@ -134,7 +140,7 @@ def operations_of(namespace: dict[str, Any]) -> list[str]:
 
 
 def only(p: Any, **allowed: Any) -> None:
-    """Raise ValueError where a parameter of an operation is not what is named, all that is
+    """Raise ValueError unless parameters of an operation have the values named, the only ones
     supported.
     """
     for parameter, value in allowed.items():
@@ -146,8 +152,10 @@ def only(p: Any, **allowed: Any) -> None:
 
 
 def _text(name: str, compute: Callable[..., Any]) -> str:
-    """Return the docstring of a class without one: the function that it names, or the one that its
-    own function calls, with that one's first paragraph.
+    """Return the docstring of a class without one.
+
+    It is that of the function that the class names, or the first paragraph of that of the public
+    function which this one calls.
     """
     public = modules["mycel.ops"].__dict__
     if public.get(compute.__name__) is compute:
@@ -176,9 +184,9 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 
 
 def _fitting(name: str, parameter: str, value: Any, default: Any) -> Any:
-    """Return `value`, a bool where the default is one.
+    """Return `value`, as a bool where the default is one.
 
-    Raises TypeError where it is nothing like the default.
+    Raises TypeError where its kind is not that of the default.
     """
     kinds, word = _KINDS.get(type(default), ((object,), ""))
     if not isinstance(value, kinds):
@@ -187,7 +195,7 @@ def _fitting(name: str, parameter: str, value: Any, default: Any) -> Any:
 
 
 def _define(cls: type[Primitive], compute: Callable[..., Any], parameters: dict[str, Any]) -> None:
-    """Give a class the constructor of these parameters, and the call of `compute`."""
+    """Give a class the constructor of these parameters, and a call of `compute`."""
     name = cls.__name__
 
     def start(self: Primitive, *args: Any, **named: Any) -> None:

@@ -1,5 +1,5 @@
-"""Operations as objects on a program's own values: numbers, types, and the classes from which a
-program makes operations of its own.
+"""Operations as objects on values of the program itself: numbers, types, and the classes from which
+a program makes operations of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CASTS: dict[D.DType, Callable[[Any], Any]] = {D.bool_: _bool, D.int64: _int, D.
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
-    """Return the operation `ScalarCast`."""
+    """Return what the operation `ScalarCast` computes."""
     cast = _CASTS.get(input_y)
     if cast is None:
         raise ValueError(f"ScalarCast: makes numbers of types {', '.join(d.name for d in _CASTS)}, not of {input_y!r}")
@@ -50,13 +50,13 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
 
 
 def scalar_to_tensor(input_x: Any, dtype: D.DType = D.float32) -> Tensor:
-    """Return the operation `ScalarToTensor`."""
+    """Return what the operation `ScalarToTensor` computes."""
     arguments.instance("ScalarToTensor", "input_x", input_x, (bool, int, float), "a bool, int or float")
     return as_tensor(input_x, dtype)
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
-    """Return the operation `TupleToArray`."""
+    """Return what the operation `TupleToArray` computes."""
     arguments.instance("TupleToArray", "input_x", input_x, tuple)
     if not input_x:
         raise ValueError("TupleToArray: the tuple has no members")
@@ -67,7 +67,7 @@ def tuple_to_array(input_x: Any) -> Tensor:
 
 
 def float_status(x: Any) -> Tensor:
-    """Return the operation `FloatStatus`."""
+    """Return what the operation `FloatStatus` computes."""
     x = operand("FloatStatus", x)
     if not x.dtype.is_floating:
         raise TypeError(f"FloatStatus: takes floating tensors, not {x.dtype.name}")
@@ -76,10 +76,10 @@ def float_status(x: Any) -> Tensor:
 
 
 class ScalarCast(Primitive, compute=scalar_cast):
-    """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool,
-    int64, float32 or float64; floats are truncated.
+    """A conversion of numbers: ``ScalarCast()(input_x, input_y)`` is a number as a Python number of
+    an element type: bool, int64, float32 or float64; floats are truncated.
 
-    ValueError for other types, TypeError for what is no number.
+    Raises ValueError for other types, TypeError for arguments that are no numbers.
 
     >>> import mycel as ms
     >>> ms.ops.ScalarCast()(-2.5, ms.int64)
@@ -88,8 +88,10 @@ class ScalarCast(Primitive, compute=scalar_cast):
 
 
 class ScalarToTensor(Primitive, compute=scalar_to_tensor):
-    """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions, float32
-    unless it is said otherwise. TypeError for what is no number.
+    """A conversion of numbers: ``ScalarToTensor()(input_x, dtype)`` is a Python number as a tensor
+    without dimensions, by default float32.
+
+    Raises TypeError for arguments that are no numbers.
 
     >>> import mycel as ms
     >>> ms.ops.ScalarToTensor()(2)
@@ -101,10 +103,10 @@ class ScalarToArray(Primitive, compute=functions.scalar_to_array): ...
 
 
 class TupleToArray(Primitive, compute=tuple_to_array):
-    """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a float32
-    tensor.
+    """A conversion of tuples: ``TupleToArray()(input_x)`` is a tuple of ints as an int32 tensor,
+    one of floats as a float32 tensor.
 
-    TypeError for other tuples and what is none, ValueError for an empty one.
+    Raises TypeError for other arguments, ValueError for an empty tuple.
 
     >>> import mycel as ms
     >>> ms.ops.TupleToArray()((1, 2, 3))
@@ -113,8 +115,10 @@ class TupleToArray(Primitive, compute=tuple_to_array):
 
 
 class FloatStatus(Primitive, compute=float_status):
-    """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or no
-    number, else 0. TypeError for other tensors.
+    """A test for infinities and NaN: ``FloatStatus()(x)`` is float32 [1.0] where an element of a
+    floating tensor is infinite or NaN, else [0.0].
+
+    Raises TypeError for other tensors.
 
     >>> import mycel as ms
     >>> ms.ops.FloatStatus()(ms.Tensor([1.0, float("inf")])).tolist()
@@ -123,24 +127,27 @@ class FloatStatus(Primitive, compute=float_status):
 
 
 class DynamicShape(Primitive, compute=lambda p, x: properties.dyn_shape(x), dtype=9):
-    """``DynamicShape()(x)``: the shape of a tensor as an int64 tensor; `dtype` has no effect."""
+    """The shape as a tensor: ``DynamicShape()(x)`` is the shape of `x` as an int64 tensor; `dtype`
+    has no effect.
+    """
 
 
 class UpdateState(Primitive, compute=lambda state, *values: state):
-    """``UpdateState()(state, *values)``: `state`.
+    """The state after values are there: ``UpdateState()(state, *values)`` is `state`.
 
-    Operations run in the order of the program, so the values are there by then.
+    Operations run in the order of the program, so the values are computed by then.
     """
 
 
 class Reusing(Primitive, compute=lambda x: x):
-    """``Reusing()(x)``: what it is given, a value or a function; which computations share code is
-    the compiler's choice.
+    """The identity: ``Reusing()(x)`` is `x`, a value or a function.
+
+    The compiler decides which computations share code.
     """
 
 
 def py_execute(script: Any, names: Any, values: Any) -> Any:
-    """Return the operation `PyExecute`."""
+    """Return what the operation `PyExecute` computes."""
     if not isinstance(script, str) or len(names) != len(values):
         raise TypeError(
             f"PyExecute: takes an expression, names, and as many values, not {script!r}, {names!r} and {len(values)} "
@@ -150,8 +157,10 @@ def py_execute(script: Any, names: Any, values: Any) -> Any:
 
 
 class PyExecute(Primitive, compute=py_execute):
-    """``PyExecute()(script, names, values)``: the value of a Python expression in which names stand
-    for values. TypeError for other arguments.
+    """The value of a Python expression: ``PyExecute()(script, names, values)`` computes `script`
+    with names for values.
+
+    Raises TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.PyExecute()("a + b", ("a", "b"), (1, 2))
@@ -182,7 +191,7 @@ _ENUM = {
 
 
 def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
-    """Return the operation `DtypeToEnum`."""
+    """Return what the operation `DtypeToEnum` computes."""
     if dtype == O.string:
         return 12
     arguments.instance(op_name, arg_name, dtype, D.DType, "an element type")
@@ -190,8 +199,10 @@ def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
 
 
 class DtypeToEnum(Primitive, compute=dtype_to_enum):
-    """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's
-    formats. TypeError, in the name of the operation, for what is none.
+    """The number of an element type in MindSpore's formats: ``DtypeToEnum()(op_name, arg_name,
+    dtype)``.
+
+    Raises TypeError, in the name of the operation, for arguments that are no type.
 
     >>> import mycel as ms
     >>> ms.ops.DtypeToEnum()("cast", "dtype", ms.float16)
@@ -203,8 +214,10 @@ class DtypeToEnum(Primitive, compute=dtype_to_enum):
 
 
 def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a decorator for the `__init__` of a `Primitive`: it names the operation as its class,
-    and what it is given become attributes, listed in `attrs`, before it runs.
+    """Return a decorator for the `__init__` of a `Primitive`.
+
+    Before `__init__` runs, it names the operation as its class, and makes the arguments attributes,
+    listed in `attrs`.
 
     >>> import mycel as ms
     >>> class Scale(ms.ops.Primitive):
@@ -250,12 +263,12 @@ def _shape_of(value: Any) -> tuple[Any, ...]:
 
 
 class PrimitiveWithCheck(Primitive):
-    """An operation of the program's own that checks what it is given: subclasses define
-    `check_shape` and `check_dtype`, or `__check__`, and `infer_value`.
+    """A base of operations of the program's own that check their inputs.
 
-    A call passes the shapes to `check_shape` and the types to `check_dtype`, or all to `__check__`
-    as dictionaries of "shape", "dtype" and "value", and then gives what ``infer_value(*inputs)``
-    returns. NotImplementedError where that is not defined, or returns None.
+    Subclasses define `check_shape` and `check_dtype`, or `__check__`, and `infer_value`. A call
+    passes the shapes to `check_shape` and the types to `check_dtype`, or all to `__check__` as
+    dictionaries of "shape", "dtype" and "value". It then returns ``infer_value(*inputs)``. Raises
+    NotImplementedError where that is not defined, or returns None.
 
     >>> import mycel as ms
     >>> class Twice(ms.ops.PrimitiveWithCheck):
@@ -271,10 +284,10 @@ class PrimitiveWithCheck(Primitive):
     """
 
     def check_shape(self, *shapes: Any) -> None:
-        """Raise where shapes do not fit."""
+        """Raise an error where shapes do not fit; to be defined by subclasses."""
 
     def check_dtype(self, *dtypes: Any) -> None:
-        """Raise where types do not fit."""
+        """Raise an error where types do not fit; to be defined by subclasses."""
 
     def __check__(self, *inputs: Any) -> None:
         self.check_shape(*[i["shape"] for i in inputs])
@@ -290,13 +303,12 @@ class PrimitiveWithCheck(Primitive):
 
 
 class PrimitiveWithInfer(Primitive):
-    """An operation of the program's own that says what it gives: subclasses define `infer_shape`
-    and `infer_dtype`, or `__infer__`, and `infer_value`.
+    """A base of operations of the program's own that declare shape and type of their result.
 
-    A call gives what ``infer_value(*inputs)`` returns, which must be of the shape and type that the
-    others say. `__infer__` takes dictionaries of "shape", "dtype" and "value", and gives one.
-    NotImplementedError where something is not defined, ValueError and TypeError where it does not
-    fit.
+    Subclasses define `infer_shape` and `infer_dtype`, or `__infer__`, and `infer_value`. A call
+    returns ``infer_value(*inputs)``, which must be of the declared shape and type. `__infer__`
+    takes dictionaries of "shape", "dtype" and "value", and returns one. Raises NotImplementedError
+    where something is not defined, ValueError and TypeError where the value does not fit.
 
     >>> import mycel as ms
     >>> class Total(ms.ops.PrimitiveWithInfer):

@@ -1,7 +1,7 @@
 """Random numbers as objects: distributions, permutations, samples and masks.
 
-Seeds of 0 (of `Bernoulli` -1) mean the default generator; objects that name the same seeds go on in
-one sequence.
+Seeds of 0 (of `Bernoulli` -1) mean the default generator; objects with the same seeds share one
+sequence of random numbers.
 """
 
 from __future__ import annotations
@@ -110,31 +110,37 @@ def _poisson(p: Any, shape: Any, mean: Any) -> Tensor:
 
 
 class Bernoulli(Primitive, compute=_bernoulli, seed=-1, offset=0):
-    """1 with probability p, 0.5 unless given, and else 0, in the shape and type of x: (x, p=0.5)."""
+    """Random numbers, 1 with probability p and else 0, in the shape and type of x; called with (x,
+    p=0.5).
+    """
 
 
 class Cauchy(Primitive, compute=_cauchy, size=NEEDED, median=0.0, sigma=1.0):
-    """Numbers of a Cauchy distribution, float32."""
+    """Random numbers of a Cauchy distribution, float32."""
 
 
 class Gamma(Primitive, compute=_gamma, seed=0, seed2=0):
-    """`mycel.ops.gamma` of (shape, alpha, beta)."""
+    """Random numbers of a gamma distribution, as `mycel.ops.gamma`; called with (shape, alpha,
+    beta).
+    """
 
 
 class LogNormalReverse(Primitive, compute=_log_normal, mean=1.0, std=2.0):
-    """exp(x), x normal, in the shape and type of a tensor."""
+    """Random numbers exp(x) with normal x, in the shape and type of a tensor."""
 
 
 class NonDeterministicInts(Primitive, compute=_any_integers, dtype=D.int64):
-    """Integers of the whole range of their type."""
+    """Random integers of the whole range of their type."""
 
 
 class ParameterizedTruncatedNormal(Primitive, compute=_between, seed=0, seed2=0):
-    """Normal numbers within bounds: (shape, mean, stdevs, min, max)."""
+    """Random normal numbers within bounds; called with (shape, mean, stdevs, min, max)."""
 
 
 class Poisson(Primitive, compute=_poisson, seed=0, seed2=0):
-    """Numbers (int32) of Poisson distributions with means that broadcast: (shape, mean)."""
+    """Random numbers (int32) of Poisson distributions with means that broadcast; called with
+    (shape, mean).
+    """
 
 
 class RandomGamma(
@@ -157,7 +163,7 @@ class RandomPoisson(
 
 
 class TruncatedNormal(Primitive, compute=_truncated, dtype=D.float32, seed=0, seed2=0):
-    """Standard normal numbers within [-2, 2]."""
+    """Random standard normal numbers within [-2, 2]."""
 
 
 # Permutations and samples.
@@ -196,7 +202,9 @@ class LogUniformCandidateSampler(
 
 
 class MultinomialWithReplacement(Primitive, compute=_with_replacement, numsamples=NEEDED, replacement=False):
-    """Positions drawn with given weights: (x, seed, offset), the default generator if both are 0."""
+    """Random positions with given weights; called with (x, seed, offset), where two zeros mean the
+    default generator.
+    """
 
 
 class RandomChoiceWithMask(
@@ -205,7 +213,7 @@ class RandomChoiceWithMask(
 
 
 class Randperm(Primitive, compute=_permuted_below, max_length=1, pad=-1, dtype=D.int32):
-    """0 .. n - 1 in random order, then `pad` up to `max_length`."""
+    """The numbers 0 .. n - 1 in random order, then `pad` up to `max_length`."""
 
 
 class RandpermV2(
@@ -260,14 +268,14 @@ def _masked(x: Any, mask: Any, keep_prob: Any) -> Tensor:
 
 
 class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0):
-    """A random bit for each element of a shape, 1 with `keep_prob`, eight in a byte and 128 at a
-    time: (shape, keep_prob).
+    """Random bits, 1 with probability `keep_prob`, for each element of a shape: eight in a byte,
+    padded to a multiple of 128; called with (shape, keep_prob).
     """
 
 
 class DropoutDoMask(Primitive, compute=_masked):
-    """x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0: (x, mask,
-    keep_prob).
+    """The elements x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0;
+    called with (x, mask, keep_prob).
     """
 
 
@@ -294,20 +302,20 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 
 
 class Dropout(Primitive, compute=_drop, keep_prob=0.5, Seed0=0, Seed1=0):
-    """Each element kept with `keep_prob`, over `keep_prob`, else 0; and which were kept, as 1 and
-    0.
+    """The elements, each kept with probability `keep_prob` and divided by it, else 0; and which
+    were kept, as 1 and 0.
     """
 
 
 class Dropout2D(Primitive, compute=_drop_channels, keep_prob=0.5):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept,
-    as booleans.
+    """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
+    elements were kept, as booleans.
     """
 
 
 class Dropout3D(Primitive, compute=_drop_channels, keep_prob=0.5):
-    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept,
-    as booleans.
+    """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
+    elements were kept, as booleans.
     """
 
 

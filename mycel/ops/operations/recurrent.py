@@ -55,8 +55,10 @@ def _parts(x: Tensor, count: int) -> list[Tensor]:
 def _scanned(
     step: Step, shown: int, p: Tensor, states: list[Tensor], weights: list[Tensor]
 ) -> tuple[list[Tensor], Sequence[Tensor]]:
-    """Return what `step(p[t], states, weights)` shows at all times, `shown` tensors (time, batch,
-    hidden) as the first state is, and the last states.
+    """Return the outputs of a recurrence at all times, and the last states.
+
+    `step(p[t], states, weights)` returns the outputs of one time, of which there are `shown`, and
+    the next states. Outputs are (time, batch, hidden), where hidden is that of the first state.
     """
     length, batch, hidden = p.shape[0], *states[0].shape
     carried = 2 + len(states)
@@ -208,15 +210,16 @@ def _dynamic_gru(
 class BasicLSTMCell(
     Primitive, compute=_basic_cell, keep_prob=1.0, forget_bias=1.0, state_is_tuple=True, activation="tanh"
 ):
-    """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and
-    tanh(c).
+    """One step of an LSTM: called with (x, h, c, w, b), it gives the next c and h, the gates i, j,
+    f and o, and tanh(c).
 
     `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates; `forget_bias` is
     added to f's. Hochreiter and Schmidhuber, 1997.
 
     >>> import mycel as ms
-    >>> state, b = ms.ops.zeros((1, 2)), ms.ops.zeros(8)
-    >>> ms.ops.BasicLSTMCell()(ms.ops.ones((1, 3)), state, state, ms.ops.zeros((5, 8)), b)[0].tolist()
+    >>> x, state = ms.ops.ones((1, 3)), ms.ops.zeros((1, 2))
+    >>> w, b = ms.ops.zeros((5, 8)), ms.ops.zeros(8)
+    >>> ms.ops.BasicLSTMCell()(x, state, state, w, b)[0].tolist()
     [[0.0, 0.0]]
     """
 
@@ -236,8 +239,8 @@ class DynamicRNN(
     forget_bias=0.0,
     is_training=True,
 ):
-    """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o
-    and tanh(c) at all times.
+    """An LSTM over (time, batch, inputs): called with (x, w, b, None, init_h, init_c), it gives y,
+    h, c, i, j, f, o and tanh(c) at all times.
 
     `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates i, j, f and o;
     `forget_bias` is added to f's. States are (1, batch, hidden). Results have the type of `b`.
@@ -262,12 +265,13 @@ class DynamicGRUV2(
     reset_after=True,
     is_training=True,
 ):
-    """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input, bias_hidden,
-    None, init_h).
+    """A GRU over (time, batch, inputs), called with (x, weight_input, weight_hidden, bias_input,
+    bias_hidden, None, init_h).
 
-    Gives y, h, the update and reset gates, the new state, and the part of it that comes from h, at
-    all times. Weights (inputs or hidden, 3 * hidden) have their columns in `gate_order`. Without
-    `reset_after` the reset gate acts on h before it is multiplied. Cho et al., 2014.
+    Results are y, h, the update and reset gates, the new state, and the part of the new state that
+    comes from h, at all times. Weights (inputs or hidden, 3 * hidden) have their columns in
+    `gate_order`. Without `reset_after` the reset gate acts on h before it is multiplied. Cho et
+    al., 2014.
 
     >>> import mycel as ms
     >>> w, h = ms.ops.zeros((2, 6)), ms.ops.ones((1, 2))
@@ -277,8 +281,9 @@ class DynamicGRUV2(
 
 
 def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, reverse: bool) -> tuple[Tensor, ...]:
-    """Return an LSTM whose hidden state is projected, from the inputs' parts of the gates i, f, g
-    and o.
+    """Return the outputs and last states of an LSTM whose hidden state is projected.
+
+    `parts` are the parts of the gates i, f, g and o that come from the inputs.
     """
 
     def step(now: Tensor, states: list[Tensor], weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -349,19 +354,20 @@ class LSTM(
     dropout=NEEDED,
     proj_size=0,
 ):
-    """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and c,
-    and two empty tensors.
+    """Layers of LSTM over (time, batch, inputs): called with (input, h, c, w), they give the
+    outputs, the last h and c, and two empty tensors.
 
-    `w` holds one after the other: of every layer and direction the weights of its input, (4 *
-    hidden, inputs) with rows in the order of the gates i, f, g and o; of every one those of its
-    state; with `proj_size` those of its projection (proj_size, hidden); with `has_bias` of every
-    one the bias of its input, and then of every one that of its state, which is added to it.
-    (MindSpore leaves the biases of states out on a CPU.) The empty tensors are what other machines
-    keep for derivatives.
+    `w` holds, one after the other: for every layer and direction the weights of its input, (4 *
+    hidden, inputs) with rows in the order of the gates i, f, g and o; for every one the weights of
+    its state; with `proj_size` those of its projection (proj_size, hidden); with `has_bias` for
+    every one the bias of its input, and then for every one the bias of its state, which is added to
+    it. (MindSpore leaves the biases of states out on a CPU.) The empty tensors are what other
+    devices keep for derivatives.
 
     >>> import mycel as ms
-    >>> state = ms.ops.zeros((1, 1, 2))
-    >>> ms.ops.LSTM(3, 2, 1, False, False, 0.0)(ms.ops.ones((4, 1, 3)), state, state, ms.ops.ones((40, 1, 1)))[0].shape
+    >>> state, w = ms.ops.zeros((1, 1, 2)), ms.ops.ones((40, 1, 1))
+    >>> lstm = ms.ops.LSTM(3, 2, 1, False, False, 0.0)
+    >>> lstm(ms.ops.ones((4, 1, 3)), state, state, w)[0].shape
     (4, 1, 2)
     """
 
@@ -370,9 +376,9 @@ class LSTM(
 
 
 def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int) -> tuple[Tensor, Tensor]:
-    """Return sparse labels as rows (batch, steps + 1), and how many each has.
+    """Return sparse labels as rows (batch, steps + 1), and the number of each.
 
-    More than fit count as steps + 1.
+    Numbers above `steps` count as steps + 1.
     """
     width = steps + 1
     row, place = (reshaped(take_slice(indices, 1, k, k + 1), indices.shape[:1]) for k in (0, 1))
@@ -429,17 +435,18 @@ class CTCLoss(
     ctc_merge_repeated=True,
     ignore_longer_outputs_than_inputs=False,
 ):
-    """The loss of connectionist temporal classification of logits (T, N, C), whose last class is
-    the blank, and its derivative, a constant.
+    """The loss of connectionist temporal classification, and its derivative, a constant.
 
-    (x, labels_indices (M, 2), labels_values (M,), sequence_length (N,)): labels stand at (sequence,
-    place). `preprocess_collapse_repeated` joins equal neighbours of the labels; without
-    `ctc_merge_repeated` equal outputs one after the other are labels of their own. The loss of more
-    labels than outputs is inf, without derivative, whether they are to be ignored or not. Graves et
-    al., 2006.
+    It is called with logits x (T, N, C), whose last class is the blank, labels_indices (M, 2),
+    labels_values (M,) and sequence_length (N,); labels stand at (sequence, place).
+    `preprocess_collapse_repeated` joins equal neighbours of the labels; without
+    `ctc_merge_repeated` equal outputs in a row are labels of their own. More labels than outputs
+    have the loss inf, without derivative, whether they are to be ignored or not. Graves et al.,
+    2006.
 
     >>> import mycel as ms
-    >>> loss, _ = ms.ops.CTCLoss()(ms.ops.zeros((2, 1, 2)), ms.Tensor([[0, 0]]), ms.Tensor([0]), ms.Tensor([2]))
+    >>> logits, labels = ms.ops.zeros((2, 1, 2)), (ms.Tensor([[0, 0]]), ms.Tensor([0]))
+    >>> loss, _ = ms.ops.CTCLoss()(logits, *labels, ms.Tensor([2]))
     >>> round(ms.ops.exp(-loss).item(), 4)
     0.75
     """
@@ -452,8 +459,9 @@ class RNNTLoss(
     ),
     blank_label=0,
 ):
-    """The losses of transducers and their derivatives by acts, which are logits; see
-    `mycel.ops.transducer.rnnt_loss`.
+    """The losses of transducers, and their derivatives by acts, which are logits.
+
+    See `mycel.ops.sequences.transducer.rnnt_loss`.
     """
 
 

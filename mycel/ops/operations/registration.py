@@ -1,8 +1,8 @@
-"""Descriptions of kernels as dictionaries, which builders put together: names, inputs, outputs,
-attributes, and the rows of element types and layouts that are supported.
+"""Descriptions of kernels as dictionaries, and their builders: names, inputs, outputs, attributes,
+and the rows of element types and layouts that are supported.
 
-One builder serves all; what differs from target to target is a name that the description carries.
-`Custom` reads the rows of types; the descriptions for devices of other kinds are plain data here.
+One builder serves all targets, which differ in a name that the description has. `Custom` reads the
+rows of types; the descriptions for devices of other kinds are plain data here.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ for _title, (_layout, _shorts) in _LAYOUTS.items():
 
 
 class _Description:
-    """What the builders have in common; every method gives the builder itself."""
+    """A base of the builders; every method returns the builder itself."""
 
     extra: Info = {}
     defaults: Info = {}
@@ -115,6 +115,7 @@ class _Description:
         }
 
     def _put(self, kind: str, **given: Any) -> Any:
+        """Add what is given to a list of the description, after checking its types."""
         for name, value in given.items():
             wanted = int if name == "index" else bool if "ompile" in name else str
             if (
@@ -134,12 +135,18 @@ class _Description:
         value: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Describe the next attribute: its name, whether it must be given, its type and value."""
+        """Describe the next attribute.
+
+        `name` is its name, `param_type` whether it must be given ("required" or "optional"),
+        `value_type` its type and `value` its value. None leaves an entry out.
+        """
         return self._put("attr", name=name, paramType=param_type, type=value_type, value=value, **kwargs)
 
     def dtype_format(self, *args: Any) -> Any:
         """Add a row of supported types and layouts, one pair of `DataType` for each input and
-        output. ValueError for another number of pairs.
+        output.
+
+        Raises ValueError for another number of pairs.
         """
         count = len(self._info["inputs"]) + len(self._info["outputs"])
         if len(args) != count:
@@ -165,14 +172,16 @@ class _Description:
 
 
 class _RegOp(_Description):
-    """A builder whose inputs and outputs say no more than a number, a name and whether they must be
-    there.
-    """
+    """A builder whose inputs and outputs have a number, a name and whether they must be there."""
 
     def input(
         self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
     ) -> Any:
-        """Describe the next input; `param_type` is "required", "optional" or "dynamic"."""
+        """Describe the next input.
+
+        `index` is its number, `name` its name, and `param_type` "required", "optional" or
+        "dynamic".
+        """
         return self._put(
             "inputs", index=index, name=name, paramType=param_type or self.defaults.get("paramType"), **kwargs
         )
@@ -190,8 +199,8 @@ class CustomRegOp(_RegOp):
     """The description of a `Custom` operation.
 
     >>> import mycel as ms
-    >>> D = ms.ops.DataType
-    >>> info = ms.ops.CustomRegOp("double").input(0, "x").output(0, "y").dtype_format(D.F32_Default, D.F32_Default).get_op_info()
+    >>> D, builder = ms.ops.DataType, ms.ops.CustomRegOp("double").input(0, "x").output(0, "y")
+    >>> info = builder.dtype_format(D.F32_Default, D.F32_Default).get_op_info()
     >>> info["dtype_format"]
     [(('float32', 'DefaultFormat'), ('float32', 'DefaultFormat'))]
     """
@@ -256,7 +265,7 @@ class AkgAscendRegOp(_RegOp):
 class TBERegOp(_Description):
     """The description of a generated kernel for Ascend devices.
 
-    Beside the methods of the others there is one for each of its properties.
+    Beside the methods of the other builders there is one for each of its properties.
 
     >>> import mycel as ms
     >>> ms.ops.TBERegOp("k").async_flag(True).compute_cost(5).get_op_info()["compute_cost"]
@@ -292,9 +301,12 @@ class TBERegOp(_Description):
         value_depend: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Describe the next input, and whether it is compiled for.
+        """Describe the next input.
 
-        `shape` is "all" where every shape is.
+        `index` is its number, `name` its name, `need_compile` whether it is compiled for,
+        `param_type` "required", "optional" or "dynamic", `shape` "all" where every shape is
+        supported, and `value_depend` whether the kernel depends on its value. None leaves an entry
+        out.
         """
         return self._put(
             "inputs",
@@ -316,7 +328,10 @@ class TBERegOp(_Description):
         shape: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Describe the next output."""
+        """Describe the next output.
+
+        `index`, `name`, `need_compile`, `param_type` and `shape` are those of `input`.
+        """
         return self._put(
             "outputs", index=index, name=name, need_compile=need_compile, paramType=param_type, shape=shape, **kwargs
         )
@@ -330,14 +345,17 @@ class TBERegOp(_Description):
         default_value: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Describe the next attribute, with the values that it may have and the one that it has if
-        it is not given.
+        """Describe the next attribute.
+
+        `name` is its name, `param_type` whether it must be given, `value_type` its type, `value`
+        the values that it may have, and `default_value` its value if it is not given. None leaves
+        an entry out.
         """
         return super().attr(name, param_type, value_type, value, defaultValue=default_value, **kwargs)
 
 
 def _property(method: str, key: str, kind: type, default: Any = inspect.Parameter.empty, listed: bool = False) -> None:
-    """A method of `TBERegOp` that sets one property, whose value must be of a type."""
+    """Attach to `TBERegOp` a method that sets one property, whose value must be of a type."""
     signature = inspect.Signature(
         [inspect.Parameter("value", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)]
     )
@@ -389,12 +407,14 @@ def parsed(name: str, info: Any) -> Info:
 
 
 def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
-    """Attach descriptions from `CustomRegOp` to a function, for which `Custom` reads them: a
-    decorator. TypeError for other descriptions.
+    """Return a decorator that attaches descriptions from `CustomRegOp` to a function, for which
+    `Custom` reads them.
+
+    Raises TypeError for other descriptions.
 
     >>> import mycel as ms
-    >>> D = ms.ops.DataType
-    >>> info = ms.ops.CustomRegOp().input(0, "x").output(0, "y").dtype_format(D.F32_Default, D.F32_Default).get_op_info()
+    >>> D, builder = ms.ops.DataType, ms.ops.CustomRegOp().input(0, "x").output(0, "y")
+    >>> info = builder.dtype_format(D.F32_Default, D.F32_Default).get_op_info()
     >>> double = ms.ops.custom_info_register(info)(lambda x: x * 2)
     >>> ms.ops.Custom(double, lambda s: s, lambda d: d)(ms.Tensor([1.0])).tolist()
     [2.0]
@@ -411,9 +431,9 @@ def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
 
 
 def op_info_register(op_info: Any) -> Callable[..., Any]:
-    """Attach the description of a kernel to a function: a decorator.
+    """Return a decorator that attaches the description of a kernel to a function.
 
-    TypeError for other descriptions.
+    Raises TypeError for other descriptions.
 
     >>> import mycel as ms
     >>> f = ms.ops.op_info_register(ms.ops.CpuRegOp("k").get_op_info())(lambda: None)

@@ -213,11 +213,14 @@ class Squeeze(Primitive, compute=lambda p, x: array.squeeze(x, p.axis), axis=())
 
 
 class Flatten(Primitive, compute=lambda x: array.flatten(x)):
-    """All axes but the first joined."""
+    """The tensor with all axes but the first joined."""
 
 
 class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_num=1):
-    """`output_num` parts of one size along an axis; ValueError where it does not divide."""
+    """The `output_num` parts, of one size, of a tensor along an axis.
+
+    Raises ValueError where its size does not divide.
+    """
 
 
 def _split(p: Any, x: Any) -> tuple[Tensor, ...]:
@@ -269,7 +272,7 @@ class InplaceSub(Primitive, compute=lambda p, x, v: indexed.inplace_sub(x, v, p.
 
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
-    """Return indices of rows, in which negative ones lie beyond the last row."""
+    """Return indices of rows, with negative ones moved beyond the last row."""
     table = operand("EmbeddingLookup", x)
     if table.ndim == 0:
         raise ShapeError("EmbeddingLookup: takes a table with an axis of rows, not a single number")
@@ -282,7 +285,7 @@ class EmbeddingLookup(
         operand("EmbeddingLookup", x), _rows_or_beyond(x, cast_index("EmbeddingLookup", i) - offset)
     ),
 ):
-    """Rows that indices less an offset name; zeros where there is no such row."""
+    """The rows that indices less an offset name; zeros where there is no such row."""
 
 
 class TensorScatterElements(

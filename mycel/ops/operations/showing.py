@@ -1,7 +1,7 @@
-"""Operations that show, check or write values when they are there: `Print`, `Assert`, `TensorDump`,
-and the summaries of a training run.
+"""Operations that show, check or write values once they are computed: `Print`, `Assert`,
+`TensorDump`, and the summaries of a training run.
 
-In a compiled function they run after each call, in their order, with the values of that call; where
+In a compiled function they run after each call, in their order, with the values of that call. Where
 a tensor decides whether they run, the function runs in segments.
 """
 
@@ -47,16 +47,17 @@ def _show(*values: Any) -> None:
 
 
 def print_values(*input_x: Any) -> None:
-    """The operation `Print`."""
+    """Show values, as the operation `Print`."""
     if not input_x:
         raise ValueError("Print: there is nothing to show; give values or strings")
     deferred(_show, *input_x)
 
 
 class Print(Primitive, compute=print_values):
-    """``Print()(*values)``: show tensors and other values on standard output, a line each.
+    """Output of values: ``Print()(*values)`` shows tensors and other values on standard output, a
+    line each.
 
-    ValueError where there are none.
+    Raises ValueError without values.
 
     >>> import mycel as ms
     >>> ms.jit(lambda x: (ms.ops.Print()("twice", x * 2), x)[1])(ms.Tensor(1.0)).item()
@@ -67,6 +68,7 @@ class Print(Primitive, compute=print_values):
 
 
 def _refuse(condition: Any, data: Sequence[Any], count: int) -> None:
+    """Raise RuntimeError with the data, unless the condition holds."""
     if bool(condition.asnumpy().all() if isinstance(condition, Tensor) else condition):
         return
     lines = []
@@ -86,11 +88,12 @@ def _assert(p: Any, condition: Any, input_data: Any) -> None:
 
 
 class Assert(Primitive, compute=_assert, summarize=3):
-    """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize`
-    elements of the data (all where it is negative), unless the condition holds.
+    """A check of a condition: ``Assert(summarize)(condition, input_data)`` raises RuntimeError
+    unless the condition holds.
 
-    The condition is a bool or a tensor of bools, all of which must be true. A compiled function
-    raises when its results are there. TypeError for other arguments.
+    The error has the first `summarize` elements of the data, or all where that is negative. The
+    condition is a bool or a tensor of bools, all of which must be true. A compiled function raises
+    once its results are computed. Raises TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.Assert()(ms.Tensor(True), [ms.Tensor([1.0])])
@@ -121,8 +124,9 @@ def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
     ``<file_name>_<dtype>_<number>.npy``; numbers count the files of the process.
 
     The folder is made where it is missing. bfloat16 and 8-bit floats are written as float32. `mode`
-    is "in" or "out", which are the same on one device. TypeError and ValueError for other
-    arguments.
+    is "in" or "out", which are the same on one device.
+
+    Raises TypeError and ValueError for other arguments.
 
     >>> import mycel as ms, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -144,7 +148,7 @@ class TensorDump(Primitive, compute=_dump, input_output="out"):
 
 
 def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
-    """Return the operation `DumpGradient`."""
+    """Return what the operation `DumpGradient` computes."""
     arguments.text("DumpGradient", "path", path, empty=False, error=ValueError)
     arguments.instance("DumpGradient", "x", x, Tensor)
     arguments.one_of("DumpGradient", "input_output", input_output, ("in", "out"))
@@ -157,11 +161,11 @@ def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
 
 
 class DumpGradient(Primitive, compute=dump_gradient):
-    """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by
-    `mycel.ops.tensordump` when it comes.
+    """The identity, whose gradient is written into a file: ``DumpGradient()(path, x,
+    input_output)`` is `x`, and `mycel.ops.tensordump` writes its gradient when it comes.
 
-    `input_output` is "in" or "out", which are the same on one device. ValueError and TypeError for
-    other arguments.
+    `input_output` is "in" or "out", which are the same on one device. Raises ValueError and
+    TypeError for other arguments.
     """
 
 
@@ -186,38 +190,38 @@ _WHAT = {
 
 
 class ScalarSummary(Primitive, compute=_summary("scalar")):
-    """``ScalarSummary()(name, value)``: a tensor of one number of this step, for the next
-    ``record`` of each open `mycel.SummaryRecord`.
+    """A summary of a number: ``ScalarSummary()(name, value)`` keeps a tensor of one number of this
+    step for the next ``record`` of each open `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    Of values with the same name within a step the last one counts. Nothing is kept while no record
+    is open. Raises ValueError for an empty name, and from ``record`` for a value that does not fit.
     """
 
 
 class ImageSummary(Primitive, compute=_summary("image")):
-    """``ImageSummary()(name, value)``: images [N, C, H, W] of this step, for the next ``record`` of
-    each open `mycel.SummaryRecord`.
+    """A summary of images: ``ImageSummary()(name, value)`` keeps images [N, C, H, W] of this step
+    for the next ``record`` of each open `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    Of values with the same name within a step the last one counts. Nothing is kept while no record
+    is open. Raises ValueError for an empty name, and from ``record`` for a value that does not fit.
     """
 
 
 class HistogramSummary(Primitive, compute=_summary("histogram")):
-    """``HistogramSummary()(name, value)``: numbers of this step, for the next ``record`` of each
-    open `mycel.SummaryRecord`.
+    """A summary of numbers: ``HistogramSummary()(name, value)`` keeps numbers of this step for the
+    next ``record`` of each open `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    Of values with the same name within a step the last one counts. Nothing is kept while no record
+    is open. Raises ValueError for an empty name, and from ``record`` for a value that does not fit.
     """
 
 
 class TensorSummary(Primitive, compute=_summary("tensor")):
-    """``TensorSummary()(name, value)``: a tensor of this step, for the next ``record`` of each open
-    `mycel.SummaryRecord`.
+    """A summary of a tensor: ``TensorSummary()(name, value)`` keeps a tensor of this step for the
+    next ``record`` of each open `mycel.SummaryRecord`.
 
-    What has the same name within a step counts as given last. Nothing is kept while no record is
-    open. ValueError for an empty name, and from ``record`` for what does not fit.
+    Of values with the same name within a step the last one counts. Nothing is kept while no record
+    is open. Raises ValueError for an empty name, and from ``record`` for a value that does not fit.
     """
 
 

@@ -39,7 +39,10 @@ class SparseGatherV2(Primitive, compute=indexed.gather): ...
 
 
 def _parts(name: str, indices: Any, values: Any, shape: Any) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
-    """Return indices, values and shape that fit; ShapeError otherwise."""
+    """Return the indices, values and shape of a sparse tensor.
+
+    Raises ShapeError where they do not fit.
+    """
     places, held, sizes = cast_index(name, indices), operand(name, values), shape_of(name, shape)
     if held.ndim != 1 or differ(places.shape, (held.shape[0], len(sizes))):
         raise ShapeError(
@@ -50,8 +53,9 @@ def _parts(name: str, indices: Any, values: Any, shape: Any) -> tuple[Tensor, Te
 
 
 def sparse_to_dense(indices: Any, values: Any, sparse_shape: Any) -> Tensor:
-    """Return the dense tensor of a sparse one; of values at one place the last stays, as in
-    MindSpore (`COOTensor.to_dense` adds them up).
+    """Return the dense tensor of a sparse one.
+
+    Of values at one place the last stays, as in MindSpore (`COOTensor.to_dense` adds them up).
 
     >>> import mycel as ms
     >>> ms.ops.SparseToDense()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).tolist()
@@ -64,8 +68,12 @@ def sparse_to_dense(indices: Any, values: Any, sparse_shape: Any) -> Tensor:
 def sparse_dense_add(x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) -> Tensor:
     """Return the sum of a sparse and a dense tensor of one shape, which is dense.
 
+    `x1_indices`, `x1_values` and `x1_shape` are the parts of the sparse tensor, and `x2` is the
+    dense one.
+
     >>> import mycel as ms
-    >>> ms.ops.SparseTensorDenseAdd()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2), ms.Tensor([[1.0, 1.0]])).tolist()
+    >>> indices, dense = ms.Tensor([[0, 1]]), ms.Tensor([[1.0, 1.0]])
+    >>> ms.ops.SparseTensorDenseAdd()(indices, ms.Tensor([3.0]), (1, 2), dense).tolist()
     [[1.0, 4.0]]
     """
     places, held, sizes = _parts("SparseTensorDenseAdd", x1_indices, x1_values, x1_shape)
@@ -80,7 +88,8 @@ def sparse_dense_matmul(
 ) -> Tensor:
     """Return a sparse matrix times a dense one.
 
-    Either is transposed and conjugated where asked for. Work is that of the stored values.
+    `indices`, `values` and `sparse_shape` are the parts of the sparse matrix. `adjoint_st`
+    transposes and conjugates it, `adjoint_dt` the dense one. The work is that of the stored values.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0], [5.0]])
@@ -99,11 +108,12 @@ def sparse_dense_matmul(
 
 
 def sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the part of a sparse tensor from `start` on of at most `size`, which ends where the
-    tensor does: indices from its start, values and shape.
+    """Return the part of a sparse tensor that begins at `start` and has at most `size`: indices
+    from its start, values and shape.
 
-    How many values it has is decided by data; `shape`, `start` and `size` are vectors of as many
-    numbers as there are dimensions.
+    The part ends where the tensor does. How many values it has is decided by data; `shape`, `start`
+    and `size` are vectors of as many numbers as there are dimensions. `indices` and `values` are
+    those of the tensor.
 
     >>> import mycel as ms
     >>> ends = ms.Tensor([3, 4]), ms.Tensor([0, 1]), ms.Tensor([2, 9])
@@ -132,8 +142,9 @@ def sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -
 
 
 class SparseToDense(Primitive, compute=sparse_to_dense):
-    """The dense tensor of a sparse one; of values at one place the last stays, as in MindSpore
-    (`COOTensor.to_dense` adds them up).
+    """The dense tensor of a sparse one.
+
+    Of values at one place the last stays, as in MindSpore (`COOTensor.to_dense` adds them up).
 
     >>> import mycel as ms
     >>> ms.ops.SparseToDense()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).tolist()
@@ -145,17 +156,18 @@ class SparseTensorDenseAdd(Primitive, compute=sparse_dense_add):
     """The sum of a sparse and a dense tensor of one shape, which is dense.
 
     >>> import mycel as ms
-    >>> ms.ops.SparseTensorDenseAdd()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2), ms.Tensor([[1.0, 1.0]])).tolist()
+    >>> indices, dense = ms.Tensor([[0, 1]]), ms.Tensor([[1.0, 1.0]])
+    >>> ms.ops.SparseTensorDenseAdd()(indices, ms.Tensor([3.0]), (1, 2), dense).tolist()
     [[1.0, 4.0]]
     """
 
 
 class SparseSlice(Primitive, compute=sparse_slice):
-    """The part of a sparse tensor from `start` on of at most `size`, which ends where the tensor
-    does: indices from its start, values and shape.
+    """The part of a sparse tensor that begins at `start` and has at most `size`: indices from its
+    start, values and shape.
 
-    How many values it has is decided by data; `shape`, `start` and `size` are vectors of as many
-    numbers as there are dimensions.
+    The part ends where the tensor does. How many values it has is decided by data; `shape`, `start`
+    and `size` are vectors of as many numbers as there are dimensions.
 
     >>> import mycel as ms
     >>> ends = ms.Tensor([3, 4]), ms.Tensor([0, 1]), ms.Tensor([2, 9])
@@ -171,9 +183,10 @@ class SparseTensorDenseMatmul(
     adjoint_st=False,
     adjoint_dt=False,
 ):
-    """A sparse matrix times a dense one; either is transposed and conjugated where asked for.
+    """A sparse matrix times a dense one.
 
-    Work is that of the stored values.
+    `adjoint_st` transposes and conjugates the sparse one, `adjoint_dt` the dense one. The work is
+    that of the stored values.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[1.0], [5.0]])

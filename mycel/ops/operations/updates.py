@@ -2,11 +2,12 @@
 into the parameters that they are given.
 
 A class names its inputs (those with a star are written), a rule of `mycel.ops.updates` (or one made
-of it here), and what the rule takes: the parameter, its gradient, the states, then numbers, each an
-input or a parameter of the object. Where there are `indices`, gradients have the rows of the
-parameter that these name, rows named twice add up, and the rule sees those rows only. What is
-returned are the written parameters, in the order of the inputs, or the first of them. Numbers are
-as float32 holds them, unless the parameter is float64, so that ``1 - beta`` is that of tensors.
+of it here), and the arguments of the rule: the parameter, its gradient, the states, then numbers,
+each an input or a parameter of the object. Where there are `indices`, gradients have the rows of
+the parameter that these name, gradients of a row that is named twice add up, and the rule sees
+those rows only. The results are the written parameters, in the order of the inputs, or the first of
+them. Numbers are as float32 holds them, unless the parameter is float64, so that ``1 - beta`` is
+that of tensors.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__: list[str] = []
 
 
 def _number(given: Any, wide: bool = False) -> Any:
-    """Return a number as float32 has it, a tensor of one element as one without dimensions."""
+    """Return a number as float32 has it, or a tensor of one element without its dimensions."""
     if isinstance(given, float):
         return given if wide else float(np.float32(given))
     return given.reshape(()) if isinstance(given, Tensor) and given.shape == (1,) else given
@@ -41,9 +42,10 @@ def _number(given: Any, wide: bool = False) -> Any:
 def _update(
     inputs: str, rule: Callable[..., Any], takes: str, gives: str = "all", name: str = ""
 ) -> Callable[..., Any]:
-    """Return what computes an update; `gives` is "all", "first", or "one" for a tuple of the first.
+    """Return the function that computes an update.
 
-    An operation without parameters needs its `name`.
+    `gives` says what it returns: "all" written parameters, the "first", or "one" for a tuple of the
+    first. An operation without parameters needs its `name`.
     """
     names = inputs.replace("*", "").split()
     written = [t[1:] for t in inputs.split() if t.startswith("*")]
@@ -121,7 +123,7 @@ class FusedSparseLazyAdam(
     compute=_update(f"*var *m *v {_POWERS} gradient indices", _adam, f"var gradient m v {_ADAM} use_nesterov"),
     **_NESTEROV,
 ):
-    """`Adam` of the rows that the gradient has."""
+    """Adam for the rows of the parameter that the gradient has."""
 
 
 class FusedSparseAdam(
@@ -131,7 +133,7 @@ class FusedSparseAdam(
     ),
     **_NESTEROV,
 ):
-    """`Adam` with a gradient that has some rows; in the others it is 0."""
+    """Adam with a gradient that has some rows, and is 0 in the others."""
 
 
 class ApplyAdamWithAmsgrad(
@@ -418,7 +420,7 @@ class ApplyGradientDescent(
         "*var alpha delta", lambda p, g, lr: (p - lr * g,), "var delta alpha", "first", name="ApplyGradientDescent"
     ),
 ):
-    """``var -= alpha * delta``."""
+    """Gradient descent: ``var -= alpha * delta``."""
 
 
 class ApplyProximalGradientDescent(
@@ -454,7 +456,7 @@ class ApplyKerasMomentum(
     compute=_update("*var *accum lr grad momentum", R.keras_momentum, "var grad accum lr momentum use_nesterov"),
     **_NESTEROV,
 ):
-    """Momentum that holds the step itself."""
+    """Gradient descent with a momentum that holds the step itself."""
 
 
 class FusedWeightScaleApplyMomentum(
@@ -482,7 +484,7 @@ class SGD(
     weight_decay=0.0,
     nesterov=False,
 ):
-    """Gradient descent with momentum, whose first step, where `stat` is above 0, is not dampened."""
+    """Gradient descent with momentum; the first step, where `stat` is above 0, is not dampened."""
 
 
 class ApplyAddSign(
@@ -491,7 +493,9 @@ class ApplyAddSign(
         "*var *m lr alpha sign_decay beta grad", _add_sign, "var grad m lr beta alpha sign_decay", name="ApplyAddSign"
     ),
 ):
-    """AddSign: steps scaled by ``alpha + sign_decay * sign(grad) * sign(m)`` (Bello et al., 2017)."""
+    """AddSign: steps scaled by ``alpha + sign_decay * sign(grad) * sign(m)`` (Bello et
+    al., 2017).
+    """
 
 
 class ApplyPowerSign(
@@ -565,13 +569,13 @@ _TAKES = f"param gradient {_STATES} learning_rate epsilon clip_threshold beta1 b
 
 
 class LARSUpdate(Primitive, compute=_lars, epsilon=1e-5, hyperpara=0.001, use_clip=False):
-    """The gradient scaled to the layer (You et al., 2017), from the sums of squares of weight and
+    """The gradient scaled for the layer (You et al., 2017), from the sums of squares of weight and
     gradient.
     """
 
 
 class FusedAdaFactor(Primitive, compute=_update(_FACTORS, _adafactor, _TAKES, "one"), **_OPTIONS):
-    """Adafactor (Shazeer and Stern, 2018); gives a tuple of the parameter."""
+    """Adafactor (Shazeer and Stern, 2018); the result is a tuple of the parameter."""
 
 
 class FusedAdaFactorWithGlobalNorm(

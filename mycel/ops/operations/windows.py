@@ -18,7 +18,10 @@ __all__: list[str] = []
 
 
 def _channels_first(p: Any, rank: int) -> bool:
-    """Return whether the format has the channels first; ValueError for other formats."""
+    """Return whether the format has the channels first.
+
+    Raises ValueError for other formats.
+    """
     first, last = ("NCHW", "NHWC") if rank == 2 else ("NCDHW", "NDHWC")
     if p.data_format not in (first, last):
         raise ValueError(f"{p.name}: data_format must be {first!r} or {last!r}, not {p.data_format!r}")
@@ -97,8 +100,8 @@ class DepthwiseConv2dNative(
     dilation=1,
     group=1,
 ):
-    """Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight
-    (multiplier, C, KH, KW): those of a channel lie side by side.
+    """The convolution of each channel of (N, C, H, W) with its own `channel_multiplier` filters, of
+    a weight (multiplier, C, KH, KW); results of a channel lie side by side.
     """
 
 
@@ -244,8 +247,8 @@ def _pool3d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 class MaxPoolWithArgmax(
     Primitive, compute=_pool_with_argmax, kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"
 ):
-    """The largest element of each window of (N, C, H, W), and its int32 position in the image,
-    channels and all.
+    """The largest element of each window of (N, C, H, W), and its int32 position in the flattened
+    image.
     """
 
 
@@ -294,11 +297,15 @@ def _unpool(rank: int) -> Any:
 
 
 class MaxUnpool2D(Primitive, compute=_unpool(2), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCHW"):
-    """`mycel.ops.max_unpool2d` as an object; strides 0 are the window's size."""
+    """The inverse of max-pooling, `mycel.ops.max_unpool2d`, as an object; strides of 0 are the size
+    of the window.
+    """
 
 
 class MaxUnpool3D(Primitive, compute=_unpool(3), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCDHW"):
-    """`mycel.ops.max_unpool3d` as an object; strides 0 are the window's size."""
+    """The inverse of max-pooling, `mycel.ops.max_unpool3d`, as an object; strides of 0 are the size
+    of the window.
+    """
 
 
 __all__.extend(operations_of(globals()))

@@ -3,8 +3,8 @@
 A labelling l_1 .. l_S stands for the states b l_1 b l_2 .. l_S b (b the blank). alpha[s] is the
 log-probability of all paths that are in state s after a step; a step stays, moves on by one, or by
 two over a blank between different labels. Time runs in one loop, whatever its length, and every
-sequence of a batch keeps its alpha after its last step. -inf is a large negative number on the way,
-so that no derivative is NaN.
+sequence of a batch keeps its alpha after its last step. A large negative number stands for -inf
+until the end, so that no derivative is NaN.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NEVER = -1e30
 
 
 def _moved(alpha: Tensor, steps: int) -> Tensor:
-    """Return alpha[s - steps], NEVER before the first state."""
+    """Return alpha[s - steps], or NEVER for states that have no such state before them."""
     kept = take_slice(alpha, 1, 0, alpha.shape[1] - steps)
     low, high = (0, steps), (0, 0)
     return run(S.PAD, kept, constant_like(NEVER, alpha), low=low, high=high, interior=(0, 0))
@@ -68,8 +68,8 @@ def _log_likelihoods(
     """Return the log-probability of each labelling (N, S) under (T, N, C) of its length, and alpha
     (T, N, 2 S + 1).
 
-    Unless `merge`, a label does not last over several steps: labels equal to the one before are
-    labels of their own.
+    Unless `merge`, a label does not last over several steps: equal labels in a row are labels of
+    their own.
     """
     steps, batch, classes = log_probs.shape
     labels = int(targets.shape[1])
@@ -145,6 +145,7 @@ def _log_likelihoods(
 
 
 def _counts(name: str, what: str, value: Any, batch: Any) -> Tensor:
+    """Return lengths (batch,) from an argument that may be one for all."""
     found = operand(name, value)
     if not found.dtype.is_integer:
         raise TypeError(f"{name}: {what} must be integers, not {found.dtype.name}")
@@ -165,12 +166,13 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return the loss of connectionist temporal classification, and alpha (N, T, 2 S + 1), -inf
-    where a sequence is not.
+    beyond the end of a sequence.
 
-    `log_probs` (T, N, C), logarithms of probabilities; `targets` (N, S), or one after the other
-    (sum of lengths,), labels other than `blank`; both lengths (N,). `reduction` "mean" divides each
-    loss by its target's length, at least 1, and averages; "sum" and "none". A target that no path
-    gives has the loss inf, or 0, without derivative, where `zero_infinity`. Graves et al., 2006.
+    `log_probs` (T, N, C) holds logarithms of probabilities. `targets`, labels other than `blank`,
+    are (N, S), or one after the other (sum of lengths,). `input_lengths` and `target_lengths` are
+    (N,). `reduction` "mean" divides each loss by its target's length, at least 1, and averages;
+    "sum" adds losses and "none" leaves them. A target that no path gives has the loss inf, or with
+    `zero_infinity` 0, without derivative. Graves et al., 2006.
 
     >>> import mycel as ms
     >>> probabilities = ms.ops.log(ms.Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
@@ -210,7 +212,7 @@ def ctc_loss(
 
 
 def _rows(labels: Tensor, lengths: Tensor, batch: Any) -> Tensor:
-    """Return targets one after the other, as rows as long as all of them together."""
+    """Return targets that lie one after the other as rows, each as long as all of them together."""
     ends = cumsum(cast(lengths, D.int64), 0)
     begins = reshaped(ends - cast(lengths, D.int64), (batch, 1))
     size = labels.shape[0]
@@ -222,9 +224,9 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
     """Return the most probable class of each step of (T, N, C) without blanks (the last class), and
     with `merge_repeated` without repetitions.
 
-    Gives the positions (row, place) of the labels found (M, 2), the labels (M,), the shape (N,
-    longest), all int64, and for each sequence the sum of its best logits with its sign changed (N,
-    1).
+    There are four results: the positions (row, place) of the labels found (M, 2), the labels (M,),
+    the shape (N, longest), all int64, and for each sequence the sum of its best logits with its
+    sign changed (N, 1).
 
     >>> import mycel as ms
     >>> logits = ms.Tensor([[[0.9, 0.1, 0.0]], [[0.0, 0.1, 0.9]], [[0.9, 0.1, 0.0]]])

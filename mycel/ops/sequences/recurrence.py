@@ -1,10 +1,10 @@
 """Recurrences: steps h, c = f(p[t], h, c) over the first axis, for the recurrent layers.
 
-The part of a step that does not depend on the state, p, comes in for all times at once. Up to
+The part of a step that does not depend on the state, p, is given for all times at once. Up to
 `UNROLLED` steps become one straight graph. Longer sequences are cut into blocks of about the root
-of their length: one loop runs over the blocks and its body holds the steps of one, so that the
+of their length: one loop runs over the blocks, and its body holds the steps of one block. So the
 graph grows with the root of the length only, and so does what the derivative of the loop keeps in
-proportion to the outputs. What is left after the last whole block is straight again.
+proportion to the outputs. Steps after the last whole block are straight again.
 """
 
 from __future__ import annotations
@@ -34,13 +34,17 @@ States = tuple[Tensor, ...]
 
 
 def _gate(x: Tensor, i: int, count: int) -> Tensor:
+    """Return the part of gate `i` of `count` gates."""
     size = x.shape[1] // count
     return take_slice(x, 1, i * size, (i + 1) * size)
 
 
 def step(mode: str, p: Tensor, states: Sequence[Tensor], w_hh: Tensor, b_hh: Optional[Tensor]) -> States:
-    """Return the next states from p = x @ w_ih.T + b_ih, (batch, gates * hidden), and the states
-    (batch, hidden).
+    """Return the next states.
+
+    `p` = x @ w_ih.T + b_ih is (batch, gates * hidden), and `states` are (batch, hidden); `w_hh`
+    (gates * hidden, hidden) and `b_hh` are the weight and the bias of the states. `mode` is that of
+    `recurrence`.
     """
     h = states[0]
     q = dense(h, w_hh, b_hh)
@@ -66,15 +70,18 @@ def recurrence(
     mask: Optional[Tensor] = None,
     reverse: bool = False,
 ) -> States:
-    """Return all outputs (time, batch, hidden) and the last states, from the parts p (time, batch,
-    gates * hidden) and the first states (batch, hidden).
+    """Return all outputs (time, batch, hidden) and the last states.
 
-    `mode` is "tanh", "relu", "gru" or "lstm", whose states are (h, c). Where the boolean `mask`
-    (time, batch) does not hold, states stay and outputs are 0. With `reverse` time runs backwards.
+    `p` (time, batch, gates * hidden) is the part of the steps that does not depend on states, and
+    `states` are the first ones (batch, hidden). `mode` is "tanh", "relu", "gru" or "lstm", whose
+    states are (h, c); `w_hh` and `b_hh` are the weight (gates * hidden, hidden) and the bias of the
+    states. Where the boolean `mask` (time, batch) does not hold, states stay and outputs are 0.
+    With `reverse` time runs backwards.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.recurrence import recurrence
-    >>> h, last = recurrence("relu", ms.ops.ones((3, 1, 1)), (ms.ops.zeros((1, 1)),), ms.ops.ones((1, 1)))
+    >>> states = (ms.ops.zeros((1, 1)),)
+    >>> h, last = recurrence("relu", ms.ops.ones((3, 1, 1)), states, ms.ops.ones((1, 1)))
     >>> h.flatten().tolist(), last.tolist()
     ([1.0, 2.0, 3.0], [[3.0]])
     """
@@ -103,7 +110,7 @@ def recurrence(
 
 
 def _straight(mode: str, p: Tensor, mask: Optional[Tensor], states: States, weights: States, reverse: bool) -> States:
-    """Return all steps one after the other."""
+    """Return the outputs and the last states of all steps, one after the other."""
     length, batch = p.shape[0], p.shape[1]
     hidden = states[0].shape[1]
     b_hh = weights[1] if len(weights) > 1 else None
@@ -125,7 +132,9 @@ def _straight(mode: str, p: Tensor, mask: Optional[Tensor], states: States, weig
 def _blocks(
     mode: str, p: Tensor, mask: Optional[Tensor], states: States, weights: States, reverse: bool, count: int
 ) -> States:
-    """Return a loop whose body is the steps of one of `count` blocks."""
+    """Return the outputs and the last states by a loop whose body is the steps of one of `count`
+    blocks.
+    """
     length, batch = p.shape[0], p.shape[1]
     block, hidden, carried = length // count, states[0].shape[1], 2 + len(states)
     fixed = [reshaped(x, (count, block, *x.shape[1:])) for x in (p, mask) if x is not None]

@@ -3,12 +3,12 @@
 alpha(t, u) is the log-probability of having said the first u labels before step t's blank; a path
 goes on by a blank, to t + 1, or by the next label, to u + 1,
 
-    alpha(t, u) = log(exp(alpha(t - 1, u) + blank(t - 1, u)) + exp(alpha(t, u - 1) + label(t, u -
-    1))),
+    alpha(t, u) = log(exp(alpha(t - 1, u) + blank(t - 1, u)) +
+                      exp(alpha(t, u - 1) + label(t, u - 1))),
 
 and ends by the blank at (T - 1, U). One loop runs over the diagonals t + u, each of which follows
-from the one before, whatever the lengths; the tables are sheared so that a diagonal is a row. -inf
-is a large negative number on the way.
+from the one before, whatever the lengths; the tables are sheared so that a diagonal is a row. A
+large negative number stands for -inf until the end.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ NEVER = -1e30
 
 
 def _sheared(x: Tensor) -> Tensor:
-    """Return (B, T, U) as (T + U - 1, B, U), whose element (t + u, b, u) is that of (b, t, u), and
-    NEVER where there is none.
+    """Return (B, T, U) as (T + U - 1, B, U): element (b, t, u) moves to (t + u, b, u), and other
+    elements are NEVER.
     """
     batch, steps, states = x.shape
     rows = permuted(x, (0, 2, 1))
@@ -114,8 +114,9 @@ def rnnt_loss(
     """Return the loss of each sequence (B,), and its derivative by `acts`, a constant.
 
     `acts` (B, T, U, V) are logits, or logarithms of probabilities, of the classes V after t steps
-    and u labels; `labels` (B, U - 1); `input_lengths` from 1 to T and `label_lengths` from 0 to U -
-    1, (B,). The loss is differentiable by `acts` itself, too.
+    and u labels. `labels` is (B, U - 1), of classes other than `blank_label`; `input_lengths`, from
+    1 to T, and `label_lengths`, from 0 to U - 1, are (B,). The loss can be differentiated by `acts`
+    too.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.transducer import rnnt_loss

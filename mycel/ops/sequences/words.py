@@ -1,4 +1,4 @@
-"""Sequences of words: the distance between two, and words that would repeat what has been said."""
+"""Sequences of words: the distance between two, and words that would repeat earlier ones."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ __all__ = ["edit_distance", "no_repeat_ngram"]
 
 
 def _sequences(indices: Any, values: Any, lead: tuple[int, ...], longest: int) -> tuple[Tensor, Tensor]:
-    """Return a sparse tensor as one row of words a sequence, in the order of their places, and the
-    lengths (N,).
+    """Return a sparse tensor as one row of words for each sequence, in the order of their places,
+    and the lengths (N,).
     """
     at, words = cast_index("EditDistance", indices), operand("EditDistance", values)
     if at.ndim != 2 or at.shape[1] != len(lead) + 1 or words.shape != at.shape[:1]:
@@ -67,13 +67,14 @@ def edit_distance(
     truth_shape: Any,
     normalize: bool = True,
 ) -> Tensor:
-    """Return how many insertions, deletions and replacements lead from each sequence of one sparse
-    tensor to that of another; Levenshtein, 1966.
+    """Return the number of insertions, deletions and replacements that lead from each sequence of
+    one sparse tensor to that of another; Levenshtein, 1966.
 
-    Indices (N, R) and values (N,); the two shapes, whose values are needed, say how many sequences
+    `hypothesis_indices` and `truth_indices` are (N, R), `hypothesis_values` and `truth_values`
+    (N,). `hypothesis_shape` and `truth_shape`, whose values are needed, say how many sequences
     there are and how long they may be. The result is float32 and has R - 1 dimensions. With
-    `normalize` it is divided by the true sequence's length: inf where that is empty and the other
-    is not, 0 where both are.
+    `normalize` it is divided by the length of the true sequence: inf where that is empty and the
+    other is not, 0 where both are.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.words import edit_distance
@@ -124,7 +125,9 @@ def edit_distance(
 
 def no_repeat_ngram(state_seq: Any, log_probs: Any, ngram_size: int = 1) -> Tensor:
     """Return `log_probs` (batch, beams, words) with the type's lowest number for words that would
-    end a run of `ngram_size` words that `state_seq` (batch, beams, m) has.
+    repeat a run of `ngram_size` words.
+
+    The runs are those of `state_seq` (batch, beams, m), the words so far.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.words import no_repeat_ngram

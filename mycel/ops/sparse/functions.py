@@ -1,9 +1,9 @@
-"""Sparse matrices: conversions, products, sums, and functions of the stored values.
+"""Sparse matrices: conversions, products and sums.
 
 The row of each value of a CSR tensor is the number of rows that begin up to it, a running count
-over the pointers. Products gather the dense operand at the columns and add up by rows, so that
-their work is that of the stored values alone, and both derivatives are gathers and sums of the same
-size. What joins equal places (`coalesce`, sums, products of two sparse matrices) sorts the places
+over the pointers. Products gather the dense operand at the columns and add up by rows, so their
+work is that of the stored values alone, and both derivatives are gathers and sums of the same size.
+Functions that join equal places (`coalesce`, sums, products of two sparse matrices) sort the places
 as numbers row * columns + column; how many remain is decided by data, as `nonzero` decides it
 (`mycel.core.selection`).
 """
@@ -63,7 +63,7 @@ __all__ = [
 
 
 def matrix(name: str, x: Any) -> CSRTensor:
-    """Return a CSR tensor of two dimensions."""
+    """Return `x` after checking that it is a CSR tensor of two dimensions."""
     found = arguments.instance(name, "the sparse operand", x, CSRTensor)
     if found.ndim != 2:
         raise ShapeError(f"{name}: takes a CSRTensor of 2 dimensions, not of shape {found.shape}")
@@ -81,8 +81,9 @@ def _pairs(rows: Tensor, columns: Tensor, kind: DType) -> Tensor:
 
 
 def rows_of(indptr: Tensor, count: Any) -> Tensor:
-    """Return the row of each stored value, int64: how many rows but the first have begun at its
-    position.
+    """Return the row of each of `count` stored values, int64.
+
+    It is the number of rows, apart from the first, that begin up to the position of the value.
     """
     starts = cast(take_slice(indptr, 0, 1, indptr.shape[0] - 1), D.int64)
     begun = run(I.take_add, starts * 0 + 1, starts, axis=0, size=count + 1)
@@ -90,14 +91,12 @@ def rows_of(indptr: Tensor, count: Any) -> Tensor:
 
 
 def pointers_of(rows: Tensor, height: Any, kind: DType) -> Tensor:
-    """Return row pointers from sorted rows: where each row begins, and behind the last one their
-    number.
-    """
+    """Return row pointers from sorted rows: the start of each row, and last their number."""
     return cast(sorting.searchsorted(rows, iota((height + 1,), 0, rows.dtype)), kind)
 
 
 def summed(values: Tensor, numbers: Tensor, count: Any) -> Tensor:
-    """For each number below `count` the sum of the values with it.
+    """Return for each number below `count` the sum of the values that have this number.
 
     16-bit floats are added in float32.
     """
@@ -113,7 +112,7 @@ def _joined(
     values at each.
 
     `keep` gets, for each of the sorted elements, the sum at its place and whether several elements
-    stand there, and says what stays.
+    stand there; it returns which elements stay.
     """
     count = places.shape[0]
     order = sorting.argsort(places)
@@ -130,10 +129,10 @@ def _joined(
 
 
 def places_of(rows: Tensor, columns: Tensor, width: Any, height: Any = None) -> Tensor:
-    """Return the numbers of places in row-major order.
+    """Return the numbers of places in row-major order: row * width + column.
 
-    A column that there is not would be a place in another row: IndexRangeError, as for a row where
-    a height is given.
+    `rows` and `columns` are int64. Raises IndexRangeError for a column outside of `width`, which
+    would be a place in another row, and, if `height` is given, for a row outside of it.
     """
     columns = run(I.checked, columns, axis=1, size=width, bounds="front")
     rows = rows if height is None else run(I.checked, rows, axis=0, size=height, bounds="front")
@@ -152,15 +151,15 @@ def coalesced(x: COOTensor) -> COOTensor:
 
 
 def coalesce(x_indices: Any, x_values: Any, x_shape: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Return indices (dimensions, count), values and shape of a sparse tensor with equal places
-    joined, their values added, in row-major order.
+    """Return a sparse tensor with the values at equal places added, in row-major order: indices
+    (dimensions, count), values and shape.
 
-    `x_indices` (dimensions, N) of integers, `x_values` (N,), `x_shape` (dimensions,), whose values
-    are needed.
+    `x_indices` is (dimensions, N) of integers, `x_values` (N,), and `x_shape` (dimensions,), whose
+    values are needed.
 
     >>> import mycel as ms
-    >>> found = ms.ops.coalesce(ms.Tensor([[0, 0, 1], [1, 1, 2]]), ms.Tensor([1.0, 5.0, 4.0]), ms.Tensor([3, 3]))
-    >>> [t.tolist() for t in found]
+    >>> indices, shape = ms.Tensor([[0, 0, 1], [1, 1, 2]]), ms.Tensor([3, 3])
+    >>> [t.tolist() for t in ms.ops.coalesce(indices, ms.Tensor([1.0, 5.0, 4.0]), shape)]
     [[[0, 1], [1, 2]], [6.0, 4.0], [3, 3]]
     """
     indices, values = cast_index("coalesce", x_indices), operand("coalesce", x_values)
@@ -188,7 +187,7 @@ def coalesce(x_indices: Any, x_values: Any, x_shape: Any) -> tuple[Tensor, Tenso
 
 
 def coo_to_csr(x: COOTensor) -> CSRTensor:
-    """Return a COO tensor by rows, sorted in row-major order."""
+    """Return a COO tensor as a CSR tensor, sorted in row-major order."""
     order = sorting.argsort(places_of(column_of(x.indices, 0), column_of(x.indices, 1), x.shape[1], x.shape[0]))
     ordered, kind = run(I.take, x.indices, order, axis=0), x.indices.dtype
     columns = flat(take_slice(ordered, 1, 1, 2))
@@ -198,12 +197,12 @@ def coo_to_csr(x: COOTensor) -> CSRTensor:
 
 
 def coo_to_dense(x: COOTensor) -> Tensor:
-    """Return a COO tensor as a tensor; values at one place add up."""
+    """Return a COO tensor as a dense tensor; values at one place add up."""
     return scatter_nd(x.indices, x.values, x.shape)
 
 
 def csr_to_coo(tensor: Any) -> COOTensor:
-    """Return a CSR tensor of two dimensions by coordinates, in the same order.
+    """Return a CSR tensor of two dimensions as a COO tensor with the values in the same order.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 4))
@@ -215,10 +214,11 @@ def csr_to_coo(tensor: Any) -> COOTensor:
 
 
 def csr_to_dense(csr_tensor: Any) -> Tensor:
-    """Return a CSR tensor as a tensor; values at one place add up.
+    """Return a CSR tensor as a dense tensor; values at one place add up.
 
     >>> import mycel as ms
-    >>> ms.ops.csr_to_dense(ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 3))).tolist()
+    >>> indptr, indices = ms.Tensor([0, 1, 2]), ms.Tensor([0, 1])
+    >>> ms.ops.csr_to_dense(ms.CSRTensor(indptr, indices, ms.Tensor([2.0, 1.0]), (2, 3))).tolist()
     [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     x = arguments.instance("csr_to_dense", "csr_tensor", csr_tensor, CSRTensor)
@@ -226,7 +226,7 @@ def csr_to_dense(csr_tensor: Any) -> Tensor:
 
 
 def _found(name: str, tensor: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Return rows, columns and values of what is not 0 in a matrix."""
+    """Return rows, columns and values of the elements of a matrix that are not 0."""
     x = arguments.instance(name, "tensor", tensor, Tensor)
     if x.ndim != 2:
         raise ShapeError(f"{name}: takes a tensor of 2 dimensions, not {x._type}")
@@ -235,9 +235,10 @@ def _found(name: str, tensor: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def dense_to_sparse_coo(tensor: Any) -> COOTensor:
-    """Return what is not 0 in a matrix by coordinates (int32), in row-major order.
+    """Return the elements of a matrix that are not 0 as a COO tensor with int32 indices, in
+    row-major order.
 
-    How much that is is decided by data.
+    How many there are is decided by data.
 
     >>> import mycel as ms
     >>> x = ms.ops.dense_to_sparse_coo(ms.Tensor([[1.0, 0.0], [-5.0, 0.0]]))
@@ -249,7 +250,9 @@ def dense_to_sparse_coo(tensor: Any) -> COOTensor:
 
 
 def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
-    """Return what is not 0 in a matrix by rows (int32). How much that is is decided by data.
+    """Return the elements of a matrix that are not 0 as a CSR tensor with int32 indices.
+
+    How many there are is decided by data.
 
     >>> import mycel as ms
     >>> x = ms.ops.dense_to_sparse_csr(ms.Tensor([[1.0, 0.0], [-5.0, 0.0]]))
@@ -261,7 +264,8 @@ def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
 
 
 def csr2coo(indptr: Any, nnz: Any) -> Tensor:
-    """Return the row of each of `nnz` stored values, from the row pointers and in their type.
+    """Return the row of each of `nnz` stored values, from the row pointers and in the type of
+    these.
 
     >>> import mycel as ms
     >>> ms.ops.csr2coo(ms.Tensor([0, 2, 2, 3]), 3).tolist()
@@ -272,7 +276,8 @@ def csr2coo(indptr: Any, nnz: Any) -> Tensor:
 
 
 def coo2csr(row_indices: Any, height: Any) -> Tensor:
-    """Return row pointers (height + 1,) from the sorted rows of stored values, in their type.
+    """Return row pointers (height + 1,) from the sorted rows of stored values, in the type of
+    these.
 
     >>> import mycel as ms
     >>> ms.ops.coo2csr(ms.Tensor([0, 0, 2]), 3).tolist()
@@ -287,7 +292,7 @@ def coo2csr(row_indices: Any, height: Any) -> Tensor:
 
 @fused
 def _multiplied(values: Tensor, rows: Tensor, columns: Tensor, dense: Tensor, count: Any) -> Tensor:
-    """Return the product with a dense (N, K) matrix of `count` rows."""
+    """Return the product of a sparse matrix of `count` rows with a dense (N, K) matrix."""
     parts = run(I.take, dense, cast(columns, D.int64), axis=0)
     return summed(parts * reshaped(values, (*values.shape, 1)), rows, count)
 
@@ -302,8 +307,10 @@ def product(
     transposed: bool = False,
     adjoint: bool = False,
 ) -> Tensor:
-    """Return a matrix given by coordinates, transposed and conjugated where asked for, times a
-    dense (N, K) matrix.
+    """Return a sparse matrix times a dense (N, K) matrix.
+
+    The sparse matrix has the `shape`, and `values` at `rows` and `columns`. It is `transposed` if
+    asked for, and with `adjoint` conjugated as well. `name` is the operation, for errors.
     """
     height, width = shape
     if transposed or adjoint:
@@ -320,7 +327,7 @@ def product(
 def csr_mv(csr_tensor: Any, dense: Any) -> Tensor:
     """Return a sparse matrix (M, N) times a column (N, 1), which is (M, 1).
 
-    A vector (N,) gives (M,). Work is that of the stored values.
+    A vector (N,) gives (M,). The work is that of the stored values.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 3))
@@ -341,19 +348,21 @@ def csr_mv(csr_tensor: Any, dense: Any) -> Tensor:
 def csr_mm(
     a: Any, b: Any, trans_a: bool = False, trans_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False
 ) -> Any:
-    """Return a sparse matrix (M, N) times a matrix (N, K): a CSR tensor, which gives a CSR tensor,
-    or a tensor, which gives a tensor.
+    """Return the product of a sparse matrix (M, N) and a matrix (N, K).
 
+    `a` is a CSR tensor. If `b` is one, so is the result; if it is a tensor, the result is a tensor.
     `trans_a` and `trans_b` transpose an operand, `adjoint_a` and `adjoint_b` conjugate it as well.
+
     The product of two sparse matrices has a place wherever stored values meet, even where they
     cancel. Where positions are known its work is that of the products of values; while positions
-    are open in a compiled function it is that of `a` times a dense matrix, as is a product with a
-    tensor.
+    are open in a compiled function, and with a dense `b`, it is that of `a` times a dense matrix.
 
     >>> import mycel as ms
     >>> a = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
-    >>> ms.ops.csr_mm(a, a).to_dense().tolist(), ms.ops.csr_mm(a, ms.Tensor([[1.0], [3.0]])).tolist()
-    ([[4.0, 0.0], [0.0, 1.0]], [[2.0], [3.0]])
+    >>> ms.ops.csr_mm(a, a).to_dense().tolist()
+    [[4.0, 0.0], [0.0, 1.0]]
+    >>> ms.ops.csr_mm(a, ms.Tensor([[1.0], [3.0]])).tolist()
+    [[2.0], [3.0]]
     """
     x = matrix("csr_mm", a)
     if isinstance(b, Tensor):
@@ -372,7 +381,7 @@ def csr_mm(
 
 
 def _turned(x: CSRTensor, transposed: bool, adjoint: bool) -> CSRTensor:
-    """Return a CSR tensor, transposed and conjugated where asked for."""
+    """Return a CSR tensor transposed, and with `adjoint` conjugated as well."""
     if not transposed and not adjoint:
         return x
     rows, (height, width) = rows_of(x.indptr, x.values.shape[0]), x.shape
@@ -384,9 +393,10 @@ def _turned(x: CSRTensor, transposed: bool, adjoint: bool) -> CSRTensor:
 
 
 def _product_of_known(x: CSRTensor, y: CSRTensor) -> CSRTensor:
-    """Return pairs of values that meet are listed by NumPy, from positions alone.
+    """Return the product of matrices whose positions are known.
 
-    Their products are added up by places.
+    NumPy lists the pairs of values that meet, from positions alone; their products are added up by
+    places.
     """
     starts, columns = y.indptr.asnumpy().astype(np.int64), x.indices.asnumpy().astype(np.int64)
     counts = np.diff(starts)[columns]
@@ -407,7 +417,10 @@ def _product_of_known(x: CSRTensor, y: CSRTensor) -> CSRTensor:
 
 
 def _product_of_open(x: CSRTensor, y: CSRTensor) -> CSRTensor:
-    """By dense rows: a second product, of ones, says which places are met."""
+    """Return the product of matrices whose positions are open, by dense rows.
+
+    A second product, of ones, says which places are met.
+    """
     rows, shape = rows_of(x.indptr, x.values.shape[0]), (x.shape[0], y.shape[1])
 
     def dense(v: Tensor, w: Tensor) -> Tensor:
@@ -427,6 +440,7 @@ def _product_of_open(x: CSRTensor, y: CSRTensor) -> CSRTensor:
 
 
 def check_shapes(name: str, x: Any, y: Any) -> None:
+    """Raise ShapeError where two shapes differ for certain."""
     if differ(x.shape, y.shape):
         raise ShapeError(f"{name}: shapes {x.shape} and {y.shape} must be the same")
 
@@ -463,7 +477,9 @@ def coo_add(x1: Any, x2: Any, thresh: Any) -> COOTensor:
 
 
 def coo_plus(x: COOTensor, other: Any, sign: int) -> Any:
-    """Return x + other or x - other: a COO tensor for one, a tensor for a tensor."""
+    """Return x + other, or x - other where `sign` is negative: a COO tensor for a COO tensor, a
+    tensor for a tensor.
+    """
     word = "COOTensor " + ("+" if sign > 0 else "-")
     arguments.instance(word, "other", other, (Tensor, COOTensor), "a COOTensor or a Tensor")
     check_shapes(word, x, other)
@@ -474,8 +490,10 @@ def coo_plus(x: COOTensor, other: Any, sign: int) -> Any:
 
 
 def csr_add(a: Any, b: Any, alpha: Any, beta: Any) -> CSRTensor:
-    """Return alpha * a + beta * b: a CSR tensor with a place wherever one of them has one, sorted
-    in row-major order.
+    """Return alpha * a + beta * b for two CSR tensors `a` and `b`.
+
+    `alpha` and `beta` are tensors of one element. The result is a CSR tensor with a place wherever
+    one of them has one, sorted in row-major order.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
@@ -502,7 +520,7 @@ def csr_add(a: Any, b: Any, alpha: Any, beta: Any) -> CSRTensor:
 
 
 def csr_plus(x: CSRTensor, other: Any, sign: int) -> CSRTensor:
-    """Return x + other or x - other for two CSR tensors."""
+    """Return x + other, or x - other where `sign` is negative, for two CSR tensors."""
     if not isinstance(other, CSRTensor):
         raise TypeError(
             f"CSRTensor {'+' if sign > 0 else '-'}: takes a CSRTensor, not {type(other).__name__}; use x.to_dense() "
@@ -512,11 +530,13 @@ def csr_plus(x: CSRTensor, other: Any, sign: int) -> CSRTensor:
 
 
 def csr_reduce_sum(csr_tensor: Any, axis: int) -> Tensor:
-    """Return the sums along an axis as a tensor, in which the axis has size 1: along the columns
-    (1) by rows, along the rows (0) by columns.
+    """Return the sums along an axis as a tensor, in which the axis has size 1.
+
+    `axis` 1 gives the sum of each row, 0 that of each column.
 
     >>> import mycel as ms
-    >>> x = ms.CSRTensor(ms.Tensor([0, 2, 3]), ms.Tensor([0, 1, 1]), ms.Tensor([2.0, 1.0, 5.0]), (2, 2))
+    >>> values = ms.Tensor([2.0, 1.0, 5.0])
+    >>> x = ms.CSRTensor(ms.Tensor([0, 2, 3]), ms.Tensor([0, 1, 1]), values, (2, 2))
     >>> ms.ops.csr_reduce_sum(x, 1).tolist(), ms.ops.csr_reduce_sum(x, 0).tolist()
     ([[3.0], [5.0]], [[2.0, 6.0]])
     """
@@ -530,9 +550,9 @@ def csr_reduce_sum(csr_tensor: Any, axis: int) -> Tensor:
 
 
 def coo_concat(sp_input: Any, concat_dim: int = 0) -> COOTensor:
-    """Return COO tensors joined along an axis, in row-major order.
+    """Return COO tensors joined along the axis `concat_dim`, in row-major order.
 
-    ValueError for less than two, ShapeError where the other axis differs.
+    Raises ValueError for less than two, ShapeError where the other axis differs.
 
     >>> import mycel as ms
     >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 0]]), ms.Tensor([1.0, 2.0]), (2, 2))

@@ -1,4 +1,4 @@
-"""Row tensors, sparse tensors made of parts and taken apart, and means of chosen rows."""
+"""Row tensors, sparse tensors made of their parts and taken apart, and means of chosen rows."""
 
 from __future__ import annotations
 
@@ -53,14 +53,15 @@ def make_csr_tensor(indptr: Any, indices: Any, values: Any, dense_shape: Any) ->
     """Return `CSRTensor(indptr, indices, values, dense_shape)`.
 
     >>> import mycel as ms
-    >>> ms.ops.make_csr_tensor(ms.Tensor([0, 1]), ms.Tensor([1]), ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
+    >>> indptr, indices = ms.Tensor([0, 1]), ms.Tensor([1])
+    >>> ms.ops.make_csr_tensor(indptr, indices, ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
     [[0.0, 3.0]]
     """
     return CSRTensor(indptr, indices, values, dense_shape)
 
 
 def make_sparse_tensor(indices: Any, values: Any, dense_shape: Any) -> COOTensor:
-    """Return `make_coo_tensor`, with a warning: the name is deprecated.
+    """Return `make_coo_tensor` of the arguments, after a warning: this name is deprecated.
 
     >>> import mycel as ms
     >>> ms.ops.make_sparse_tensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).shape
@@ -83,7 +84,7 @@ def make_row_tensor_inner(indices: Any, values: Any, dense_shape: Any) -> RowTen
 
 
 def make_row_tensor(indices: Any, values: Any, dense_shape: Any) -> RowTensor:
-    """Return a `RowTensor` of these parts, with a warning: the class is deprecated.
+    """Return a `RowTensor` of these parts, after a warning: the class is deprecated.
 
     >>> import mycel as ms
     >>> ms.ops.make_row_tensor(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape
@@ -94,6 +95,8 @@ def make_row_tensor(indices: Any, values: Any, dense_shape: Any) -> RowTensor:
 
 
 def _getter(name: str, kind: type, part: str) -> Callable[[Any], Any]:
+    """Return the function `name` that returns a part of a sparse tensor of a class."""
+
     def call(x: Any) -> Any:
         return getattr(arguments.instance(name, "x", x, kind), part)
 
@@ -101,7 +104,9 @@ def _getter(name: str, kind: type, part: str) -> Callable[[Any], Any]:
     sample = "ms.Tensor([[0.0, 2.0]]).to_csr()" if kind is CSRTensor else "ms.Tensor([[0.0, 2.0]]).to_coo()"
     if kind is RowTensor:
         sample = "ms.ops.make_row_tensor_inner(ms.Tensor([1]), ms.Tensor([[0.0, 2.0]]), (2, 2))"
-    call.__doc__ = f"""`x.{part}` of a {kind.__name__}; TypeError for anything else.
+    call.__doc__ = f"""Return `x.{part}` of a {kind.__name__}.
+
+    Raises TypeError for any other argument.
 
     >>> import mycel as ms
     >>> x = {sample}
@@ -124,8 +129,9 @@ row_tensor_get_values = _getter("row_tensor_get_values", RowTensor, "values")
 
 
 def row_tensor_add(x: Any, y: Any) -> Any:
-    """Return the sum of a row tensor and another, whose rows are put behind its own, or a tensor of
-    its shape, which gives a tensor.
+    """Return the sum of a row tensor and another one, or a tensor of its shape.
+
+    The rows of another row tensor are put after the own ones; a tensor gives a tensor.
 
     >>> import mycel as ms
     >>> x = ms.ops.make_row_tensor_inner(ms.Tensor([1]), ms.Tensor([[1.0, 2.0]]), (2, 2))
@@ -144,11 +150,11 @@ def row_tensor_add(x: Any, y: Any) -> Any:
 
 
 def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Tensor:
-    """For each segment the mean of the rows of `x` that `indices` name for it; 0 for a segment
-    without any.
+    """Return for each segment the mean of the rows of `x` that `indices` names for it, 0 for a
+    segment without rows.
 
-    `indices` and the sorted `segment_ids` are (N,) integers. There is one segment more than the
-    last number, whose value is needed.
+    `indices` and the sorted `segment_ids` are (N,) integers. The number of segments is the last of
+    `segment_ids` + 1, so its value is needed.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
@@ -160,8 +166,7 @@ def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Tensor:
     if rows.ndim < 1 or places.ndim != 1 or differ(numbers.shape, places.shape):
         raise ShapeError(
             f"sparse_segment_mean: takes x of at least 1 dimension and (N,) indices and segment_ids, not {rows._type}, "
-            f"{places._type} and "
-            f"{numbers._type}"
+            f"{places._type} and {numbers._type}"
         )
     if not rows.dtype.is_floating:
         raise TypeError(f"sparse_segment_mean: x must be of a floating type, not {rows.dtype.name}")

@@ -1,4 +1,4 @@
-"""Sparse tensors: matrices as the values that are stored, and where they stand.
+"""Sparse tensors: matrices as the values that are stored and their places.
 
 Each class is a dataclass of tensors and a shape, so that compiled functions take and give it as any
 container. For gradients and `vmap` the values alone are leaves (`mycel.tree`); positions and shape
@@ -27,6 +27,7 @@ INDEX_TYPES = (D.int16, D.int32, D.int64)
 
 
 def _positions(name: str, word: str, value: Any, rank: int) -> Tensor:
+    """Return positions after checking their type and number of dimensions."""
     found = arguments.instance(name, word, value, Tensor)
     if found.dtype not in INDEX_TYPES:
         raise TypeError(f"{name}: {word} must be int16, int32 or int64, not {found.dtype.name}; convert with .astype()")
@@ -36,6 +37,7 @@ def _positions(name: str, word: str, value: Any, rank: int) -> Tensor:
 
 
 def _sizes(name: str, shape: Any, least: int, most: Optional[int]) -> tuple[Any, ...]:
+    """Return a shape after checking its sizes and their number."""
     arguments.instance(name, "shape", shape, tuple, "a tuple of ints")
     for d in shape:
         if isinstance(d, bool) or not isinstance(d, (int, Dim)):
@@ -49,13 +51,13 @@ def _sizes(name: str, shape: Any, least: int, most: Optional[int]) -> tuple[Any,
 
 
 def differ(x: Any, y: Any) -> bool:
-    """Return whether two sizes or shapes differ for certain; open ones may be equal."""
+    """Return whether two sizes or shapes differ for certain; sizes still open may be equal."""
     return certainly(lambda: x != y)
 
 
 class Sparse:
-    """What sparse tensors have in common: `values`, the `shape` of the dense tensor, and what
-    follows from them.
+    """A base of sparse tensors: `values`, the `shape` of the dense tensor, and what follows from
+    them.
     """
 
     values: Tensor
@@ -64,7 +66,9 @@ class Sparse:
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def _become(self, given: Any, kind: type, word: str, others: tuple[Any, ...]) -> bool:
-        """Take the fields of another object of the class, where one is given instead of the parts."""
+        """Return whether another object of the class is given instead of the parts, after taking
+        its fields.
+        """
         if given is None:
             return False
         name = type(self).__name__
@@ -80,11 +84,12 @@ class Sparse:
         return tuple(cls.__dataclass_fields__)
 
     def _hold(self, **fields: Any) -> None:
+        """Set fields of the frozen dataclass."""
         for k, v in fields.items():
             object.__setattr__(self, k, v)
 
     def _with(self, values: Tensor) -> Any:
-        """Return the same positions with other values."""
+        """Return a sparse tensor with the same positions and other values."""
         made = object.__new__(type(self))
         made._hold(**{**{name: getattr(self, name) for name in self._parts()}, "values": values})
         return made
@@ -96,12 +101,12 @@ class Sparse:
 
     @property
     def size(self) -> Any:
-        """How many values are stored."""
+        """The number of stored values."""
         return self.values.size
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one value."""
+        """The number of bytes of one value."""
         return self.values.itemsize
 
     @property
@@ -110,7 +115,7 @@ class Sparse:
         return len(self.shape)
 
     def astype(self, dtype: Any) -> Any:
-        """Return the same with values of another element type.
+        """Return a sparse tensor with values of another element type.
 
         >>> import mycel as ms
         >>> ms.Tensor([[0.0, 2.0]]).to_coo().astype(ms.int32).values.tolist()
@@ -119,7 +124,7 @@ class Sparse:
         return self._with(cast(self.values, D.from_any(dtype)))
 
     def abs(self) -> Any:
-        """Return the same with the magnitudes of the values.
+        """Return a sparse tensor with the magnitudes of the values.
 
         >>> import mycel as ms
         >>> ms.Tensor([[0.0, -2.0]]).to_csr().abs().values.tolist()
@@ -162,9 +167,11 @@ class COOTensor(_Coordinates):
     """A sparse matrix by coordinates: `values[i]` stands at row and column `indices[i]`; values at
     one place add up.
 
-    `indices` (N, 2) of int16, int32 or int64, `values` (N,) of any type, `shape` a tuple of two
-    sizes; or another COOTensor in their place. TypeError and ShapeError (a ValueError) for what
-    does not fit. Positions are not looked at: one outside of `shape` has no defined meaning.
+    `indices` is (N, 2) of int16, int32 or int64, `values` (N,) of any type, `shape` a tuple of two
+    sizes. In their place another COOTensor may be given as `coo_tensor`. Positions are not looked
+    at: one outside of `shape` has no defined meaning.
+
+    Raises TypeError and ShapeError (a ValueError) for arguments that do not fit.
 
     >>> import mycel as ms
     >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 2]]), ms.Tensor([1.0, 2.0]), (2, 3))
@@ -190,7 +197,8 @@ class COOTensor(_Coordinates):
         How many there are is decided by data.
 
         >>> import mycel as ms
-        >>> ms.COOTensor(ms.Tensor([[0, 1], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).coalesce().values.tolist()
+        >>> x = ms.COOTensor(ms.Tensor([[0, 1], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3))
+        >>> x.coalesce().values.tolist()
         [3.0]
         """
         from mycel.ops.sparse import functions as sparse
@@ -198,12 +206,13 @@ class COOTensor(_Coordinates):
         return sparse.coalesced(self)
 
     def to_csr(self) -> CSRTensor:
-        """Return the same matrix by rows, sorted in row-major order.
+        """Return the same matrix as a CSR tensor, sorted in row-major order.
 
-        What stands at one place more than once still does.
+        Values at the same place stay apart.
 
         >>> import mycel as ms
-        >>> ms.COOTensor(ms.Tensor([[1, 2], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).to_csr().indptr.tolist()
+        >>> x = ms.COOTensor(ms.Tensor([[1, 2], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3))
+        >>> x.to_csr().indptr.tolist()
         [0, 1, 2]
         """
         from mycel.ops.sparse import functions as sparse
@@ -250,8 +259,10 @@ class COOTensor(_Coordinates):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class SparseTensor(_Coordinates):
-    """Coordinates and values as `COOTensor` has, of any number of dimensions and without
-    arithmetic. Deprecated: use `COOTensor`.
+    """A tensor by coordinates and values, as `COOTensor`, of any number of dimensions and without
+    arithmetic.
+
+    Deprecated: use `COOTensor`.
 
     >>> import mycel as ms
     >>> ms.SparseTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).shape
@@ -269,14 +280,16 @@ class SparseTensor(_Coordinates):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class CSRTensor(Sparse):
-    """A sparse matrix by rows: those of row i are `values[indptr[i]:indptr[i + 1]]`, in the columns
+    """A sparse matrix by rows: row i holds `values[indptr[i]:indptr[i + 1]]`, in the columns
     `indices` of the same positions.
 
-    `indptr` (rows + 1,) and `indices` (N,) of int16, int32 or int64, `values` (N, ...) of any type,
+    `indptr` is (rows + 1,) and `indices` (N,), of int16, int32 or int64; `indptr` must begin with
+    0, not decrease and end with N, which is not checked. `values` is (N, ...) of any type, and
     `shape` a tuple of ints with one size more than `values` has: further dimensions of the values
-    are those of the dense tensor, behind rows and columns. Or another CSRTensor in their place.
-    TypeError and ShapeError (a ValueError) for what does not fit. Positions are not looked at:
-    `indptr` must begin with 0, not decrease and end with N.
+    are those of the dense tensor after rows and columns. In their place another CSRTensor may be
+    given as `csr_tensor`.
+
+    Raises TypeError and ShapeError (a ValueError) for arguments that do not fit.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([1, 2]), ms.Tensor([1.0, 2.0]), (2, 3))
@@ -300,8 +313,7 @@ class CSRTensor(Sparse):
         if held.ndim != len(sizes) - 1:
             raise ShapeError(
                 f"CSRTensor: values of shape {held.shape} must have one dimension less than shape {sizes}: one for the "
-                "stored elements, "
-                "then those behind rows and columns"
+                "stored elements, then those behind rows and columns"
             )
         if differ(rows.shape[0], sizes[0] + 1):
             raise ShapeError(f"CSRTensor: indptr must have shape[0] + 1 = {sizes[0] + 1} elements, not {rows.shape[0]}")
@@ -322,7 +334,7 @@ class CSRTensor(Sparse):
         return self.indptr, self.indices, self.values, self.shape
 
     def to_coo(self) -> COOTensor:
-        """Return the same matrix by coordinates; see `mycel.ops.csr_to_coo`."""
+        """Return the same matrix as a COO tensor; see `mycel.ops.csr_to_coo`."""
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_to_coo(self)
@@ -348,7 +360,10 @@ class CSRTensor(Sparse):
         return sparse.csr_mm(self, matrix)
 
     def sum(self, axis: int) -> Tensor:
-        """Return the sums along an axis, which stays with size 1; see `mycel.ops.csr_reduce_sum`."""
+        """Return the sums along an axis, which stays with size 1.
+
+        See `mycel.ops.csr_reduce_sum`.
+        """
         from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_reduce_sum(self, axis)
@@ -382,10 +397,11 @@ class CSRTensor(Sparse):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class RowTensor(Sparse):
-    """Some rows of a large tensor: row `indices[i]` is `values[i]`, as gradients of embeddings are.
+    """Some rows of a large tensor: row `indices[i]` is `values[i]`, as in gradients of embeddings.
 
-    `indices` (N,) of int16, int32 or int64, `values` (N, ...), `shape` that of the dense tensor.
-    Deprecated: it is here for programs that have it.
+    `indices` is (N,) of int16, int32 or int64, `values` (N, ...), and `shape` that of the dense
+    tensor. In their place another RowTensor may be given as `row_tensor`. Deprecated; it is here
+    for programs that use it.
 
     >>> import mycel as ms
     >>> ms.RowTensor(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape

@@ -91,8 +91,9 @@ __all__ = [
 
 
 def _met(name: str, x: CSRTensor, dense: Tensor) -> Tensor:
-    """Return the values of a dense tensor that broadcasts to `x`, at its places: (N, ...), or
-    without the first dimension for one of none.
+    """Return the elements at the places of `x` of a dense tensor that broadcasts to it: (N, ...).
+
+    A tensor without rows and columns of its own gives its elements without the first dimension.
     """
     if dense.ndim > x.ndim or any(
         differ(a, 1) and differ(a, b) for a, b in zip(reversed(dense.shape), reversed(x.shape))
@@ -110,8 +111,9 @@ def _met(name: str, x: CSRTensor, dense: Tensor) -> Tensor:
 
 
 def csr_mul(x: Any, y: Any) -> CSRTensor:
-    """Return x * y for a CSR tensor and a number or a tensor that broadcasts to it: a CSR tensor
-    with the places of `x`.
+    """Return x * y for a CSR tensor and a number or a tensor that broadcasts to it.
+
+    The result is a CSR tensor with the places of `x`.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
@@ -124,8 +126,9 @@ def csr_mul(x: Any, y: Any) -> CSRTensor:
 
 
 def csr_div(x: Any, y: Any) -> CSRTensor:
-    """Return x / y for a CSR tensor and a number or a tensor that broadcasts to it: a CSR tensor
-    with the places of `x`; a zero of `y` elsewhere is not met.
+    """Return x / y for a CSR tensor and a number or a tensor that broadcasts to it.
+
+    The result is a CSR tensor with the places of `x`; elements of `y` at other places are not read.
 
     >>> import mycel as ms
     >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
@@ -138,7 +141,10 @@ def csr_div(x: Any, y: Any) -> CSRTensor:
 
 
 def coo_scaled(name: str, x: COOTensor, other: Any, divided: bool) -> COOTensor:
-    """Return x * other or x / other for a number or a tensor of the same shape."""
+    """Return x / other if `divided`, else x * other, for a number or a tensor of the same shape.
+
+    `name` is the operation, for errors.
+    """
     v, w = operands(name, x.values, other)
     if w.ndim:
         check_shapes(name, x, w)
@@ -150,8 +156,12 @@ def csr_gather(indptr: Any, indices: Any, dense: Any, sparse_shape: Any) -> Tens
     """Return the elements of a dense (M, N, ...) tensor at the places of a CSR tensor: (stored
     values, ...).
 
+    `indptr` and `indices` are the row pointers and columns of the CSR tensor, and `sparse_shape` is
+    its shape.
+
     >>> import mycel as ms
-    >>> ms.ops.csr_gather(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), (2, 2)).tolist()
+    >>> dense = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> ms.ops.csr_gather(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), dense, (2, 2)).tolist()
     [1.0, 4.0]
     """
     rows, columns = cast_index("csr_gather", indptr), cast_index("csr_gather", indices)
@@ -165,11 +175,13 @@ def csr_gather(indptr: Any, indices: Any, dense: Any, sparse_shape: Any) -> Tens
 
 
 def csr_softmax(logits: Any, dtype: Any) -> CSRTensor:
-    """Return the soft-max of each row over its stored values, computed in `dtype`: a CSR tensor
-    with the same places.
+    """Return the soft-max of each row over its stored values, computed in `dtype`.
+
+    The result is a CSR tensor with the same places.
 
     >>> import mycel as ms
-    >>> x = ms.CSRTensor(ms.Tensor([0, 2, 3]), ms.Tensor([0, 1, 1]), ms.Tensor([1.0, 1.0, 7.0]), (2, 4))
+    >>> values = ms.Tensor([1.0, 1.0, 7.0])
+    >>> x = ms.CSRTensor(ms.Tensor([0, 2, 3]), ms.Tensor([0, 1, 1]), values, (2, 4))
     >>> ms.ops.csr_softmax(x, ms.float32).values.tolist()
     [0.5, 0.5, 1.0]
     """
@@ -186,15 +198,16 @@ def csr_softmax(logits: Any, dtype: Any) -> CSRTensor:
 
 
 def _valuewise(prefix: str, kind: type, function: Callable[..., Tensor]) -> Callable[[Any], Any]:
+    """Return a function of the stored values of a sparse tensor of a class."""
     name = f"{prefix}_{function.__name__}"
 
     def call(x: Any) -> Any:
         return arguments.instance(name, "x", x, kind)._with(function(x.values))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""`mycel.ops.{function.__name__}` of the stored values of a {kind.__name__}, at the same places.
+    call.__doc__ = f"""Return `mycel.ops.{function.__name__}` of the stored values of a {kind.__name__}.
 
-    What is not stored stays 0 whatever the function makes of 0. TypeError for what is no {kind.__name__}.
+    Other places stay 0, whatever the function makes of 0. Raises TypeError for any other argument.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([[0.0, 1.0]]).to_{prefix}()
@@ -205,6 +218,7 @@ def _valuewise(prefix: str, kind: type, function: Callable[..., Tensor]) -> Call
 
 
 def _both(function: Callable[..., Tensor]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return a function of stored values for COO and for CSR tensors."""
     return _valuewise("coo", COOTensor, function), _valuewise("csr", CSRTensor, function)
 
 

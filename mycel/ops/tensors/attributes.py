@@ -1,8 +1,7 @@
-"""What can be asked of a tensor besides its values: where it lies, its bytes, and MindSpore's
-marks.
+"""Attributes of tensors beside their values: where they lie, their bytes, and MindSpore's marks.
 
-Everything lies on the CPU, in memory of its own: what would move a tensor elsewhere is an error
-that says so, and what speaks of places that there are not has the answer of this one.
+Every tensor lies on the CPU, in memory of its own. Methods that would move a tensor elsewhere raise
+an error that says so; those that ask about other places answer for this one.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ def _get_bytes(self: Tensor) -> bytes:
 
 
 def _convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:
-    """Return the tensor of a shape and type whose bytes these are.
+    """Return the tensor of a shape and type that has these bytes.
 
-    ValueError where their number does not fit.
+    Raises ValueError where their number does not fit.
     """
     return Tensor(np.frombuffer(bytes_str, D.to_numpy(data_type)).reshape(tuple(dims)))
 
 
 def _data_sync(self: Tensor, need_wait: bool = True) -> None:
-    """Nothing: values are where they are computed."""
+    """Do nothing: values are where they are computed."""
 
 
 def _flush_from_cache(self: Tensor) -> None:
-    """Nothing: there is no cache of parameters."""
+    """Do nothing: there is no cache of parameters."""
 
 
 def _is_init(self: Tensor) -> bool:
@@ -62,12 +61,12 @@ def _is_init(self: Tensor) -> bool:
 
 
 def _is_pinned(self: Tensor) -> bool:
-    """False: there is no device that memory could be pinned for."""
+    """Return False: there is no device that memory could be pinned for."""
     return False
 
 
 def _is_shared(self: Tensor) -> bool:
-    """False: no other process has this memory."""
+    """Return False: no other process has this memory."""
     return False
 
 
@@ -77,7 +76,10 @@ def _pin_memory(self: Tensor) -> Tensor:
 
 
 def _move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
-    """Return a copy on the device named: "CPU". ValueError for others."""
+    """Return a copy on the device `to`: "CPU".
+
+    Raises ValueError for other devices.
+    """
     if to != "CPU":
         raise ValueError(f"move_to: device {to!r} is not available in this build; use 'CPU'")
     return self.copy()
@@ -89,9 +91,10 @@ def _offload_file_path(self: Tensor) -> str:
 
 
 def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Set whether a parameter is trained; the tensor itself.
+    """Set whether a parameter is trained, and return the tensor itself.
 
-    For other tensors, which functions say what is differentiated, it has no effect.
+    It has no effect on other tensors: functions say by which of their arguments they are
+    differentiated.
     """
     arguments.flag("requires_grad_", "requires_grad", requires_grad)
     if "requires_grad" in self.__dict__:
@@ -100,7 +103,7 @@ def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
-    """Mark the tensor as a constant argument; the tensor itself.
+    """Mark the tensor as a constant argument, and return the tensor itself.
 
     Compiled functions treat it as any other.
     """
@@ -110,24 +113,25 @@ def _set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
 
 
 def _to_dlpack(self: Tensor) -> Any:
-    """See `mycel.to_dlpack`."""
+    """Return a DLPack capsule of the tensor. See `mycel.to_dlpack`."""
     return storage.to_dlpack(self)
 
 
 def _fold(
     self: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """See `mycel.ops.fold`."""
+    """Return patches added up in an image. See `mycel.ops.fold`."""
     size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
     return convolution.fold(self, size, kernel_size, dilation, padding, stride)
 
 
 def _unfold(self: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """See `mycel.ops.unfold`."""
+    """Return the patches of an image. See `mycel.ops.unfold`."""
     return convolution.unfold(self, kernel_size, dilation, padding, stride)
 
 
 def _init_of(self: Tensor) -> Optional[Any]:
+    """Return the initializer of the tensor, if it has one."""
     return self.__dict__.get("init")
 
 

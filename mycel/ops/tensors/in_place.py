@@ -52,6 +52,7 @@ __all__ = [
 
 
 def _written(name: str, input: Any) -> Tensor:
+    """Return the tensor to write to."""
     return arguments.instance(name, "input", input, Tensor, "a Tensor to write to")
 
 
@@ -86,7 +87,7 @@ def erfinv_(input: Tensor) -> Tensor:
 
 
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Return the tensor itself, after bringing its elements between `min` and `max`.
+    """Return the tensor itself, after cutting its elements off at `min` and `max`.
 
     >>> import mycel as ms
     >>> ms.ops.clamp_(ms.Tensor([-3.0, 0.5]), -1.0, 1.0).tolist()
@@ -96,8 +97,9 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
-    """Return the tensor itself, after writing `source` to (with `accumulate` adding it at) flat
-    positions.
+    """Return the tensor itself, after writing the elements of `source` to it.
+
+    `index` has flat positions in `input`; with `accumulate` elements are added there.
 
     >>> import mycel as ms
     >>> ms.ops.put_(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([9.0])).tolist()
@@ -107,7 +109,9 @@ def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Te
 
 
 def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = None) -> Tensor:
-    """Return the tensor itself, after writing uniform random numbers of [from_, to).
+    """Return the tensor itself, after writing random numbers, uniform in [from_, to).
+
+    `input` is the tensor; numbers come from `generator`, or the default one.
 
     >>> import mycel as ms
     >>> ms.ops.uniform_(ms.ops.zeros(2), 3.0, 4.0).shape
@@ -119,6 +123,9 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = Non
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None) -> Tensor:
     """Return the tensor itself, after writing normal random numbers.
 
+    `input` is the tensor, `mean` and `std` are the mean and the standard deviation; numbers come
+    from `generator`, or the default one.
+
     >>> import mycel as ms
     >>> ms.ops.normal_(ms.ops.zeros(2)).shape
     (2,)
@@ -127,7 +134,10 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None
 
 
 def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generator: Any = None) -> Tensor:
-    """Return the tensor itself, after writing random whole numbers of [from_, to).
+    """Return the tensor itself, after writing random whole numbers in [from_, to).
+
+    `input` is the tensor; without `to` numbers go as far as its type holds every integer. They come
+    from `generator`, or the default one.
 
     >>> import mycel as ms
     >>> ms.ops.random_(ms.ops.zeros(2), 3, 4).tolist()
@@ -137,7 +147,7 @@ def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generato
 
 
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """Return the tensor itself, after writing 1 with probability `p` and else 0.
+    """Return the tensor itself, after writing 1 with probability `p` and 0 otherwise.
 
     >>> import mycel as ms
     >>> ms.ops.bernoulli_(ms.ops.zeros(2), 1.0).tolist()
@@ -147,7 +157,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
 
 def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Tensor:
-    """Return the tensor itself, after writing random numbers of the exponential distribution of
+    """Return the tensor itself, after writing random numbers of the exponential distribution with
     rate `lambd`.
 
     >>> import mycel as ms
@@ -158,6 +168,7 @@ def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Ten
 
 
 def _need_numbers(name: str, *values: Any) -> None:
+    """Raise an error for operands that are no numbers, or have no such result."""
     for value in values:
         number_of(name, "an operand", value)
     if name in ("scalar_div", "scalar_floordiv", "scalar_mod") and not isinstance(values[1], Tensor) and values[1] == 0:
@@ -171,7 +182,7 @@ def _need_numbers(name: str, *values: Any) -> None:
 
 
 def _computed(name: str, function: Callable[..., Any], *values: Any) -> Any:
-    """Return Python's own arithmetic, whose errors name the operation."""
+    """Return the result of Python's own arithmetic, whose errors name the operation."""
     try:
         return function(*values)
     except ArithmeticError as error:
@@ -179,12 +190,14 @@ def _computed(name: str, function: Callable[..., Any], *values: Any) -> Any:
 
 
 def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: str) -> Callable[[Any, Any], Any]:
+    """Return the function `name` of two numbers."""
+
     def scalar(x: Any, y: Any) -> Any:
         _need_numbers(name, x, y)
         return _computed(name, function, x, y)
 
     scalar.__name__ = scalar.__qualname__ = name
-    scalar.__doc__ = f"""{meaning} of two numbers.
+    scalar.__doc__ = f"""Return {meaning} of two numbers.
 
     >>> import mycel as ms
     >>> ms.ops.{name}(7, 2)
@@ -194,12 +207,14 @@ def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: s
 
 
 def _single(name: str, function: Callable[[Any], Any], meaning: str, shown: str) -> Callable[[Any], Any]:
+    """Return the function `name` of one number."""
+
     def scalar(x: Any) -> Any:
         _need_numbers(name, x)
         return _computed(name, function, x)
 
     scalar.__name__ = scalar.__qualname__ = name
-    scalar.__doc__ = f"""{meaning} of a number.
+    scalar.__doc__ = f"""Return {meaning} of a number.
 
     >>> import mycel as ms
     >>> ms.ops.{name}(1)
@@ -208,28 +223,28 @@ def _single(name: str, function: Callable[[Any], Any], meaning: str, shown: str)
     return scalar
 
 
-scalar_add = _pair("scalar_add", operator.add, "The sum", "9")
-scalar_sub = _pair("scalar_sub", operator.sub, "The difference", "5")
-scalar_mul = _pair("scalar_mul", operator.mul, "The product", "14")
-scalar_div = _pair("scalar_div", operator.truediv, "The quotient", "3.5")
-scalar_floordiv = _pair("scalar_floordiv", operator.floordiv, "The quotient, rounded down,", "3")
-scalar_mod = _pair("scalar_mod", operator.mod, "The remainder, of the divisor's sign,", "1")
-scalar_pow = _pair("scalar_pow", operator.pow, "The power", "49")
-scalar_max = _pair("scalar_max", max, "The larger", "7")
-scalar_min = _pair("scalar_min", min, "The smaller", "2")
-scalar_eq = _pair("scalar_eq", operator.eq, "The equality", "False")
-scalar_ne = _pair("scalar_ne", operator.ne, "The inequality", "True")
-scalar_lt = _pair("scalar_lt", operator.lt, "The comparison <", "False")
-scalar_le = _pair("scalar_le", operator.le, "The comparison <=", "False")
-scalar_gt = _pair("scalar_gt", operator.gt, "The comparison >", "True")
-scalar_ge = _pair("scalar_ge", operator.ge, "The comparison >=", "True")
-scalar_log = _single("scalar_log", math.log, "The natural logarithm", "0.0")
-scalar_uadd = _single("scalar_uadd", operator.pos, "The value", "1")
-scalar_usub = _single("scalar_usub", operator.neg, "The value with its sign changed", "-1")
+scalar_add = _pair("scalar_add", operator.add, "the sum", "9")
+scalar_sub = _pair("scalar_sub", operator.sub, "the difference", "5")
+scalar_mul = _pair("scalar_mul", operator.mul, "the product", "14")
+scalar_div = _pair("scalar_div", operator.truediv, "the quotient", "3.5")
+scalar_floordiv = _pair("scalar_floordiv", operator.floordiv, "the quotient, rounded down,", "3")
+scalar_mod = _pair("scalar_mod", operator.mod, "the remainder, of the divisor's sign,", "1")
+scalar_pow = _pair("scalar_pow", operator.pow, "the power", "49")
+scalar_max = _pair("scalar_max", max, "the larger", "7")
+scalar_min = _pair("scalar_min", min, "the smaller", "2")
+scalar_eq = _pair("scalar_eq", operator.eq, "whether equality holds", "False")
+scalar_ne = _pair("scalar_ne", operator.ne, "whether inequality holds", "True")
+scalar_lt = _pair("scalar_lt", operator.lt, "the comparison by <", "False")
+scalar_le = _pair("scalar_le", operator.le, "the comparison by <=", "False")
+scalar_gt = _pair("scalar_gt", operator.gt, "the comparison by >", "True")
+scalar_ge = _pair("scalar_ge", operator.ge, "the comparison by >=", "True")
+scalar_log = _single("scalar_log", math.log, "the natural logarithm", "0.0")
+scalar_uadd = _single("scalar_uadd", operator.pos, "the value", "1")
+scalar_usub = _single("scalar_usub", operator.neg, "the value with its sign changed", "-1")
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
-    """Return a number as a Python number of the kind of a data type: int64, float64 or bool.
+    """Return a number as a Python number of the kind of an element type: int64, float64 or bool.
 
     >>> import mycel as ms
     >>> ms.ops.scalar_cast(2.7, ms.int64)
@@ -246,7 +261,7 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = D.float32) -> Tensor:
-    """Return a number as a tensor of no dimensions.
+    """Return a number as a tensor without dimensions.
 
     >>> import mycel as ms
     >>> ms.ops.scalar_to_tensor(3).item()

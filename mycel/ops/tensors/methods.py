@@ -55,7 +55,7 @@ from mycel.ops._operands import (
     run,
     shape_of,
 )
-from mycel.ops.algebra import decompositions, diagonals, linalg
+from mycel.ops.algebra import decompositions, diagonals, linalg, systems
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.tensors import attributes as tensor_attributes
 from mycel.ops.tensors import positions as tensor_positions
@@ -69,18 +69,20 @@ from mycel.prims.base import broadcast_shapes
 
 # Functions whose first parameter is the tensor and whose others agree with the method's.
 _SAME: dict[Any, str] = {
-    elementwise: """abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
-        ceil cos cosh digamma div divide eq erf erfc
-        erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv isfinite isinf isnan le less less_equal
-        lgamma log log10 log1p log2 lt maximum minimum mul multiply ne neg negative
-        not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
-    logic: """bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-        invert logical_and logical_not logical_or logical_xor""",
-    math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
-        isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
+    elementwise: """abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
+        atan2 atanh ceil cos cosh digamma div divide eq erf erfc erfinv exp exp2 expm1 floor floor_divide fmod ge
+        greater greater_equal gt inv isfinite isinf isnan le less less_equal lgamma log log10 log1p log2 lt maximum
+        minimum mul multiply ne neg negative not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin
+        sinh sqrt square sub subtract tan tanh true_divide trunc""",
+    logic: """bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor invert logical_and
+        logical_not logical_or logical_xor""",
+    math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside
+        hypot isclose isneginf isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit
+        sinc xdivy xlogy""",
     complex_numbers: "angle conj imag real",
-    decompositions: """cholesky cholesky_inverse cholesky_solve det eigvals geqrf inverse log_matrix_determinant logdet lstsq lu_solve
-        matrix_determinant orgqr slogdet svd""",
+    decompositions: "cholesky eigvals geqrf orgqr svd",
+    systems: """cholesky_inverse cholesky_solve det inverse log_matrix_determinant logdet lstsq lu_solve
+        matrix_determinant slogdet""",
     pairwise: "cov",
     bessel: "i0",
     blocks: "col2im nextafter renorm",
@@ -91,7 +93,7 @@ _SAME: dict[Any, str] = {
     linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
     array: "adjoint expand_as expand_dims moveaxis movedim ravel swapaxes swapdims t view_as",
     splits: "chunk dsplit hsplit split tensor_split unbind vsplit",
-    arrange: """diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu""",
+    arrange: "diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu",
     properties: "is_complex is_floating_point type_as",
     indexed: """gather_elements gather_nd index_fill index_select inplace_update scatter select_scatter
         slice_scatter""",
@@ -117,6 +119,7 @@ _RENAMED = {
 
 
 def _named(method: Any, name: str, text: str) -> Any:
+    """Return a method with its name and docstring."""
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
     return method
 
@@ -125,7 +128,7 @@ def _named(method: Any, name: str, text: str) -> Any:
 
 
 def _qr(self: Tensor, some: bool = True) -> Any:
-    """Return orthonormal columns Q and upper triangular R with Q R the matrix.
+    """Return orthonormal columns Q and upper triangular R whose product is the matrix.
 
     Q is square unless `some`. See `mycel.ops.qr`.
     """
@@ -133,8 +136,9 @@ def _qr(self: Tensor, some: bool = True) -> Any:
 
 
 def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Tensor:
-    """Return `input3` multiplied by the product of the reflections of `mycel.ops.geqrf`, which this
-    tensor and `input2` are.
+    """Return `input3` multiplied by the product of reflections.
+
+    This tensor and `input2` describe the reflections, as `mycel.ops.geqrf` gives them.
     """
     return decompositions.ormqr(self, input2, input3, left, transpose)
 
@@ -142,16 +146,17 @@ def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose:
 def _triangular_solve(
     self: Tensor, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the solution x of the triangular system A x = this tensor, or of A^T x with
+    """Return the solution x of the triangular system A x = this tensor, or A^T x = this tensor with
     `transpose`, and A.
     """
-    return decompositions.triangular_solve(self, A, upper, transpose, unitriangular)
+    return systems.triangular_solve(self, A, upper, transpose, unitriangular)
 
 
 # Shapes.
 
 
 def _sizes(given: tuple[Any, ...]) -> Any:
+    """Return sizes that are given as one sequence or as separate arguments."""
     return given[0] if len(given) == 1 and not isinstance(given[0], builtins.int) else given
 
 
@@ -166,7 +171,10 @@ def _reshape(self: Tensor, *shape: Any) -> Tensor:
 
 @viewing
 def _view(self: Tensor, *shape: Any) -> Tensor:
-    """Return the same elements under another shape; given a data type, the same bytes in that type."""
+    """Return the same elements under another shape.
+
+    Raises TypeError for an element type in place of a shape.
+    """
     if len(shape) == 1 and isinstance(shape[0], D.DType):
         raise TypeError("view: another type for the same bytes is not supported; use astype to convert values")
     return array.reshape(self, _sizes(shape))
@@ -178,9 +186,7 @@ def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _resize(self: Tensor, *new_shape: Any) -> Tensor:
-    """Return the elements in order under another shape, cut off or followed by zeros where the
-    number differs.
-    """
+    """Return the elements in order under another shape: the first ones, or followed by zeros."""
     shape = shape_of("resize", _sizes(new_shape))
     count = product(check_sizes("resize", shape))
     line = flat(self)
@@ -191,7 +197,7 @@ def _resize(self: Tensor, *new_shape: Any) -> Tensor:
 
 @viewing
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
-    """Return the axes in another order.
+    """Return the tensor with its axes in another order.
 
     ``transpose()`` reverses them, ``transpose(i, j)`` exchanges two, and a permutation is given as
     one sequence or, for tensors of other than two dimensions, as separate numbers.
@@ -205,7 +211,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 @viewing
 def _permute(self: Tensor, *axis: Any) -> Tensor:
-    """Return the axes in another order, given as one sequence or as numbers.
+    """Return the tensor with its axes in another order, given as one sequence or as numbers.
 
     See `mycel.ops.permute`.
     """
@@ -214,7 +220,7 @@ def _permute(self: Tensor, *axis: Any) -> Tensor:
 
 @viewing
 def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return the axes from `start_dim` (0) to `end_dim` joined into one.
+    """Return the tensor with the axes from `start_dim` (0) to `end_dim` joined into one.
 
     Both may be given positionally instead of `order`.
     """
@@ -227,12 +233,12 @@ def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end
 
 @viewing
 def _squeeze(self: Tensor, axis: Any = tensor_reductions.UNSET, *, dim: Any = tensor_reductions.UNSET) -> Tensor:
-    """Without axes of size 1. See `mycel.ops.squeeze`."""
+    """Return the tensor without axes of size 1. See `mycel.ops.squeeze`."""
     return array.squeeze(self, tensor_reductions.axes("squeeze", axis, dim))
 
 
 def _broadcast_to(self: Tensor, *shape: Any) -> Tensor:
-    """Return repeated to a shape, given as one sequence or as sizes.
+    """Return the tensor broadcast to a shape, given as one sequence or as sizes.
 
     See `mycel.ops.broadcast_to`.
     """
@@ -240,7 +246,7 @@ def _broadcast_to(self: Tensor, *shape: Any) -> Tensor:
 
 
 def _tile(self: Tensor, *given: Any, reps: Any = None, dims: Any = None) -> Tensor:
-    """Return repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
+    """Return the tensor repeated so many times along each axis. See `mycel.ops.tile`."""
     named = [counts for counts in (reps, dims) if counts is not None]
     if len(named) + bool(given) != 1:
         raise TypeError("tile: give the numbers of repetitions once, as sizes, as reps or as dims")
@@ -248,6 +254,7 @@ def _tile(self: Tensor, *given: Any, reps: Any = None, dims: Any = None) -> Tens
 
 
 def _times(alpha: Any, other: Any) -> Any:
+    """Return `other` times `alpha`."""
     return other if isinstance(alpha, builtins.int) and alpha == 1 else elementwise.mul(other, alpha)
 
 
@@ -262,7 +269,9 @@ def _sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def _repeat(self: Tensor, *repeats: Any) -> Tensor:
-    """Return repeated as a whole: as `tile`, with at least one number for each axis."""
+    """Return the tensor repeated along its axes, as `tile`, with at least one number for
+    each axis.
+    """
     counts = shape_of("repeat", _sizes(repeats))
     if len(counts) < self.ndim:
         raise ShapeError(
@@ -272,7 +281,7 @@ def _repeat(self: Tensor, *repeats: Any) -> Tensor:
 
 
 def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Return summed so that it has a shape that broadcasts to its own."""
+    """Return sums of the tensor that have a shape which broadcasts to its own."""
     shape = shape_of("sum_to_size", _sizes(size))
     if len(shape) > self.ndim or broadcast_shapes(shape, self.shape) != self.shape:
         raise ShapeError(f"sum_to_size: {shape} does not broadcast to {self.shape}")
@@ -288,7 +297,7 @@ def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
 def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     """Return the same values in another element type; `float` is float64, as in NumPy.
 
-    TypeError for what is no type.
+    Raises TypeError where `dtype` is no type.
     """
     kind = D.float64 if dtype is float or dtype == "float" else D.from_any(dtype)
     return (
@@ -324,16 +333,21 @@ def _type(self: Tensor, dtype: Any = None) -> Any:
 
 
 def _product(name: str, reflected: bool) -> Any:
+    """Return the method `name` of the matrix product, with the operands exchanged if
+    `reflected`.
+    """
+
     def compute(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, np.ndarray, list, tuple)):
             return NotImplemented
         return linalg.matmul(other, self) if reflected else linalg.matmul(self, other)
 
-    return _named(compute, name, "The matrix product.")
+    return _named(compute, name, "Return the matrix product.")
 
 
 def _convert(name: str, kind: D.DType) -> Any:
-    return _named(lambda self: cast(self, kind), name, f"The same values as {kind.name}.")
+    """Return the method `name` that converts to an element type."""
+    return _named(lambda self: cast(self, kind), name, f"Return the same values as {kind.name}.")
 
 
 def _copy(self: Tensor) -> Tensor:
@@ -342,7 +356,8 @@ def _copy(self: Tensor) -> Tensor:
 
 
 def _reversed_sequences(self: Tensor, seq_lengths: Any, seq_dim: int = 0, batch_dim: int = 0) -> Tensor:
-    """Return the first elements along an axis in reverse order, as many as `seq_lengths` says.
+    """Return the tensor with its first elements along an axis in reverse order, as many as
+    `seq_lengths` says.
 
     See `mycel.ops.reverse_sequence`.
     """
@@ -350,16 +365,17 @@ def _reversed_sequences(self: Tensor, seq_lengths: Any, seq_dim: int = 0, batch_
 
 
 def _itself(name: str, text: str) -> Any:
+    """Return the method `name` that returns the tensor itself."""
     return _named(lambda self: self, name, text)
 
 
 def _value(self: Tensor) -> Tensor:
-    """Return the tensor itself; of a parameter its values, as a tensor that shares them."""
+    """Return the tensor itself, or a tensor that shares the values of a parameter."""
     return self if type(self) is Tensor else views.whole(self)
 
 
 def _is_contiguous(self: Tensor) -> bool:
-    """True: elements always lie in row-major order."""
+    """Return True: elements always lie in row-major order."""
     return True
 
 
@@ -379,7 +395,7 @@ def _numel(self: Tensor) -> Any:
 
 
 def _stride(self: Tensor, dim: Optional[int] = None) -> Any:
-    """Return elements from one to the next along each dimension, or along one."""
+    """Return the number of elements from one to the next along each dimension, or along `dim`."""
     steps = [s // self.itemsize for s in self.strides]
     return steps if dim is None else steps[axis_of("stride", dim, self.ndim)]
 
@@ -391,8 +407,9 @@ def _unique(
     return_counts: bool = False,
     dim: Optional[int] = None,
 ) -> Any:
-    """Return the distinct elements (or parts along `dim`) in increasing order; also positions and
-    counts (int64).
+    """Return the distinct elements (or parts along `dim`) in increasing order.
+
+    `return_inverse` and `return_counts` add positions and counts (int64).
     """
     if dim is None and is_open(self):
         values, inverse, counts, _ = segments.distinct(self)
@@ -416,13 +433,18 @@ def _equal(self: Tensor, other: Any) -> Tensor:
 
 
 def _allclose(self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Return whether all elements are close (`mycel.ops.isclose`). It needs the values."""
+    """Return whether all elements are close (`mycel.ops.isclose`).
+
+    The values are needed.
+    """
     return bool(reduction.all(math.isclose(self, other, rtol, atol, equal_nan)))
 
 
 def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """Return the sum of a diagonal of the matrices over two axes, in `dtype`; of integers but
-    uint64 in int64, of booleans whether any holds.
+    """Return the sum of a diagonal of the matrices over two axes, in `dtype`.
+
+    By default integers other than uint64 are summed in int64, and of booleans the result is whether
+    any holds.
     """
     line = arrange.diagonal(self, offset, axis1, axis2)
     if dtype is None and line.dtype.is_integer and line.dtype is not D.uint64:
@@ -442,12 +464,17 @@ def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> 
 
 
 def _new(name: str) -> Any:
+    """Return the method that makes a tensor by a function of `mycel.ops`, in the type of the
+    tensor.
+    """
     function = getattr(creation, name)
 
     def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         return function(_sizes(size), self.dtype if dtype is None else dtype)
 
-    return _named(method, f"new_{name}", f"`mycel.ops.{name}` in the type of the tensor unless `dtype` is given.")
+    return _named(
+        method, f"new_{name}", f"Return `mycel.ops.{name}` in the type of the tensor unless `dtype` is given."
+    )
 
 
 def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
@@ -456,6 +483,7 @@ def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) ->
 
 
 def _property(name: str, compute: Callable[[Any], Any], text: str) -> None:
+    """Attach a property to tensors."""
     setattr(Tensor, name, property(compute, doc=text))
 
 
@@ -464,8 +492,8 @@ def _kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     """Return the k-th smallest values along `dim`, k counting from 1, and their positions (int64),
     as ``(values, indices)``.
 
-    TypeError for a `k`, `dim` or `keepdim` of another type, ValueError for a `k` that the axis has
-    not.
+    Raises TypeError for a `k`, `dim` or `keepdim` of another type, ValueError for a `k` beyond the
+    axis.
 
     >>> import mycel as ms
     >>> ms.Tensor([[3.0, 1.0, 2.0]]).kthvalue(2).values.tolist()
@@ -478,10 +506,73 @@ def _kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 
 def _reversed_axes(self: Tensor) -> Tensor:
+    """Return the tensor with its axes in reverse order."""
     return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
 
 
+_METHODS: dict[str, Any] = {
+    **tensor_reductions.methods,
+    **tensor_positions.methods,
+    "reshape": _reshape,
+    "view": _view,
+    "reshape_as": _reshape_as,
+    "resize": _resize,
+    "transpose": _transpose,
+    "permute": _permute,
+    "flatten": _flatten,
+    "squeeze": _squeeze,
+    "broadcast_to": _broadcast_to,
+    "expand": _broadcast_to,
+    "tile": _tile,
+    "add": _add,
+    "sub": _sub,
+    "repeat": _repeat,
+    "sum_to_size": _sum_to_size,
+    "astype": _astype,
+    "to": _to,
+    "type": _type,
+    "copy": _copy,
+    "clone": _copy,
+    "contiguous": _itself("contiguous", "Return the tensor itself: elements always lie in row-major order."),
+    "value": _value,
+    "is_contiguous": _is_contiguous,
+    "is_signed": _is_signed,
+    "dim": _dim,
+    "ndimension": _dim,
+    "numel": _numel,
+    "nelement": _numel,
+    "stride": _stride,
+    "qr": _qr,
+    "ormqr": _ormqr,
+    "triangular_solve": _triangular_solve,
+    "unique": _unique,
+    "equal": _equal,
+    "allclose": _allclose,
+    "trace": _trace,
+    "argmax_with_value": _argmax_with_value,
+    "argmin_with_value": _argmin_with_value,
+    "new_zeros": _new("zeros"),
+    "new_ones": _new("ones"),
+    "new_empty": _new("empty"),
+    "new_full": _new_full,
+    "reverse_sequence": _reversed_sequences,
+    "kthvalue": _kthvalue,
+}
+_CONVERSIONS = {
+    "float": D.float32,
+    "half": D.float16,
+    "double": D.float64,
+    "bfloat16": D.bfloat16,
+    "int": D.int32,
+    "long": D.int64,
+    "short": D.int16,
+    "byte": D.uint8,
+    "bool": D.bool_,
+}
+
+
 def _attach() -> None:
+    """Give tensors their methods and properties."""
     for name, method in (("__getitem__", by_routes(indexing.get)), ("__setitem__", indexing.put)):
         setattr(Tensor, name, method)
     for module, names in _SAME.items():
@@ -491,76 +582,17 @@ def _attach() -> None:
         setattr(Tensor, name, as_method(function))
     tensor_writes.attach(tensor_positions.written)
     tensor_attributes.attach()
-    methods: dict[str, Any] = {
-        **tensor_reductions.methods,
-        **tensor_positions.methods,
-        "reshape": _reshape,
-        "view": _view,
-        "reshape_as": _reshape_as,
-        "resize": _resize,
-        "transpose": _transpose,
-        "permute": _permute,
-        "flatten": _flatten,
-        "squeeze": _squeeze,
-        "broadcast_to": _broadcast_to,
-        "expand": _broadcast_to,
-        "tile": _tile,
-        "add": _add,
-        "sub": _sub,
-        "repeat": _repeat,
-        "sum_to_size": _sum_to_size,
-        "astype": _astype,
-        "to": _to,
-        "type": _type,
-        "copy": _copy,
-        "clone": _copy,
-        "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
-        "value": _value,
-        "is_contiguous": _is_contiguous,
-        "is_signed": _is_signed,
-        "dim": _dim,
-        "ndimension": _dim,
-        "numel": _numel,
-        "nelement": _numel,
-        "stride": _stride,
-        "qr": _qr,
-        "ormqr": _ormqr,
-        "triangular_solve": _triangular_solve,
-        "unique": _unique,
-        "equal": _equal,
-        "allclose": _allclose,
-        "trace": _trace,
-        "argmax_with_value": _argmax_with_value,
-        "argmin_with_value": _argmin_with_value,
-        "new_zeros": _new("zeros"),
-        "new_ones": _new("ones"),
-        "new_empty": _new("empty"),
-        "new_full": _new_full,
-        "reverse_sequence": _reversed_sequences,
-        "kthvalue": _kthvalue,
-    }
-    for name, method in methods.items():
+    for name, method in _METHODS.items():
         setattr(Tensor, name, method)
     for name, others in SPELLINGS.items():
         setattr(Tensor, name, also_named(getattr(Tensor, name), others))
-    kinds = {
-        "float": D.float32,
-        "half": D.float16,
-        "double": D.float64,
-        "bfloat16": D.bfloat16,
-        "int": D.int32,
-        "long": D.int64,
-        "short": D.int16,
-        "byte": D.uint8,
-        "bool": D.bool_,
-    }
-    for name, kind in kinds.items():
+    for name, kind in _CONVERSIONS.items():
         setattr(Tensor, name, _convert(name, kind))
     for name, order in (("__matmul__", False), ("__rmatmul__", True)):
         setattr(Tensor, name, _product(name, order))
     _property("T", _reversed_axes, "The axes in reverse order.")
     _property("mT", lambda self: array.swapaxes(self, -1, -2), "The last two axes exchanged.")
-    _property("H", lambda self: _reversed_axes(complex_numbers.conj(self)), "A matrix transposed and conjugated.")
+    _property("H", lambda self: _reversed_axes(complex_numbers.conj(self)), "The matrix transposed and conjugated.")
     _property("mH", lambda self: array.adjoint(self), "The last two axes exchanged, and complex numbers conjugated.")
     _property("device", lambda self: "CPU", "Where the tensor lies: 'CPU'.")
     if not isinstance(getattr(Tensor, "data", None), property):

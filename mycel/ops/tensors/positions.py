@@ -30,8 +30,10 @@ __all__ = ["methods", "written"]
 
 
 def _gather(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """Return ``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or ``gather(dim,
-    index)`` as `mycel.ops.gather_elements`.
+    """Return the elements at positions.
+
+    ``gather(input_indices, axis, batch_dims=0)`` is `mycel.ops.gather`; ``gather(dim, index)`` is
+    `mycel.ops.gather_elements`.
     """
     if "dim" in named or "index" in named or (args and isinstance(args[0], builtins.int)):
         return indexed.gather_elements(self, *args, **named)
@@ -39,8 +41,10 @@ def _gather(self: Tensor, *args: Any, **named: Any) -> Tensor:
 
 
 def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """Return ``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim,
-    index, src)`` along one axis.
+    """Return a new tensor with elements added at positions.
+
+    ``scatter_add(indices, updates)`` is `mycel.ops.tensor_scatter_add`; ``scatter_add(dim, index,
+    src)`` adds along one axis.
     """
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
         dim, index, src = bound("scatter_add", ("dim", "index", "src"), args, named)
@@ -49,8 +53,10 @@ def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
 
 
 def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor:
-    """Return ``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y, axis)``: a
-    new tensor. See `mycel.ops.index_add`.
+    """Return a new tensor with parts added at positions of an axis: ``index_add(dim, index, source,
+    *, alpha=1)`` or ``index_add(indices, y, axis)``.
+
+    See `mycel.ops.index_add`.
     """
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
         dim, index, source = bound("index_add", ("dim", "index", "source"), args, named)
@@ -67,8 +73,8 @@ def _scatter_added(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
 
 
 def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
-    """Return a new tensor with the parts of `source`, times `alpha`, added at the positions of a
-    vector along one axis.
+    """Return a new tensor with the parts of `source`, times `alpha`, added at the positions `index`
+    of one axis.
     """
     return indexed._along(
         "index_add", self, dim, index, operand("index_add", source) * operand("index_add", alpha), "add"
@@ -76,10 +82,10 @@ def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any 
 
 
 def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
-    """Return the elements (of the flattened tensor, or along an axis) at positions.
+    """Return the elements at positions of the flattened tensor, or of an axis.
 
-    `mode` "clip" limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of
-    range.
+    `mode` "clip" cuts positions off at the ends, "wrap" goes around, and "raise" raises
+    IndexRangeError for one out of range.
     """
     arguments.one_of("take", "mode", mode, ("clip", "wrap", "raise"))
     x = flat(self) if axis is None else self
@@ -100,7 +106,7 @@ def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
 
 
 def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
-    """At each place the element of the choice that the tensor's integer there names.
+    """Return at each place the element of that choice which the tensor's integer there names.
 
     `mode` is "clip", "wrap" or "raise".
     """
@@ -123,8 +129,9 @@ def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
 
 
 def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """Return a new tensor with values written (with `accumulate` added) at the places that index
-    tensors, one for each leading axis, name.
+    """Return a new tensor with values written at positions, or added there with `accumulate`.
+
+    `indices` has a tensor of positions for each leading axis.
     """
     if not accumulate:
         result = run(E.identity, self)
@@ -138,8 +145,9 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 
 def _index(self: Tensor, indices: Any) -> Tensor:
-    """Return the elements at the places that index tensors or masks, one for each leading axis,
-    name; None takes a whole axis.
+    """Return the elements at positions.
+
+    `indices` has a tensor of positions or a mask for each leading axis; None takes a whole axis.
     """
     return self[tuple(slice(None) if i is None else i for i in arguments.sequence("index", "indices", indices))]
 
@@ -161,8 +169,9 @@ def _itemset(self: Tensor, *args: Any) -> Tensor:
 
 
 def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """Return ``select(dim, index)``: the part at one position along an axis; ``select(condition,
-    y)``: as `where`.
+    """Return the part at one position of an axis, ``select(dim, index)``.
+
+    ``select(condition, y)`` is `where`.
     """
     if "condition" in named or (args and isinstance(args[0], Tensor)):
         return _where(self, *args, **named)

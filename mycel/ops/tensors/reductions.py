@@ -14,7 +14,7 @@ from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
 from mycel.ops import activation, properties, reduction, sorting
 from mycel.ops._operands import flat, number_of
-from mycel.ops.algebra import decompositions
+from mycel.ops.algebra import norms
 
 __all__: list[str] = []
 
@@ -29,10 +29,15 @@ def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any
 
 
 def axes(name: str, axis: Any, dim: Any, default: Any = None) -> Any:
+    """Return the axes given as `axis` or as `dim`, else `default`.
+
+    `name` is the method. Raises TypeError where both are given.
+    """
     return _choose(name, axis, dim, default, "axis and dim")
 
 
 def _keep(name: str, *given: Any) -> bool:
+    """Return whether reduced axes stay, from the one spelling of three that is given."""
     chosen = [g for g in given if g is not UNSET]
     if len(chosen) > 1:
         raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
@@ -50,7 +55,7 @@ def _sum(
     dim: Any = UNSET,
     keepdim: Any = UNSET,
 ) -> Tensor:
-    """Return the sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
+    """Return the sum over an axis, several, or all, plus `initial`. See `mycel.ops.sum`."""
     if isinstance(dtype, bool):
         dtype, keepdims = None, dtype
     result = reduction.sum(self, axes("sum", axis, dim), _keep("sum", keepdims, keepdim), dtype=dtype)
@@ -89,6 +94,7 @@ def _prod(
 
 
 def _spread(name: str) -> Any:
+    """Return the method of a standard deviation or a variance."""
     function = getattr(reduction, name)
 
     def method(
@@ -111,6 +117,7 @@ def _spread(name: str) -> Any:
 
 
 def _test(name: str) -> Any:
+    """Return the method of a reduction of booleans."""
     function = getattr(reduction, name)
 
     def method(
@@ -128,6 +135,7 @@ def _test(name: str) -> Any:
 
 
 def _extreme(name: str) -> Any:
+    """Return the method of a largest or smallest element."""
     both, only = getattr(reduction, name), getattr(reduction, f"a{name}")
 
     def method(
@@ -150,14 +158,14 @@ def _extreme(name: str) -> Any:
         return only(self, where_axis, keep, initial=initial, where=where)
 
     text = (
-        "The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim` (also positionally) with "
-        "its position, as "
-        f"`mycel.ops.{name}`."
+        f"Return the {name}imum over all elements, or over `axis`; over `dim` (also given by position) with its "
+        f"position, as `mycel.ops.{name}`."
     )
     return _named(method, name, text)
 
 
 def _position(name: str) -> Any:
+    """Return the method of the position of a largest or smallest element."""
     function = getattr(reduction, name)
 
     def method(
@@ -169,6 +177,7 @@ def _position(name: str) -> Any:
 
 
 def _named(method: Any, name: str, text: str) -> Any:
+    """Return a method with its name and docstring."""
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
     return method
 
@@ -218,14 +227,14 @@ def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 @fused
 def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """See `mycel.ops.norm`."""
-    return decompositions.norm(self, ord, dim, keepdim, dtype=dtype)
+    return norms.norm(self, ord, dim, keepdim, dtype=dtype)
 
 
 @fused
 def _cumsum(self: Tensor, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
-    """See `mycel.ops.cumsum`; without an axis of the flattened tensor.
+    """Return the running sums along an axis, or of the flattened tensor without one.
 
-    Booleans and 8- and 16-bit integers are summed in int32.
+    Booleans and 8- and 16-bit integers are summed in int32. See `mycel.ops.cumsum`.
     """
     if dtype is None and self.dtype in (D.bool_, D.int8, D.int16, D.uint8):
         dtype = D.int32
@@ -234,6 +243,7 @@ def _cumsum(self: Tensor, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UN
 
 
 def _ordered(name: str) -> Any:
+    """Return the method of a sort."""
     function = getattr(sorting, name)
 
     def method(
@@ -250,7 +260,7 @@ def _median(self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any 
 
 
 def _searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Return where values would be put into the tensor, which is sorted.
+    """Return the positions at which values would be put into the tensor, which is sorted.
 
     See `mycel.ops.searchsorted`.
     """

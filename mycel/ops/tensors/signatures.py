@@ -1,9 +1,9 @@
 """The parameters of tensor methods that are functions of `mycel.ops`.
 
-A function's first parameter is named for what it takes ("input", "x"), that of a method is `self`,
-and some methods have names of their own for the others. A method is therefore the function's code
-under other names of its parameters: nothing is called in between, and `inspect.signature` says what
-can be passed.
+The first parameter of a function is named for what it takes ("input", "x"), that of a method is
+`self`, and some methods have names of their own for the others. A method is therefore the
+function's code under other names of its parameters: nothing is called in between, and
+`inspect.signature` says what can be passed.
 """
 
 from __future__ import annotations
@@ -63,8 +63,11 @@ def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callabl
 
 
 def bound(method: str, names: tuple[str, ...], args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-    """Return the arguments of one of a method's overloads in the order of `names`, all of which it
-    needs; TypeError that says what is missing or too much.
+    """Return the arguments of one of the overloads of `method`, in the order of `names`, all of
+    which it needs.
+
+    `args` are those given by position, `named` those given by name. Raises TypeError that says what
+    is missing or too much.
     """
     given = dict(zip(names, args))
     if len(args) > len(names) or given.keys() & named.keys() or (given.keys() | named.keys()) != set(names):
@@ -74,6 +77,7 @@ def bound(method: str, names: tuple[str, ...], args: tuple[Any, ...], named: Map
 
 
 def _copy(function: FunctionType, code: Any) -> FunctionType:
+    """Return a copy of a function with other code."""
     made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
@@ -83,7 +87,7 @@ def _copy(function: FunctionType, code: Any) -> FunctionType:
 
 
 def _renamed(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
-    """Return a function of the same code whose local names are others."""
+    """Return a function of the same code whose parameters and local variables have other names."""
     code = function.__code__
     made = _copy(
         function,
@@ -107,10 +111,10 @@ def _shown(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
 
 
 def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] = None) -> Callable[..., Any]:
-    """Return `function` with its first parameter named `self`, and others as `others` says; the
-    function itself where nothing changes.
+    """Return `function` with its first parameter named `self`, and other parameters as `others`
+    says.
 
-    The method's `method_of` is the function.
+    Where nothing changes that is the function itself. The method's `method_of` is the function.
     """
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or not isinstance(function, FunctionType) or first.kind is first.VAR_POSITIONAL:
@@ -132,7 +136,9 @@ def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] 
 
 
 def with_signature(method: Any, function: Callable[..., Any]) -> Any:
-    """Return `method`, which passes all on to `function`, with the parameters of that."""
+    """Return `method`, which passes all its arguments on to `function`, with the signature of
+    `function`.
+    """
     known = inspect.signature(function)
     first, *rest = known.parameters.values()
     method.__signature__ = known.replace(parameters=[first.replace(name="self"), *rest])
@@ -140,8 +146,9 @@ def with_signature(method: Any, function: Callable[..., Any]) -> Any:
 
 
 def drawing(method: Any, draw: Callable[..., Any]) -> Any:
-    """Return `method`, which draws by ``draw(self, generator, ...)``, with the parameters of that
-    and the generator last and by name.
+    """Return `method`, which draws by ``draw(self, generator, ...)``, with the signature of `draw`.
+
+    The generator comes last there and is passed by name.
     """
     known = inspect.signature(draw)
     first, generator, *rest = known.parameters.values()

@@ -1,6 +1,6 @@
 """The methods of tensors that write into them, and those that draw from random generators.
 
-Methods that end in an underscore compute the same as those without and then write the result, in
+A method that ends in an underscore computes the same as the one without, then writes the result, in
 the tensor's own type, into the tensor.
 """
 
@@ -54,11 +54,14 @@ _IN_PLACE: dict[str, Callable[..., Any]] = {
 
 
 def _named(method: Any, name: str, text: str) -> Any:
+    """Return a method with its name and docstring."""
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
     return method
 
 
 def _writer(name: str, function: Callable[..., Any]) -> Any:
+    """Return the method `name`, which writes what `function` computes into the tensor."""
+
     def method(self: Tensor, *args: Any, **named: Any) -> Tensor:
         new = function(self, *args, **named)
         if new.shape != self.shape:
@@ -68,7 +71,7 @@ def _writer(name: str, function: Callable[..., Any]) -> Any:
         new = cast(new, self.dtype)
         return self._replace(run(E.identity, new) if new is self else new)
 
-    _named(method, name, f"The tensor itself, after writing the result of `{name[:-1]}` into it.")
+    _named(method, name, f"Return the tensor itself, after writing the result of `{name[:-1]}` into it.")
     return with_signature(method, function)
 
 
@@ -91,8 +94,10 @@ def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _assign_value(self: Tensor, value: Any) -> Tensor:
-    """Return the tensor itself, after taking the values, the shape and the type of another; of a
-    tensor with views and of a parameter only those that fit.
+    """Return the tensor itself, after taking over the values, the shape and the type of another
+    one.
+
+    A tensor with views and a parameter take only values of their own shape and type.
     """
     if (
         type(self) is Tensor
@@ -106,14 +111,14 @@ def _assign_value(self: Tensor, value: Any) -> Tensor:
 
 
 def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
+    """Return the method `name`, which writes what `draw` draws into the tensor."""
+
     def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
         from mycel.common.generator import default_generator
 
         return self._replace(cast(draw(self, generator or default_generator, *args, **named), self.dtype))
 
-    _named(
-        method, name, "The tensor itself, after writing random numbers into it; from `generator` or the default one."
-    )
+    _named(method, name, "Return the tensor itself, after writing random numbers from `generator` or the default one.")
     return drawing(method, draw)
 
 
@@ -148,12 +153,14 @@ def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
 
 
 def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
-    """See `mycel.ops.multinomial`."""
+    """Return positions drawn with the given weights. See `mycel.ops.multinomial`."""
     return random.multinomial(self, num_samples, replacement, seed)
 
 
 def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
-    """Return 1 with the probability that each element names and else 0, in the tensor's type."""
+    """Return 1 with the probability that each element names and 0 otherwise, in the
+    tensor's type.
+    """
     from mycel.common.generator import default_generator
 
     return cast(
@@ -163,8 +170,9 @@ def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
 
 
 def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Return a tensor with one value on its main diagonal; in a tall matrix `wrap` goes on with the
-    rows behind each square and one row between.
+    """Return a tensor with one value on its main diagonal.
+
+    In a tall matrix `wrap` repeats the diagonal below each square, after a row between.
     """
     if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
         raise ShapeError(f"fill_diagonal_: takes a matrix, or a tensor of equal sizes, not {self._type}")
@@ -177,12 +185,14 @@ def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tenso
 
 
 def _copied_along(self: Tensor, dim: int, index: Any, tensor: Any) -> Tensor:
-    """Return a tensor with the parts of another at the positions of a vector along an axis."""
+    """Return a tensor with the parts of another one at the positions of a vector along an axis."""
     return indexed._along("index_copy_", self, dim, index, operand("index_copy_", tensor, self.dtype), "set")
 
 
 def _put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
-    """Return a tensor with the elements of `source` at (with `accumulate` added to) flat positions."""
+    """Return a tensor with the elements of `source` at flat positions, or added there with
+    `accumulate`.
+    """
     places, new = operand("put_", index), operand("put_", source, self.dtype)
     if not places.dtype.is_integer or places.size != new.size:
         raise ValueError(f"put_: takes integer positions and as many values, not {places._type} and {new._type}")
