@@ -23,7 +23,7 @@ from mycel.base.dtype import uint8 as uint8
 from mycel.base.dtype import uint16 as uint16
 from mycel.base.dtype import uint32 as uint32
 from mycel.base.dtype import uint64 as uint64
-from mycel.numpy.array import *  # noqa: F403
+from mycel.numpy.arrays import *  # noqa: F403
 from mycel.numpy.creation import *  # noqa: F403
 from mycel.numpy.functional import *  # noqa: F403
 from mycel.numpy.grids import *  # noqa: F403

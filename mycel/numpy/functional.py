@@ -12,7 +12,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
-from mycel.numpy.array import isin
+from mycel.numpy.arrays import isin
 from mycel.ops._operands import all_axes
 from mycel.prims.base import broadcast_shapes
 
