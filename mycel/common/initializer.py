@@ -356,7 +356,7 @@ class HeUniform(_He):
 
     `mode` chooses the fan, 'fan_in' or 'fan_out'. The gain is that of `nonlinearity`: 5/3 for
     'tanh', sqrt(2) for 'relu', sqrt(2 / (1 + slope**2)) for 'leaky_relu', of slope
-    `negative_slope`, and 1 for others.
+    `negative_slope`, and 1 for 'linear' and 'sigmoid'.
 
     >>> from mycel.common.initializer import HeUniform, initializer
     >>> bool((abs(initializer(HeUniform(), [3, 6]).init_data().asnumpy()) <= 1).all())

@@ -194,8 +194,9 @@ def load_distributed_checkpoint(
     is the folder that `unified_safetensors` wrote, and `predict_strategy` the name of a strategy
     file; without a network the parts are saved in
     ``dst_safetensors_dir/rank_<i>/net.<output_format>``, for `rank_id` or all ranks. `name_map`
-    maps names of the network to those in the files. `strict_load` is that of `load_param_into_net`;
-    `dec_key` and `dec_mode` are those of `load_checkpoint`. `max_process_num` has no effect.
+    maps names of the network to those in the files. `strict_load` (that of `load_param_into_net`),
+    `dec_key` and `dec_mode` (those of `load_checkpoint`) go with "ckpt" only. `max_process_num` has
+    no effect.
 
     Returns True; with "safetensors" and a network the result of `load_param_into_net`, or with
     `return_param_dict` the parameters. Raises TypeError and ValueError for arguments and files that
