@@ -1525,7 +1525,7 @@ class TensorMethods:
         sequence."""
 
     def tile(self, *given: Any, reps: Any = ..., dims: Any = ...) -> Tensor:
-        """Return the tensor repeated so many times along each axis. See `mycel.ops.tile`."""
+        """Return the tensor repeated along its axes. See `mycel.ops.tile`."""
 
     def to(
         self,

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and what is built of them.
+"""Products of matrices and vectors, and functions composed of them.
 
 Every product comes down to the `matmul` primitive.
 """

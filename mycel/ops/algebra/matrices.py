@@ -1,5 +1,5 @@
-"""Matrices as operands: their triangles and diagonals, and systems of equations solved by what
-LAPACK gives.
+"""Matrices as operands: their triangles and diagonals, and systems of equations solved by LAPACK's
+decompositions.
 
 Matrices are the last two axes; axes before them are a batch. float16, bfloat16 and integers are
 computed in float32 and float64 in its own precision.

@@ -63,7 +63,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     (two axes).
 
     Without `ord` it is the 2-norm of all elements of `A` over `dim`. Else `ord` is any number for
-    vectors, and what `matrix_norm` knows for matrices. Axes stay with size 1 if `keepdim`; `dtype`
+    vectors, and an order of `matrix_norm` for matrices. Axes stay with size 1 if `keepdim`; `dtype`
     is the type to compute in.
 
     Raises ValueError for other orders.

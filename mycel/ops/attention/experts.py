@@ -147,17 +147,17 @@ def moe_init_routing_v2(
     expert_tokens_before_capacity_flag: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return tokens `x` (tokens, size) sorted by their experts `expert_idx` (tokens, choices), and
-    what brings them back: four results.
+    the positions to which they went: four results.
 
     With `drop_pad_mode` 0 the first is the tokens of the first `active_num` places (0: of all) in
-    order, the second int32 where each place went. With 1 the first is (expert_num, expert_capacity,
-    size): the first `expert_capacity` tokens of each expert, filled up with zeros, and the second
-    where each place went among them, -1 for what found no room.
+    order, and the second, int32, where each place went. With 1 the first is (expert_num,
+    expert_capacity, size): the first `expert_capacity` tokens of each expert, filled up with zeros.
+    The second is then where each place went among them, -1 for a token that found no room.
 
     The others are (expert_num,) in int32: in mode 0 the running number of tokens of the experts
     (`expert_tokens_count_or_cumsum_flag` 1) or the number of each (2); and in mode 1, with
-    `expert_tokens_before_capacity_flag`, the number of each before any was dropped. What is not
-    asked for is zeros.
+    `expert_tokens_before_capacity_flag`, the number of each before any was dropped. A count that is
+    not asked for is zeros.
 
     Raises ValueError where numbers or sizes do not fit.
 

@@ -65,12 +65,12 @@ def band(row: Tensor, column: Tensor, before: Any, after: Any) -> Optional[Tenso
 class SparseMask:
     """A mask of one of MindSpore's sparse modes.
 
-    `name` is the operation, for errors, and `mask` holds truth values. Mode 0 drops what `mask`
-    drops and, if there is one, keys more than `before` places before the diagonal or more than
-    `after` places after it. Mode 1 drops what `mask` drops. Modes 2 to 4 ask for a mask of 2048 x
-    2048 and drop keys after a query's own place (2), the same counted from the ends of both
-    sequences (3), or keys outside of the band around that place (4). Mode 5 drops what `mask`
-    drops, and of what 3 drops the keys after the first `prefix` of an example.
+    `name` is the operation, for errors, and `mask` holds truth values. `mode` 0 drops the scores of
+    `mask`; where there is a mask it also drops keys more than `before` places before the diagonal
+    or more than `after` places after it. Mode 1 drops the scores of `mask`. Modes 2 to 4 ask for a
+    mask of 2048 x 2048 and drop keys after a query's own place (2), the same counted from the ends
+    of both sequences (3), or keys outside of the band around that place (4). Mode 5 drops the
+    scores of `mask`, and those of mode 3 apart from the first `prefix` keys of an example.
     """
 
     name: str

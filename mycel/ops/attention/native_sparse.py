@@ -235,7 +235,10 @@ def _packed_operands(name: str, query: Any, key: Any, value: Any, heads: Any) ->
 
 
 def _corner(name: str, parameter: str, mask: Tensor, rows: int, columns: int) -> Tensor:
-    """Return the upper left corner of a mask; raise ShapeError where the mask is smaller."""
+    """Return the upper left corner of a mask.
+
+    Raises ShapeError where the mask is smaller.
+    """
     if mask.ndim != 2 or mask.shape[0] < rows or mask.shape[1] < columns:
         raise ShapeError(
             f"{name}: {parameter} must have at least {rows} rows and {columns} columns, not the shape {mask.shape}"

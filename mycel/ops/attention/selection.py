@@ -22,7 +22,10 @@ from mycel.prims import index as I
 
 
 def positive(name: str, parameter: str, value: Any) -> int:
-    """Return a positive whole number; raise ValueError for any other argument."""
+    """Return a positive whole number.
+
+    Raises ValueError for any other argument.
+    """
     arguments.integer(name, parameter, value, 1, numpy=False, error=ValueError)
     return value
 

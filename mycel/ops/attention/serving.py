@@ -259,7 +259,7 @@ def fused_infer_attention_score(
     `scale_value`), `num_heads`, `num_key_value_heads`, `pre_tokens`, `next_tokens`, `sparse_mode`,
     `block_table`, `block_size`, `quant_scale2` and `quant_offset2` are those of these functions.
     `input_layout` is "BSH", "BNSD", "BSND", or "BNSD_BSND" for a result in another layout than the
-    operands. `query_padding_size` and `kv_padding_size` say how many places lie behind the last
+    operands. `query_padding_size` and `kv_padding_size` say how many places follow the last
     query and key of examples whose lengths `actual_seq_lengths` and `actual_seq_lengths_kv` give.
     With `softmax_lse_flag` the second result is the logarithm of each row's sum of exponentials,
     float32 (B, N, S1, 1), -inf for a row without scores; else one zero.

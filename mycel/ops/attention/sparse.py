@@ -32,7 +32,8 @@ FAR = 2**63 - 1
 
 
 class Laid:
-    """Queries and keys of a layout, as (batch, heads, length, size), with what belongs together.
+    """Queries and keys of a layout, as (batch, heads, length, size), and which of them belong
+    together.
 
     `name` is the operation, for errors. `query` and `keys` are of the layouts `layout` and
     `key_layout`; `rows` and `columns` are the lengths of queries and of keys, or the ends of packed

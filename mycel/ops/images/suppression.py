@@ -156,7 +156,7 @@ def non_max_suppression(
 def non_max_suppression_with_overlaps(
     overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
 ) -> Tensor:
-    """Return what `non_max_suppression` does, from `overlaps` (N, N) instead of boxes.
+    """Return the result of `non_max_suppression` for `overlaps` (N, N) instead of boxes.
 
     Row i of `overlaps` holds those of box i with the others; they count as too much above
     `overlap_threshold`. `scores`, `max_output_size` and `score_threshold` are those of

@@ -4219,7 +4219,7 @@ class NonMaxSuppressionV3(Primitive):
         ...
 
 class NonMaxSuppressionWithOverlaps(Primitive):
-    """Return what `non_max_suppression` does, from `overlaps` (N, N) instead of boxes."""
+    """Return the result of `non_max_suppression` for `overlaps` (N, N) instead of boxes."""
 
     def __init__(self) -> None:
         ...

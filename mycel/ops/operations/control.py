@@ -1,6 +1,6 @@
 """Loops as objects, over functions of tensors or of any nested values.
 
-In a compiled function each is what Python's statement is there: a loop whose condition or bounds
+They are computed by Python's statements, so in a compiled function a loop whose condition or bounds
 are tensors becomes one `while_loop`, and one over Python's own numbers or sequences is unrolled.
 """
 
@@ -44,13 +44,13 @@ def _scan(body: Callable[..., Any], carry: Any, xs: Any) -> Any:
 
 
 def while_loop(cond_func: Any, loop_func: Any, init_val: Any) -> Any:
-    """Return what the operation `WhileLoop` computes."""
+    """Return the result of the operation `WhileLoop`."""
     _need_functions("WhileLoop", cond_func, loop_func)
     return followed(_while, cond_func, loop_func, init_val)
 
 
 def fori_loop(lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: bool = True) -> Any:
-    """Return what the operation `ForiLoop` computes.
+    """Return the result of the operation `ForiLoop`.
 
     `lower`, `upper`, `loop_func`, `init_val` and `unroll` are the arguments of its call.
     """
@@ -62,7 +62,7 @@ def fori_loop(lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: boo
 
 
 def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = True) -> Any:
-    """Return what the operation `Scan` computes.
+    """Return the result of the operation `Scan`.
 
     `loop_func`, `init`, `xs`, `length` and `unroll` are the arguments of its call.
     """

@@ -41,7 +41,7 @@ _CASTS: dict[D.DType, Callable[[Any], Any]] = {D.bool_: _bool, D.int64: _int, D.
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
-    """Return what the operation `ScalarCast` computes."""
+    """Return the result of the operation `ScalarCast`."""
     cast = _CASTS.get(input_y)
     if cast is None:
         raise ValueError(f"ScalarCast: makes numbers of types {', '.join(d.name for d in _CASTS)}, not of {input_y!r}")
@@ -50,13 +50,13 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
 
 
 def scalar_to_tensor(input_x: Any, dtype: D.DType = D.float32) -> Tensor:
-    """Return what the operation `ScalarToTensor` computes."""
+    """Return the result of the operation `ScalarToTensor`."""
     arguments.instance("ScalarToTensor", "input_x", input_x, (bool, int, float), "a bool, int or float")
     return as_tensor(input_x, dtype)
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
-    """Return what the operation `TupleToArray` computes."""
+    """Return the result of the operation `TupleToArray`."""
     arguments.instance("TupleToArray", "input_x", input_x, tuple)
     if not input_x:
         raise ValueError("TupleToArray: the tuple has no members")
@@ -67,7 +67,7 @@ def tuple_to_array(input_x: Any) -> Tensor:
 
 
 def float_status(x: Any) -> Tensor:
-    """Return what the operation `FloatStatus` computes."""
+    """Return the result of the operation `FloatStatus`."""
     x = operand("FloatStatus", x)
     if not x.dtype.is_floating:
         raise TypeError(f"FloatStatus: takes floating tensors, not {x.dtype.name}")
@@ -147,7 +147,7 @@ class Reusing(Primitive, compute=lambda x: x):
 
 
 def py_execute(script: Any, names: Any, values: Any) -> Any:
-    """Return what the operation `PyExecute` computes."""
+    """Return the result of the operation `PyExecute`."""
     if not isinstance(script, str) or len(names) != len(values):
         raise TypeError(
             f"PyExecute: takes an expression, names, and as many values, not {script!r}, {names!r} and {len(values)} "
@@ -191,7 +191,7 @@ _ENUM = {
 
 
 def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
-    """Return what the operation `DtypeToEnum` computes."""
+    """Return the result of the operation `DtypeToEnum`."""
     if dtype == O.string:
         return 12
     arguments.instance(op_name, arg_name, dtype, D.DType, "an element type")

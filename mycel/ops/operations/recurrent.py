@@ -361,8 +361,8 @@ class LSTM(
     hidden, inputs) with rows in the order of the gates i, f, g and o; for every one the weights of
     its state; with `proj_size` those of its projection (proj_size, hidden); with `has_bias` for
     every one the bias of its input, and then for every one the bias of its state, which is added to
-    it. (MindSpore leaves the biases of states out on a CPU.) The empty tensors are what other
-    devices keep for derivatives.
+    it. (MindSpore leaves the biases of states out on a CPU.) In place of the empty tensors other
+    devices keep values for derivatives.
 
     >>> import mycel as ms
     >>> state, w = ms.ops.zeros((1, 1, 2)), ms.ops.ones((40, 1, 1))

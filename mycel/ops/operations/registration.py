@@ -115,7 +115,7 @@ class _Description:
         }
 
     def _put(self, kind: str, **given: Any) -> Any:
-        """Add what is given to a list of the description, after checking its types."""
+        """Add an entry to a list of the description, after checking its types."""
         for name, value in given.items():
             wanted = int if name == "index" else bool if "ompile" in name else str
             if (

@@ -148,7 +148,7 @@ class TensorDump(Primitive, compute=_dump, input_output="out"):
 
 
 def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
-    """Return what the operation `DumpGradient` computes."""
+    """Return the result of the operation `DumpGradient`."""
     arguments.text("DumpGradient", "path", path, empty=False, error=ValueError)
     arguments.instance("DumpGradient", "x", x, Tensor)
     arguments.one_of("DumpGradient", "input_output", input_output, ("in", "out"))

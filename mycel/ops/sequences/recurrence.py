@@ -3,8 +3,9 @@
 The part of a step that does not depend on the state, p, is given for all times at once. Up to
 `UNROLLED` steps become one straight graph. Longer sequences are cut into blocks of about the root
 of their length: one loop runs over the blocks, and its body holds the steps of one block. So the
-graph grows with the root of the length only, and so does what the derivative of the loop keeps in
-proportion to the outputs. Steps after the last whole block are straight again.
+graph grows with the root of the length only. The memory that the derivative of the loop needs, in
+proportion to the outputs, grows with that root too. Steps after the last whole block are straight
+again.
 """
 
 from __future__ import annotations

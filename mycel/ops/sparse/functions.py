@@ -587,7 +587,7 @@ def coo_concat(sp_input: Any, concat_dim: int = 0) -> COOTensor:
 
 
 def _end_to_end(parts: list[Tensor]) -> Tensor:
-    """Return vectors one behind the other, in their common type."""
+    """Return the concatenation of vectors, in their common type."""
     found = parts[0]
     for p in parts[1:]:
         found = run(S.CONCAT, *operands("coo_concat", found, p), axis=0)

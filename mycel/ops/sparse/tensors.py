@@ -56,9 +56,7 @@ def differ(x: Any, y: Any) -> bool:
 
 
 class Sparse:
-    """A base of sparse tensors: `values`, the `shape` of the dense tensor, and what follows from
-    them.
-    """
+    """A base of sparse tensors: `values`, the `shape` of the dense tensor, and their properties."""
 
     values: Tensor
     shape: tuple[Any, ...]

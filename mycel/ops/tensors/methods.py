@@ -246,7 +246,7 @@ def _broadcast_to(self: Tensor, *shape: Any) -> Tensor:
 
 
 def _tile(self: Tensor, *given: Any, reps: Any = None, dims: Any = None) -> Tensor:
-    """Return the tensor repeated so many times along each axis. See `mycel.ops.tile`."""
+    """Return the tensor repeated along its axes. See `mycel.ops.tile`."""
     named = [counts for counts in (reps, dims) if counts is not None]
     if len(named) + bool(given) != 1:
         raise TypeError("tile: give the numbers of repetitions once, as sizes, as reps or as dims")
