@@ -70,7 +70,7 @@ class TensorMethods:
         keepdim: Any = ...,
         keepdims: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.all`."""
+        """Return `mycel.ops.all` of the tensor."""
 
     def allclose(
         self,
@@ -124,7 +124,7 @@ class TensorMethods:
         keepdim: Any = ...,
         keepdims: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.any`."""
+        """Return `mycel.ops.any` of the tensor."""
 
     def approximate_equal(self, other: Any, tolerance: builtins.float = ...) -> Tensor:
         """Return whether ``|x - y| < tolerance``."""
@@ -158,7 +158,7 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.argmax`."""
+        """Return `mycel.ops.argmax` of the tensor."""
 
     def argmax_with_value(self, axis: builtins.int = ..., keep_dims: builtins.bool = ...) -> Any:
         """Return the largest element along an axis, and its position."""
@@ -171,7 +171,7 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.argmin`."""
+        """Return `mycel.ops.argmin` of the tensor."""
 
     def argmin_with_value(self, axis: builtins.int = ..., keep_dims: builtins.bool = ...) -> Any:
         """Return the smallest element along an axis, and its position."""
@@ -184,7 +184,7 @@ class TensorMethods:
         dim: Any = ...,
         stable: builtins.bool = ...,
     ) -> Any:
-        """See `mycel.ops.argsort`; sorting is stable in any case."""
+        """Return `mycel.ops.argsort` of the tensor; sorting is always stable."""
 
     def argwhere(self) -> Tensor:
         """Return the int64 positions of the elements that are not 0, one row for each."""
@@ -349,7 +349,8 @@ class TensorMethods:
         *,
         dim: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.count_nonzero`."""
+        """Return the number of elements that are not 0, over axes. See
+        `mycel.ops.count_nonzero`."""
 
     def cov(
         self,
@@ -887,7 +888,7 @@ class TensorMethods:
         keepdim: Any = ...,
         keep_dims: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.logsumexp`."""
+        """Return the logarithms of sums of exponentials over axes. See `mycel.ops.logsumexp`."""
 
     def long(self) -> Any:
         """Return the same values as int64."""
@@ -971,7 +972,7 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Any:
-        """See `mycel.ops.median`."""
+        """Return the medians along an axis, and their positions. See `mycel.ops.median`."""
 
     def min(
         self,
@@ -1068,7 +1069,7 @@ class TensorMethods:
         keepdim: Any = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.nansum`."""
+        """Return the sum over axes, with NaN as 0. See `mycel.ops.nansum`."""
 
     def narrow(self, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
         """Return the `length` elements of `input` along `axis` that begin at `start`."""
@@ -1114,7 +1115,7 @@ class TensorMethods:
         *,
         dtype: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.norm`."""
+        """Return the norm of vectors or matrices. See `mycel.ops.norm`."""
 
     def normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = ...) -> Tensor:
         """Return the tensor itself, after writing random numbers from `generator` or the default
@@ -1411,7 +1412,7 @@ class TensorMethods:
         """Return the same as `softshrink`."""
 
     def softmax(self, axis: builtins.int = ..., dtype: Any = ..., *, dim: Any = ...) -> Tensor:
-        """See `mycel.ops.softmax`."""
+        """Return the soft-max along an axis. See `mycel.ops.softmax`."""
 
     def sort(
         self,
@@ -1421,7 +1422,7 @@ class TensorMethods:
         dim: Any = ...,
         stable: builtins.bool = ...,
     ) -> Any:
-        """See `mycel.ops.sort`; sorting is stable in any case."""
+        """Return `mycel.ops.sort` of the tensor; sorting is always stable."""
 
     def split(
         self,
@@ -1451,7 +1452,7 @@ class TensorMethods:
         keepdim: Any = ...,
         unbiased: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.std`; `correction` is another name of `ddof`."""
+        """Return `mycel.ops.std` of the tensor; `correction` is another name of `ddof`."""
 
     def storage(self) -> UntypedStorage:
         """Return the bytes of the tensor."""
@@ -1686,7 +1687,7 @@ class TensorMethods:
         keepdim: Any = ...,
         unbiased: Any = ...,
     ) -> Tensor:
-        """See `mycel.ops.var`; `correction` is another name of `ddof`."""
+        """Return `mycel.ops.var` of the tensor; `correction` is another name of `ddof`."""
 
     def view(self, *shape: Any) -> Tensor:
         """Return the same elements under another shape."""

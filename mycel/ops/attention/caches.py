@@ -74,8 +74,8 @@ def paged_attention(
     antiquant_offset: Any,
     bias: Any,
 ) -> Tensor:
-    """Return attention of one query a sequence to the first `context_lens` tokens that the table
-    `block_tables` (sequences, blocks) finds in caches.
+    """Return attention of one query for each sequence to the first `context_lens` tokens that the
+    table `block_tables` (sequences, blocks) finds in caches.
 
     `name` is the operation, for errors. `query` is (sequences, heads, size), or with heads joined;
     `key_cache` and `value_cache` are (blocks, tokens, shared, size), where `shared` is the number

@@ -206,8 +206,8 @@ class Served:
     values of 8 bits are restored. With a `table` of blocks keys and values are caches of blocks of
     `block_size` tokens. `mask`, `mode`, `before` and `after` are those of `SparseMask`, `bias` is
     added to scores. Results of 8 bits have a `result_scale`, and perhaps a `result_offset`;
-    `statistics` asks for the sums of exponentials. `one` says that there is one query an example,
-    so that masks have no axis for queries.
+    `statistics` asks for the sums of exponentials. `one` says that each example has one query, so
+    that masks have no axis for queries.
     """
 
     name: str

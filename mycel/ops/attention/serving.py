@@ -164,7 +164,7 @@ def incre_flash_attention(
     inner_precise: int = 1,
     kv_padding_size: Any = None,
 ) -> Tensor:
-    """Return softmax(scale_value * Q K^T + pse_shift) V of one new token an example.
+    """Return softmax(scale_value * Q K^T + pse_shift) V of one new token for each example.
 
     `query` is (B, 1, N * D) in the `input_layout` "BSH", or (B, N, 1, D) in "BNSD", with
     `num_heads` heads of queries and `num_key_value_heads` of keys (0 for as many). `key` and
@@ -252,7 +252,7 @@ def fused_infer_attention_score(
     value_antiquant_mode: int = 0,
     softmax_lse_flag: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return `incre_flash_attention` where there is one query an example, else
+    """Return `incre_flash_attention` where each example has one query, else
     `prompt_flash_attention`: the attention, and the statistics of its soft-max.
 
     `query`, `key`, `value`, `pse_shift`, `atten_mask` (there `attn_mask`), `scale` (there
@@ -315,7 +315,7 @@ def fused_infer_attention_score(
 
 
 def _query_of(name: str, query: Any, layout: str) -> tuple[Tensor, bool]:
-    """Return the query, and whether it holds one token an example."""
+    """Return the query, and whether it holds one token for each example."""
     arguments.one_of(name, "input_layout", layout, ("BSH", "BNSD", "BSND", "BNSD_BSND"))
     q = operand(name, query)
     if q.ndim < 3:

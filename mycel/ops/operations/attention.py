@@ -47,8 +47,8 @@ def _without(name: str, mend: str, **given: Any) -> None:
 
 
 class PagedAttention(Primitive):
-    """Attention of one new token a sequence to keys and values that lie in blocks of a cache. Kwon
-    et al., 2023.
+    """Attention of one new token for each sequence to keys and values that lie in blocks of a
+    cache. Kwon et al., 2023.
 
     `head_num` is the number of heads of queries and `kv_head_num` that of keys; `scale_value`
     multiplies scores. `kv_cache_quant_mode`, `mask_mode` and `mla_v_dim` must be left as they are.

@@ -113,7 +113,7 @@ def _spread(name: str) -> Any:
         )
         return function(self, axes(name, axis, dim), degrees, _keep(name, keepdims, keepdim))
 
-    return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
+    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor; `correction` is another name of `ddof`.")
 
 
 def _test(name: str) -> Any:
@@ -131,7 +131,7 @@ def _test(name: str) -> Any:
     ) -> Tensor:
         return function(self, axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))
 
-    return _named(method, name, f"See `mycel.ops.{name}`.")
+    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor.")
 
 
 def _extreme(name: str) -> Any:
@@ -173,7 +173,7 @@ def _position(name: str) -> Any:
     ) -> Tensor:
         return function(self, axes(name, axis, dim), _keep(name, keepdims, keepdim))
 
-    return _named(method, name, f"See `mycel.ops.{name}`.")
+    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor.")
 
 
 def _named(method: Any, name: str, text: str) -> Any:
@@ -192,7 +192,7 @@ def _logsumexp(
     keepdim: Any = UNSET,
     keep_dims: Any = UNSET,
 ) -> Tensor:
-    """See `mycel.ops.logsumexp`."""
+    """Return the logarithms of sums of exponentials over axes. See `mycel.ops.logsumexp`."""
     return reduction.logsumexp(self, axes("logsumexp", axis, dim), _keep("logsumexp", keepdims, keepdim, keep_dims))
 
 
@@ -206,7 +206,7 @@ def _nansum(
     keepdim: Any = UNSET,
     dtype: Any = None,
 ) -> Tensor:
-    """See `mycel.ops.nansum`."""
+    """Return the sum over axes, with NaN as 0. See `mycel.ops.nansum`."""
     keep = keepdims if keepdim is UNSET else keepdim
     return reduction.nansum(self, axes("nansum", axis, dim), keep, dtype=dtype)
 
@@ -215,7 +215,7 @@ def _nansum(
 def _count_nonzero(
     self: Tensor, axis: Any = UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = UNSET
 ) -> Tensor:
-    """See `mycel.ops.count_nonzero`."""
+    """Return the number of elements that are not 0, over axes. See `mycel.ops.count_nonzero`."""
     return reduction.count_nonzero(self, axes("count_nonzero", axis, dim, ()), keep_dims, dtype or D.int32)
 
 
@@ -226,7 +226,7 @@ def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @fused
 def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """See `mycel.ops.norm`."""
+    """Return the norm of vectors or matrices. See `mycel.ops.norm`."""
     return norms.norm(self, ord, dim, keepdim, dtype=dtype)
 
 
@@ -251,11 +251,11 @@ def _ordered(name: str) -> Any:
     ) -> Any:
         return function(self, axes(name, axis, dim, -1), descending)
 
-    return _named(method, name, f"See `mycel.ops.{name}`; sorting is stable in any case.")
+    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor; sorting is always stable.")
 
 
 def _median(self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET) -> Any:
-    """See `mycel.ops.median`."""
+    """Return the medians along an axis, and their positions. See `mycel.ops.median`."""
     return sorting.median(self, axes("median", axis, dim, -1), _keep("median", keepdims, keepdim))
 
 
@@ -269,7 +269,7 @@ def _searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) 
 
 @fused
 def _softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
-    """See `mycel.ops.softmax`."""
+    """Return the soft-max along an axis. See `mycel.ops.softmax`."""
     return activation.softmax(self, axis if dim is UNSET else dim, dtype=dtype)
 
 

@@ -97,7 +97,7 @@ def _assign_value(self: Tensor, value: Any) -> Tensor:
     """Return the tensor itself, after taking over the values, the shape and the type of another
     one.
 
-    A tensor with views and a parameter take only values of their own shape and type.
+    A tensor with views and a parameter keep their own shape and type, which the values must fit.
     """
     if (
         type(self) is Tensor
