@@ -13,12 +13,21 @@ from mycel.base.dtype import DType
 from mycel.ir.dims import Dim
 from mycel.ir.symbols import Symbol
 
-__all__ = ["array_of", "array_text", "shape_of"]
+__all__ = ["array_of", "shape_of", "value_text"]
 
 _EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
 
 
-def array_text(array: np.ndarray[Any, Any]) -> str:
+def value_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
+    """Return the values of a tensor of type `dtype` as its `repr` shows them after ``value=``."""
+    if array.ndim == 0:
+        if dtype.is_floating:
+            return f" {array.item():.6g}"
+        return f" {str(array[()]).strip('()') if dtype.is_complex else array.item()}"
+    return f"{' ' if array.ndim == 1 else chr(10)}{_array_text(array) if array.size else ''}"
+
+
+def _array_text(array: np.ndarray[Any, Any]) -> str:
     """Return an array as MindSpore shows it: floats in scientific notation, aligned.
 
     No empty lines; dots for what is left out.

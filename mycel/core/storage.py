@@ -17,7 +17,7 @@ from mycel.base import dtype as D
 from mycel.core import eager
 from mycel.core.tensor import Tensor
 
-__all__ = ["UntypedStorage", "from_dlpack", "frombuffer", "swap_tensors", "to_dlpack"]
+__all__ = ["UntypedStorage", "from_dlpack", "from_numpy", "frombuffer", "swap_tensors", "to_dlpack"]
 
 
 class UntypedStorage:
@@ -150,6 +150,20 @@ def from_dlpack(dlpack: Any) -> Tensor:
         dlpack, tells = _Capsule(dlpack), False
     array = np.from_dlpack(dlpack)
     return _shared(array if tells else np.asarray(_Writable(array)))
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """Return a tensor that shares the memory of a contiguous NumPy array.
+
+    >>> import numpy as np
+    >>> import mycel as ms
+    >>> a = np.zeros(2, np.float32)
+    >>> t = ms.from_numpy(a)
+    >>> a[0] = 1
+    >>> float(t[0])
+    1.0
+    """
+    return Tensor.from_numpy(array)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:

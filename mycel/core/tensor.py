@@ -18,7 +18,7 @@ from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
-from mycel.core.arrays import array_of, array_text, shape_of
+from mycel.core.arrays import array_of, shape_of, value_text
 from mycel.engines import buffers
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
@@ -281,19 +281,7 @@ class Tensor(TensorMethods):
         array = self._shown()
         if array is None:
             return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
-        if array.ndim == 0:
-            kind = self._type.dtype
-            value = (
-                f"{array.item():.6g}"
-                if kind.is_floating
-                else str(array[()]).strip("()")
-                if kind.is_complex
-                else array.item()
-            )
-            return f"{head}, value= {value})"
-        if array.size == 0:
-            return f"{head}, value={' ' if array.ndim == 1 else chr(10)})"
-        return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{array_text(array)})"
+        return f"{head}, value={value_text(array, self._type.dtype)})"
 
     def __str__(self) -> str:
         array = self._shown()
@@ -545,20 +533,6 @@ def tensor(
     (3,)
     """
     return Tensor(input_data, dtype, shape, init, const_arg, device)
-
-
-def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """Return a tensor that shares the memory of a contiguous NumPy array.
-
-    >>> import numpy as np
-    >>> import mycel as ms
-    >>> a = np.zeros(2, np.float32)
-    >>> t = ms.from_numpy(a)
-    >>> a[0] = 1
-    >>> float(t[0])
-    1.0
-    """
-    return Tensor.from_numpy(array)
 
 
 def is_tensor(obj: Any) -> bool:
