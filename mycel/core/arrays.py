@@ -1,4 +1,4 @@
-"""Data in every form that tensors are made of, as arrays, and arrays as text."""
+"""Conversion of the data that tensors are made of to arrays, and of arrays to text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def value_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
 def _array_text(array: np.ndarray[Any, Any]) -> str:
     """Return an array as MindSpore shows it: floats in scientific notation, aligned.
 
-    No empty lines; dots for what is left out.
+    There are no empty lines, and dots stand for elements that are left out.
     """
     digits = 4 if array.dtype.itemsize == 2 else 8
     show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
@@ -45,8 +45,10 @@ def shape_of(shape: Any) -> tuple[Any, ...]:
 
 
 def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
-    """Return data in any accepted form as a new C-contiguous array, in native byte order, of an
-    element type that tensors can hold; `plain` takes tensors out of sequences.
+    """Return data in any accepted form as a new C-contiguous array in native byte order.
+
+    Its element type is `wanted`, or if that is None one that tensors can hold. `plain` replaces the
+    tensors in a nested sequence by arrays.
     """
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)

@@ -31,7 +31,9 @@ __all__ = ["apply", "current_context", "execute", "use_context"]
 
 
 class _Local(threading.local):
-    """The context in force in this thread, and the same as one that records and as one that stages."""
+    """The context in force in this thread, also as a `Recording` and as a `Staging` where it is
+    one.
+    """
 
     context: Optional[Context] = None
     recording: Optional[Recording] = None
@@ -90,7 +92,7 @@ def _make_tensor(type: TensorType, buffer: Any) -> Tensor:
 
 
 def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
-    """Run a primitive now: a tensor, or a tuple of them."""
+    """Run a primitive now and return its output: a tensor, or a tuple of tensors."""
     types = tuple([t._type for t in inputs])
     key = (primitive, types, freeze(params)) if params else (primitive, types)
     entry = _recent.get(key)
@@ -130,8 +132,8 @@ def _out_of_memory(primitive: Primitive, types: tuple[Any, ...], params: dict[st
 
 
 def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entry]:
-    """Return the kernels of a binary primitive by its operands' types: what operators look in
-    first.
+    """Return the kernels of a binary primitive by its operands' types, the table that operators
+    search first.
     """
     return _pairs.setdefault(primitive, {})
 
@@ -148,7 +150,7 @@ def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any])
 def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
     """Apply a primitive to tensors in the context in force.
 
-    One of several outputs gives a tuple of tensors.
+    A primitive of several outputs gives a tuple of tensors.
     """
     if active:
         context = local.context

@@ -65,13 +65,13 @@ _recent = _calls.recent
 
 
 class _Refused(Exception):
-    """What a function does is more than one graph of its arguments."""
+    """Raised where what a function does cannot be one graph of its arguments."""
 
 
 class _Tracing(Staging):
-    """Applications become nodes of one graph.
+    """A context in which applied primitives become nodes of one graph.
 
-    Whatever else a function asks for ends the tracing.
+    Anything else that the traced function asks for ends the tracing.
     """
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
@@ -133,7 +133,7 @@ class _Call:
         return self.kind([make(t, v) for t, v in zip(self.result, values if type(values) is tuple else (values,))])
 
     def recorded(self, recorder: Recorder, tensors: Sequence[Tensor]) -> Any:
-        """Run as one node of a recording."""
+        """Run the call as one node of a recording."""
         active = tuple(
             [i for i, t in enumerate(tensors) if recorder.node_of(t) is not None and t._type.dtype.is_differentiable]
         )
@@ -152,7 +152,7 @@ class _Call:
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Union[_Call, Literal[False]]:
-    """Return the call as one graph; False where it is not that."""
+    """Return the call as one graph; False where it cannot be one."""
     inputs: list[Node] = []
 
     def stand_in(value: Any) -> Any:
@@ -181,11 +181,11 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
 
 
 def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
-    """Return a function of tensors of these types, which gives a tuple of tensors, as a graph: the
-    body of a loop.
+    """Return the graph of `function`, which takes tensors of these types and returns a tuple of
+    tensors; it is used as the body of a loop.
 
-    Outside of staging, graphs of the same structure are one object, by which the loop's program is
-    found at the next call.
+    Outside of staging, graphs of the same structure are one object, so that the loop's program is
+    found again at the next call.
     """
     inputs = [input_node(t) for t in types]
     around, context = eager.current_context(), _Tracing()
@@ -198,7 +198,10 @@ def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph
 
 
 def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
-    """Add an argument to the key of a call, and its tensors; whether that can be done."""
+    """Add an argument to the key of a call and its tensors to `tensors`.
+
+    Returns False for an argument that cannot be part of a key.
+    """
     kind = type(value)
     if kind is Tensor or kind is Parameter:
         key.append(value._type)
@@ -221,11 +224,12 @@ def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
 
 
 def fused(function: F) -> F:
-    """Return `function`, run as one program where it is called eagerly."""
+    """Return `function` in a form that eager execution runs as one program."""
 
     def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
-        """Return False where a call is not to be traced: values are checked, or it is one of many
-        that differ in numbers.
+        """Return None for a call that is to be traced.
+
+        Returns False where values are checked, or where many calls differ in numbers alone.
         """
         if config._context["check_nan"] is not False:
             return False
