@@ -117,7 +117,8 @@ class CellHooks:
 
         >>> import mycel as ms
         >>> net = ms.nn.ReLU()
-        >>> handle = net.register_backward_hook(lambda cell, grad_input, grad_output: (grad_input[0] * 10,))
+        >>> scale = lambda cell, grad_input, grad_output: (grad_input[0] * 10,)
+        >>> handle = net.register_backward_hook(scale)
         >>> ms.grad(net)(ms.Tensor([1.0, -1.0])).asnumpy().tolist()
         [10.0, 0.0]
         """
