@@ -164,7 +164,7 @@ class CellHooks:
     def register_saved_tensors_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
         """Let `construct` run within `mycel.saved_tensors_hooks` of these hooks.
 
-        TypeError for hooks that cannot be called.
+        Raises TypeError for hooks that cannot be called.
 
         >>> import mycel as ms
         >>> net = ms.nn.Sigmoid()

@@ -239,7 +239,7 @@ class _Comparing:
         return Comparison(size, "staging", "the result", None, detail)
 
 
-# What staging adds by itself.
+# Operations that staging adds by itself.
 _JOINING = (E.identity, E._SELECT, E.cast, E.stop_gradient)
 
 

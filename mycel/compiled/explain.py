@@ -22,13 +22,14 @@ __all__ = ["Explanation", "explain"]
 class Explanation:
     """An account of a compiled function; `text` (and `str`) shows it.
 
-    `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` the
-    tensors from outside that they read, `writes` those that they change; `guards` what has to be as
-    it was for a graph to be used again. For kinds of arguments that cannot be one graph, `refusals`
-    says why, `segments` are the graphs of the last call, in order, and `breaks` the places between
-    them where Python went on: the line, the reason, and what to write instead. Without breaks all
-    is compiled. `memory` says what is needed at the peak and what is alive then, `steps` what each
-    kernel does and why it stores what it stores; `costs` shows both.
+    `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` are the
+    tensors from outside that they read, `writes` those that they change, and `guards` the
+    conditions under which a graph is used again. For kinds of arguments that cannot be one graph,
+    `refusals` are the reasons, `segments` the graphs of the last call, in order, and `breaks` the
+    places between them where Python went on: the line, the reason, and what to write instead.
+    Without breaks everything is compiled. `memory` has the memory at the peak and the values that
+    are alive then, `steps` the work of each kernel and the reasons why it stores values; `costs`
+    shows both.
     """
 
     def __init__(self, name: str, versions: Any, plans: Any) -> None:

@@ -1,7 +1,7 @@
 """Running a compiled function on many batches in one call.
 
-`Repeater(function)` takes batches, each the arguments of a call, and returns what calls one after
-the other would return. Neighbouring batches of tensors of the same types are rounds of one loop of
+`Repeater(function)` takes batches, each the arguments of a call, and returns the results of calls
+one after the other. Neighbouring batches of tensors of the same types are rounds of one loop of
 the engine (`Engine.repetition`), if the function is one graph for them that only computes: guards
 are compared once, written parameters stay where they are, and no Python runs in between. All other
 calls (other types, a gradient being recorded, effects on Python's objects, prints, sizes that data

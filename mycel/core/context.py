@@ -44,7 +44,7 @@ SavedHooks = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 class Context(ABC):
-    """What an application means while this context is in force in a thread."""
+    """The meaning of applying a primitive while this context is in force in a thread."""
 
     does: ClassVar[str] = "runs operations"
     is_staging: ClassVar[bool] = False
@@ -240,7 +240,7 @@ class Staging(Context):
         """Prepare for random numbers being drawn from a generator's state."""
 
     def has_positions(self) -> bool:
-        """Return whether `positions` can be had here."""
+        """Return whether `positions` can be called here."""
         return False
 
     def positions(self, mask: Tensor, least: int) -> Tensor:

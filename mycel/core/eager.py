@@ -1,10 +1,11 @@
-"""Applying primitives to tensors: at once, recorded for a gradient, or staged into a graph.
+"""The application of primitives to tensors: run at once, recorded for a gradient, or staged into a
+graph.
 
-`apply` is the one door. With no context it runs the primitive on a kernel found by (primitive,
-types, parameters). A context (`mycel.core.context`) is in force while a gradient is being recorded
-or a function staged; it decides what an application means. `active` counts the contexts of all
-threads, so that the common case costs one comparison. `local` holds this thread's context, also by
-the roles that operations ask for.
+All primitives are applied by `apply`. Without a context it runs the kernel that a table has for
+(primitive, types, parameters). A context (`mycel.core.context`) is in force while a gradient is
+being recorded or a function staged, and then applies the primitive. `active` counts the contexts of
+all threads, so that the common case costs one comparison. `local` holds this thread's context, also
+by the roles that operations ask for.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Functions of tensors that eager execution runs as one program.
 
 A function marked `fused` is composed of primitives. Called eagerly it is traced once for each
-combination of element types, shapes and other arguments, and from then on one compiled graph
-answers. While a gradient is recorded that graph is one node, which keeps what its derivative needs
-(`transforms.residuals`). Everywhere else (staged, under a precision of its own, where values are
-checked) the function itself runs.
+combination of element types, shapes and other arguments, and later calls run one compiled graph.
+While a gradient is recorded that graph is one node, which keeps the values that its derivative
+needs (`transforms.residuals`). Everywhere else (staged, in a Cell with a precision, where values
+are checked) the function itself runs.
 
-So do calls that tracing refuses: whatever the function does beside applying primitives to its
-arguments and to numbers (asking for a value, writing, making views, giving back an argument) or any
-error, which then is raised as it always was.
+The function itself also runs for calls that cannot be traced, because it does more than apply
+primitives to its arguments and to numbers (it asks for a value, writes, makes views, returns an
+argument), or because it raises an error, which is then raised as usual.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ __all__ = ["entry_of", "fused", "graph_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
-# calls that differ in numbers alone: what changes from call to call is not compiled again and again
-VARIETY = 16
+VARIETY = 16  # calls that differ in numbers alone and are compiled; further ones run op by op
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
 _loops = Remembered[str, Graph]("loops of functions", SOME)
@@ -65,7 +64,7 @@ _recent = _calls.recent
 
 
 class _Refused(Exception):
-    """Raised where what a function does cannot be one graph of its arguments."""
+    """Raised where a function does something that cannot be part of one graph of its arguments."""
 
 
 class _Tracing(Staging):
@@ -278,7 +277,7 @@ def fused(function: F) -> F:
                 return found.recorded(recorder, tensors)
             values = found.run(*[t._buf for t in tensors])
         except (ValueError, MemoryError):
-            # A value is to be computed first, or there is no room: the function says which.
+            # A value has to be computed first, or memory is short: the function raises the error.
             return plain(*args, **kwargs)
         return make(found.result, values) if found.kind is None else found.results(values)
 

@@ -1,11 +1,11 @@
 """Hooks of tensors and Cells, functions of the user that see or change gradients in the backward
 pass, and a Cell's own `bprop`.
 
-A hook of a tensor that was computed is attached where it was computed (`attach` of the context in
-force); one of a tensor that is differentiated by is called when its gradient is complete
-(`hooked`), which is also what happens to hooks of parameters. A Cell's backward hooks are attached
-to its outputs (where the gradient comes in) and to its inputs (where it leaves); its `bprop` takes
-the place of the derivative between the two.
+A hook of a computed tensor is attached to the operation that computed it (`attach_hook` of the
+context in force). A hook of an input of the derivative, such as a parameter, is called when the
+gradient is complete (`hooked`). A Cell's backward hooks are attached to its outputs (where the
+gradient comes in) and to its inputs (where it leaves); its `bprop` replaces the derivative between
+the two.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ __all__ = [
 class TensorHooks:
     """The hooks of one tensor, in the order in which they were registered.
 
-    `rules` are those that are attached to what computed the tensor, and `base` the node at which
-    the next one will be. `by_number` has the hook and the rule of each handle.
+    `rules` are those attached to the operation that computed the tensor, and the next one will be
+    attached to the node `base`. `by_number` has the hook and the rule of each handle.
     """
 
     __slots__ = ("hooks", "base", "rules", "by_number", "__weakref__")

@@ -5,13 +5,14 @@ become one strided slice with positive steps, a reversal of the axes that run ba
 reshape. Tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for
 its k vectors of positions. All advanced entries are broadcast together, and the axes of their
 common shape replace theirs, or come first where basic entries lie between them. Their values need
-not be known. A scalar integer
-tensor is a position that may be unknown too: it becomes the start of a block.
+not be known. A scalar integer tensor is a position that may be unknown too: it becomes the start of
+a block.
 
-Writing into a large tensor whose memory nobody else sees costs what is written. Otherwise it
-replaces a block (basic indices), chooses between a block spread out by its strides and what was
-there, or scatters to the positions of all axes (advanced ones); the tensor takes the new value.
-Known positions out of range raise IndexError, unknown ones read 0 and write nothing.
+A write into a large tensor whose memory nothing else shares costs no more than the values written.
+Other writes make a new value of the tensor: they replace a block (basic indices), choose between a
+block spread out by its strides and the old values (steps other than 1), or scatter to the positions
+along all axes (advanced indices). Known positions out of range raise IndexError; unknown ones read
+0 and write nothing.
 """
 
 from __future__ import annotations

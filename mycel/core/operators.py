@@ -29,7 +29,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def number_dtype(value: Any, dtype: DType) -> DType:
-    """Return the type in which a Python number meets a tensor of type `dtype`."""
+    """Return the type that a Python number takes beside a tensor of type `dtype`."""
     if isinstance(value, bool):
         return dtype
     if isinstance(value, int):

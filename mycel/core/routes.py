@@ -1,11 +1,11 @@
 """Routes, the remembered steps and program of a view for each tensor type and each set of other
 arguments.
 
-What a function such as `transpose` does to a tensor depends on its type and on the function's other
-arguments, and where a reshape may have to move elements on the steps by which the tensor is a view
-itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the view,
-and one program that computes its value from that of the tensor (none where the memory is shared; a
-recording takes the steps one by one). Everything else the function does itself.
+The view that a function such as `transpose` makes depends on the tensor's type and on the other
+arguments, and where a reshape may have to move elements also on the steps by which the tensor is a
+view itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the
+view, and one program that computes its value from that of the tensor (none if the memory is shared;
+a recording applies the steps one by one). For all other calls the function itself runs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Hooks that say how values are kept from the forward to the backward pass: `saved_tensors_hooks`.
+"""Hooks that pack and unpack the values kept from the forward to the backward pass:
+`saved_tensors_hooks`.
 
 An operation under hooks is recorded as a `custom` node whose rule is the derivative of that one
-operation (`_Plan`), and which keeps nothing but what ``pack`` made of the values that the
-derivative uses. So its results are recorded without their values; a tensor's own node is a
-*bridge*, an identity that has the value for operations recorded outside of the hooks, and which
-those under hooks step over. While a function is staged the rule is staged with the operation, and
-``pack`` is part of the forward graph, ``unpack`` of the backward one.
+operation (`_Plan`). It keeps only the results of ``pack`` for the values that the derivative uses,
+so its own results are recorded without their values. The node of such a result is a *bridge*: an
+identity with the value for operations recorded outside of the hooks, which operations under hooks
+step over. While a function is staged the rule is staged with the operation, and ``pack`` is part of
+the forward graph, ``unpack`` of the backward one.
 
 The hooks that a thread entered last are in force in it; while a hook runs none are. A recorder has
 another class while hooks are in force, so that recording without hooks costs no check.
@@ -52,8 +53,8 @@ class saved_tensors_hooks:
     operation that needs the value, once for each such use, with a tensor of its own; `unpack_hook`
     each time that the derivative of the operation is taken, and must give a tensor of the same
     shape and type. Numbers are kept as they are. Only operations that are being differentiated call
-    hooks, the innermost context's, and what hooks compute is not differentiated. A region of
-    `recompute` keeps its inputs only. In compiled functions both hooks are compiled with the
+    hooks, those of the innermost context, and operations in hooks are not differentiated. A region
+    of `recompute` keeps its inputs only. In compiled functions both hooks are compiled with the
     operations, and must return what a compiled function can hold; they are not called for values
     that loops and conditions keep. Raises TypeError for hooks that cannot be called and for values
     that are no tensors or of another type, ValueError for another shape, RuntimeError where
@@ -271,7 +272,7 @@ class _Saving(Recorder):
         if primitive is kept_call:
             visible = params["count"]
             if self.depth > 1:
-                # What the call keeps is no operand of a second derivative: it computes that anew.
+                # A second derivative computes the values that the call keeps anew.
                 primitive, params = C.call, {"graph": params["graph"]}
         active = [i for i, n in enumerate(nodes) if n.params is not CONSTANT and n.type.dtype.is_differentiable]
         plan = _plan(primitive, [n.type for n in nodes], params, active, visible)
@@ -324,8 +325,8 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
             found[place] = value = make(kind, value._buf)
             of_result, i = place
             if linked:
-                # What a call keeps beyond its results is needed here by no second derivative: see
-                # `_Saving._save`.
+                # Values that a call keeps beyond its results are needed by no second derivative
+                # (`_Saving._save`).
                 node = operands.get(i) if not of_result else values[i]._node if i < len(values) else None
                 if node is not None:
                     value._node = Recorded(identity, (node,), BRIDGE, kind, value._buf, recorder)

@@ -22,8 +22,8 @@ __all__ = ["flat_positions", "is_open", "positions_in"]
 def _known(mask: Tensor) -> Optional[Any]:
     """Return the array of a mask.
 
-    Returns None where its values are not known but its positions can be had as tensors, and raises
-    NeedsValue where neither is possible.
+    Returns None if its values are not known but its positions can be tensors (`Staging.positions`),
+    and raises NeedsValue if neither is possible.
     """
     staging = eager.local.staging if eager.active else None
     if staging is None:
@@ -37,9 +37,7 @@ def _known(mask: Tensor) -> Optional[Any]:
 
 
 def is_open(value: Tensor) -> bool:
-    """Return whether the values of a mask are unknown here, while its positions can be had as
-    tensors.
-    """
+    """Return whether the values of a mask are unknown here, while its positions can be tensors."""
     return _known(value) is None
 
 

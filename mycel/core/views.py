@@ -1,7 +1,7 @@
 """Views: tensors that share their elements with another, their root.
 
 A view is a recipe: a root that is no view itself, and steps (slices, reversals, orders of axes,
-shapes, repetitions, diagonals, blocks at a position that is data) that lead from it to the view. A
+shapes, repetitions, diagonals, blocks at a position in a tensor) that lead from it to the view. A
 view has a value like any tensor, computed when it is made. A root and its views are a family. A
 write in place to any member becomes a new value of the root: each step, from the last to the first,
 puts the written value into the value that it had read from. Then the values of the other views that
@@ -88,7 +88,7 @@ class Family(list[ref[Tensor]]):
     """Weak references to the views of a root; dead ones are removed when the list has doubled.
 
     Members are added without the lock: each change is one operation on the list, and trimming
-    replaces only what was there when it began.
+    replaces only the entries that were there when it began.
     """
 
     __slots__ = ("limit",)

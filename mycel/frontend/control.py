@@ -128,7 +128,7 @@ def truth(f: Any, value: Any, where: Where) -> Any:
 def static_truth(f: Any, value: Any, where: Where, what: str) -> bool:
     """Return the truth of `value` as a bool, in code of the frame `f` at the place `where`.
 
-    Raises CompileError, which names `what` is decided, if the truth depends on a tensor.
+    Raises CompileError if the truth depends on a tensor; `what` describes the decision in it.
     """
     found = truth(f, value, where)
     if isinstance(found, Tensor) and f.stage.may_decide:
@@ -345,7 +345,7 @@ def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
         if x is y and f.vars.get(name, MISSING) is x:
             continue
         if x is MISSING or y is MISSING:
-            # A branch that returns does not reach what follows.
+            # A branch that returns does not reach the code that follows.
             leaves = kinds_of(a.signal if x is MISSING else b.signal)
             if leaves == {3}:
                 kept = y if x is MISSING else x

@@ -175,7 +175,7 @@ class StagedDerivatives(Following, Differentiating):
         if base in toposort(captured):
             self.write(t, make_staged(item))
             return True
-        # What has used the node already is to be seen by the hook too.
+        # The hook sees gradients from earlier uses of the node too.
         inner = Node(base.prim, base.inputs, base.params, base.type, base.where)
         whole.inputs = (inner, inner, *captured)
         base.prim, base.inputs, base.params = GET_ITEM, (whole,), {"index": 0}

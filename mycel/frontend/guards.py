@@ -413,7 +413,7 @@ class _Tables:
             self.named.append((mapping, name, expected.value))
 
     def of_type(self, kind: type, name: str, value: Any) -> None:
-        # What a class gives as it is stored: `getattr` finds that in the interpreter's own cache.
+        # A plain entry of a class: `getattr` finds it in the cache of Python's interpreter.
         get = reach(value)
         if getattr(kind, name, MISSING) is not value:
             self.types_raw.append((reach(kind), name, _Descriptor(value) if _members(value) else _expect(value)))

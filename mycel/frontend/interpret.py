@@ -192,8 +192,8 @@ class Interpreter(Stage):
 
 
 def _guard_receiver(stage: Stage, target: Any) -> None:
-    """Guard what a method of the library may read of a Cell, such as which of its parameters are
-    trained.
+    """Guard the attributes of a Cell that a method of the library may read, and which of its
+    parameters are trained.
     """
     from mycel.cells.cell import Cell
 

@@ -70,10 +70,10 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     """Mark a number, tensor, tuple, list or dict so that compiled functions take the numbers in it
     as inputs.
 
-    A call with other numbers then runs what was compiled before. A tensor is given back as it is,
-    as tensors always are inputs. With `dynamic_len`, for tuples and lists whose items are all of
-    one kind, the length may vary between calls; here each length is compiled once. In a compiled
-    function the data is returned as it is. Raises TypeError for other data, also inside
+    A call with other numbers then runs the code that was compiled before. A tensor is returned as
+    it is, as tensors always are inputs. With `dynamic_len`, for tuples and lists whose items are
+    all of one kind, the length may vary between calls; here each length is compiled once. In a
+    compiled function the data is returned as it is. Raises TypeError for other data, also inside
     containers, and ValueError for `dynamic_len` with items of several kinds.
 
     >>> import mycel as ms

@@ -106,7 +106,7 @@ def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
         see(stage, value)
 
 
-# Modules of the library whose functions read or change what belongs to the process.
+# Modules of the library whose functions read or change state of the process.
 PROCESS_MODULES = (
     "mycel.common.seed",
     "mycel.common.generator",
@@ -211,7 +211,7 @@ def _is_new_array(fn: Any, result: Any) -> bool:
     return type(result) is np.ndarray and module.startswith("numpy") and result.flags.owndata
 
 
-# What gives the same result for the same arguments and changes nothing but them.
+# Modules whose functions return the same result for the same arguments and change nothing else.
 _PURE = frozenset(
     "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
     "copy copyreg numpy scipy re _sre "

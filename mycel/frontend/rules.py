@@ -39,7 +39,7 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         try:
             backward, captured, wanted = _staged(stage, outs, inputs, rule)
         except Exception as error:
-            # What is wrong with the rule matters only if a gradient reaches it, and is raised then.
+            # An error of the rule matters only if a gradient reaches it, and is raised then.
             rule.refusal = str(error) or type(error).__name__
     if backward is None and stage.scope.is_branch and (stage.depth or (live.is_live and live.outer is not None)):
         raise Unsupported(f"{current_where()}: a derivative that the program gives itself is no graph: {rule.refusal}")

@@ -568,7 +568,7 @@ class Stage(StagedDerivatives):
             self.scopes.pop()
             self.scope = self.scopes[-1]
 
-    # What an interpreter of code does.
+    # Interpretation of code, which subclasses define.
 
     @abstractmethod
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -77,7 +77,7 @@ class Level:
         self.stand_ins[id(target)] = made
         stage.set_node(target, made)
 
-    # What the stage asks.
+    # Requests of the stage.
 
     def split(self, stage: Stage, state: Tensor) -> None:
         """Give each example a state of its own in place of the generator's state."""
