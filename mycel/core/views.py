@@ -152,8 +152,9 @@ def through(base: Tensor, *steps: Step) -> Tensor:
 
 
 def whole(base: Tensor) -> Tensor:
-    """Return a view of all of a tensor, which is returned where the values of a parameter and not
-    the parameter itself are meant.
+    """Return a view of a whole tensor.
+
+    It is used where the values of a parameter are meant and not the parameter itself.
     """
     return through(base, (E.identity, {}, ()))
 

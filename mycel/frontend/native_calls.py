@@ -264,7 +264,7 @@ def _is_users_module(name: str) -> bool:
 
 @functools.cache
 def _native() -> KnownCode:
-    """Return the folders of code that belongs to Python, to libraries or to Mycel."""
+    """Return the known code, which belongs to Python, to libraries or to Mycel."""
     return engine().known_code()
 
 

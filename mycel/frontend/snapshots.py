@@ -146,7 +146,7 @@ _LARGEST = 20000
 class Snapshot:
     """The state of an object and of all that can be reached from it, for comparison.
 
-    The objects in `kept` are kept alive, so that their `id` stays theirs until then.
+    The objects in `kept` stay alive while the snapshot is made, so that no `id` is used twice.
     """
 
     __slots__ = ("known", "kept")
