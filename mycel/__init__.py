@@ -70,8 +70,8 @@ from mycel.compiled.jit import jit as jit
 from mycel.compiled.vmap import vmap as vmap
 from mycel.core.parameter import Parameter as Parameter
 from mycel.core.parameter import ParameterTuple as ParameterTuple
+from mycel.core.storage import from_numpy as from_numpy
 from mycel.core.tensor import Tensor as Tensor
-from mycel.core.tensor import from_numpy as from_numpy
 from mycel.core.tensor import is_tensor as is_tensor
 from mycel.core.tensor import tensor as tensor
 from mycel.derivatives import get_grad as get_grad

@@ -85,7 +85,10 @@ def test_files_that_the_design_names_are_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.stem)
 def test_functions_that_the_design_names_are_there(page: Path) -> None:
-    """Tables of the design name a file, and functions and classes in it; those of the runtime are LLVM IR."""
+    """Tables of the design name a file, and functions and classes in it.
+
+    Functions of the runtime are LLVM IR.
+    """
     rows = re.findall(r"^\| `([\w/]+\.py)` \| (`[^|]*`)", page.read_text(encoding="utf-8"), re.M)
     for path, cell in rows:
         source = (PACKAGE / path).read_text(encoding="utf-8")

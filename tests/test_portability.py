@@ -345,7 +345,8 @@ labels = ms.Tensor(np.arange(16).astype(np.int32) % 10)
 large = ms.Tensor(random.normal(size=(600, 600)).astype(np.float32))
 def new_step():
     ms.set_seed(1)
-    net = nn.SequentialCell(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.Flatten(), nn.Dense(16 * 32 * 32, 10))
+    layers = nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.Flatten(), nn.Dense(16 * 32 * 32, 10)
+    net = nn.SequentialCell(*layers)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     return nn.TrainOneStepCell(nn.WithLossCell(net, loss), nn.Momentum(net.trainable_params(), 0.01, 0.9))
 def losses(step):

@@ -1,4 +1,4 @@
-"""The pages of the interface have every public name, with its signature and what it says of itself."""
+"""The pages of the interface have every public name, with its signature and its docstring."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ __all__ = ["Cell", "GraphCell"]
 
 
 class _Compiler:
-    """Makes the compiled call of a cell; `mycel.jit` puts its own here."""
+    """The function that makes the compiled call of a cell; `mycel.compiled.jit` puts
+    its own here.
+    """
 
     make: Callable[[Any], Any]
     unit: Callable[[Any], Any]
@@ -50,9 +52,10 @@ class _Constructs(Protocol[P, R]):
 
 
 class Cell(CellHooks, CellState, CellExtras):
-    """Base of layers, networks, losses and optimizers; subclasses define `construct`.
+    """The base class of layers, networks, losses and optimizers; subclasses define `construct`.
 
-    `auto_prefix` names parameters by attribute path; `flags` are kept as attributes.
+    `auto_prefix` says whether parameters are named by the path of attributes that leads to them;
+    `flags` is a dictionary of which each entry becomes an attribute.
 
     >>> import mycel as ms
     >>> class Scale(ms.nn.Cell):
@@ -136,8 +139,8 @@ class Cell(CellHooks, CellState, CellExtras):
             _set(self, name, value)
 
     def _forget(self, name: str, but: str = "") -> None:
-        """Drop what is registered under a name, but in table `but`, where it is to be replaced in
-        its place.
+        """Remove what is registered under a name, except in the table `but`, where the caller
+        replaces it so that the order is kept.
         """
         for table in ("_params", "_cells", "_buffers", "_tuples"):
             if table != but:
@@ -169,7 +172,7 @@ class Cell(CellHooks, CellState, CellExtras):
     ) -> None:
         """Register a parameter under a name.
 
-        Raises KeyError for a name with a dot, TypeError for what is no parameter.
+        Raises KeyError for a name with a dot and TypeError for a `param` that is no parameter.
         """
         if not param_name:
             raise KeyError("insert_param_to_cell: the name must not be empty")
@@ -186,7 +189,7 @@ class Cell(CellHooks, CellState, CellExtras):
             self._enter_parameter(param_name, param)
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
-        """Register a cell under a name, leaving its parameters' names.
+        """Register a cell under a name; the names of its parameters stay as they are.
 
         Raises KeyError if the name is taken.
         """
@@ -201,9 +204,10 @@ class Cell(CellHooks, CellState, CellExtras):
         self._cells[child_name] = self.__dict__[child_name] = child_cell
 
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
-        """Register a tensor that is state but not trained, `persistent` if `state_dict` gives it.
+        """Register a tensor that is part of the state but not trained.
 
-        Raises KeyError for a name with a dot or one that is taken.
+        A `persistent` one is part of `state_dict`. Raises KeyError for a name with a dot or one
+        that is taken.
         """
         if not isinstance(name, str) or not name or "." in name:
             raise KeyError(f"register_buffer: {name!r} is not a name; give one without dots")
@@ -235,7 +239,9 @@ class Cell(CellHooks, CellState, CellExtras):
         return found
 
     def cells_and_names(self, cells: Any = None, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
-        """This cell and all inside, depth first, with the path of names; each once."""
+        """Yield pairs of path and cell for this cell and all cells inside, depth first,
+        each once.
+        """
         seen = cells if cells is not None else set()
         if id(self) in seen:
             return
@@ -246,8 +252,9 @@ class Cell(CellHooks, CellState, CellExtras):
                 yield from cell.cells_and_names(seen, f"{name_prefix}.{name}" if name_prefix else name)
 
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """Yield parameters with the paths of attributes that lead to them, each once; with `expand`
-        those of inner cells too.
+        """Yield pairs of path and parameter, each parameter once.
+
+        With `expand` the parameters of inner cells are among them.
         """
         seen: set[int] = set()
         for path, cell in self.cells_and_names(name_prefix=name_prefix) if expand else [(name_prefix, self)]:
@@ -257,9 +264,9 @@ class Cell(CellHooks, CellState, CellExtras):
                     yield (f"{path}.{name}" if path else name), parameter
 
     def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Yield parameters by attribute.
+        """Yield pairs of attribute and parameter.
 
-        Those of a tuple by the names that they had when it was assigned.
+        Members of a `ParameterTuple` have the names that they had when it was assigned.
         """
         own, tuples = self._params, self._tuples
         for name, value in self.__dict__.items():
@@ -269,7 +276,7 @@ class Cell(CellHooks, CellState, CellExtras):
                 yield from zip(tuples[name], value)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
-        """Yield all parameters."""
+        """Yield the parameters; with `expand` those of inner cells too."""
         for _, parameter in self.parameters_and_names(expand=expand):
             yield parameter
 
@@ -310,7 +317,7 @@ class Cell(CellHooks, CellState, CellExtras):
 
     @property
     def param_prefix(self) -> str:
-        """The path of this cell in the network it is part of, once `update_cell_prefix` ran."""
+        """The path of this cell in its network, which `update_cell_prefix` sets."""
         prefix: str = self._param_prefix
         return prefix
 
@@ -320,7 +327,7 @@ class Cell(CellHooks, CellState, CellExtras):
             cell.__dict__["_param_prefix"] = path
 
     def apply(self, fn: Callable[[Cell], Any]) -> Cell:
-        """Call `fn` on every inner cell, then on this one; the cell itself."""
+        """Call `fn` on every inner cell, then on this one, and return this cell."""
         for cell in self.cells():
             cell.apply(fn)
         fn(self)
@@ -334,11 +341,10 @@ class Cell(CellHooks, CellState, CellExtras):
         return dict(self.__dict__.get("_jit_config", ()))
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Set options of compilation once, for this Cell; of a `JitConfig`, `jit_syntax_level` has
-        an effect.
+        """Set the options of compilation of this cell, of which `jit_syntax_level` has an effect.
 
-        TypeError for what is no JitConfig. Later calls are logged and change nothing, as in
-        MindSpore.
+        A second call is logged and changes nothing, as in MindSpore. Raises TypeError for what is
+        no `JitConfig`.
         """
         arguments.instance("set_jit_config", "jit_config", jit_config, JitConfig)
         if self.__dict__.get("_jit_config"):
@@ -347,7 +353,7 @@ class Cell(CellHooks, CellState, CellExtras):
         self.__dict__["_jit_config"] = dict(jit_config.jit_config_dict)
 
     def set_train(self, mode: bool = True) -> Cell:
-        """Set `training` here and in all inner cells; the cell itself."""
+        """Set `training` here and in all inner cells, and return this cell."""
         arguments.flag("set_train", "mode", mode, integers=True)
         mode = bool(mode)
         for _, cell in self.cells_and_names():
@@ -356,25 +362,25 @@ class Cell(CellHooks, CellState, CellExtras):
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Say that this cell will be differentiated; the cell itself."""
+        """Note that this cell will be differentiated, and return it."""
         self.requires_grad = requires_grad
         return self
 
     def freeze(self) -> Cell:
-        """Stop training every parameter; the cell itself."""
+        """Exclude every parameter from training, and return this cell."""
         for parameter in self.get_parameters():
             parameter.requires_grad = False
         return self
 
     def add_flags(self, **flags: Any) -> Cell:
-        """Keep flags as attributes; the cell itself."""
+        """Keep flags as attributes, and return this cell."""
         self._flags.update(flags)
         for name, value in flags.items():
             setattr(self, name, value)
         return self
 
     def add_flags_recursive(self, **flags: Any) -> Cell:
-        """Keep flags as attributes here and in all inner cells; the cell itself."""
+        """Keep flags as attributes here and in all inner cells, and return this cell."""
         for _, cell in self.cells_and_names():
             cell.add_flags(**flags)
         return self
@@ -384,12 +390,12 @@ class Cell(CellHooks, CellState, CellExtras):
         return dict(self._flags)
 
     def to_float(self, dst_type: Any) -> Cell:
-        """Compute in float16, bfloat16 or float32, here and in all inner cells; the cell itself.
+        """Compute in float16, bfloat16 or float32, here and in all inner cells, and return this
+        cell.
 
-        ValueError for other types.
-
-        Floating inputs, in tuples and lists too, are cast on the way in, and parameters where they
-        enter an operation. The parameters themselves keep their type, and so do their gradients.
+        Floating inputs, also those in tuples and lists, are cast when the cell is called, and
+        parameters where they enter an operation. The parameters themselves keep their type, and so
+        do their gradients. Raises ValueError for other types.
 
         >>> import mycel as ms
         >>> net = ms.nn.Dense(3, 2).to_float(ms.float16)
@@ -416,10 +422,11 @@ class Cell(CellHooks, CellState, CellExtras):
     init_params = init_parameters_data
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Declare the inputs, tensors by their shape and type with None or `Symbol` for sizes that
-        vary; compiled once for all of these.
+        """Declare the inputs: each tensor gives a shape and type, with None or a `Symbol` for sizes
+        that vary.
 
-        A compiled call with inputs that do not fit raises ValueError.
+        The cell is compiled once for all of these sizes. A compiled call with inputs that do not
+        fit raises ValueError.
         """
         self._inputs_declared = (inputs, kwargs)
 
@@ -430,7 +437,7 @@ class Cell(CellHooks, CellState, CellExtras):
     # Calling.
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the computation of the cell; subclasses define it."""
+        """Compute the outputs of the cell; subclasses define it."""
         raise AttributeError(
             f"{type(self).__name__} does not define construct(); define it to say what calling the cell computes"
         )
@@ -455,9 +462,10 @@ class Cell(CellHooks, CellState, CellExtras):
     def run_with_hooks(
         self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None
     ) -> Any:
-        """Return `construct` with the hooks and casts around it.
+        """Return ``construct(*args, **kwargs)`` after the hooks and casts around it.
 
-        `invoke` says how to call a hook where that is not by itself.
+        `invoke` calls a hook, given the hook and its arguments; without it hooks are called
+        directly.
         """
         invoke = invoke or _call
         for hook in self._pre_hooks.values():
@@ -487,13 +495,13 @@ class Cell(CellHooks, CellState, CellExtras):
         return output
 
     def run_construct(self, cast_inputs: Any, kwargs: dict[str, Any]) -> Any:
-        """Return `construct` of a tuple of inputs and a dictionary of named ones, with hooks and
-        casts around it, and not compiled.
+        """Return `construct` of a tuple of inputs and a dictionary of named ones, after the hooks
+        and casts around it, without compiling it.
         """
         return self.run_with_hooks(self.construct, tuple(cast_inputs), kwargs)
 
     def _check_tensors(self, error: AttributeError, args: tuple[Any, ...]) -> None:
-        """Raise TypeError where an attribute was asked of an argument that is no tensor."""
+        """Raise TypeError if `error` is due to an argument that is no tensor."""
         for value in args:
             if value is error.obj and not isinstance(value, Tensor):
                 raise TypeError(f"{type(self).__name__}: takes tensors, not {type(value).__name__}") from None
@@ -520,17 +528,17 @@ class Cell(CellHooks, CellState, CellExtras):
         return self._compiled()(*args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile for arguments of these types without running."""
+        """Compile the cell for arguments of these types without running it."""
         self._compiled().compile(*args, **kwargs)
 
     def compile_and_run(self, *args: Any, **kwargs: Any) -> Any:
-        """Compile for these arguments and run."""
+        """Compile the cell for these arguments, run it, and return its outputs."""
         return self._call_compiled(args, kwargs)
 
     # Printing and copying.
 
     def extend_repr(self) -> str:
-        """Return what `repr` shows between the parentheses; layers override it."""
+        """Return the text that `repr` shows between parentheses; layers override it."""
         return ""
 
     def __repr__(self) -> str:
@@ -567,8 +575,8 @@ class GraphCell(Cell):
     """A cell around a function of tensors: a compiled function, or a Cell.
 
     `params_init` maps names of the Cell's parameters to new values. Raises TypeError for what
-    cannot be called, ValueError for names that are not there and for a seed of obfuscation, which
-    compiled functions know nothing of.
+    cannot be called, and ValueError for names that are not there and for a seed of obfuscation,
+    which is not supported.
 
     >>> import mycel as ms
     >>> ms.nn.GraphCell(ms.jit(lambda x: x * 2))(ms.Tensor([3.0])).tolist()

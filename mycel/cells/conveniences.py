@@ -1,8 +1,8 @@
-"""What Cells have for MindSpore's programs besides computing: types and casts of all parameters at
-once, names, and marks for clusters.
+"""The methods of Cells, beside those that compute, that MindSpore's programs use: conversion of all
+parameters at once, names, and marks for clusters.
 
-A mark for clusters or for other devices is accepted, so that a program written for them runs here,
-and has no effect, which its description says.
+Marks for clusters or for other devices are accepted, so that a program written for them runs here,
+and have no effect, as their docstrings say.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CellExtras", "MixedPrecisionType"]
 
 
 class MixedPrecisionType(Enum):
-    """The type that a Cell computes in."""
+    """The element type in which a Cell computes."""
 
     NOTSET = 0
     FP16 = 1
@@ -40,7 +40,7 @@ class CellExtras:
 
     @property
     def phase(self) -> str:
-        """ "train" or "predict", as `set_train` said last; what was assigned, where that was done."""
+        """The phase: the value that was assigned, else "train" or "predict" as `set_train` says."""
         return str(self.__dict__.get("_phase") or ("train" if getattr(self, "training", False) else "predict"))
 
     @phase.setter
@@ -49,12 +49,12 @@ class CellExtras:
         self.__dict__["_phase"] = value
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Convert all floating parameters and buffers to another floating type, in place; the cell
-        itself.
+        """Convert all floating parameters and buffers to another floating type in place, and return
+        this cell.
 
-        ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``, whose type is taken;
-        the device must be "CPU". TypeError for types that are not floating or complex, ValueError
-        for other devices.
+        Call it as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``, which
+        stands for the tensor's type; the device must be "CPU". Raises TypeError for types that are
+        not floating or complex, ValueError for other devices.
 
         >>> import mycel as ms
         >>> ms.nn.Dense(2, 3).to(ms.float16).weight.dtype
@@ -89,8 +89,9 @@ class CellExtras:
         return self
 
     def to_empty(self, *, device: Any = None, recurse: bool = True) -> Any:
-        """Return parameters with values of no meaning, which are zeros here, on a device, which
-        must be "CPU"; the cell itself.
+        """Set all parameters to values of no meaning, which are zeros here, and return this cell.
+
+        `device` must be "CPU"; with `recurse` inner cells are included.
         """
         _check_device("to_empty", device)
         cells: Any = self
@@ -99,8 +100,8 @@ class CellExtras:
         return self
 
     def cast_inputs(self, inputs: Any, dst_type: Any) -> tuple[Any, ...]:
-        """Return the tensors among inputs in another element type, as a tuple; nested tuples
-        likewise.
+        """Return `inputs` as a tuple, with tensors, also those in nested tuples, converted to an
+        element type.
 
         >>> import mycel as ms
         >>> ms.nn.Cell().cast_inputs((ms.Tensor(1.0),), ms.float16)[0].dtype
@@ -115,11 +116,11 @@ class CellExtras:
         )
 
     def update_cell_type(self, cell_type: str) -> None:
-        """Set `cell_type`, which nothing here depends on."""
+        """Set `cell_type`, which has no effect here."""
         self.cell_type = cell_type
 
     def check_names(self) -> None:
-        """Raise ValueError where two parameters have one name."""
+        """Raise ValueError if two parameters have the same name."""
         cells: Any = self
         seen: set[str] = set()
         for parameter in cells.get_parameters():
@@ -128,7 +129,7 @@ class CellExtras:
             seen.add(parameter.name)
 
     def check_names_and_refresh_name(self) -> None:
-        """Name parameters that have no name by their paths, then `check_names`."""
+        """Name parameters without a name by their paths, then call `check_names`."""
         cells: Any = self
         for path, parameter in cells.parameters_and_names():
             if not parameter.__dict__["has_name"]:
@@ -141,13 +142,13 @@ class CellExtras:
         cells: Any = self
         return OrderedDict((p.name, p) for p in cells.get_parameters(expand=recurse) if not p.layerwise_parallel)
 
-    # What a Cell says of itself.
+    # Names and scopes.
 
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
     @property
     def create_time(self) -> int:
-        """When the Cell was made, in nanoseconds since 1970."""
+        """The time at which the Cell was made, in nanoseconds since 1970."""
         return int(self.__dict__["_created"])
 
     @property
@@ -180,11 +181,11 @@ class CellExtras:
                 cell.__dict__["_scope"] = scopes[path]
 
     def get_scope(self) -> Optional[str]:
-        """Return the path that `generate_scope` of an outer Cell gave; None where none did."""
+        """Return the path that `generate_scope` of an outer Cell set, or None."""
         return self.__dict__.get("_scope")
 
     def get_mixed_precision_type(self) -> MixedPrecisionType:
-        """Return the type that `to_float` or `set_mixed_precision_type` said to compute in.
+        """Return the element type that `to_float` or `set_mixed_precision_type` set.
 
         >>> import mycel as ms
         >>> ms.nn.ReLU().to_float(ms.float16).get_mixed_precision_type().name
@@ -194,19 +195,19 @@ class CellExtras:
         return next((k for k, d in _TYPES.items() if kept is not None and d is kept.dtype), MixedPrecisionType.NOTSET)
 
     def set_mixed_precision_type(self, type: MixedPrecisionType) -> None:
-        """Compute in a type, here and not in inner Cells, as `to_float` does with them.
+        """Compute in an element type as `to_float` says, but here only and not in inner Cells.
 
-        TypeError for what is no `MixedPrecisionType`.
+        Raises TypeError for what is no `MixedPrecisionType`.
         """
         arguments.instance("set_mixed_precision_type", "type", type, MixedPrecisionType)
         kind = _TYPES.get(type)
         self._cast_to = None if kind is None else Precision(kind)
 
     def offload(self, backward_prefetch: Union[str, int] = "Auto") -> None:
-        """It has no effect, as what is kept for the backward pass is in the host's memory already;
-        `register_saved_tensors_hooks` puts it elsewhere.
+        """Do nothing: values kept for the backward pass are in the host's memory already.
 
-        ValueError for a `backward_prefetch` that is neither "Auto" nor an integer from 0 on.
+        `register_saved_tensors_hooks` can put them elsewhere. Raises ValueError for a
+        `backward_prefetch` that is neither "Auto" nor an integer of at least 0.
         """
         if isinstance(backward_prefetch, bool) or not isinstance(backward_prefetch, (str, int)):
             raise TypeError(f'offload: backward_prefetch must be "Auto" or an integer, not {backward_prefetch!r}')
@@ -219,9 +220,9 @@ class CellExtras:
 
     @property
     def pipeline_stage(self) -> int:
-        """The stage of a pipeline that was set; all of a network is on the one device.
+        """The stage of a pipeline that was set, which has no effect on one device.
 
-        AttributeError where none was.
+        Raises AttributeError where none was set.
         """
         return self._mark("pipeline_stage")
 
@@ -231,9 +232,9 @@ class CellExtras:
 
     @property
     def pipeline_segment(self) -> int:
-        """The segment of a pipeline's stage that was set; all of a network is on the one device.
+        """The segment of a pipeline's stage that was set, which has no effect on one device.
 
-        AttributeError where none was.
+        Raises AttributeError where none was set.
         """
         return self._mark("pipeline_segment")
 
@@ -251,17 +252,19 @@ class CellExtras:
 
     @property
     def parameter_layout_dict(self) -> dict[str, Any]:
-        """The layouts of parameters that are divided among devices, of which there are none."""
+        """The layouts of parameters that are divided among devices; there are no such
+        parameters.
+        """
         return {}
 
     @property
     def parallel_parameter_name_list(self) -> tuple[str, ...]:
-        """The names of parameters that are divided among devices, of which there are none."""
+        """The names of parameters that are divided among devices; there are no such parameters."""
         return ()
 
     def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Any:
-        """Set every trainable parameter's `comm_fusion`, which has no effect in one process; the
-        cell itself. ValueError for negative numbers.
+        """Set `comm_fusion` of every trainable parameter, which has no effect in one process, and
+        return this cell. Raises ValueError for negative numbers.
         """
         arguments.integer("set_comm_fusion", "fusion_type", fusion_type, 0, numpy=False, error=ValueError)
         cells: Any = self
@@ -270,24 +273,20 @@ class CellExtras:
         return self
 
     def set_broadcast_flag(self, mode: bool = True) -> Any:
-        """Return the cell itself.
-
-        It has no effect, as one process has nobody to send parameters to.
-        """
+        """Return this cell; sending parameters to other processes has no effect in one process."""
         arguments.flag("set_broadcast_flag", "mode", mode)
         return self
 
     def set_data_parallel(self) -> None:
-        """It has no effect, as work runs on one device."""
+        """Do nothing: all work runs on one device."""
 
     def remove_redundant_parameters(self) -> None:
-        """It has no effect, as one device has no parameters of others."""
+        """Do nothing: one device has no parameters of other devices."""
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
-        """Return the cell itself.
+        """Return this cell; strategies have no effect, as tensors are not divided among devices.
 
-        It has no effect, as tensors are not divided among devices. TypeError for a strategy that is
-        no tuple.
+        Raises TypeError for an `in_strategy` that is no tuple.
         """
         arguments.instance("shard", "in_strategy", in_strategy, tuple)
         return self

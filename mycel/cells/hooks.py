@@ -1,5 +1,5 @@
-"""What a Cell lets the user hang on to its calls: hooks before and after, on the way there and on
-the way back, its own `bprop`, and `recompute`.
+"""Hooks of Cells, which are called before and after `construct` and in the backward pass; a Cell's
+own `bprop`; and `recompute`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ state_epoch = _Epoch()
 
 
 class HookHandle:
-    """What `remove`s a registered hook."""
+    """The handle of a registered hook, whose `remove` unregisters it."""
 
     def __init__(self, table: dict[int, Any], key: int) -> None:
         self._table, self._key = table, key
@@ -38,8 +38,9 @@ class HookHandle:
 
 
 class WithKwargs:
-    """A forward hook that is called with the keyword arguments too (unless `plain`), or in any case
-    (`always`).
+    """A forward hook that is called with the keyword arguments too, unless `plain`.
+
+    With `always` it is called also where `construct` raises.
     """
 
     def __init__(self, function: Any, plain: bool = False, always: bool = False) -> None:
@@ -50,7 +51,7 @@ class WithKwargs:
 
 
 class CellHooks:
-    """The part of a `Cell` that its hooks make."""
+    """The part of `Cell` that registers and runs hooks."""
 
     _pre_hooks: Any
     _hooks: Any
@@ -76,9 +77,9 @@ class CellHooks:
         """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns, unless None, replaces
         the inputs.
 
-        With `prepend` it is called before the hooks that are there already, with `with_kwargs` as
-        ``hook_fn(cell, args, kwargs)``, which returns both. TypeError for what is not callable.
-        Returns a handle whose `remove()` unregisters the hook.
+        With `prepend` the hook is called before those that are registered already, and with
+        `with_kwargs` as ``hook_fn(cell, args, kwargs)``, which returns both. Returns a handle whose
+        `remove()` unregisters the hook. Raises TypeError for what is not callable.
         """
         return self._add_hook("_pre_hooks", (hook_fn if not with_kwargs else WithKwargs(hook_fn)), prepend)
 
@@ -88,9 +89,9 @@ class CellHooks:
         """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns, unless None,
         replaces the output.
 
-        `prepend` and `with_kwargs` are those of `register_forward_pre_hook`; with `always_call` it
-        is called with an output of None also where `construct` raises. TypeError for what is not
-        callable. Returns a handle whose `remove()` unregisters the hook.
+        `prepend` and `with_kwargs` are those of `register_forward_pre_hook`; with `always_call` the
+        hook is called also where `construct` raises, with an output of None. Returns a handle whose
+        `remove()` unregisters the hook. Raises TypeError for what is not callable.
         """
         wrapped = WithKwargs(hook_fn) if with_kwargs else hook_fn
         if always_call:
@@ -98,12 +99,11 @@ class CellHooks:
         return self._add_hook("_hooks", wrapped, prepend)
 
     def register_backward_pre_hook(self, hook_fn: Any) -> HookHandle:
-        """Call ``hook_fn(cell, grad_output)`` before the gradient goes back through the cell.
+        """Call ``hook_fn(cell, grad_output)`` before the gradient goes back through the cell; what
+        it returns, unless None, replaces `grad_output`.
 
-        What it returns, unless None, goes in its place.
-
-        `grad_output` is a tuple, one gradient for each output of floating type. TypeError for what
-        is not callable. Returns a handle whose `remove()` unregisters the hook.
+        `grad_output` is a tuple with one gradient for each output of floating type. Returns a
+        handle whose `remove()` unregisters the hook. Raises TypeError for what is not callable.
         """
         return self._add_hook("_backward_pre_hooks", hook_fn)
 
@@ -111,13 +111,14 @@ class CellHooks:
         """Call ``hook_fn(cell, grad_input, grad_output)`` after the gradient went back through the
         cell; what it returns, unless None, replaces `grad_input`.
 
-        Both are tuples, one gradient for each input and output of floating type; those of inputs
-        that nothing is differentiated by are None. TypeError for what is not callable. Returns a
-        handle whose `remove()` unregisters the hook.
+        Both are tuples with one gradient for each input or output of floating type; the gradient by
+        an input on which no derivative depends is None. Returns a handle whose `remove()`
+        unregisters the hook. Raises TypeError for what is not callable.
 
         >>> import mycel as ms
         >>> net = ms.nn.ReLU()
-        >>> handle = net.register_backward_hook(lambda cell, grad_input, grad_output: (grad_input[0] * 10,))
+        >>> scale = lambda cell, grad_input, grad_output: (grad_input[0] * 10,)
+        >>> handle = net.register_backward_hook(scale)
         >>> ms.grad(net)(ms.Tensor([1.0, -1.0])).asnumpy().tolist()
         [10.0, 0.0]
         """
@@ -140,9 +141,10 @@ class CellHooks:
         """Let gradients compute the values inside `construct` anew instead of keeping them, as
         `mycel.recompute` does for one call.
 
-        The options are those of `mycel.recompute`, and MindSpore's `mp_comm_recompute` and
-        `parallel_optimizer_comm_recompute`, which have no effect here. ValueError where
-        `context_fn` is given, TypeError for other options.
+        `use_reentrant`, `output_recompute` and `early_stop` have no effect here, and neither have
+        MindSpore's `mp_comm_recompute`, `parallel_optimizer_comm_recompute` and
+        `recompute_slice_activation`. Raises ValueError for a `context_fn`, as which operations are
+        kept cannot be chosen, and TypeError for other options.
 
         >>> import mycel as ms
         >>> net = ms.nn.Sigmoid()
@@ -162,7 +164,7 @@ class CellHooks:
     def register_saved_tensors_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
         """Let `construct` run within `mycel.saved_tensors_hooks` of these hooks.
 
-        TypeError for hooks that cannot be called.
+        Raises TypeError for hooks that cannot be called.
 
         >>> import mycel as ms
         >>> net = ms.nn.Sigmoid()
@@ -184,8 +186,8 @@ class CellHooks:
         return invoke(hook.function, self, args, kwargs, output)
 
     def _differentiated(self, construct: Any, args: Any, kwargs: Any) -> Any:
-        """Return `construct` with what the user says about its derivative: `bprop`, backward hooks,
-        hooks on what is kept.
+        """Return ``construct(*args, **kwargs)`` with what the user defines of its derivative:
+        `bprop`, backward hooks, and hooks on saved values.
         """
         if self._saved_hooks is not None:
             from mycel.core.saved_tensors import saved_tensors_hooks

@@ -1,5 +1,5 @@
-"""A Cell's state as a dictionary: parameters, buffers and what the Cell itself adds, by the path of
-attributes that leads to them.
+"""The state of a Cell as a dictionary from paths of attributes to parameters, buffers and what the
+Cell itself adds.
 
 `state_dict` and `load_state_dict` walk the tree of Cells once; a Cell takes part through
 `get_extra_state` and `set_extra_state`, and observers through hooks around both walks. Loading
@@ -23,7 +23,9 @@ _EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` found missing, and what it found and had no place for."""
+    """The keys of the state that `load_state_dict` did not find, and those that it did
+    not expect.
+    """
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -51,7 +53,7 @@ class CellState:
     def get_sub_cell(self, target: str) -> Any:
         """Return the Cell at a path such as "block.0"; the Cell itself for "".
 
-        AttributeError where there is none.
+        Raises AttributeError where there is none.
 
         >>> import mycel as ms
         >>> ms.nn.SequentialCell(ms.nn.ReLU()).get_sub_cell("0")
@@ -68,7 +70,7 @@ class CellState:
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """Return the buffer at a path such as "norm.steps"; AttributeError where there is none.
+        """Return the buffer at a path such as "norm.steps". Raises AttributeError if there is none.
 
         >>> import mycel as ms
         >>> net = ms.nn.Cell()
@@ -87,21 +89,22 @@ class CellState:
     # State.
 
     def get_extra_state(self) -> Any:
-        """Return what a Cell keeps in its state beside parameters and buffers; subclasses define it
-        together with `set_extra_state`.
+        """Return the state of a Cell beside its parameters and buffers.
+
+        Subclasses define it together with `set_extra_state`.
         """
         raise RuntimeError(f"{type(self).__name__} does not define get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError(f"{type(self).__name__} does not define set_extra_state(), which its state needs")
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Return parameters, persistent buffers and extra state by path, in an OrderedDict or in
-        `destination`.
+        """Return parameters, persistent buffers and extra state by path.
 
-        The parameters are the Cell's own, with `keep_vars` or without. Positional arguments are an
-        older spelling of the others.
+        They are entered in `destination` or in a new OrderedDict, with `prefix` before each path.
+        The parameters are those of the Cell and not copies, whatever `keep_vars` is. The three may
+        also be given by position, as in older programs.
 
         >>> import mycel as ms
         >>> list(ms.nn.Dense(2, 3).state_dict())
@@ -229,6 +232,6 @@ class CellState:
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> _Handle:
         """Call ``hook(cell, incompatible_keys)`` after `load_state_dict`.
 
-        It may change the keys that are reported.
+        The hook may change the keys that are reported.
         """
         return self._add_state_hook("_load_post", hook)

@@ -1,1 +1,1 @@
-"""Compiled functions: `jit`, and what asks about them."""
+"""Compiled functions: `jit` and `vmap`, and accounts and comparisons of compiled functions."""

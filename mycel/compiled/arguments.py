@@ -1,5 +1,5 @@
-"""The arguments of a call of a compiled function: what they contribute to its key, and what the
-staged function sees of them.
+"""The arguments of a call of a compiled function: their part of its key, and their form in the
+staged function.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def identities(key: Any) -> Iterator[Same]:
 
 
 def describe(value: Any, tensors: list[Any]) -> Any:
-    """Return what a value contributes to a key; its tensors are collected."""
+    """Return what a value contributes to a key, and add its tensors to `tensors`."""
     kind = type(value)
     if kind is Tensor:
         tensors.append(value)

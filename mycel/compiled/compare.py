@@ -2,11 +2,12 @@
 
 A function is staged into its graph, and its result computed three ways on the same inputs: eagerly,
 by the compiled graph, and by the graph's operations one by one (`engines.one_by_one`). If the last
-two differ, the compiler is to blame: from a result that differs one goes back, each time to an
-operand whose value, computed by the compiled graph up to it, differs as well; where no operand does
-is the operation. If the operations one by one differ from the eager result, the graph is not what
-the program does: the operations of the eager run are noted with their values, and the first node of
-the graph is named whose value none of them gave. Tensors that the function changes are put back.
+two differ, the compiler is to blame: the search begins at a result that differs and goes to an
+operand that differs as well (its value is computed by the compiled graph up to it), until no
+operand differs; that node is the operation. If the operations one by one differ from the eager
+result, the graph does not do what the program does: the eager run is logged with the values of its
+operations, and the first node of the graph whose value is not among them is named. Tensors that the
+function changes get their values back.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ __all__ = ["Comparison", "compare_modes"]
 
 
 class Comparison:
-    """What `compare_modes` found.
+    """The result of `compare_modes`.
 
-    `agrees` says whether the results agree; `difference` is the largest relative difference between
-    them. Otherwise `cause` is "compiler" or "staging", `operation` the name of the first operation
-    that differs, and `where` its place in the source (`file`, `line`, `column`), if it has one.
-    `str` shows all of it.
+    `agrees` says whether the results agree, and `difference` is the largest relative difference
+    between them. If they do not agree, `cause` is "compiler" or "staging", `operation` the name of
+    the first operation that differs, `where` its place in the source (`file`, `line`, `column`), if
+    it has one, and `detail` a sentence about it. `str` shows all of these.
     """
 
     def __init__(
@@ -81,9 +82,9 @@ def compare_modes(
     disagree.
 
     Values agree where ``|eager - compiled| <= atol + rtol * |eager|``, and integers and booleans
-    where they are equal. The function is called once, in PYNATIVE_MODE; what it writes to
-    parameters is taken back. Raises Unsupported for a function that is not one graph: compare the
-    parts between its breaks.
+    where they are equal. The function is called once, in PYNATIVE_MODE, with `args` and `kwargs`;
+    what it writes to parameters is undone. Raises Unsupported for a function that is not one graph:
+    compare the parts between its breaks.
 
     >>> import mycel as ms
     >>> ms.compare_modes(lambda x: ms.ops.sin(x) * 2, ms.Tensor([1.0, 2.0])).agrees
@@ -93,7 +94,7 @@ def compare_modes(
 
 
 class _Log(Recorder):
-    """An eager run that notes the values of its operations."""
+    """A recording of an eager run that logs the values of its operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +113,9 @@ def _array(buffer: Any, kind: Any) -> np.ndarray[Any, Any]:
 
 
 class _Comparing:
-    """One comparison."""
+    """One comparison of `fn` for the arguments `args` and `kwargs`, with the tolerances `rtol` and
+    `atol`.
+    """
 
     def __init__(self, fn: Any, args: Any, kwargs: Any, rtol: float, atol: float) -> None:
         self.engine = OneByOne()
@@ -181,8 +184,8 @@ class _Comparing:
         return values
 
     def _prefix_differs(self, node: Node, values: dict[Node, Any]) -> float:
-        """Return how much the value of a node that the compiled graph up to it gives differs from
-        its own; 0 where they agree.
+        """Return the difference between a node's value and its value by the compiled graph up to
+        it; 0 where they agree.
         """
         if node.prim is None or node.prim is CONSTANT:
             return 0.0
@@ -214,7 +217,9 @@ class _Comparing:
         return Comparison(size, "compiler", node.op, node.where, detail)
 
     def _unmatched(self, values: dict[Node, Any], log: _Log, size: float) -> Comparison:
-        """Return the first operation of the graph whose value no operation of the eager run gave."""
+        """Return the first operation of the graph whose value no operation of the eager run
+        gave.
+        """
         for node in toposort(self.graph.outputs):
             if node.prim is None or node.prim is CONSTANT or (node.where is not None and node.where.gradient):
                 continue
@@ -234,7 +239,7 @@ class _Comparing:
         return Comparison(size, "staging", "the result", None, detail)
 
 
-# What staging adds by itself.
+# Operations that staging adds by itself.
 _JOINING = (E.identity, E._SELECT, E.cast, E.stop_gradient)
 
 
@@ -249,7 +254,7 @@ def _tensors(result: Any) -> list[Tensor]:
 
 @contextmanager
 def _kept(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Put the values of tensors back after a block."""
+    """Return a context manager that restores the values of tensors at its end."""
     distinct = list({id(t): t for t in tensors}.values())
     before = [(t, t._buf) for t in distinct]
     for t in distinct:

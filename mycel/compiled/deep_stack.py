@@ -13,5 +13,5 @@ _depth = WhileOpen(sys.getrecursionlimit, sys.setrecursionlimit, lambda limit: m
 
 
 def deep_stack() -> Block:
-    """Make room for the interpreter, which takes several Python calls for each call of the program."""
+    """Make room for the interpreter, which makes several Python calls for each of the program's."""
     return _depth.block()

@@ -15,9 +15,7 @@ __all__ = ["enable_dynamic"]
 
 
 class _Dynamic(Jit):
-    """A function compiled for all sizes, whose arguments are compared with what was declared of
-    them.
-    """
+    """A function compiled for all sizes, which checks its arguments against their declarations."""
 
     def __init__(self, compiled: Jit, declared: dict[str, Any]) -> None:
         super().__init__(compiled.__wrapped__, compiled.fullgraph, **{**compiled.options, "dynamic": 1})
@@ -67,13 +65,14 @@ def _check(name: str, declared: Any) -> None:
 
 
 def enable_dynamic(**kwargs: Any) -> Callable[[Any], Any]:
-    """Return a decorator on top of `jit`: arguments, declared as tensors with None for sizes that
-    vary or None as the whole shape, have any of these sizes without compiling again.
+    """Return a decorator of a compiled function, which declares that arguments vary in size, so
+    that it is compiled once for all sizes.
 
-    A call with an argument of another shape raises ValueError, of another type TypeError. A
-    function that is not compiled is given back as it is. Raises ValueError without arguments and
-    for names that the function has not, TypeError for what is no tensor, or one all of whose sizes
-    are given.
+    Arguments are declared by name, as tensors with None for sizes that vary or None as the whole
+    shape. A call with an argument of another shape raises ValueError, and of another type
+    TypeError. A function that is not compiled is returned as it is. Raises ValueError without
+    arguments and for names that are no parameters of the function, and TypeError for what is no
+    tensor, or a tensor all of whose sizes are given.
 
     >>> import mycel as ms
     >>> @ms.enable_dynamic(x=ms.Tensor(shape=[None, 2], dtype=ms.float32))

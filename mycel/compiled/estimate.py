@@ -1,4 +1,4 @@
-"""What memory a function will need, and whether it fits, before it is run."""
+"""Estimates of the memory that a function will need, and whether it fits, before it is run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Estimate:
     """The memory of a compiled function's run, in bytes.
 
     `total` is the peak: arguments, the parameters and other tensors that the function reads,
-    results, constants, and the arena for what lies in between. Of that, `present` is there already
-    (parameters, and arguments that have data), and `needed` is what a run takes beside it.
-    `available` is what the system, a container or `max_device_memory` leaves now, None where
-    nothing tells. `footprint` says what is alive at the peak, by the user's lines.
+    results, constants, and the arena for the values in between. Of that, `present` is allocated
+    already (parameters, and arguments that have data), and `needed` is what a run allocates beside
+    it. `available` is what the system, a container or `max_device_memory` leaves now, None where
+    that is unknown. `footprint` says what is alive at the peak, by the user's lines.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Estimate:
 
     @property
     def needed(self) -> int:
-        """The bytes that a run takes beside those that are there already."""
+        """The bytes that a run takes beside those that are allocated already."""
         return self.total - self.present
 
     @property
     def fits(self) -> bool:
-        """Whether a run takes no more than is available; True where that is not known."""
+        """Whether a run takes no more than is available; True where the latter is unknown."""
         return self.available is None or self.needed <= self.available
 
     def check(self) -> None:
@@ -57,7 +57,7 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """The figures as readable text."""
+        """The estimate as readable text."""
         verdict = "nothing tells what is available"
         if self.available is not None:
             verdict = f"{readable(self.available)} are available: " + ("it fits" if self.fits else "it does not fit")
@@ -72,14 +72,14 @@ class Estimate:
 
 
 def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
-    """Return what a run of a function or Cell with arguments like these will take, without running
-    it, generating its code, or taking memory for its arguments.
+    """Return the memory that a run of a function or Cell with arguments like these will take,
+    without running it, generating its code, or allocating its arguments.
 
     Arguments are as in a call. A tensor of which only the type is known is ``Tensor(shape=...,
     dtype=..., init=...)``, which takes no memory as long as nobody asks for its elements. The
     function is staged and its program laid out for these sizes. `Estimate.fits` compares with what
     is available; `Estimate.check` raises where it does not fit. Raises CompileError for a function
-    that is not one graph, or in which data decide sizes: what those take is known only as they run.
+    that is not one graph, or in which data decide sizes: their memory is known only when they run.
 
     >>> import mycel as ms
     >>> from mycel.common.initializer import Zero

@@ -1,5 +1,5 @@
-"""What was compiled, from what, under which conditions, and where a function goes back to Python
-and why.
+"""Accounts of compiled functions: the graphs, the conditions under which they are used, and the
+places where a function goes back to Python, with the reasons.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ __all__ = ["Explanation", "explain"]
 class Explanation:
     """An account of a compiled function; `text` (and `str`) shows it.
 
-    `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` the
-    tensors from outside that they read, `writes` those that they change; `guards` what has to be as
-    it was for a graph to be used again. For kinds of arguments that cannot be one graph, `refusals`
-    says why, `segments` are the graphs of the last call, in order, and `breaks` the places between
-    them where Python went on: the line, the reason, and what to write instead. Without breaks all
-    is compiled. `memory` says what is needed at the peak and what is alive then, `steps` what each
-    kernel does and why it stores what it stores; `costs` shows both.
+    `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` are the
+    tensors from outside that they read, `writes` those that they change, and `guards` the
+    conditions under which a graph is used again. For kinds of arguments that cannot be one graph,
+    `refusals` are the reasons, `segments` the graphs of the last call, in order, and `breaks` the
+    places between them where Python went on: the line, the reason, and what to write instead.
+    Without breaks everything is compiled. `memory` has the memory at the peak and the values that
+    are alive then, `steps` the work of each kernel and the reasons why it stores values; `costs`
+    shows both.
     """
 
     def __init__(self, name: str, versions: Any, plans: Any) -> None:
@@ -67,7 +68,9 @@ class Explanation:
 
     @property
     def memory(self) -> list[Footprint]:
-        """What each graph or segment of known sizes needs at its peak, and what is alive then."""
+        """The memory of each graph or segment of known sizes at its peak, and what is alive
+        then.
+        """
         if self._footprints is None:
             self._footprints = [engine().footprint(g, aliases) for g, aliases in self._static()]
         return self._footprints
@@ -126,16 +129,18 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
     """Compile a function or Cell for arguments like these and give an account of it.
 
     A function that is one graph is not run. One that goes back to Python on the way is called once,
-    with everything that it does, as what comes after a break depends on the values before it.
-    Without arguments, an account of what has been compiled so far.
+    with all its effects, as what comes after a break depends on the values before it. Without
+    arguments, the account is of what has been compiled so far.
 
     >>> import mycel as ms
     >>> account = ms.explain(lambda x: x * x.sum().item(), ms.Tensor([2.0, 3.0]))
-    >>> print(account.breaks[0].reason)
-    item() needs the value of a tensor (float32[]); keep it a tensor, or return it and call item() outside
+    >>> reason, mend = account.breaks[0].reason.split("; ")
+    >>> reason
+    'item() needs the value of a tensor (float32[])'
     >>> len(account.segments)
     2
     """
+
     compiled, bound = compiled_of(fn)
     if not args and not kwargs and (compiled.versions or compiled.lives):
         versions = [v for found in compiled.versions.values() for v in found]
@@ -148,8 +153,8 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
 
 
 def compiled_of(fn: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the compiled function that stands for a function, method or Cell, and the arguments
-    that it is bound to.
+    """Return the compiled function of a function, method or Cell, and the arguments that it is
+    bound to.
     """
     from mycel.cells.cell import Cell
     from mycel.compiled.jit import Jit

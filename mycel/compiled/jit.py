@@ -2,11 +2,11 @@
 
 A call is described by a key: the structure of its arguments, the types of the tensors in them and
 the values of everything else. For each key there are versions (`mycel.compiled.version`), newest
-first; the first whose guards hold runs. Nothing of this keeps an object of the program's alive:
-keys, guards and versions hold them weakly, and what was compiled for an argument is forgotten with
-it. Where a function cannot be one graph, the reason is logged once, kept for `explain`, and the
-function runs in compiled segments for this key (`frontend.segments`); with ``fullgraph=True`` it is
-an error instead.
+first; the first whose guards hold runs. None of this keeps an object of the program alive: keys,
+guards and versions refer to it weakly, and what was compiled for an argument is forgotten when the
+argument is gone. Where a function cannot be one graph, the reason is logged once, kept for
+`explain`, and the function runs in compiled segments for this key (`frontend.segments`); with
+``fullgraph=True`` it is an error instead.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MANY = 16
 
 @dataclasses.dataclass(frozen=True)
 class Fallback:
-    """Why a function is not one graph: the place, the reason, and what to write instead."""
+    """The reason why a function is not one graph, with the place and what to write instead."""
 
     function: str
     reason: str
@@ -119,8 +119,8 @@ class Jit:
         return version.record(context, tensors)
 
     def _by_value(self, key: Any, reason: str) -> LivePlan:
-        """Return the plan for calls inside an eager gradient that needs derivatives of the
-        program's own, which are no graph.
+        """Return the plan for calls inside an eager gradient that need a derivative of the
+        program's own, which cannot be part of a graph.
         """
         key = (key, "recorded")
         if key not in self.lives:
@@ -139,7 +139,9 @@ class Jit:
         return key if hooks is None else (key, "hooks", hooks)
 
     def unit(self, stage: LiveStage, args: Any, kwargs: Any) -> Any:
-        """Call as one operation of a segment; MISSING where this is not one graph."""
+        """Call the function as one operation of a segment; return MISSING where it is not one
+        graph.
+        """
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)
         for version in self.versions.get(key, ()):
@@ -158,8 +160,8 @@ class Jit:
         return version.record(stage, tensors)
 
     def _overlap(self, key: Any) -> LivePlan:
-        """Return the plan for calls whose arguments are tensors that the function also uses from
-        outside and changes.
+        """Return the plan for calls with an argument that the function also uses from outside and
+        changes.
         """
         key = (key, "overlap")
         if key not in self.lives:
@@ -227,7 +229,7 @@ class Jit:
         return version
 
     def _watch(self, key: Any) -> None:
-        """Forget, with each object that a key has, what was compiled for it."""
+        """Let what was compiled for a key be forgotten when an object in the key is gone."""
         mine = weakref.ref(self)
         for part in identities(key):
             if part.number in self._watched or not isinstance(part.get, weakref.ref):
@@ -295,14 +297,14 @@ class Jit:
         self.lives[key] = LivePlan(reason)
 
     def compile(self, *args: Any, **kwargs: Any) -> Optional[Version]:
-        """Compile for these arguments without running; None where they run in segments."""
+        """Compile for these arguments without running; return None where they run in segments."""
         version, _ = self.look(args, kwargs)
         if version is not None and version.program is None and version.result_types:
             version.compile()
         return version
 
     def look(self, args: Any, kwargs: Any) -> tuple[Optional[Version], Optional[LivePlan]]:
-        """Return the version for these arguments, or how they are run in segments."""
+        """Return the version for these arguments and None, or None and the plan of segments."""
         key = self._key(args, kwargs, [])
         version = self._version(key, args, kwargs)
         if version is None:
@@ -312,7 +314,7 @@ class Jit:
 
 
 class Unit(Jit):
-    """A function that is compiled as a part of others, and kept alive by them alone."""
+    """A function that is compiled as a part of others, which alone keep it alive."""
 
     @property
     def __wrapped__(self) -> Any:
@@ -325,7 +327,10 @@ class Unit(Jit):
 
 @timed("live", lambda plan, *_: plan.refusal.function)
 def run_live(plan: LivePlan, function: Any, args: Any, kwargs: Any) -> Any:
-    """Call a function in compiled segments with Python in between."""
+    """Call `function` with `args` and `kwargs` in compiled segments with Python in between.
+
+    `plan` has the segments that are compiled already and the reason why they are needed.
+    """
     stage = LiveStage(plan, eager.current_context())
     try:
         with deep_stack(), eager.use_context(stage), at(None):
@@ -392,9 +397,10 @@ def jit(
     function is compiled anew. With `fullgraph` a construct that cannot be compiled raises
     CompileError; otherwise the reason is logged and the function runs in compiled segments with
     Python in between, as `explain` shows. `capture_mode` may be "ast", "bytecode" or "trace", which
-    mean the same here; with `dynamic` 1 all sizes of tensors are symbols from the first call on,
-    else those that differ between calls are from the second; `jit_level` "O0", "O1" or "O2" and
-    `backend` "", "ms_backend" or "GE" are accepted likewise. Raises ValueError for other values.
+    mean the same here. With a `dynamic` of 1 all sizes of tensors are symbols from the first call
+    on, else from the second call on those that differ between calls. `jit_level` may be "O0", "O1"
+    or "O2" and `backend` "", "ms_backend" or "GE"; both have no effect. Raises ValueError for other
+    values.
 
     >>> import mycel as ms
     >>> @ms.jit

@@ -1,13 +1,12 @@
 """Running a compiled function on many batches in one call.
 
-`Repeater(function)` takes batches, each the arguments of a call, and gives what the calls would
-give one after the other. Where neighbours are tensors of the same types, and the function is one
-graph for them that only computes, they are rounds of one loop of the engine's
-(`Engine.repetition`): guards are compared once, written parameters stay where they are, and no
-Python runs in between. Whatever else a call does (other types, a gradient being recorded, effects
-on Python's objects, prints, sizes that data decide, segments) is done by ordinary calls, one by
-one; the reason is logged once. A round runs the program that a call runs, so there is no difference
-in any bit.
+`Repeater(function)` takes batches, each the arguments of a call, and returns the results of calls
+one after the other. Neighbouring batches of tensors of the same types are rounds of one loop of
+the engine (`Engine.repetition`), if the function is one graph for them that only computes: guards
+are compared once, written parameters stay where they are, and no Python runs in between. All other
+calls (other types, a gradient being recorded, effects on Python's objects, prints, sizes that data
+decide, segments) are made one by one; the reason is logged once. A round runs the program that a
+call runs, so that the results are the same to the bit.
 """
 
 from __future__ import annotations
@@ -34,8 +33,9 @@ __all__ = ["Repeater", "Results", "held"]
 
 
 class Results:
-    """What each of some calls gave, made into Python objects when asked for: `results[k]`, `len`,
-    iteration.
+    """The results of a sequence of calls, made into Python objects when they are read.
+
+    They support `results[k]`, `len` and iteration.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Results:
             self._count += count
 
     def extend(self, other: Results) -> None:
-        """Append the results of others."""
+        """Append the results in `other`."""
         for count, get in other._parts:
             self.add(count, get)
 
@@ -72,11 +72,15 @@ class Results:
 
 
 class _Loop:
-    """A version with what its loop needs."""
+    """A loop that runs the program `entry` of a version.
+
+    `moving` counts the inputs that differ from round to round, and `repetition` is the engine's
+    loop.
+    """
 
     @classmethod
     def of(cls, version: Version, entry: Entry) -> Optional[_Loop]:
-        """Return the loop of a version's entry; None where that runs no program alone."""
+        """Return the loop of a version's entry; None where the engine has no loop for it."""
         moving = len(version.graph.inputs) - len(version.tensors)
         carried = {place: moving + i for i, place in version.writes if place not in version.aliases}
         found = engine().repetition(entry, carried)
@@ -87,9 +91,7 @@ class _Loop:
         self.outside = frozenset(id(root_of(t)) for t in version.tensors)
 
     def _restore(self, version: Version) -> Callable[[int, Any], None]:
-        """Return puts a state that is carried from round to round back into its tensor, where a
-        round fails.
-        """
+        """Return a function that restores the state of an input in its tensor if a round fails."""
 
         def put(i: int, buffer: Any) -> None:
             t = version.tensors[i - self.moving]
@@ -100,7 +102,9 @@ class _Loop:
     def run(
         self, version: Version, batches: Sequence[Sequence[Tensor]], keep: bool
     ) -> tuple[int, Callable[[int], Any]]:
-        """Run on batches of this version's types; the results by number of the round."""
+        """Run on batches of this version's types; return the number of rounds, and a function from
+        the number of a round to its result.
+        """
         rounds = [[t._buf for t in batch] for batch in batches]
         try:
             ran = self.repetition.run([t._buf for t in version.tensors], rounds, keep, self._restore(version))
@@ -124,7 +128,7 @@ class _Loop:
 
 
 class _Row:
-    """The tensors that a round gave, by place."""
+    """The tensors that a round returned, by place."""
 
     def __init__(self, types: Sequence[Any], ran: Rounds, k: int) -> None:
         self._types, self._ran, self._k = types, ran, k
@@ -155,8 +159,10 @@ class Repeater:
         self._loops: WeakKeyDictionary[Version, _Loop] = WeakKeyDictionary()
 
     def __call__(self, batches: Sequence[Sequence[Any]], keep: bool = False) -> Results:
-        """Call the function on each batch; with `keep` the results of all calls are kept, else of
-        all but the last only where they are small.
+        """Call the function on each batch.
+
+        With `keep` the results of all calls are kept; without it large results are kept of the last
+        call only.
         """
         results = Results()
         start = 0
@@ -179,7 +185,7 @@ class Repeater:
     def _loop(self, group: Sequence[Sequence[Tensor]], keep: bool) -> Optional[tuple[int, Callable[[int], Any]]]:
         """Run a group of batches of equal types natively.
 
-        None where they have to be called one by one.
+        Returns None where they have to be called one by one.
         """
         if (eager.active and eager.local.context is not None) or config.jit_is_off:
             return None
@@ -213,7 +219,7 @@ class Repeater:
         return self.function._version(key, tuple(batch), {})
 
     def _tell(self, reason: str) -> Optional[Any]:
-        """Say once why calls are made one by one."""
+        """Log once why calls are made one by one."""
         if not self.told:
             self.told = True
             logger.warning(
@@ -223,7 +229,7 @@ class Repeater:
 
 
 def refusal(version: Version, keep: bool) -> str:
-    """Return why a version cannot be a round of a native loop; empty if it can."""
+    """Return why a version cannot be a round of a native loop; "" if it can."""
     if not version.result_types:
         return "it computes nothing with tensors"
     if version.is_open:
@@ -242,9 +248,7 @@ def refusal(version: Version, keep: bool) -> str:
 
 
 def held(outputs: Any) -> Any:
-    """Return outputs whose values stay what they are now, whatever is written to the tensors that
-    they are.
-    """
+    """Return outputs that keep their present values when tensors in them are written to later."""
 
     def hold(value: Any) -> Any:
         if not isinstance(value, Tensor) or value._buf is None:
@@ -260,7 +264,7 @@ def _constant(value: Any) -> Callable[[int], Any]:
 
 
 def _plain(batch: Sequence[Any]) -> bool:
-    """Return whether a batch consists of tensors with values that are no views."""
+    """Return whether a batch consists of tensors that have values and are no views."""
     for t in batch:
         if type(t) is not Tensor or t._buf is None or t._view is not None or "_gradient_hooks" in t.__dict__:
             return False

@@ -1,8 +1,8 @@
-"""One compiled graph of a function, for one key: what it holds for, what it runs on, and what it
-does to Python's objects after each run.
+"""Versions of a compiled function: one graph for one key, its conditions, the tensors it runs on,
+and its effects on Python's objects after each run.
 
-A version takes the call's tensors and the captured ones, puts written values back, and builds the
-result in the form that the function returned.
+A version takes the call's tensors and the captured ones, writes new values to the tensors that the
+function writes to, and builds the result in the form that the function returned.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = ["Version"]
 
 
 class _Change:
-    """A change to an object from outside, which is made again after each call as long as there is
-    the object.
+    """A change to an object from outside, which is repeated after each call while the object
+    exists.
     """
 
     def __init__(self, effect: Effect, get: Callable[[], Any]) -> None:
@@ -62,6 +62,9 @@ class _Change:
 class Version:
     """One compiled graph with its guards, captured tensors, written tensors and the form of its
     result.
+
+    It is made of the `stage` that interpreted a call, of the call's `arguments` and of its
+    `result`; `name` is that of the graph.
     """
 
     def __init__(self, stage: Stage, arguments: Arguments, result: Any, name: str) -> None:
@@ -119,20 +122,20 @@ class Version:
         return [get() for get in self.ways]
 
     def settle(self, keep: bool) -> None:
-        """Keep those captured tensors alive that nobody else has, such as values of a recording,
+        """Keep captured tensors alive that nothing else refers to, such as values of a recording,
         and with `keep` all of them.
 
-        The others stay until the first run is over, as what staging left behind may have them for a
-        while.
+        The others are kept until the first run is over, as objects that staging left behind may
+        refer to them for a while.
         """
         for i, t in enumerate(self.kept or ()):
             if keep or sys.getrefcount(t) <= _OURS:
                 self.ways[i] = partial(_same, t)
 
     def _sources(self, stage: Stage, captures: list[Capture]) -> list[tuple[int, Callable[[], Any], str]]:
-        """Return the captured tensors that are read anew from an attribute on each call.
+        """Return the captured tensors that are read from an attribute at each call.
 
-        Attributes of others are guarded.
+        The attributes of the others are guarded.
         """
         captured = {id(c.tensor): i for i, c in enumerate(captures)}
         found = []
@@ -159,7 +162,7 @@ class Version:
         return [by_node[n] for n in needed]
 
     def holds(self) -> bool:
-        """Return whether this version still says what the function does."""
+        """Return whether this version still does what the function does."""
         ways = self.ways
         for i, get, name in self.sources:
             owner = get()
@@ -180,19 +183,19 @@ class Version:
         return self.guards.hold()
 
     def is_over(self) -> bool:
-        """Return whether something that this was compiled for is gone."""
+        """Return whether an object that this was compiled for is gone."""
         dynamic = {i for i, _, _ in self.sources}
         return any(get() is None for i, get in enumerate(self.ways) if i not in dynamic) or self.guards.is_over()
 
     def overlaps(self, tensors: list[Any]) -> bool:
-        """Return whether an argument shares its elements with another or a captured tensor, so that
-        writes to one would have to be seen in the other.
+        """Return whether an argument shares its elements with another argument or a captured
+        tensor, so that a write to one would have to change the other.
         """
         known: dict[int, Any] = {id(root_of(t)): None for t in self.tensors}
         return any(known.setdefault(id(root_of(t)), t) is not t for t in tensors)
 
     def run(self, tensors: list[Any]) -> Any:
-        """Run on a call's tensors and give its result."""
+        """Run on a call's tensors and return the call's result."""
         if self.result_types:
             given = [t._buf for t in tensors]
             given += [get()._buf for get in self.ways]
@@ -283,7 +286,7 @@ config.listeners.append(_on_settings)
 
 
 def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
-    """Return the outputs, each a node of its own and none of them an input."""
+    """Return the outputs as distinct nodes, none of which is an input."""
     seen = set(inputs)
     result = []
     for node in outputs:
@@ -295,8 +298,8 @@ def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
 
 
 def _with_counts(stage: Stage, graph: Graph) -> Graph:
-    """Return the graph with further results: positions that it does not use, except that the number
-    of them is a size in it.
+    """Return the graph with further outputs for positions of which it uses only the number, as a
+    size.
     """
     counted = {
         name: node

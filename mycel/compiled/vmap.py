@@ -34,8 +34,8 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 
 class _Leaf:
-    """A tensor among the arguments that is mapped: the words for it, the axis, and what stands for
-    one example of it.
+    """A mapped tensor among the arguments: its description, its axis, and the tensor that stands
+    for one example of it.
     """
 
     __slots__ = ("name", "tensor", "axis", "example")
@@ -131,7 +131,9 @@ class _Vmap:
         return axes
 
     def _argument(self, position: int, value: Any, axes: Any, mapped: list[_Leaf]) -> tuple[list[Any], Any]:
-        """Return an argument as leaves, with a `_Leaf` for what is mapped, and its structure."""
+        """Return the leaves of an argument, with a `_Leaf` for each mapped tensor, and its
+        structure.
+        """
         name = f"argument {position}{_named(self.cells[0] if self.cells else self.fn, position)}"
         leaves, structure = flatten(value)
         found: list[Any] = []
@@ -175,7 +177,7 @@ class _Vmap:
     # Cells.
 
     def _stand_in(self, stage: Stage, level: Level) -> None:
-        """Let the parameters of the first cell stand for those of all cells."""
+        """Let each parameter of the first cell stand for the same parameter of all cells."""
         for cell in self.cells[1:]:
             _check_alike(stage, self.cells[0], cell)
         for group in self._groups():
@@ -219,7 +221,7 @@ def _staged(stage: Stage, node: Node) -> Tensor:
 
 
 def _moved(value: Mapped, size: DimLike, axis: int) -> Node:
-    """Return a value with its batch along an axis, repeated if it has none."""
+    """Return a value with its batch along an axis; a value without a batch is repeated."""
     node, place = value
     if place is None:
         node, place = S.broadcast_to(node, (size, *node.shape)), 0
@@ -227,8 +229,8 @@ def _moved(value: Mapped, size: DimLike, axis: int) -> Node:
 
 
 def _of_all(stage: Stage, tensor: Tensor, value: Mapped) -> Tensor:
-    """Return a tensor of an output's structure, such as the positions of a sparse tensor's values:
-    one for all examples.
+    """Return a tensor that belongs to the structure of an output and is the same for all examples,
+    such as the positions of a sparse tensor's values.
     """
     node, place = value
     if place is not None:
@@ -245,7 +247,7 @@ def _example(value: Any) -> Any:
 
 
 def _output(stage: Stage, value: Any, axis: Axis) -> Optional[Tensor]:
-    """Return an output as a tensor; None for None."""
+    """Return an output as a tensor; None stays None."""
     if value is None or isinstance(value, Tensor):
         return value
     if isinstance(value, _NUMBERS):
@@ -257,7 +259,7 @@ def _output(stage: Stage, value: Any, axis: Axis) -> Optional[Tensor]:
 
 
 def _rebuilt(stage: Stage, structure: Any, leaves: Sequence[Any]) -> Any:
-    """Return a value of a structure, whose containers belong to the program."""
+    """Return a value of this structure, with new containers for the program to use."""
     made = unflatten(structure, leaves)
     stack = [made]
     while stack:
@@ -277,7 +279,10 @@ def _rebuilt(stage: Stage, structure: Any, leaves: Sequence[Any]) -> Any:
 
 
 def _check_axes(name: str, axes: Any) -> list[Axis]:
-    """Return all axes in nested containers; VmapError for what is neither an int nor None."""
+    """Return all axes in nested containers.
+
+    Raises VmapError for what is neither an int nor None.
+    """
     if axes is None or isinstance(axes, (int, np.integer)) and not isinstance(axes, bool):
         return [None if axes is None else int(axes)]
     if isinstance(axes, (tuple, list)):
@@ -290,7 +295,7 @@ def _check_axes(name: str, axes: Any) -> list[Axis]:
 def _spread(word: str, axes: Any, value: Any, name: str) -> list[Axis]:
     """Return the axis of each leaf of a value.
 
-    An axis for a container is that of all that it holds.
+    An axis for a container is the axis of all its members.
     """
     if axes is None or isinstance(axes, (int, np.integer)):
         return [None if axes is None else int(axes)] * len(flatten(value)[0])
@@ -314,7 +319,7 @@ def _shown(value: Any) -> str:
 
 
 def _named(fn: Any, position: int) -> str:
-    """Return the name of a parameter, in brackets, where it is known."""
+    """Return the name of the parameter at a position, in brackets, or "" where it is unknown."""
     names: Sequence[str] = ()
     if isinstance(fn, Closure):
         names = fn._code.positional
@@ -331,7 +336,7 @@ def _named(fn: Any, position: int) -> str:
 
 
 def _cells(fn: Any) -> list[Any]:
-    """Return the members of a list of Cells; nothing for a function."""
+    """Return the members of a list of Cells; an empty list for a function."""
     if isinstance(fn, (list, tuple)):
         found = list(fn)
         if not found or not all(isinstance(c, Cell) for c in found):
@@ -373,10 +378,11 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
 
     `in_axes` says along which axis the examples of the positional arguments lie: one int for all,
     or a tuple or list with an entry for each argument: an int (negative counts from the end), None
-    for what is the same for all examples, or nested tuples, lists and dicts where arguments are.
-    Mapped axes have one size. Keyword arguments and tensors from outside are the same for all
-    examples. `out_axes` says in the same way where the examples lie in the outputs; None is for an
-    output that is the same for all. Numbers that `fn` returns become tensors.
+    for an argument that is the same for all examples, or nested tuples, lists and dicts for nested
+    arguments. All mapped axes have the same size. Keyword arguments and tensors from outside are
+    the same for all examples. `out_axes` says in the same way where the examples lie in the
+    outputs; None is for an output that is the same for all. Numbers that `fn` returns become
+    tensors.
 
     `fn` is written for one example, with all of Python: conditions and loops decide for each
     example. Each example draws random numbers of its own. A tensor from outside can be written only

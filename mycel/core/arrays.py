@@ -1,4 +1,4 @@
-"""Data in every form that tensors are made of, as arrays, and arrays as text."""
+"""Conversion of the data that tensors are made of to arrays, and of arrays to text."""
 
 from __future__ import annotations
 
@@ -13,15 +13,24 @@ from mycel.base.dtype import DType
 from mycel.ir.dims import Dim
 from mycel.ir.symbols import Symbol
 
-__all__ = ["array_of", "array_text", "shape_of"]
+__all__ = ["array_of", "shape_of", "value_text"]
 
 _EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
 
 
-def array_text(array: np.ndarray[Any, Any]) -> str:
+def value_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
+    """Return the values of a tensor of type `dtype` as its `repr` shows them after ``value=``."""
+    if array.ndim == 0:
+        if dtype.is_floating:
+            return f" {array.item():.6g}"
+        return f" {str(array[()]).strip('()') if dtype.is_complex else array.item()}"
+    return f"{' ' if array.ndim == 1 else chr(10)}{_array_text(array) if array.size else ''}"
+
+
+def _array_text(array: np.ndarray[Any, Any]) -> str:
     """Return an array as MindSpore shows it: floats in scientific notation, aligned.
 
-    No empty lines; dots for what is left out.
+    There are no empty lines, and dots stand for elements that are left out.
     """
     digits = 4 if array.dtype.itemsize == 2 else 8
     show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
@@ -36,8 +45,10 @@ def shape_of(shape: Any) -> tuple[Any, ...]:
 
 
 def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
-    """Return data in any accepted form as a new C-contiguous array, in native byte order, of an
-    element type that tensors can hold; `plain` takes tensors out of sequences.
+    """Return data in any accepted form as a new C-contiguous array in native byte order.
+
+    Its element type is `wanted`, or if that is None one that tensors can hold. `plain` replaces the
+    tensors in a nested sequence by arrays.
     """
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)

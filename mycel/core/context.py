@@ -1,19 +1,19 @@
-"""What may be asked of the context in force in a thread, written down by role.
+"""The interfaces of contexts, one class for each role that a context can have.
 
-A context decides what it means to apply an operation while it is in force
-(`mycel.core.eager.use_context`). Every context is a `Context`; what it does beside running
-operations it says by deriving from further roles:
+A context decides what it means to apply an operation while it is in force in a thread
+(`mycel.core.eager.use_context`). Every context is a `Context`. It derives from a further class for
+each thing that it can do beside running operations:
 
 * `Differentiating`: it takes derivatives of what it ran (recordings, and functions being staged);
-* `Recording`: its operations have run already when it hears of them (recordings);
+* `Recording`: its operations have already run when it is told of them (recordings);
 * `Staging`: its operations have no value yet, so that it is asked for values, nodes and numbers
   (functions being staged, and tracings of library functions);
 * `Following`: it interprets code, follows library functions, defers effects and guards what was
   read (functions being staged).
 
-A context is asked for a role by `differentiating`, `recording`, `staging` and `following`. Where
-operations may as well run at once the answer is None; where nothing else can be done the context
-raises an error that says what it does instead (`Context.refusal`).
+The properties `differentiating`, `recording`, `staging` and `following` give the context as an
+object of that role. `recording` and `staging` are None where the context does not have the role;
+the others raise an error that says what the context does instead (`Context.refusal`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SavedHooks = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 class Context(ABC):
-    """What an application means while this context is in force in a thread."""
+    """The meaning of applying a primitive while this context is in force in a thread."""
 
     does: ClassVar[str] = "runs operations"
     is_staging: ClassVar[bool] = False
@@ -52,7 +52,7 @@ class Context(ABC):
 
     @abstractmethod
     def emit(self, primitive: Primitive, inputs: Tensors, params: dict[str, Any]) -> Any:
-        """Apply a primitive: a tensor, or a tuple of them."""
+        """Apply a primitive and return its output: a tensor, or a tuple of tensors."""
 
     def write(self, target: Tensor, new: Tensor) -> None:
         """Make `new` the value of `target`."""
@@ -98,9 +98,8 @@ class Differentiating(Context):
 
     @abstractmethod
     def node_of(self, t: Tensor) -> Optional[Node]:
-        """Return the node that computes a tensor.
-
-        None where it depends on nothing that is differentiated by.
+        """Return the node that computes a tensor; None if it depends on no input of the
+        derivative.
         """
 
     @abstractmethod
@@ -109,57 +108,59 @@ class Differentiating(Context):
 
     @abstractmethod
     def marked_weights(self, weights: Tensors) -> AbstractContextManager[list[Node]]:
-        """Mark parameters in place for a block; their nodes.
+        """Return a context manager that marks parameters in place and gives their nodes.
 
-        What the block writes to them stays.
+        What is written to the parameters within it stays.
         """
 
     @abstractmethod
     def pullback(self, outputs: Tensors, cotangents: Tensors, wrt: Sequence[Node]) -> Optionals:
-        """Return the gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`.
+        """Return the gradients of `outputs`, weighted by `cotangents`, by the nodes `wrt`.
 
-        None where there is no dependence.
+        A gradient is None where no output depends on the node.
         """
 
     @abstractmethod
     def pushforward(self, outputs: Tensors, wrt: Sequence[Node], tangents: Tensors) -> tuple[Tensors, Optionals]:
-        """Return `outputs`, and how they move when the nodes `wrt` move by `tangents`.
+        """Return `outputs` and their tangents for the tangents of the nodes `wrt`.
 
-        None where one does not depend on them.
+        The tangent of an output that depends on none of the nodes is None.
         """
 
     @abstractmethod
     def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
-        """Return the Jacobians of an output by the nodes `wrt`, of shape (output's, node's).
+        """Return the Jacobian of an output by each of the nodes `wrt`.
 
-        None where there is no dependence.
+        Its shape is the output's followed by the node's; None where the output does not depend on
+        the node.
         """
 
     @abstractmethod
     def columns(self, outputs: Tensors, by: Node) -> Optionals:
-        """Return the Jacobians of outputs by one node, of shape (output's, node's).
+        """Return the Jacobian of each output by the node `by`.
 
-        None where there is no dependence.
+        Its shape is the output's followed by the node's; None where the output does not depend on
+        the node.
         """
 
     @abstractmethod
     def attach(self, values: Tensors, operands: Tensors, rule: Rule) -> Tensors:
-        """Return `values` with a derivative by `operands` that the program gives."""
+        """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
 
     @abstractmethod
     def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
-        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it.
+        """Call `rule` with the complete gradient by `t`, a tensor that was computed here.
 
-        Whether it was.
+        `table` holds the tensor's hooks. Returns False where `t` was not computed here.
         """
 
     @abstractmethod
     def recompute(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function as a region whose values are not kept for a gradient."""
+        """Call a function as a region whose values a gradient computes anew instead of keeping."""
 
 
 class Recording(Differentiating):
-    """A context whose operations have run when it hears of them."""
+    """A context whose operations have already run when it is told of them."""
 
     does = "records what has run"
 
@@ -169,12 +170,14 @@ class Recording(Differentiating):
 
     @abstractmethod
     def enter(self, primitive: Primitive, inputs: Tensors, params: dict[str, Any], result: Any) -> None:
-        """Enter what a primitive gave, if it depends on a marked input."""
+        """Record the `result` (a tensor or a tuple) of a primitive applied to `inputs` and
+        `params`, if it depends on a marked input.
+        """
 
     @abstractmethod
     def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
-        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked
-        input.
+        """Record the `result` of a primitive without parameters applied to `x` and `y`, if it
+        depends on a marked input.
         """
 
 
@@ -208,7 +211,10 @@ class Staging(Context):
 
     @abstractmethod
     def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """Return the array of a tensor; NeedsValue, of `what` needs it, where there is none."""
+        """Return the array of a tensor.
+
+        Where the tensor has no value, raises NeedsValue, which says that `what` needs it.
+        """
 
     @abstractmethod
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
@@ -216,16 +222,16 @@ class Staging(Context):
 
     @abstractmethod
     def created(self, value: V) -> V:
-        """Note that the program made an object here; the object."""
+        """Note that the program made an object here, and return the object."""
 
     def is_number(self, value: Any) -> bool:
-        """Return whether a value is a Python number, or a tensor that stands for one because a
-        tensor decided which.
+        """Return whether a value is a Python number, or a tensor in the place of a Python number
+        that depends on tensors.
         """
         return type(value) in (bool, int, float, complex) or id(value) in self.numbers
 
     def track(self, t: Tensor) -> None:
-        """Remember a tensor without a value, where it is to be given one later."""
+        """Remember a tensor that has no value yet, so that it can be given one later."""
 
     def viewed(self, t: Tensor) -> None:
         """Note that a tensor made here is a view of another."""
@@ -234,12 +240,13 @@ class Staging(Context):
         """Prepare for random numbers being drawn from a generator's state."""
 
     def has_positions(self) -> bool:
-        """Return whether `positions` can be had here."""
+        """Return whether `positions` can be called here."""
         return False
 
     def positions(self, mask: Tensor, least: int) -> Tensor:
-        """Return the positions at which a mask without a value holds, as many as a new symbol says,
-        of at least `least`.
+        """Return the positions at which a mask without a value is True.
+
+        Their number is a new symbol, which is at least `least`.
         """
         raise self.refusal("the positions at which a mask holds")
 
@@ -256,8 +263,8 @@ class Following(Staging):
 
     @abstractmethod
     def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call a function of the library's by interpreting it as if the user had written it, so
-        that tensors may decide in it.
+        """Interpret a function of the library as if the user had written it, so that conditions
+        in it may depend on tensors.
         """
 
     @abstractmethod
@@ -267,12 +274,12 @@ class Following(Staging):
     @abstractmethod
     def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call a function after each run of the compiled code, with the values that the arguments
-        have now.
+        have at this point of the run.
         """
 
     @abstractmethod
     def guard_attribute(self, target: Any, name: str, value: Any) -> None:
-        """Note that an attribute was read: compiled code holds as long as it has this value."""
+        """Note that an attribute was read: compiled code is valid while it has this value."""
 
     @abstractmethod
     def is_fresh(self, value: Any) -> bool:

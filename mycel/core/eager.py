@@ -1,10 +1,11 @@
-"""Applying primitives to tensors: at once, recorded for a gradient, or staged into a graph.
+"""The application of primitives to tensors: run at once, recorded for a gradient, or staged into a
+graph.
 
-`apply` is the one door. With no context it runs the primitive on a kernel found by (primitive,
-types, parameters). A context (`mycel.core.context`) is in force while a gradient is being recorded
-or a function staged; it decides what an application means. `active` counts the contexts of all
-threads, so that the common case costs one comparison. `local` holds this thread's context, also by
-the roles that operations ask for.
+All primitives are applied by `apply`. Without a context it runs the kernel that a table has for
+(primitive, types, parameters). A context (`mycel.core.context`) is in force while a gradient is
+being recorded or a function staged, and then applies the primitive. `active` counts the contexts of
+all threads, so that the common case costs one comparison. `local` holds this thread's context, also
+by the roles that operations ask for.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ __all__ = ["apply", "current_context", "execute", "use_context"]
 
 
 class _Local(threading.local):
-    """The context in force in this thread, and the same as one that records and as one that stages."""
+    """The context in force in this thread, also as a `Recording` and as a `Staging` where it is
+    one.
+    """
 
     context: Optional[Context] = None
     recording: Optional[Recording] = None
@@ -96,7 +99,7 @@ def _make_tensor(type: TensorType, buffer: Any) -> Tensor:
 
 
 def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
-    """Run a primitive now: a tensor, or a tuple of them."""
+    """Run a primitive now and return its output: a tensor, or a tuple of tensors."""
     types = tuple([t._type for t in inputs])
     key = (primitive, types, freeze(params)) if params else (primitive, types)
     entry = _recent.get(key)
@@ -136,8 +139,8 @@ def _out_of_memory(primitive: Primitive, types: tuple[Any, ...], params: dict[st
 
 
 def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entry]:
-    """Return the kernels of a binary primitive by its operands' types: what operators look in
-    first.
+    """Return the kernels of a binary primitive by its operands' types, the table that operators
+    search first.
     """
     return _pairs.setdefault(primitive, {})
 
@@ -154,7 +157,7 @@ def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any])
 def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
     """Apply a primitive to tensors in the context in force.
 
-    One of several outputs gives a tuple of tensors.
+    A primitive of several outputs gives a tuple of tensors.
     """
     if active:
         context = local.context

@@ -1,14 +1,14 @@
 """Functions of tensors that eager execution runs as one program.
 
 A function marked `fused` is composed of primitives. Called eagerly it is traced once for each
-combination of element types, shapes and other arguments, and from then on one compiled graph
-answers. While a gradient is recorded that graph is one node, which keeps what its derivative needs
-(`transforms.residuals`). Everywhere else (staged, under a precision of its own, where values are
-checked) the function itself runs.
+combination of element types, shapes and other arguments, and later calls run one compiled graph.
+While a gradient is recorded that graph is one node, which keeps the values that its derivative
+needs (`transforms.residuals`). Everywhere else (staged, in a Cell with a precision, where values
+are checked) the function itself runs.
 
-So do calls that tracing refuses: whatever the function does beside applying primitives to its
-arguments and to numbers (asking for a value, writing, making views, giving back an argument) or any
-error, which then is raised as it always was.
+The function itself also runs for calls that cannot be traced, because it does more than apply
+primitives to its arguments and to numbers (it asks for a value, writes, makes views, returns an
+argument), or because it raises an error, which is then raised as usual.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ __all__ = ["entry_of", "fused", "graph_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
-# calls that differ in numbers alone: what changes from call to call is not compiled again and again
-VARIETY = 16
+VARIETY = 16  # calls that differ in numbers alone and are compiled; further ones run op by op
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
 _loops = Remembered[str, Graph]("loops of functions", SOME)
@@ -65,13 +64,13 @@ _recent = _calls.recent
 
 
 class _Refused(Exception):
-    """What a function does is more than one graph of its arguments."""
+    """Raised where a function does something that cannot be part of one graph of its arguments."""
 
 
 class _Tracing(Staging):
-    """Applications become nodes of one graph.
+    """A context in which applied primitives become nodes of one graph.
 
-    Whatever else a function asks for ends the tracing.
+    Anything else that the traced function asks for ends the tracing.
     """
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
@@ -133,7 +132,7 @@ class _Call:
         return self.kind([make(t, v) for t, v in zip(self.result, values if type(values) is tuple else (values,))])
 
     def recorded(self, recorder: Recorder, tensors: Sequence[Tensor]) -> Any:
-        """Run as one node of a recording."""
+        """Run the call as one node of a recording."""
         active = tuple(
             [i for i, t in enumerate(tensors) if recorder.node_of(t) is not None and t._type.dtype.is_differentiable]
         )
@@ -152,7 +151,7 @@ class _Call:
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Union[_Call, Literal[False]]:
-    """Return the call as one graph; False where it is not that."""
+    """Return the call as one graph; False where it cannot be one."""
     inputs: list[Node] = []
 
     def stand_in(value: Any) -> Any:
@@ -181,11 +180,11 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
 
 
 def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
-    """Return a function of tensors of these types, which gives a tuple of tensors, as a graph: the
-    body of a loop.
+    """Return the graph of `function`, which takes tensors of these types and returns a tuple of
+    tensors; it is used as the body of a loop.
 
-    Outside of staging, graphs of the same structure are one object, by which the loop's program is
-    found at the next call.
+    Outside of staging, graphs of the same structure are one object, so that the loop's program is
+    found again at the next call.
     """
     inputs = [input_node(t) for t in types]
     around, context = eager.current_context(), _Tracing()
@@ -198,7 +197,10 @@ def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph
 
 
 def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
-    """Add an argument to the key of a call, and its tensors; whether that can be done."""
+    """Add an argument to the key of a call and its tensors to `tensors`.
+
+    Returns False for an argument that cannot be part of a key.
+    """
     kind = type(value)
     if kind is Tensor or kind is Parameter:
         key.append(value._type)
@@ -221,11 +223,12 @@ def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
 
 
 def fused(function: F) -> F:
-    """Return `function`, run as one program where it is called eagerly."""
+    """Return `function` in a form that eager execution runs as one program."""
 
     def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
-        """Return False where a call is not to be traced: values are checked, or it is one of many
-        that differ in numbers.
+        """Return None for a call that is to be traced.
+
+        Returns False where values are checked, or where many calls differ in numbers alone.
         """
         if config._context["check_nan"] is not False:
             return False
@@ -274,7 +277,7 @@ def fused(function: F) -> F:
                 return found.recorded(recorder, tensors)
             values = found.run(*[t._buf for t in tensors])
         except (ValueError, MemoryError):
-            # A value is to be computed first, or there is no room: the function says which.
+            # A value has to be computed first, or memory is short: the function raises the error.
             return plain(*args, **kwargs)
         return make(found.result, values) if found.kind is None else found.results(values)
 

@@ -1,11 +1,11 @@
-"""Functions of the user's that see or change gradients on their way back: hooks of tensors and
-Cells, and a Cell's own `bprop`.
+"""Hooks of tensors and Cells, functions of the user that see or change gradients in the backward
+pass, and a Cell's own `bprop`.
 
-A hook of a tensor that was computed is attached where it was computed (`attach` of the context in
-force); one of a tensor that is differentiated by is called when its gradient is complete
-(`hooked`), which is also what happens to hooks of parameters. A Cell's backward hooks are attached
-to its outputs (where the gradient comes in) and to its inputs (where it leaves); its `bprop` takes
-the place of the derivative between the two.
+A hook of a computed tensor is attached to the operation that computed it (`attach_hook` of the
+context in force). A hook of an input of the derivative, such as a parameter, is called when the
+gradient is complete (`hooked`). A Cell's backward hooks are attached to its outputs (where the
+gradient comes in) and to its inputs (where it leaves); its `bprop` replaces the derivative between
+the two.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ __all__ = [
 class TensorHooks:
     """The hooks of one tensor, in the order in which they were registered.
 
-    `rules` are those that are attached to what computed the tensor, and `base` the node at which
-    the next one will be. `by_number` has the hook and the rule of each handle.
+    `rules` are those attached to the operation that computed the tensor, and the next one will be
+    attached to the node `base`. `by_number` has the hook and the rule of each handle.
     """
 
     __slots__ = ("hooks", "base", "rules", "by_number", "__weakref__")
@@ -92,7 +92,9 @@ def _applied(hook: Callable[..., Any], gradient: Tensor) -> Tensor:
 
 
 class TensorHookHandle:
-    """What `remove`s a tensor's hook; its `id` is what `Tensor.remove_hook` takes."""
+    """The handle of a tensor's hook: `remove` unregisters it, and `Tensor.remove_hook` takes its
+    `id`.
+    """
 
     def __init__(self, table: TensorHooks, number: int) -> None:
         self._table = table
@@ -104,7 +106,7 @@ class TensorHookHandle:
 
 
 class _Made:
-    """How many tensors have ever had hooks."""
+    """The number of tensors that have ever had hooks."""
 
     tables = 0
 
@@ -115,7 +117,7 @@ _numbers = itertools.count(1)
 
 
 def call_user(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the user's as the context in force does."""
+    """Call a function of the user in the way of the context in force."""
     context = eager.current_context()
     return function(*args) if context is None else context.invoke(function, args, {})
 
@@ -144,13 +146,12 @@ def zeros_of(kind: TensorType) -> Tensor:
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> TensorHookHandle:
-    """Call ``hook(gradient)`` when the gradient by this tensor is known.
-
-    What it returns, unless None, goes on in its place.
+    """Call ``hook(gradient)`` when the gradient by this tensor is known; what it returns, unless
+    None, replaces the gradient.
 
     Returns a handle whose `remove()` unregisters the hook. The hook must keep the gradient's shape
-    and type. A tensor that a function computes is hooked inside that function; an argument of it,
-    or a parameter, also before.
+    and type. A hook of a tensor that a function computes is registered inside that function; one of
+    an argument or of a parameter may be registered before the call.
 
     >>> import mycel as ms
     >>> def f(x):
@@ -179,9 +180,9 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> T
 
 
 def remove_hook(handle_id: int) -> None:
-    """Unregister the hook whose handle has this `id`; nothing happens where there is none any more.
+    """Unregister the hook whose handle has this `id`, if it is still registered.
 
-    TypeError for what is no number.
+    Raises TypeError for an `id` that is no number.
 
     >>> import mycel as ms
     >>> x = ms.Tensor(2.0)
@@ -206,8 +207,10 @@ setattr(Tensor, "hooks", hooks)  # noqa: B010
 
 
 def hooked(context: Differentiating, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
-    """Return the gradient by a marked tensor after the hooks of the tensor that was marked, and
-    after its own.
+    """Return the gradient by a marked tensor after the hooks of that tensor have seen it.
+
+    `source` is the tensor that `marked` was made of, whose hooks are called as well, and `context`
+    the one in which the derivative was taken.
     """
     staging = context.staging
     if staging is not None:
@@ -229,10 +232,7 @@ def hooked(context: Differentiating, marked: Tensor, source: Tensor, gradient: T
 
 
 def hooks_key(tensors: Sequence[Tensor]) -> Any:
-    """Return what the hooks of arguments contribute to the key of a call.
-
-    None where there are none.
-    """
+    """Return what the hooks of arguments contribute to the key of a call; None without hooks."""
     found = [t.__dict__.get("_gradient_hooks") for t in tensors] if _tables else ()
     return tuple([None if table is None else table.hooks for table in found]) if any(found) else None
 
@@ -247,8 +247,9 @@ def carry_hooks(source: Tensor, target: Tensor) -> None:
 
 
 def attach(values: Any, operands: Sequence[Tensor], rule: Rule) -> Any:
-    """Return `values` (nested containers) with a derivative by `operands` that `rule` gives, which
-    takes and gives flat lists of tensors.
+    """Return `values` (nested containers) with the derivative `rule` by `operands`.
+
+    `rule` takes and returns flat lists of tensors.
     """
     context = eager.current_context()
     leaves, structure = flatten(values)
@@ -264,8 +265,10 @@ def _smooth(value: Any) -> bool:
 
 
 def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tuple[Any, ...], call: Any) -> Any:
-    """Call a Cell's computation with hooks that see its gradients: `before` those of its outputs,
-    `after` also those of its inputs.
+    """Return ``call(*args)``, the computation of `cell`, with backward hooks attached.
+
+    The hooks `before` see the gradients by its outputs, those of `after` the gradients by its
+    inputs too.
     """
     leaves, structure = flatten(args)
     inputs = [v for v in leaves if _smooth(v)]
@@ -317,8 +320,10 @@ def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tup
 
 
 def replaced_gradients(what: str, hook: Any, found: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the gradients that a hook of several returned, or those that it got where it returned
-    None.
+    """Return the gradients after a hook that was called with `gradients` and returned `found`.
+
+    Where `found`, or a gradient in it, is None, the hook changed nothing. `what` names the owner
+    of the hook in errors.
     """
     if found is None:
         return gradients
@@ -332,9 +337,9 @@ def replaced_gradients(what: str, hook: Any, found: Any, gradients: tuple[Any, .
 
 
 def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the arguments of a Cell that defines bprop, in order.
+    """Return the arguments of a Cell that defines bprop as a tuple, in the order of `construct`.
 
-    Raises TypeError for those that can only be given by name.
+    Raises TypeError for arguments that can only be given by name.
     """
     bound = inspect.signature(cell.construct).bind(*args, **kwargs)
     if bound.kwargs:
@@ -346,8 +351,10 @@ def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
 
 
 def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> Any:
-    """Return a Cell's output, whose derivative by the arguments is what ``bprop(*args, output,
-    gradient)`` returns.
+    """Return the output of `cell` with the derivative that its `bprop` defines.
+
+    The gradients by `args` and by the Cell's parameters are what ``bprop(*args, output, gradient)``
+    returns.
     """
     inputs = [flatten(a) for a in args]
     operands = [v for leaves, _ in inputs for v in leaves if _smooth(v)]
@@ -370,8 +377,8 @@ def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> A
 
 
 def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> list[Optional[Tensor]]:
-    """Return what bprop returned as one gradient, or None, for each tensor of the arguments and
-    each parameter.
+    """Return one gradient, or None, for each tensor of the arguments and each parameter, from
+    `found`, which bprop returned.
     """
     name = f"{type(cell).__name__}.bprop"
     grads = tuple(found) if isinstance(found, (tuple, list)) else (found,)

@@ -1,4 +1,5 @@
-"""An index as entries, one for each axis of a tensor: what each does to its axis, by NumPy's rules.
+"""Indices as entries, one for each axis of a tensor, and what each entry does to its axis by
+NumPy's rules.
 
 Ints, slices, None and "..." are *basic*; tensors, arrays, sequences of ints and masks are
 *advanced*: a mask of k axes stands for its k vectors of positions.
@@ -26,10 +27,10 @@ Entry = Any
 
 
 class Axes:
-    """What the entries of an index do to the axes of a tensor, in order.
+    """The effect of an index on the axes of a tensor, in order.
 
     `steps` holds one record for each axis of the tensor, ("slice", start, stop, step), ("at",
-    position) or ("advanced", tensor), and ("new",) for each new axis.
+    position) or ("advanced", tensor), and one ("new",) for each new axis.
     """
 
     def __init__(self, shape: tuple[DimLike, ...], index: Any) -> None:
@@ -72,8 +73,10 @@ class Mask:
 
 
 def expanded(index: Any, rank: int) -> list[Entry]:
-    """Return the entries with one for each axis: "..." and missing ones filled in with full slices,
-    arrays as tensors, masks marked.
+    """Return the entries of an index, one for each axis.
+
+    Full slices take the place of "..." and of missing entries, arrays become tensors, and masks
+    become `Mask`.
     """
     entries = [entry_of(e) for e in (index if isinstance(index, tuple) else (index,))]
     used = sum(e.rank if isinstance(e, Mask) else 0 if e is None or e is Ellipsis else 1 for e in entries)
@@ -122,7 +125,7 @@ def entry_of(entry: Any) -> Entry:
 
 
 def _scalar_mask(value: bool) -> None:
-    """True is a new axis of size 1."""
+    """Return the entry for True, a new axis of size 1; raises IndexError for False."""
     if not value:
         raise IndexError("the index False, which selects nothing, is not supported; use an empty slice such as [:0]")
     return None
@@ -152,8 +155,9 @@ def inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
 
 
 def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
-    """Start, stop and step inside the axis; for a negative step those of the same elements from
-    below.
+    """Return start, stop and step of a slice within an axis of this size.
+
+    For a negative step they are those of the same elements in ascending order.
     """
     for bound in (entry.start, entry.stop, entry.step):
         if not (bound is None or isinstance(bound, Dim) or hasattr(bound, "__index__")):
@@ -188,8 +192,9 @@ def _clamped(bound: DimLike, size: DimLike) -> DimLike:
 
 
 def limited(index: Tensor) -> Tensor:
-    """Return an index whose numbers are those of int64: the largest of uint64 would become negative
-    ones, which count from the end.
+    """Return an index with the values of a uint64 tensor limited to int64.
+
+    Without that the largest would become negative, which means counted from the end.
     """
     if index.dtype is not D.uint64:
         return index

@@ -3,14 +3,16 @@
 An index is read as entries, one for each axis. Ints, slices, None and "..." are *basic*: they
 become one strided slice with positive steps, a reversal of the axes that run backwards, and a
 reshape. Tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for
-its k vectors of positions, all advanced entries broadcast together, and their shape takes their
-place, or comes first where they are separated. Their values need not be known. A scalar integer
-tensor is a position that may be unknown too: it becomes the start of a block.
+its k vectors of positions. All advanced entries are broadcast together, and the axes of their
+common shape replace theirs, or come first where basic entries lie between them. Their values need
+not be known. A scalar integer tensor is a position that may be unknown too: it becomes the start of
+a block.
 
-Writing into a large tensor whose memory nobody else sees costs what is written. Otherwise it
-replaces a block (basic indices), chooses between a block spread out by its strides and what was
-there, or scatters to the positions of all axes (advanced ones); the tensor takes the new value.
-Known positions out of range raise IndexError, unknown ones read 0 and write nothing.
+A write into a large tensor whose memory nothing else shares costs no more than the values written.
+Other writes make a new value of the tensor: they replace a block (basic indices), choose between a
+block spread out by its strides and the old values (steps other than 1), or scatter to the positions
+along all axes (advanced indices). Known positions out of range raise IndexError; unknown ones read
+0 and write nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ apply = eager.apply
 
 
 def get(tensor: Tensor, index: Any) -> Tensor:
-    """Return `tensor[index]`: a new tensor. IndexError for an index that does not fit.
+    """Return `tensor[index]`, a new tensor. Raises IndexError for an index that does not fit.
 
     >>> import mycel as ms
     >>> ms.Tensor([[1, 2], [3, 4]])[:, -1].tolist()
@@ -68,8 +70,10 @@ def _taken(tensor: Tensor, index: Tensor) -> Tensor:
 
 
 def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
-    """Return scalar tensors as starts of a block where no other entry is advanced, else None: they
-    are advanced like the rest.
+    """Return the part that an index of scalar tensors and basic entries selects; None for others.
+
+    The scalar tensors are the starts of a block. Beside other advanced entries they are advanced
+    entries themselves.
     """
     entries = expanded(index, tensor.ndim)
     if any(isinstance(e, (Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries):
@@ -79,8 +83,9 @@ def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
 
 
 def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLike]]:
-    """Return where the block that scalar tensors name starts, negative ones counted from the end,
-    and its sizes.
+    """Return the start of the block at scalar tensors along each axis, and its sizes.
+
+    Negative positions are counted from the end of the axis.
     """
     starts: list[Tensor] = []
     sizes: list[DimLike] = []
@@ -107,8 +112,8 @@ def _check_known(x: Tensor, entries: Sequence[Any]) -> None:
 
 
 def _block_step(x: Tensor, entries: Sequence[Any]) -> views.Step:
-    """Return the step to the block at scalar tensors, whose axes stay with size 1, whole along the
-    other axes.
+    """Return the step to the block at scalar tensors: of size 1 along their axes, which are kept,
+    and whole along the others.
     """
     _check_known(x, entries)
     starts, sizes = _starts(x, entries)
@@ -122,8 +127,9 @@ def _reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
 def _slice_steps(
     shape: tuple[DimLike, ...], steps: Sequence[tuple[Any, ...]]
 ) -> tuple[list[views.Step], list[DimLike]]:
-    """Return what leads to the elements that basic entries select, the axes of ints kept with size
-    1 and advanced ones whole; and their sizes.
+    """Return the steps to the elements that basic entries select, and the sizes of the result.
+
+    The axes of ints are kept with size 1, and those of advanced entries are whole.
     """
     starts: list[DimLike] = []
     stops: list[DimLike] = []
@@ -152,9 +158,9 @@ def _slice_steps(
 
 
 def _sliced(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
-    """Return the elements that basic entries select, with the axes of ints kept as size 1.
+    """Return the elements that basic entries select.
 
-    Advanced axes stay whole.
+    The axes of ints are kept with size 1, and those of advanced entries are whole.
     """
     return views.derived(x, _slice_steps(x.shape, steps)[0])
 
@@ -181,7 +187,7 @@ def _position(value: DimLike) -> Tensor:
 
 
 def _as_advanced(steps: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return beside advanced entries ints are advanced too."""
+    """Return the steps with ints as advanced entries, which they are beside other ones."""
     return [("advanced", _position(s[1])) if s[0] == "at" else s for s in steps]
 
 
@@ -208,7 +214,7 @@ def _advanced(x: Tensor, axes: Axes) -> Tensor:
 
 
 def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, ...]]:
-    """Return index tensors of one type and shape."""
+    """Return index tensors converted to one type and broadcast to one shape, and that shape."""
     try:
         shape = broadcast_shapes(*[t.shape for t in indices])
     except ShapeError:
@@ -226,7 +232,7 @@ def _stacked(indices: Sequence[Tensor], shape: tuple[DimLike, ...]) -> Tensor:
 
 
 def _moved(x: Tensor, at: int, count: int, to: int) -> Tensor:
-    """Return the block of `count` axes that starts at `at` moved so that it starts at `to`."""
+    """Move `count` axes of `x` that begin at axis `at`, so that they begin at `to`."""
     block = list(range(at, at + count))
     rest = [i for i in range(x.ndim) if i not in block]
     order = (*rest[:to], *block, *rest[to:])
@@ -234,8 +240,9 @@ def _moved(x: Tensor, at: int, count: int, to: int) -> Tensor:
 
 
 def _front(steps: Sequence[tuple[Any, ...]]) -> int:
-    """Before how many basic axes of the result the advanced block stands: all of those before it,
-    or none where it is separated.
+    """Return the axis of the result at which the axes of the advanced entries begin.
+
+    They follow the basic axes before them, or come first where basic entries separate them.
     """
     marks = [s[0] == "advanced" for s in steps]
     first, last = marks.index(True), len(marks) - 1 - marks[::-1].index(True)
@@ -243,7 +250,11 @@ def _front(steps: Sequence[tuple[Any, ...]]) -> int:
 
 
 def _placed(x: Tensor, steps: Sequence[tuple[Any, ...]], shape: tuple[DimLike, ...], kept: Sequence[DimLike]) -> Tensor:
-    """Return a result (advanced block, kept axes) with its new axes and the block in its place."""
+    """Return a result with its new axes, and with the axes of the advanced entries in their place.
+
+    `x` has the advanced axes, of the common shape `shape`, in front of the basic ones, whose sizes
+    are `kept`.
+    """
     sizes = iter(kept)
     basic = [1 if s[0] == "new" else next(sizes) for s in steps if s[0] != "advanced"]
     x = _reshaped(x, (*shape, *basic))
@@ -251,10 +262,9 @@ def _placed(x: Tensor, steps: Sequence[tuple[Any, ...]], shape: tuple[DimLike, .
 
 
 def put(tensor: Tensor, index: Any, value: Any) -> None:
-    """`tensor[index] = value`: the tensor takes a value with `value`, broadcast and converted, at
-    the selected places.
+    """Write `value`, converted and broadcast, to the places that `index` selects in `tensor`.
 
-    IndexError for an index that does not fit, ValueError for a value that does not.
+    Raises IndexError for an index that does not fit, and ValueError for a value that does not.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([1, 2, 3])
@@ -285,11 +295,11 @@ _ALONE = 3  # the tensor, a variable and an argument
 
 
 def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
-    """Write into the very memory of a tensor that nobody else sees.
+    """Write into the memory of a tensor if nothing else shares it, and return whether that was
+    done.
 
-    False where somebody may, or where the index is not NumPy's as it is.
-
-    Then a new value of the whole tensor is made, which also gives the errors.
+    It is not done for an index that NumPy would read differently, or for one that does not fit. The
+    caller then makes a new value of the whole tensor, which raises the errors.
     """
     buffer = tensor._buf
     if buffer is None or tensor._view is not None or sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer):
@@ -310,8 +320,8 @@ def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
 
 
 def _as_numpy(entry: Any) -> Any:
-    """Return an entry of an index for NumPy; NotImplemented for what it would read otherwise, or
-    not at all.
+    """Return an entry of an index in NumPy's form; NotImplemented for one that NumPy would refuse
+    or read differently.
     """
     kind = type(entry)
     if kind is int or entry is None or entry is Ellipsis:
@@ -330,8 +340,9 @@ _writers = Remembered[Any, Any]("writers of blocks", SOME)
 
 
 def _block(x: Tensor, index: Any) -> Any:
-    """Return where the block starts that basic entries select, with the sizes of its axes and of
-    the value for it; False where it is not one with steps of 1.
+    """Return the starts of the block that basic entries select, and the function that writes it.
+
+    Returns False where the selection is not a block with steps of 1.
     """
     shape, whole, backwards, firsts, strides = _selected(Axes(x.shape, index).steps)
     if backwards or set(strides) - {1} or 0 in whole or tuple(whole) == x.shape:
@@ -342,8 +353,8 @@ def _block(x: Tensor, index: Any) -> Any:
 
 
 def _writer(shape: tuple[Any, ...], whole: tuple[Any, ...]) -> Any:
-    """Return what replaces a block of a tensor, of sizes `whole`, by a value that is broadcast to
-    `shape`.
+    """Return a function that replaces a block of sizes `whole` in a tensor by a value that is
+    broadcast to `shape`.
     """
 
     @fused
@@ -368,8 +379,9 @@ def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
 
 
 def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
-    """Return the mask that is the whole index, if it is one of the leading shape: it can be written
-    through without its value.
+    """Return the mask that is the whole index, if it has the shape of the leading axes.
+
+    Writing at such a mask does not need its value.
     """
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
@@ -380,7 +392,9 @@ def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
 
 
 def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
-    """Return the value broadcast to the selection; leading axes of size 1 too many are dropped."""
+    """Return `value` broadcast to the shape of the selection, without superfluous leading axes of
+    size 1.
+    """
     while value.ndim > len(shape) and isinstance(value.shape[0], int) and value.shape[0] == 1:
         value = _reshaped(value, value.shape[1:])
     if value.shape == shape:
@@ -394,8 +408,8 @@ def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
 
 
 def _selected(steps: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return what basic entries select: the shape of a value for it, its sizes along all axes, the
-    axes that run backwards, where each starts, and strides.
+    """Return the selection of basic entries: the shape of a value for it, its sizes along all axes,
+    the axes that run backwards, and the start and stride of each axis.
     """
     shape: list[DimLike] = []
     whole: list[DimLike] = []
@@ -419,7 +433,7 @@ def _selected(steps: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -> Tensor:
-    """Return basic indices: one block, or with steps other than 1 positions along each axis."""
+    """Return `x` with `value` written to the places that basic entries select."""
     shape, whole, backwards, firsts, strides = _selected(steps)
     value = _reshaped(_fitted(value, tuple(shape)), tuple(whole))
     if backwards:
@@ -428,8 +442,9 @@ def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -
 
 
 def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
-    """Return scalar tensors beside basic entries: the block that they name is read, written and put
-    back.
+    """Return `x` with `value` written to the places that scalar tensors and basic entries select.
+
+    The block at the scalar tensors is read, written and put back.
     """
     own = [e for e in entries if e is not None]
     block = views.derived(x, (_block_step(x, own),))
@@ -439,8 +454,9 @@ def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
 
 
 def _scattered(x: Tensor, axes: Axes, value: Tensor) -> Tensor:
-    """Return advanced indices: every axis's positions, sliced ones included, name the places to
-    scatter to.
+    """Return `x` with `value` written to the places that advanced entries select.
+
+    The value is scattered to the positions along all indexed axes, those of slices included.
     """
     steps = _as_advanced(axes.steps)
     own = [s for s in steps if s[0] != "new"]
@@ -477,7 +493,9 @@ def _count(step: tuple[Any, ...]) -> DimLike:
 def _with_slices(
     indices: Sequence[Tensor], shape: tuple[DimLike, ...], slices: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Tensor], tuple[DimLike, ...]]:
-    """Return positions along sliced axes as further indices; all of the joint shape."""
+    """Return the indices and further ones for the sliced axes, all broadcast to one shape, and that
+    shape.
+    """
     sizes = tuple(_count(s) for s in slices)
     whole = (*shape, *sizes)
     result = [apply(S.BROADCAST_TO, _reshaped(t, (*shape, *(1,) * len(sizes))), shape=whole) for t in indices]

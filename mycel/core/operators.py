@@ -1,5 +1,5 @@
-"""The operators of two operands: kernels found by the operands' types, and common types where those
-differ.
+"""The operators of two operands: the kernels for the types of the operands, and the common type
+where those differ.
 
 Operators convert operands to a common type (`mycel.dtype.promote`); a Python or NumPy number, or a
 sequence of Python numbers, takes the tensor's type where that can hold its kind. In products and
@@ -29,7 +29,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def number_dtype(value: Any, dtype: DType) -> DType:
-    """Return the type in which a Python number meets a tensor of type `dtype`."""
+    """Return the type that a Python number takes beside a tensor of type `dtype`."""
     if isinstance(value, bool):
         return dtype
     if isinstance(value, int):
@@ -40,9 +40,9 @@ def number_dtype(value: Any, dtype: DType) -> DType:
 
 
 def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
-    """Return two operands, at least one a tensor, as tensors of a common type.
+    """Return two operands, of which at least one is a tensor, as tensors of a common type.
 
-    None where one is no operand.
+    Returns None where one of them cannot be an operand.
     """
     if precision.active:
         x, y = precision.met(x), precision.met(y)
@@ -66,8 +66,9 @@ def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
 
 
 def beyond(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Return operands to compare where one is an integer that the other's type does not hold: all
-    of its values are on one side, as of an infinity.
+    """Return operands of a comparison of a tensor with an integer that its type does not hold.
+
+    All values of the type lie on one side of the integer, so that an infinity takes its place.
     """
     parts = [v if isinstance(v, Tensor) else float("inf") if v > 0 else float("-inf") for v in (x, y)]
     a, b = (cast(v, D.float32) if isinstance(v, Tensor) else scalar(v, D.float32) for v in parts)
@@ -79,8 +80,8 @@ _EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
 
 
 def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
-    """Return the common type where one of two tensors stands for a Python number in a compiled
-    function; None where none or both do.
+    """Return the common type of two tensors, exactly one of which stands for a Python number in a
+    compiled function; else None.
     """
     staging = eager.local.staging
     if staging is None or x._type.shape and y._type.shape or not staging.numbers:
@@ -93,9 +94,9 @@ def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
 
 
 def _operand(value: Any, beside: Tensor) -> Any:
-    """Return what is neither a tensor nor a plain number as one or the other.
+    """Return an operand that is neither a tensor nor a Python number as one of these.
 
-    None where it is no operand.
+    Returns None where it cannot be an operand.
     """
     if isinstance(value, np.generic):
         return value.item() if value.dtype.kind in "biufcV" else None
@@ -113,8 +114,8 @@ _KINDS = {bool: "b", int: "iu", float: "fV", complex: "c"}
 
 
 def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the operands of a product: a tensor of no dimensions takes the type of one with
-    dimensions and of the same kind.
+    """Return the operands of a product, where a tensor of no dimensions takes the type of a tensor
+    of the same kind that has dimensions.
     """
     if isinstance(x, Tensor) and isinstance(y, Tensor) and x._type.dtype is not y._type.dtype:
         a, b = x._type, y._type
@@ -127,7 +128,7 @@ def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optional[Tensor]:
-    """Return the result where a gradient is being recorded and the kernel is known; None where not."""
+    """Return the result, if a gradient is being recorded and the kernel is known; else None."""
     recording = eager.local.recording
     if recording is None or precision.active:
         return None
@@ -194,8 +195,8 @@ def _install(
 
 
 def _exactly(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the operands of a quotient: as those of a product, and with integers no type holds
-    both as floats.
+    """Return the operands of a quotient: those of a product, but with a Python int beside a tensor
+    of integers as a float.
     """
     x, y = _yielding(x, y)
     if type(y) is int and x._type.dtype.is_integer:

@@ -26,8 +26,9 @@ _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 class _Initializers:
-    """Declares a tensor by an initializer's name or object; `mycel.common.initializer` puts its own
-    here.
+    """The function that declares a tensor by an initializer's name or object.
+
+    `mycel.common.initializer` puts its own here.
     """
 
     make: Callable[..., Tensor]
@@ -42,7 +43,9 @@ class Parameter(Tensor):
     `default_input` is a tensor (also one declared by an initializer), an array, a number or a
     sequence; plain integers become int32 and floats float32. `requires_grad` says whether gradients
     by `trainable_params` include it. Without `name` it is called ``Parameter#`` and a number until
-    a cell that it is assigned to names it. Raises TypeError for other data.
+    a cell that it is assigned to names it. `layerwise_parallel`, `parallel_optimizer` and
+    `storage_format` are kept as attributes and have no effect on one device; `device` is None or
+    "CPU". Raises TypeError for other data.
 
     >>> import mycel as ms
     >>> ms.Parameter(ms.Tensor([1.0, 2.0]), name="w").name
@@ -149,8 +152,9 @@ class Parameter(Tensor):
         return self
 
     def clone(self, init: Any = "same") -> Parameter:
-        """Return a new parameter of the same type and attributes, with the same values, or with
-        those of an initializer.
+        """Return a new parameter of the same type and attributes.
+
+        Its values are copied, or drawn by `init`, an initializer or its name.
         """
         if isinstance(init, str) and init == "same":
             value: Any = Tensor(self)
@@ -197,10 +201,10 @@ class Parameter(Tensor):
         return self
 
     def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
-        """Draw values that an initializer is still to draw; the parameter itself.
+        """Draw the values if they have not been drawn, and return the parameter.
 
-        A `layout` says which part a device has of a parameter divided among several: the one device
-        has all of it. TypeError for a layout that is no tuple, ValueError for one of less than six
+        A `layout` says which part of a divided parameter a device has; the one device has all of
+        it. Raises TypeError for a layout that is no tuple, ValueError for one of less than six
         entries.
         """
         if layout is not None:
@@ -213,11 +217,11 @@ class Parameter(Tensor):
         return self
 
     def register_hook(self, hook_fn: Callable[[Tensor], Optional[Tensor]]) -> Any:
-        """Return `Tensor.register_hook`."""
+        """Register a hook on the gradient by this parameter, as `Tensor.register_hook` does."""
         return super().register_hook(hook_fn)
 
     def set_dtype(self, dtype: Any) -> Parameter:
-        """Convert the values to another element type in place."""
+        """Convert the values to another element type in place, and return the parameter."""
         new = Tensor(self.asnumpy(), D.from_any(dtype))
         views.release(self)
         self._type, self._buf = new._type, new._buf
@@ -232,8 +236,9 @@ _BUFFER: Any = Tensor.__dict__["_buf"]
 
 
 class _Declared(Parameter):
-    """A parameter whose values its initializer draws when they are first read; then, and when it is
-    given others, it is a `Parameter` as all are.
+    """A parameter whose values its initializer draws when they are first read.
+
+    Once it has values, drawn or assigned, its class is `Parameter`.
     """
 
     __slots__ = ()
@@ -251,29 +256,27 @@ class _Declared(Parameter):
 
     @property
     def has_init(self) -> bool:
-        """True: the values are still to be drawn."""
+        """Whether the values are still to be drawn, which is always so."""
         return True
 
     def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
-        """Draw the values; the parameter itself."""
+        """Draw the values and return the parameter."""
         self.__class__ = Parameter  # type: ignore[assignment]
         return self.init_data(layout, set_sliced)
 
 
 def put_aside(parameter: Parameter) -> None:
-    """Let a parameter without a buffer, but with something in ``init`` that fills one, be filled
-    when it is first read.
-    """
+    """Let ``init`` fill a parameter that has no buffer when its values are first read."""
     parameter.__class__ = _Declared
 
 
 @contextmanager
 def no_init_parameters() -> Iterator[None]:
-    """Parameters made within, by this thread, are only declared: their initializers draw values
-    when those are first needed, unless a checkpoint gave others before.
+    """Return a context manager within which this thread's new parameters are only declared.
 
-    `Cell.init_parameters_data` draws those that are left. Parameters made of tensors and arrays
-    have their values at once.
+    Their initializers draw values when those are first needed, unless a checkpoint gave others
+    before; `Cell.init_parameters_data` draws all that are left. Parameters made of tensors and
+    arrays have their values at once.
 
     >>> import mycel as ms
     >>> with ms.nn.no_init_parameters():

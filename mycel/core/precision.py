@@ -1,14 +1,14 @@
-"""The precision that a Cell computes in, in force while its `construct` runs.
+"""The precision in which a Cell computes, in force while its `construct` runs.
 
-A Cell with a `Precision` takes its floating inputs in `dtype`, sees its parameters in `dtype`
-wherever they enter an operation (they stay what they are, so gradients come back in their own
-type), and gives its floating outputs in `output`. `operations` are done in `narrow`: their floating
-inputs are rounded to it, and what they give returns to the type that it would have had, so that
-nothing around them sees another type.
+A Cell with a `Precision` converts its floating inputs to `dtype`, its parameters to `dtype` where
+they enter an operation (the parameters themselves do not change, so that gradients have their
+type), and its floating outputs to `output`. The listed `operations` are computed in `narrow`: their
+floating inputs are rounded to it, and their results are converted back to the type that they would
+have had, so that nothing around them sees another type.
 
-A precision holds for the operations of one `construct`, not for the Cells that it calls: each of
-those has its own. A function compiled on its own that is called in between knows nothing of it
-either, so that what is compiled serves every caller.
+A precision holds for the operations of one `construct`, but not for the Cells that it calls, which
+have their own. Nor does it hold in a function that is compiled on its own and called in between, so
+that the compiled function serves every caller.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Precision", "converted", "in_force", "met", "narrowed"]
 
 @dataclass(frozen=True)
 class Precision:
-    """What a Cell computes in; None and the empty set leave everything as it is."""
+    """The types in which a Cell computes; None and the empty set leave everything as it is."""
 
     dtype: Optional[DType] = None
     output: Optional[DType] = None
@@ -53,7 +53,7 @@ _lock = locks.lock()
 
 @contextmanager
 def in_force(precision: Optional[Precision]) -> Iterator[None]:
-    """Put a precision (None: none) in force in this thread for a block."""
+    """Return a context manager that puts a precision, or none, in force in this thread."""
     global active
     before = _local.precision, _local.context
     with _lock:
@@ -71,7 +71,7 @@ def in_force(precision: Optional[Precision]) -> Iterator[None]:
 
 
 def _here() -> Optional[Precision]:
-    """Return the precision in force; none in what is being compiled on its own."""
+    """Return the precision in force; None in a function that is being compiled on its own."""
     staging = eager.local.staging
     if staging is not None and staging is not _local.context:
         return None
@@ -79,7 +79,7 @@ def _here() -> Optional[Precision]:
 
 
 def met(x: Any) -> Any:
-    """Return an operand as the precision in force sees it: parameters in its type."""
+    """Return an operand, which the precision in force converts if it is a floating parameter."""
     precision = _here()
     if precision is None or precision.dtype is None or not isinstance(x, Parameter) or not x.dtype.is_floating:
         return x
@@ -87,8 +87,8 @@ def met(x: Any) -> Any:
 
 
 def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any) -> Any:
-    """Return `function` of some inputs, done in the narrow type where one of the operation's
-    `names` is listed.
+    """Return ``function(*inputs)``, computed in the narrow type if the precision in force lists one
+    of the operation's `names`.
     """
     precision = _here()
     if precision is None or precision.narrow is None or precision.operations.isdisjoint(names):

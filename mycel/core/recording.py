@@ -5,11 +5,11 @@ also become nodes, each remembered with the tensor that it produced. `pullback` 
 differentiate the recorded nodes with the rules of every graph; recorded values that the rules use
 become inputs of the derivative's graph, which is compiled once for each structure. Inside another
 recording, or where another function is being staged, the derivative's own operations are applied
-one by one in that context, so that derivatives nest to any order; so they are where the program has
-derivatives of its own among the operations (`attach`), which are called with values.
+one by one in that context, so that derivatives nest to any order. The same is done where the
+program defines derivatives of its own (`attach`), which are called with values.
 
-A call of a compiled function is one node; it gives back, besides the results, what its derivative
-will use (`transforms.residuals`).
+A call of a compiled function is one node, which returns, beside the results, the values that its
+derivative will use (`transforms.residuals`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.C
 class Recorded(Node):
     """A node with the value that it computed, on the recording `tape`.
 
-    One of several values has a tuple of buffers.
+    `prim` is the primitive (None for a leaf), `inputs` are its nodes and `params` its parameters.
+    `type` and `buffer` are those of the result; a node of several results has tuples of both.
     """
 
     __slots__ = ("buffer", "tape")
@@ -70,7 +71,7 @@ class Recorded(Node):
             tape.region.append(self)
 
     def items(self) -> tuple[Recorded, ...]:
-        """Return a node for each of several values."""
+        """Return a node for each value of a node of several values."""
         buffers = self.buffer or (None,) * len(self.type)
         pairs = enumerate(zip(self.type, buffers))
         return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
@@ -79,7 +80,7 @@ class Recorded(Node):
 class Recorder(Recording):
     """One recording; `depth` counts the gradients that are being taken on it.
 
-    Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed
+    Nodes are kept alive only by the tensors and nodes that need them, so that others are freed
     while recording.
     """
 
@@ -107,7 +108,9 @@ class Recorder(Recording):
         return result
 
     def enter(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> None:
-        """Enter what a primitive gave, if it depends on a marked input."""
+        """Record the `result` (a tensor or a tuple) of a primitive applied to `inputs` and
+        `params`, if it depends on a marked input.
+        """
         for t in inputs:
             node = t._node
             if type(node) is Recorded and node.tape is self:
@@ -121,8 +124,8 @@ class Recorder(Recording):
             result._node = Recorded(primitive, nodes, params, result._type, result._buf, self)
 
     def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
-        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked
-        input.
+        """Record the `result` of a primitive without parameters applied to `x` and `y`, if it
+        depends on a marked input.
         """
         a, b = x._node, y._node
         if type(a) is not Recorded or a.tape is not self:
@@ -151,7 +154,10 @@ class Recorder(Recording):
     def enter_call(
         self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
     ) -> list[Tensor]:
-        """Return the results of a `kept_call` that has run."""
+        """Record a `kept_call` of `inputs` and `params` that has run, and return its results.
+
+        `types` and `values` are those of the results and of what its derivative uses.
+        """
         whole = Recorded(kept_call, self._nodes(inputs), params, types, values, self)
         made = []
         for i in range(params["count"]):
@@ -161,7 +167,7 @@ class Recorder(Recording):
         return made
 
     def _call(self, inputs: Sequence[Tensor], graph: Graph) -> Any:
-        """Call a graph so that what its derivative needs is kept."""
+        """Call a graph and keep the values that its derivative needs."""
         active = [i for i, t in enumerate(inputs) if self.node_of(t) is not None and t.dtype.is_differentiable]
         if not active:
             return eager.execute(C.call, inputs, {"graph": graph})
@@ -174,8 +180,8 @@ class Recorder(Recording):
         return results[: known.count]
 
     def _opened(self, inputs: Sequence[Tensor], graph: Graph) -> Sequence[Tensor]:
-        """Call a graph node by node, as it holds derivatives of the program's own that are called
-        with values.
+        """Call a graph node by node, because it has derivatives of the program's own, which are
+        called with values.
         """
         known: dict[Node, Any] = dict(zip(graph.inputs, inputs))
         for node in graph.nodes:
@@ -191,7 +197,7 @@ class Recorder(Recording):
         return [known[o] for o in graph.outputs]
 
     def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
-        """Return `values` with a derivative by `operands` that the program gives."""
+        """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
         if all(self.node_of(t) is None for t in operands):
             return values
         leaves = tuple([Recorded(None, (), _LEAF, v._type, v._buf, self) for v in values])
@@ -206,7 +212,7 @@ class Recorder(Recording):
         self.written.append(target)
 
     def recompute(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function as a region whose values are not kept."""
+        """Call a function as a region whose values a gradient computes anew instead of keeping."""
         outer, self.region = self.region, []
         try:
             out = fn(*args, **kwargs)
@@ -229,9 +235,9 @@ class Recorder(Recording):
         return out
 
     def attach_hook(self, t: Tensor, rule: Rule, table: Any) -> bool:
-        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it.
+        """Call `rule` with the complete gradient by `t`, a tensor that was computed here.
 
-        Whether it was.
+        `table` holds the tensor's hooks. Returns False where `t` was not computed here.
         """
         node: Any = table.base if self.holds(table.base) else self.node_of(t)
         if node is not None and node.params is BRIDGE:
@@ -253,8 +259,8 @@ class Recorder(Recording):
         self.written.clear()
 
     def finish(self) -> None:
-        """Free the recording: what results and written tensors hold of it would keep every value
-        alive.
+        """Free the recording, whose values would else live as long as its results and the written
+        tensors.
         """
         self.release()
         self.is_finished = True
@@ -279,9 +285,9 @@ class Recorder(Recording):
 
     @contextmanager
     def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
-        """Mark parameters in place for a block; their nodes.
+        """Return a context manager that marks parameters in place and gives their nodes.
 
-        What the block writes to them stays.
+        What is written to the parameters within it stays.
         """
         before = [w._node for w in weights]
         nodes: list[Node] = []
@@ -300,9 +306,9 @@ class Recorder(Recording):
     # Derivatives.
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
-        """Return the gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`.
+        """Return the gradients of `outputs`, weighted by `cotangents`, by the nodes `wrt`.
 
-        None where there is no dependence.
+        A gradient is None where no output depends on the node.
         """
         kept = [(node, c) for o, c in zip(outputs, cotangents) if (node := self.node_of(o)) is not None]
         if not kept:
@@ -312,9 +318,9 @@ class Recorder(Recording):
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
     ) -> tuple[Sequence[Tensor], Optionals]:
-        """Return `outputs`, and how they move when the nodes `wrt` move by `tangents`.
+        """Return `outputs` and their tangents for the tangents of the nodes `wrt`.
 
-        None where one does not depend on them.
+        The tangent of an output that depends on none of the nodes is None.
         """
         kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
         result: Optionals = [None] * len(outputs)
@@ -325,9 +331,10 @@ class Recorder(Recording):
         return outputs, result
 
     def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
-        """Return the Jacobians of an output by the nodes `wrt`, of shape (output's, node's).
+        """Return the Jacobian of an output by each of the nodes `wrt`.
 
-        None where there is no dependence.
+        Its shape is the output's followed by the node's; None where the output does not depend on
+        the node.
         """
         root = self.node_of(output)
         if root is None:
@@ -335,9 +342,10 @@ class Recorder(Recording):
         return self._derive("rows", [root], (), wrt)
 
     def columns(self, outputs: Sequence[Tensor], by: Node) -> Optionals:
-        """Return the Jacobians of outputs by one node, of shape (output's, node's).
+        """Return the Jacobian of each output by the node `by`.
 
-        None where there is no dependence.
+        Its shape is the output's followed by the node's; None where the output does not depend on
+        the node.
         """
         kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
         result: Optionals = [None] * len(outputs)
@@ -370,8 +378,8 @@ class Recorder(Recording):
         return self._compiled(kind, order, roots, given, wrt)
 
     def _one_by_one(self, kind: str, roots: Sequence[Node], wrt: Sequence[Node]) -> Optionals:
-        """Return a Jacobian from one unit vector after another, as the program's own derivatives
-        are called with values.
+        """Return a Jacobian computed for one unit vector after another, because the program's own
+        derivatives are called with values.
         """
         direction = roots[0].type if kind == "rows" else wrt[0].type
 
@@ -458,7 +466,7 @@ def _has_value(recorder: Recorder, node: Any) -> bool:
 
 
 class _Not:
-    """What is not in a set."""
+    """The complement of a set."""
 
     def __init__(self, members: set[Any]) -> None:
         self._members = members
@@ -468,9 +476,10 @@ class _Not:
 
 
 def _stand_ins(own: Sequence[Any], inside: set[Any]) -> tuple[dict[Node, Node], list[Node]]:
-    """Return graph inputs for what a region takes from outside, and these nodes.
+    """Return graph inputs that stand for the nodes that a region uses from outside, and these
+    nodes.
 
-    Leaves of one value are one.
+    Leaves with the same buffer share one graph input.
     """
     stand_in: dict[Node, Node] = {}
     operands: list[Node] = []
@@ -487,7 +496,7 @@ def _stand_ins(own: Sequence[Any], inside: set[Any]) -> tuple[dict[Node, Node], 
 
 
 def _plain(outputs: Sequence[Node], stand_in: dict[Node, Node]) -> list[Node]:
-    """Return recorded nodes as a graph's, without their values."""
+    """Return copies of recorded nodes as nodes of a graph, without their values."""
     image = dict(stand_in)
     for node in toposort(outputs, stop=stand_in):
         if node in image:
@@ -508,7 +517,7 @@ def _interned(graph: Graph) -> Graph:
 
 
 class _Values:
-    """The nodes with one value on a recording."""
+    """The set of the nodes that have one value on a recording."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -518,7 +527,7 @@ class _Values:
 
 
 class _Recorders:
-    """How a recording begins; hooks on saved values have a class of their own."""
+    """The function that begins a recording; hooks on saved values set one of their own."""
 
     kind: Callable[[], Recorder] = Recorder
 

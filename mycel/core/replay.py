@@ -1,7 +1,7 @@
 """Derivatives of a recording whose operations are applied one by one.
 
-So it is done in another context, in the recording itself, whose derivative may be differentiated
-again, and where the program has derivatives of its own among the operations
+They are taken this way inside another context, inside the recording itself (so that the derivative
+can be differentiated again), and where the program defines derivatives of its own
 (`Differentiating.attach`), which are called with values.
 """
 
@@ -34,6 +34,12 @@ __all__ = ["Replay", "along_units", "nodes_of"]
 def nodes_of(
     kind: str, roots: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], pull: Any = None, push: Any = None
 ) -> list[Optional[Node]]:
+    """Return the nodes of a derivative of the nodes `roots` by the nodes `wrt`.
+
+    `kind` is "pull" (gradients for the cotangents `seeds`), "push" (tangents for the tangents
+    `seeds`), "rows" or "columns" (Jacobians). `pull` and `push` are rules that come before those of
+    the primitives, for derivatives that the program defines.
+    """
     if kind == "pull":
         return vjp(roots, seeds, wrt, pull)
     if kind == "push":
@@ -42,8 +48,10 @@ def nodes_of(
 
 
 class Replay:
-    """A derivative whose operations are applied one by one by `emit`; in its own recording, where
-    recorded values are `linked` to their nodes.
+    """A derivative whose operations are applied one by one by `emit`.
+
+    With `linked` it is taken inside its own recording: recorded values keep their nodes, so that
+    the derivative is recorded too.
     """
 
     def __init__(self, recorder: Recorder, emit: Callable[..., Any], linked: bool) -> None:
@@ -51,10 +59,13 @@ class Replay:
         self.known: dict[Node, Any] = {}
 
     def __contains__(self, node: object) -> bool:
-        """Return whether a node has a value, so that nothing behind it is needed."""
+        """Return whether a node has a value, so that its inputs are not needed."""
         return node in self.known or (self.recorder.holds(node) and node.buffer is not None)
 
     def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
+        """Return the values of `nodes_of` for this `kind`, `roots` and `wrt`; `given` are the
+        seeds.
+        """
         seeds = [self.node(g) for g in given]
         derived = nodes_of(kind, roots, seeds, wrt, self._pull, self._push)
         return [None if n is None else self.value(n) for n in derived]
@@ -67,7 +78,7 @@ class Replay:
         return node
 
     def value(self, root: Node) -> Tensor:
-        """Return the value of a node, after applying what it needs."""
+        """Return the value of a node, after applying the operations that it depends on."""
         known = self.known
         for node in toposort([root], stop=self):
             if node in known:
@@ -91,7 +102,7 @@ class Replay:
         return value
 
     def _pull(self, node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
-        """Return what the program's own derivative gives."""
+        """Return the cotangents that the program's own derivative gives; None for other nodes."""
         if node.prim is not custom or node.params["backward"] is not None:
             return None
         count, rule = node.params["count"], node.params["rule"]
@@ -129,7 +140,7 @@ class Replay:
         return [None if d is None else next(moved) for d in dummies]
 
     def _linked(self, node: Recorded) -> Tensor:
-        """Return a tensor of a node of one value that is recorded."""
+        """Return a tensor with the value of a recorded node, and with that node."""
         value = make(node.type, node.buffer)
         value._node = node
         return value
@@ -140,8 +151,10 @@ class Replay:
 
 
 def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, count: int) -> Optionals:
-    """Return jacobians from what `along` gives for each unit vector of a type, as rows or as
-    columns.
+    """Return Jacobians that are computed one unit vector after another.
+
+    `along` maps a unit vector of the type `direction` to `count` derivatives, each of which is one
+    row of a Jacobian, or with `columns` one column.
     """
     size = math.prod(direction.shape)
     parts = [along(unit.reshape(direction.shape)) for unit in np.eye(size, dtype=direction.dtype.numpy)]

@@ -1,11 +1,11 @@
-"""Views made again: the steps and the program of a view, remembered for each tensor type and each
-set of other arguments.
+"""Routes, the remembered steps and program of a view for each tensor type and each set of other
+arguments.
 
-What a function such as `transpose` does to a tensor depends on its type and on the function's other
-arguments, and where a reshape may have to move elements on the steps by which the tensor is a view
-itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the view,
-and one program that computes its value from that of the tensor (none where the memory is shared; a
-recording takes the steps one by one). Everything else the function does itself.
+The view that a function such as `transpose` makes depends on the tensor's type and on the other
+arguments, and where a reshape may have to move elements also on the steps by which the tensor is a
+view itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the
+view, and one program that computes its value from that of the tensor (none if the memory is shared;
+a recording applies the steps one by one). For all other calls the function itself runs.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ _recent = _table.recent
 
 
 class Route:
-    """How a view is made from a tensor of one type: steps, its type, and a program from buffer to
-    buffer; None where it shares the buffer.
+    """The way from a tensor of one type to a view of it.
+
+    `steps` lead to the view, `type` is its type, and `run` computes its buffer from that of the
+    tensor; `run` is None where the view shares the buffer.
     """
 
     __slots__ = ("steps", "type", "run")
@@ -88,10 +90,7 @@ def _again(base: Tensor, route: Route) -> Tensor:
 
 
 def _route(base: Tensor, made: Any) -> Optional[Route]:
-    """Return how `made` was reached from `base`.
-
-    None where it is not a view of it by known steps.
-    """
+    """Return the route from `base` to `made`; None where it is no view of `base` by known steps."""
     if type(made) is not Tensor or type(made._view) is not View or made._view.root is not root_of(base) or made is base:
         return None
     before = len(base._view.steps) if type(base._view) is View else 0
@@ -102,7 +101,9 @@ def _route(base: Tensor, made: Any) -> Optional[Route]:
 
 
 def _routes(base: Tensor, made: Any) -> Any:
-    """Return how what a call made of `base` is made again."""
+    """Return the route, or sequence of routes, from `base` to the result of a call; False where
+    there is none.
+    """
     if type(made) in (tuple, list) and made:
         routes = [_route(base, m) for m in made]
         return False if any(r is None for r in routes) else (type(made), routes)
@@ -110,7 +111,7 @@ def _routes(base: Tensor, made: Any) -> Any:
 
 
 def viewing(function: F) -> F:
-    """Return `function` of a tensor and other arguments, whose views are made again by their
+    """Return `function`, which makes views of its first argument, in a form that repeats known
     routes.
     """
 
@@ -162,7 +163,9 @@ def viewing(function: F) -> F:
 
 
 def basic_key(index: Any) -> Any:
-    """Return an index of ints, slices of ints, None and "..." as a key; None for any other."""
+    """Return an index of ints, slices of ints, None and "..." as a key; None for any
+    other index.
+    """
     if type(index) is slice:
         index = (index,)
     elif type(index) is not tuple:
@@ -183,7 +186,7 @@ def basic_key(index: Any) -> Any:
 
 
 def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Tensor]:
-    """Return `get` of a tensor and an index, whose views are made again by their routes."""
+    """Return `get`, a function of a tensor and an index, in a form that repeats known routes."""
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
         reach = follow

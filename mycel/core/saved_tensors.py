@@ -1,14 +1,15 @@
-"""Hooks that say how values are kept from the forward to the backward pass: `saved_tensors_hooks`.
+"""Hooks that pack and unpack the values kept from the forward to the backward pass:
+`saved_tensors_hooks`.
 
 An operation under hooks is recorded as a `custom` node whose rule is the derivative of that one
-operation (`_Plan`), and which keeps nothing but what ``pack`` made of the values that the
-derivative uses. So its results are recorded without their values; a tensor's own node is a
-*bridge*, an identity that has the value for operations recorded outside of the hooks, and which
-those under hooks step over. While a function is staged the rule is staged with the operation, and
-``pack`` is part of the forward graph, ``unpack`` of the backward one.
+operation (`_Plan`). It keeps only the results of ``pack`` for the values that the derivative uses,
+so its own results are recorded without their values. The node of such a result is a *bridge*: an
+identity with the value for operations recorded outside of the hooks, which operations under hooks
+step over. While a function is staged the rule is staged with the operation, and ``pack`` is part of
+the forward graph, ``unpack`` of the backward one.
 
-In force is what a thread entered last; while a hook runs there is none. A recorder changes its
-class with that, so that recording without hooks does not ask.
+The hooks that a thread entered last are in force in it; while a hook runs none are. A recorder has
+another class while hooks are in force, so that recording without hooks costs no check.
 """
 
 from __future__ import annotations
@@ -45,23 +46,24 @@ _local = _Local()
 
 
 class saved_tensors_hooks:
-    """Within this context ``pack_hook(tensor)`` says what is kept of each value that the backward
-    pass needs, and ``unpack_hook(kept)`` gives the value back when it gets there.
+    """A context manager within which ``pack_hook(tensor)`` returns what is kept of each value that
+    the backward pass needs, and ``unpack_hook(kept)`` returns the value when it is needed.
 
     `pack_hook` may return anything: an array, a file's name, a compressed copy. It is called at the
     operation that needs the value, once for each such use, with a tensor of its own; `unpack_hook`
     each time that the derivative of the operation is taken, and must give a tensor of the same
     shape and type. Numbers are kept as they are. Only operations that are being differentiated call
-    hooks, the innermost context's, and what hooks compute is not differentiated. A region of
-    `recompute` keeps its inputs only. In compiled functions both hooks are compiled with the
-    operations, and must return what a compiled function can hold; what loops and conditions keep
-    they do not see. Raises TypeError for hooks that cannot be called and for values that are no
-    tensors or of another type, ValueError for another shape, RuntimeError where `pack_hook` writes
-    into its argument.
+    hooks, those of the innermost context, and operations in hooks are not differentiated. A region
+    of `recompute` keeps its inputs only. In compiled functions both hooks are compiled with the
+    operations, and must return what a compiled function can hold; they are not called for values
+    that loops and conditions keep. Raises TypeError for hooks that cannot be called and for values
+    that are no tensors or of another type, ValueError for another shape, RuntimeError where
+    `pack_hook` writes into its argument.
 
     >>> import mycel as ms
     >>> def loss(x):
-    ...     with ms.saved_tensors_hooks(lambda t: t.asnumpy().astype("float16"), lambda kept: ms.Tensor(kept.astype("float32"))):
+    ...     pack = lambda t: t.asnumpy().astype("float16")
+    ...     with ms.saved_tensors_hooks(pack, lambda kept: ms.Tensor(kept.astype("float32"))):
     ...         return x * x
     >>> float(ms.grad(loss)(ms.Tensor(3.0)))
     6.0
@@ -94,7 +96,7 @@ class saved_tensors_hooks:
 def register_saved_tensors_hooks(
     pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator: the function runs within `saved_tensors_hooks`, compiled or not.
+    """Return a decorator that lets a function run within `saved_tensors_hooks`, compiled or not.
 
     >>> import mycel as ms
     >>> @ms.register_saved_tensors_hooks(lambda t: t + 1, lambda t: t - 1)
@@ -133,7 +135,7 @@ def _new() -> Recorder:
 
 @contextmanager
 def _suspended() -> Iterator[None]:
-    """No hooks and no recording for a block."""
+    """Return a context manager within which no hooks are in force and nothing is recorded."""
     stack, _local.stack = _local.stack, ()
     try:
         with eager.use_context(None):
@@ -146,8 +148,11 @@ def _suspended() -> Iterator[None]:
 
 
 class _Plan:
-    """The derivative of one operation: `gradients` by the active operands, from the values `used`,
-    operands (False, i) or results (True, i), and the cotangents `seeds`.
+    """The derivative of one operation: `primitive` of operands of these `types` and of `params`.
+
+    `gradients` are the nodes of the gradients by the `active` operands. They are computed from the
+    cotangents `seeds` of the first `visible` results and from the values `used`: operands, as
+    (False, i), and results, as (True, i).
     """
 
     def __init__(
@@ -176,11 +181,11 @@ class _Plan:
     used: dict[Node, tuple[bool, int]]
 
     def places(self) -> list[tuple[bool, int]]:
-        """Return the values that are used, each once."""
+        """Return the places of the values that are used, each once."""
         return sorted(set(self.used.values()))
 
     def apply(self, values: dict[tuple[bool, int], Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
-        """Return the gradients, operation by operation in the context in force."""
+        """Return the gradients, computed operation by operation in the context in force."""
         known: dict[Node, Any] = {node: values[place] for node, place in self.used.items()}
         known.update(zip(self.seeds, cotangents))
         for node in self.order:
@@ -222,16 +227,23 @@ class _Saving(Recorder):
     """A recording while hooks are in force."""
 
     def enter(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> None:
+        """Record the `result` of a primitive of `inputs` and `params`, and keep packed values."""
         if any(self.node_of(t) is not None for t in inputs):
             results = result if isinstance(result, tuple) else (result,)
             self._save(primitive, self._nodes(inputs), params, results)
 
     def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
+        """Record the `result` of a primitive of `x` and `y`, and keep packed values."""
         self.enter(primitive, (x, y), {}, result)
 
     def enter_call(
         self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
     ) -> list[Tensor]:
+        """Record a `kept_call` of `inputs` and `params` that has run, and return its results.
+
+        `types` and `values` are those of the results and of what its derivative uses; these are
+        packed.
+        """
         results = [make(t, v) for t, v in zip(types, values)]
         self._save(kept_call, self._nodes(inputs), params, results)
         return results[: params["count"]]
@@ -260,7 +272,7 @@ class _Saving(Recorder):
         if primitive is kept_call:
             visible = params["count"]
             if self.depth > 1:
-                # What the call keeps is no operand of a second derivative: it computes that anew.
+                # A second derivative computes the values that the call keeps anew.
                 primitive, params = C.call, {"graph": params["graph"]}
         active = [i for i, n in enumerate(nodes) if n.params is not CONSTANT and n.type.dtype.is_differentiable]
         plan = _plan(primitive, [n.type for n in nodes], params, active, visible)
@@ -286,7 +298,7 @@ class _Saving(Recorder):
 
 
 def _before(node: Any) -> Any:
-    """Return the node without a value behind a bridge."""
+    """Return the node to which a bridge leads, which has no value; other nodes as they are."""
     return node.inputs[0] if node.params is BRIDGE else node
 
 
@@ -313,8 +325,8 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
             found[place] = value = make(kind, value._buf)
             of_result, i = place
             if linked:
-                # What a call keeps beyond its results is needed here by no second derivative: see
-                # `_Saving._save`.
+                # Values that a call keeps beyond its results are needed by no second derivative
+                # (`_Saving._save`).
                 node = operands.get(i) if not of_result else values[i]._node if i < len(values) else None
                 if node is not None:
                     value._node = Recorded(identity, (node,), BRIDGE, kind, value._buf, recorder)
@@ -329,8 +341,11 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
 def staged(
     stage: Following, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any
 ) -> Any:
-    """Return what an operation of a function that is being staged under hooks gives: the same, with
-    a derivative by what the hooks keep.
+    """Return the `result` of an operation that is staged under hooks, with a derivative that uses
+    the values that the hooks keep.
+
+    `stage` is the context of the function being staged; `primitive`, `inputs` and `params` are
+    those of the operation.
     """
     if primitive in (custom, kept_call) or any(isinstance(p, Graph) for p in params.values()):
         return result

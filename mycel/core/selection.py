@@ -1,4 +1,4 @@
-"""Positions that data decide: where a boolean tensor holds.
+"""The positions at which a boolean tensor is True, whose number depends on data.
 
 Eagerly they are found at once. While a function is staged they are a tensor whose size is a new
 symbol, bound when the program runs; a mask whose values are known while staging is used as it is.
@@ -22,8 +22,8 @@ __all__ = ["flat_positions", "is_open", "positions_in"]
 def _known(mask: Tensor) -> Optional[Any]:
     """Return the array of a mask.
 
-    None where its values are not known but positions in it can be had. NeedsValue where neither is
-    so.
+    Returns None if its values are not known but its positions can be tensors (`Staging.positions`),
+    and raises NeedsValue if neither is possible.
     """
     staging = eager.local.staging if eager.active else None
     if staging is None:
@@ -37,14 +37,14 @@ def _known(mask: Tensor) -> Optional[Any]:
 
 
 def is_open(value: Tensor) -> bool:
-    """Return whether a tensor's values are not known here, though positions in it can be had."""
+    """Return whether the values of a mask are unknown here, while its positions can be tensors."""
     return _known(value) is None
 
 
 def flat_positions(mask: Tensor, least: int = 0) -> Tensor:
-    """Return the int64 positions, in row-major order, at which a mask holds.
+    """Return the int64 positions, in row-major order, at which a mask is True.
 
-    There are at least `least`.
+    The caller knows that there are at least `least`.
     """
     array = _known(mask)
     if array is not None:
@@ -54,7 +54,7 @@ def flat_positions(mask: Tensor, least: int = 0) -> Tensor:
 
 
 def positions_in(mask: Tensor) -> list[Tensor]:
-    """For each axis of a mask the int64 positions at which it holds."""
+    """Return, for each axis of a mask, the int64 positions along it at which the mask is True."""
     array = _known(mask)
     if array is not None:
         return [Tensor(v.astype(np.int64)) for v in np.nonzero(array)]

@@ -1,5 +1,5 @@
-"""The bytes behind tensors, and tensors that share them with others: storages, DLPack, buffers, and
-tensors that change places.
+"""The bytes behind tensors, and tensors that share them with others: storages, DLPack, NumPy
+arrays, buffers, and tensors that are swapped.
 
 The elements of a tensor lie in row-major order from the first byte of its storage on, views
 included. DLPack (https://dmlc.github.io/dlpack) hands memory from one library to another without
@@ -17,7 +17,7 @@ from mycel.base import dtype as D
 from mycel.core import eager
 from mycel.core.tensor import Tensor
 
-__all__ = ["UntypedStorage", "from_dlpack", "frombuffer", "swap_tensors", "to_dlpack"]
+__all__ = ["UntypedStorage", "from_dlpack", "from_numpy", "frombuffer", "swap_tensors", "to_dlpack"]
 
 
 class UntypedStorage:
@@ -65,7 +65,7 @@ class UntypedStorage:
         return self.nbytes()
 
     def is_shared(self) -> bool:
-        """False: no other process has this memory."""
+        """Return False, as no other process has this memory."""
         return False
 
     def tolist(self) -> list[int]:
@@ -74,7 +74,7 @@ class UntypedStorage:
         return numbers
 
     def copy_(self, src: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Take the bytes of another storage of this size into the tensor.
+        """Copy the bytes of another storage of this size into this one.
 
         Raises ValueError for another size.
         """
@@ -86,7 +86,7 @@ class UntypedStorage:
 
 
 class _Capsule:
-    """What NumPy can import from a bare DLPack capsule."""
+    """A bare DLPack capsule in the form that NumPy imports."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -99,7 +99,7 @@ class _Capsule:
 
 
 class _Writable:
-    """The memory of an array, whatever is said of writing into it."""
+    """The memory of an array as writable, also where NumPy takes it for read-only."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self._array = array
@@ -113,9 +113,9 @@ _TELLS = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """Return a DLPack capsule of a tensor's memory, to be used up once.
+    """Return a DLPack capsule of a tensor's memory, which can be imported once.
 
-    TypeError for what is no tensor, and for types that NumPy does not export.
+    Raises TypeError for what is no tensor, and for types that NumPy does not export.
 
     >>> import mycel as ms
     >>> from_dlpack(to_dlpack(ms.Tensor([1, 2]))).asnumpy()
@@ -130,7 +130,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 def from_dlpack(dlpack: Any) -> Tensor:
     """Return a tensor of the memory in a DLPack capsule, or of an object with ``__dlpack__``.
 
-    Copied where it is not contiguous or not writable.
+    Memory that is not contiguous or not writable is copied.
 
     >>> import numpy as np
     >>> a = np.zeros(2)
@@ -152,12 +152,26 @@ def from_dlpack(dlpack: Any) -> Tensor:
     return _shared(array if tells else np.asarray(_Writable(array)))
 
 
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:
-    """Return a vector of what lies in a buffer (bytes, bytearray, memoryview, array): `count`
-    elements (-1 for all) from byte `offset` on.
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """Return a tensor that shares the memory of a contiguous NumPy array.
 
-    It shares the memory of a buffer that can be written. ValueError where the buffer is too short,
-    or its size is no multiple of the type's.
+    >>> import numpy as np
+    >>> import mycel as ms
+    >>> a = np.zeros(2, np.float32)
+    >>> t = ms.from_numpy(a)
+    >>> a[0] = 1
+    >>> float(t[0])
+    1.0
+    """
+    return Tensor.from_numpy(array)
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:
+    """Return a vector of the elements in a `buffer` (bytes, bytearray, memoryview or array).
+
+    It has `count` elements (-1 for all) of type `dtype`, from byte `offset` on, and shares the
+    memory of a writable buffer. Raises ValueError where the buffer is too short, or its size no
+    multiple of the element size.
 
     >>> import mycel as ms
     >>> ms.frombuffer(b"abcdefgh", dtype=ms.int16, count=2, offset=2).asnumpy()
@@ -188,9 +202,10 @@ def _shared(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Let two tensors (or two parameters) change places: values, types and attributes.
+    """Swap the values, types and attributes of two tensors or of two parameters.
 
-    TypeError for others, RuntimeError for views, and while something is compiled or recorded.
+    Raises TypeError for other arguments, and RuntimeError for views and while something is compiled
+    or recorded.
 
     >>> import mycel as ms
     >>> a, b = ms.Tensor(1), ms.Tensor([2.0, 3.0])

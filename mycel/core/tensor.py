@@ -1,9 +1,9 @@
-"""Tensors: a type, a buffer, and, while something records or stages, the node that computes them.
+"""Tensors: a type, a buffer, and, while a context records or stages, the node that computes them.
 
-A tensor with a buffer has a value. One that a staged function works with has only a node; asking it
-for its value raises `NeedsValue`, which the front end turns into a fallback or an error. Methods
-that compute are the functions of `mycel.ops`, attached there; operators of two operands are those
-of `mycel.core.operators`.
+A tensor with a buffer has a value. A tensor in a function that is being staged has only a node;
+asking for its value raises `NeedsValue`, which the front end turns into a fallback or an error. The
+methods that compute are attached by `mycel.ops`, and the operators of two operands by
+`mycel.core.operators`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
-from mycel.core.arrays import array_of, array_text, shape_of
+from mycel.core.arrays import array_of, shape_of, value_text
 from mycel.engines import buffers
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
@@ -50,7 +50,8 @@ class Tensor(TensorMethods):
     `input_data` is a number, a nested sequence, a NumPy array or a tensor; floats in sequences and
     Python floats become float32, integers int64 and complex numbers complex128 unless `dtype` says
     otherwise; arrays keep their type. The values are copied. With `shape` and `init` (an
-    initializer) and no data the values are drawn when first needed (`init_data`). Raises TypeError
+    initializer) and no data the values are drawn when first needed (`init_data`). `const_arg` has
+    no effect; `device` is None or "CPU", in any case of letters. Raises TypeError
     for data that is not numeric, ValueError for ragged sequences and OverflowError for integers
     beyond 64 bits.
 
@@ -151,7 +152,7 @@ class Tensor(TensorMethods):
         raise NeedsValue(f"{what}: this tensor ({self._type}) only declares a shape and has no value")
 
     def _settle(self) -> None:
-        """Compute the value of a view that was dropped by a write to its family."""
+        """Compute the value of a view, if a write to its family has dropped it."""
         if self._buf is None and self._node is None and self._view is not None:
             self._need_value("")
 
@@ -164,13 +165,11 @@ class Tensor(TensorMethods):
         return buffers.to_array(self._buf, self._type)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """Return the values as a NumPy array that shares the tensor's memory: what is written into
-        the array the tensor sees.
+        """Return the values as a NumPy array that shares the tensor's memory.
 
-        Tensors that are views of this one, or whose view it is, need not see that, reshaped ones
-        excepted.
-
-        Whether the array sees what the tensor is given later is left open; copy it to keep values.
+        What is written into the array changes the tensor. A view of the tensor, or the tensor of
+        which it is a view, changes with it for certain only where the view is a reshape. Later
+        writes to the tensor may or may not change the array; copy it to keep the values.
 
         >>> import mycel as ms
         >>> ms.Tensor([1, 2]).asnumpy()
@@ -247,7 +246,7 @@ class Tensor(TensorMethods):
     def _number(self, what: str, refusal: str) -> Any:
         """Return the one element as a Python number.
 
-        ValueError with a text of `refusal` where there is not one.
+        Raises ValueError with the text `refusal` for tensors of more or fewer elements.
         """
         staging = eager.local.staging if eager.active else None
         if staging is not None:
@@ -281,26 +280,14 @@ class Tensor(TensorMethods):
         array = self._shown()
         if array is None:
             return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
-        if array.ndim == 0:
-            kind = self._type.dtype
-            value = (
-                f"{array.item():.6g}"
-                if kind.is_floating
-                else str(array[()]).strip("()")
-                if kind.is_complex
-                else array.item()
-            )
-            return f"{head}, value= {value})"
-        if array.size == 0:
-            return f"{head}, value={' ' if array.ndim == 1 else chr(10)})"
-        return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{array_text(array)})"
+        return f"{head}, value={value_text(array, self._type.dtype)})"
 
     def __str__(self) -> str:
         array = self._shown()
         return repr(self) if array is None else str(array)
 
     def _shown(self) -> Optional[np.ndarray[Any, Any]]:
-        """Return the values where there are some, or can be had."""
+        """Return the values to show, or None where there are none."""
         staging = eager.local.staging if eager.active else None
         if staging is not None:
             if staging.may_decide and (self._node is not None or self._buf is not None) or asked_by_program():
@@ -371,7 +358,10 @@ class Tensor(TensorMethods):
         return self._buf is None and self.__dict__.get("init") is not None
 
     def init_data(self, slice_index: Any = None, shape: Any = None, opt_shard_group: Any = None) -> Tensor:
-        """Draw the values of a tensor declared with an initializer; the tensor itself."""
+        """Draw the values of a tensor declared with an initializer, and return the tensor.
+
+        `slice_index`, `shape` and `opt_shard_group` have no effect, as one device has all values.
+        """
         init = self.__dict__.get("init")
         if init is None:
             if self._buf is None:
@@ -471,7 +461,7 @@ class Tensor(TensorMethods):
         return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)
 
     def _replace(self, new: Tensor) -> Tensor:
-        """Take over the value of `new`, of the same type: what every write in place comes down to."""
+        """Take over the value of `new`, which has the same type; every write in place ends here."""
         if new._type is not self._type:
             raise TypeError(f"a tensor of type {self._type} cannot take a value of type {new._type} in place")
         context = eager.local.context if eager.active else None
@@ -486,8 +476,9 @@ class Tensor(TensorMethods):
 
 
 def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:
-    """Return data in any accepted form as a new C-contiguous array, in native byte order, of an
-    element type that tensors can hold.
+    """Return data in any accepted form as a new C-contiguous array in native byte order.
+
+    Its element type is `wanted`, or if that is None one that tensors can hold.
     """
     return array_of(data, wanted, _without_tensors)
 
@@ -538,27 +529,15 @@ def tensor(
     const_arg: bool = False,
     device: Optional[str] = None,
 ) -> Tensor:
-    """Make a tensor; see `Tensor`.
+    """Return a new tensor.
+
+    `input_data`, `dtype`, `shape`, `init`, `const_arg` and `device` are those of `Tensor`.
 
     >>> import mycel as ms
     >>> ms.tensor([1, 2, 3]).shape
     (3,)
     """
     return Tensor(input_data, dtype, shape, init, const_arg, device)
-
-
-def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """Return a tensor that shares the memory of a contiguous NumPy array.
-
-    >>> import numpy as np
-    >>> import mycel as ms
-    >>> a = np.zeros(2, np.float32)
-    >>> t = ms.from_numpy(a)
-    >>> a[0] = 1
-    >>> float(t[0])
-    1.0
-    """
-    return Tensor.from_numpy(array)
 
 
 def is_tensor(obj: Any) -> bool:
@@ -576,8 +555,9 @@ SCALARS = _numbers.recent
 
 
 def scalar(value: Any, dtype: DType) -> Tensor:
-    """Return a tensor of no dimensions holding a Python number; the same object for the same
-    number.
+    """Return a tensor of no dimensions with the value of a Python number.
+
+    The same number gives the same object.
     """
     staging = eager.local.staging if eager.active else None
     if staging is not None:
@@ -604,7 +584,7 @@ def _check_fits(value: Any, dtype: DType) -> None:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return `value` as a tensor, itself where it is one of that type."""
+    """Return `value` as a tensor; a tensor that has the type already is returned as it is."""
     if isinstance(value, Tensor):
         return value if dtype is None or value._type.dtype is D.from_any(dtype) else cast(value, D.from_any(dtype))
     if isinstance(value, Dim):
@@ -615,5 +595,5 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
-    """Return `x` in another element type; itself where it has that type."""
+    """Return `x` converted to an element type; `x` itself where it has that type."""
     return x if x._type.dtype is dtype else eager.apply(E.cast, x, dtype=dtype)

@@ -1,9 +1,9 @@
-"""What tensors have for MindSpore's programs besides computing: where their elements lie and come
-from, files that they are put aside in, and marks.
+"""The methods of tensors, beside those that compute, that MindSpore's programs use: where elements
+lie, files to which they are offloaded, and marks.
 
-A tensor put aside in a file, like one that an initializer is still to draw, has no buffer but
-something that fills one (``init``), which is called when its value is first asked for. `set_` makes
-a tensor a view of another (`mycel.core.views`), so that writes into either show in both.
+A tensor that was offloaded to a file, like one whose initializer has not run, has no buffer. It has
+a function that fills one (``init``), which is called when its value is first needed. `set_` makes a
+tensor a view of another (`mycel.core.views`), so that writes to either change both.
 """
 
 from __future__ import annotations
@@ -47,14 +47,13 @@ def _set(
     size: Optional[Sequence[int]] = None,
     stride: Optional[Sequence[int]] = None,
 ) -> Tensor:
-    """Let the tensor show the elements of another one, or of a storage: writes into either are seen
-    in both. The tensor itself.
+    """Make the tensor share the elements of another one, or of a storage, and return it.
 
-    With `size` it has that shape, from element `storage_offset` of the source on; `stride` counts
-    elements and must be that of the shape in row-major order, or of a transposition of it. Without
-    `source` it has no elements. Raises TypeError for other sources, RuntimeError for another
-    element type and for elements that the source has not, Unsupported for other strides and inside
-    compiled or differentiated functions.
+    Writes to either change both. With `size` the tensor has that shape, from element
+    `storage_offset` of `source` on; `stride` counts elements and must be that of the shape in
+    row-major order, or of a transposition of it. Without `source` it has no elements. Raises
+    TypeError for other sources, RuntimeError for another element type and for elements outside of
+    the source, Unsupported for other strides and inside compiled or differentiated functions.
 
     >>> import mycel as ms
     >>> x, y = ms.ops.zeros((2, 2)), ms.Tensor([1.0])
@@ -102,8 +101,9 @@ def _whole(word: str, values: Any) -> tuple[int, ...]:
 
 
 def _order_of(shape: tuple[int, ...], stride: Optional[Sequence[int]]) -> tuple[int, ...]:
-    """Return the axes from the one whose elements lie farthest apart to the nearest; Unsupported
-    for strides that leave elements out or repeat them.
+    """Return the axes in order, from the one whose elements lie farthest apart to the nearest.
+
+    Raises Unsupported for strides that leave elements out or repeat them.
     """
     if stride is None:
         return tuple(range(len(shape)))
@@ -135,9 +135,9 @@ def _become(self: Tensor, made: Tensor) -> Tensor:
 
 
 def _assign_value_cpp(self: Tensor, value: Tensor) -> Tensor:
-    """Take over a copy of another tensor's value together with its shape and type.
+    """Take over a copy of another tensor's value, shape and type, and return the tensor.
 
-    The tensor itself. TypeError for what is no tensor.
+    Raises TypeError for a `value` that is no tensor.
 
     >>> import mycel as ms
     >>> ms.Tensor([1.0, 2.0]).assign_value_cpp(ms.Tensor(3)).shape
@@ -151,7 +151,7 @@ def _assign_value_cpp(self: Tensor, value: Tensor) -> Tensor:
 
 
 def _set_dtype(self: Tensor, dtype: Any) -> Any:
-    """Convert the values to another element type in place; the type.
+    """Convert the values to another element type in place, and return the type.
 
     Views of the tensor become tensors of their own.
 
@@ -165,7 +165,7 @@ def _set_dtype(self: Tensor, dtype: Any) -> Any:
 
 
 def _to(self: Tensor, device: Optional[str] = None, non_blocking: bool = False) -> Tensor:
-    """Return the tensor itself, which is on the CPU. ValueError for other devices."""
+    """Return the tensor itself, which is on the CPU. Raises ValueError for other devices."""
     if not isinstance(device, str) or device.upper().split(":")[0] != "CPU":
         raise ValueError(f"to_: device {device!r} is not available in this build; use 'CPU'")
     return self
@@ -175,7 +175,7 @@ def _to(self: Tensor, device: Optional[str] = None, non_blocking: bool = False) 
 
 
 class _FromFile:
-    """Fills an array with the bytes of a file, where a tensor was put aside."""
+    """A function that fills an array with the bytes of the file to which it was offloaded."""
 
     fills = True
 
@@ -192,12 +192,11 @@ class _FromFile:
 
 
 def _offload(self: Tensor, file_path: str) -> bool:
-    """Put the values aside in a file, as plain bytes, and free their memory.
+    """Write the values to a file, as plain bytes, free their memory, and return True.
 
-    They are read again when next asked for. Whether that was done.
-
-    A view, or a tensor that has views, shares its memory: it stays as it is, and the result is
-    False. TypeError for a path that is no string.
+    The values are read again when they are next needed. A view, or a tensor that has views, shares
+    its memory: it stays as it is, and the result is False. Raises TypeError for a path that is no
+    string.
 
     >>> import mycel as ms, tempfile, os
     >>> x = ms.Tensor([1.0, 2.0])
@@ -219,11 +218,10 @@ def _offload(self: Tensor, file_path: str) -> bool:
 
 
 def _delete(self: Tensor, non_blocking: bool = False) -> Tensor:
-    """Free the memory of the values, which cannot be asked for any more.
+    """Free the memory of the values, which cannot be used any more, and return the tensor.
 
-    The tensor itself, which has its shape and type and takes other values.
-
-    Views of it become tensors of their own. RuntimeError for a view.
+    The tensor keeps its shape and type, and other values can be assigned to it. Its views become
+    tensors of their own. Raises RuntimeError for a view.
 
     >>> import mycel as ms
     >>> ms.Tensor([1.0, 2.0]).delete_().shape
@@ -245,11 +243,11 @@ def _without_memory(self: Tensor) -> None:
     _slot.__set__(self, None)
 
 
-# What a tensor says of itself.
+# Marks and other attributes.
 
 
 def _init(self: Tensor) -> Any:
-    """Return the initializer that is still to draw the values, if any."""
+    """The initializer that is still to draw the values, if any."""
     return self.__dict__.get("init")
 
 
@@ -260,20 +258,18 @@ def _set_init(self: Tensor, value: Any) -> None:
 
 
 def _init_flag(self: Tensor) -> bool:
-    """Return a mark that programs set on tensors whose values were drawn; nothing here depends on
-    it.
-    """
+    """A mark that programs set on tensors whose values were drawn; it has no effect here."""
     return bool(self.__dict__.get("_init_flag", False))
 
 
 def _set_init_flag(self: Tensor, flag: bool) -> None:
-    """Set `init_flag`. TypeError for other than True and False."""
+    """Set `init_flag`. Raises TypeError for values other than True and False."""
     arguments.flag("set_init_flag", "flag", flag)
     self.__dict__["_init_flag"] = flag
 
 
 def _virtual_flag(self: Tensor) -> bool:
-    """Return a mark that programs set on tensors that stand for others; nothing here depends on it."""
+    """A mark that programs set on tensors that stand for others; it has no effect here."""
     return bool(self.__dict__.get("_virtual_flag", False))
 
 
@@ -283,16 +279,17 @@ def _set_virtual_flag(self: Tensor, flag: bool) -> None:
 
 
 def _parent(self: Tensor) -> Optional[Tensor]:
-    """Return the tensor whose elements a view shows, which is no view itself; None for a tensor
-    with elements of its own.
+    """The tensor whose elements a view shares, which is no view itself; None for a tensor with
+    elements of its own.
     """
     root = views.root_of(self)
     return None if root is self else root
 
 
 def _symbolic_shape(self: Tensor) -> Any:
-    """Return the shape that a tensor was declared with, each `Symbol` as a dictionary of what it
-    says beyond its defaults; None where it has none.
+    """The shape that a tensor was declared with, if it has a `Symbol`; else None.
+
+    Each `Symbol` is a dictionary of its attributes that differ from their defaults.
 
     >>> import mycel as ms
     >>> ms.Tensor(shape=[ms.Symbol(max=4, divisor=2), 3], dtype=ms.float32).symbolic_shape
@@ -312,7 +309,7 @@ def _said(size: Any) -> Any:
 
 
 def _wait_pipeline(self: Tensor) -> None:
-    """Wait for operations under way, of which there are none: they are done when they return."""
+    """Return at once: there is nothing to wait for, as operations are complete when they return."""
 
 
 def _attach() -> None:
@@ -339,7 +336,7 @@ def _attach() -> None:
         "symbolic_shape": property(_symbolic_shape),
         "delta_seed": 0,
         "param_info": property(
-            lambda self: None, doc="What a parameter is besides its values; None for a tensor that is none."
+            lambda self: None, doc="The attributes of a parameter; None for a tensor that is no parameter."
         ),
     }
     for name, value in values.items():

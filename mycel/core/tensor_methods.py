@@ -1,4 +1,4 @@
-"""What tensors get from the public libraries.
+"""The methods that tensors get from the public libraries.
 
 The libraries attach these methods to `Tensor` when they are imported; the stub beside this file
 names them all, with their signatures, for editors and type checkers.

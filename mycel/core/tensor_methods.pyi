@@ -200,7 +200,7 @@ class TensorMethods:
         another one."""
 
     def assign_value_cpp(self, value: Tensor) -> Tensor:
-        """Take over a copy of another tensor's value together with its shape and type."""
+        """Take over a copy of another tensor's value, shape and type, and return the tensor."""
 
     def astype(self, dtype: Any, copy: builtins.bool = ...) -> Tensor:
         """Return the same values in another element type; `float` is float64, as in NumPy."""
@@ -394,7 +394,7 @@ class TensorMethods:
         """Convert degrees to radians."""
 
     def delete_(self, non_blocking: builtins.bool = ...) -> Tensor:
-        """Free the memory of the values, which cannot be asked for any more."""
+        """Free the memory of the values, which cannot be used any more, and return the tensor."""
 
     delta_seed: builtins.int
 
@@ -702,7 +702,7 @@ class TensorMethods:
 
     @property
     def init(self) -> Any:
-        """Return the initializer that is still to draw the values, if any."""
+        """The initializer that is still to draw the values, if any."""
 
     @init.setter
     def init(self, value: Any) -> None: ...
@@ -713,8 +713,7 @@ class TensorMethods:
 
     @property
     def init_flag(self) -> builtins.bool:
-        """Return a mark that programs set on tensors whose values were drawn; nothing here
-        depends on it."""
+        """A mark that programs set on tensors whose values were drawn; it has no effect here."""
 
     @init_flag.setter
     def init_flag(self, value: Any) -> None: ...
@@ -1128,7 +1127,7 @@ class TensorMethods:
         """Return the number of elements."""
 
     def offload(self, file_path: str) -> builtins.bool:
-        """Put the values aside in a file, as plain bytes, and free their memory."""
+        """Write the values to a file, as plain bytes, free their memory, and return True."""
 
     def offload_file_path(self) -> str:
         """Return the empty string: values are in memory."""
@@ -1150,12 +1149,12 @@ class TensorMethods:
 
     @property
     def param_info(self) -> Any:
-        """What a parameter is besides its values; None for a tensor that is none."""
+        """The attributes of a parameter; None for a tensor that is no parameter."""
 
     @property
     def parent_tensor_(self) -> Optional[Tensor]:
-        """Return the tensor whose elements a view shows, which is no view itself; None for a
-        tensor with elements of its own."""
+        """The tensor whose elements a view shares, which is no view itself; None for a tensor
+        with elements of its own."""
 
     def permute(self, *axis: Any) -> Tensor:
         """Return the tensor with its axes in another order, given as one sequence or as numbers."""
@@ -1233,7 +1232,8 @@ class TensorMethods:
         """Return 1 / x of each element x; float32 for integers."""
 
     def register_hook(self, hook: Callable[[Tensor], Optional[Tensor]]) -> TensorHookHandle:
-        """Call ``hook(gradient)`` when the gradient by this tensor is known."""
+        """Call ``hook(gradient)`` when the gradient by this tensor is known; what it returns,
+        unless None, replaces the gradient."""
 
     def relu(self, inplace: builtins.bool = ...) -> Tensor:
         """Return max(x, 0) of each element x; the derivative at 0 is 0."""
@@ -1249,8 +1249,7 @@ class TensorMethods:
 
     @staticmethod
     def remove_hook(handle_id: builtins.int) -> None:
-        """Unregister the hook whose handle has this `id`; nothing happens where there is none
-        any more."""
+        """Unregister the hook whose handle has this `id`, if it is still registered."""
 
     def renorm(self, p: Any, axis: builtins.int, maxnorm: builtins.float) -> Tensor:
         """Scale down the slices of `input` along `axis` whose `p`-norm is above `maxnorm`, so
@@ -1352,17 +1351,16 @@ class TensorMethods:
         size: Optional[Sequence[builtins.int]] = ...,
         stride: Optional[Sequence[builtins.int]] = ...,
     ) -> Tensor:
-        """Let the tensor show the elements of another one, or of a storage: writes into either
-        are seen in both. The tensor itself."""
+        """Make the tensor share the elements of another one, or of a storage, and return it."""
 
     def set_const_arg(self, const_arg: builtins.bool = ...) -> Tensor:
         """Mark the tensor as a constant argument, and return the tensor itself."""
 
     def set_dtype(self, dtype: Any) -> Any:
-        """Convert the values to another element type in place; the type."""
+        """Convert the values to another element type in place, and return the type."""
 
     def set_init_flag(self, flag: builtins.bool) -> None:
-        """Set `init_flag`. TypeError for other than True and False."""
+        """Set `init_flag`. Raises TypeError for values other than True and False."""
 
     def sgn(self) -> Tensor:
         """Return -1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers."""
@@ -1499,8 +1497,7 @@ class TensorMethods:
 
     @property
     def symbolic_shape(self) -> Any:
-        """Return the shape that a tensor was declared with, each `Symbol` as a dictionary of
-        what it says beyond its defaults; None where it has none."""
+        """The shape that a tensor was declared with, if it has a `Symbol`; else None."""
 
     def t(self) -> Tensor:
         """Transpose a matrix; vectors and scalars are returned as they are."""
@@ -1540,7 +1537,7 @@ class TensorMethods:
         has it."""
 
     def to_(self, device: Optional[str] = ..., non_blocking: builtins.bool = ...) -> Tensor:
-        """Return the tensor itself, which is on the CPU. ValueError for other devices."""
+        """Return the tensor itself, which is on the CPU. Raises ValueError for other devices."""
 
     def to_coo(self) -> COOTensor:
         """Return the elements of a matrix that are not 0 as a COO tensor with int32 indices, in
@@ -1697,8 +1694,7 @@ class TensorMethods:
 
     @property
     def virtual_flag(self) -> builtins.bool:
-        """Return a mark that programs set on tensors that stand for others; nothing here depends
-        on it."""
+        """A mark that programs set on tensors that stand for others; it has no effect here."""
 
     @virtual_flag.setter
     def virtual_flag(self, value: Any) -> None: ...
@@ -1707,7 +1703,7 @@ class TensorMethods:
         """Split a tensor along axis 0, as `tensor_split` does."""
 
     def wait_pipeline(self) -> None:
-        """Wait for operations under way, of which there are none: they are done when they
+        """Return at once: there is nothing to wait for, as operations are complete when they
         return."""
 
     def where(self, condition: Any, y: Any) -> Tensor:

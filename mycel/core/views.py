@@ -1,15 +1,16 @@
 """Views: tensors that share their elements with another, their root.
 
 A view is a recipe: a root that is no view itself, and steps (slices, reversals, orders of axes,
-shapes, repetitions, diagonals, blocks at a position that is data) that lead from it to the view. A
-view has its value like any tensor, computed when it is made. A write in place to any tensor of a
-family becomes a new value of the root: the steps are walked backwards, each putting the written
-value into what it read. Then the values of the other views that are still in use are dropped, and
-computed again when they are next asked for. So reading costs nothing, and what is recorded or
-staged are plain operations, which any gradient goes through.
+shapes, repetitions, diagonals, blocks at a position in a tensor) that lead from it to the view. A
+view has a value like any tensor, computed when it is made. A root and its views are a family. A
+write in place to any member becomes a new value of the root: each step, from the last to the first,
+puts the written value into the value that it had read from. Then the values of the other views that
+are still in use are dropped, and computed again when they are next asked for. So reading costs
+nothing, and plain operations are recorded or staged, which any gradient goes through.
 
-A root knows its views by weak references. A reshaped root shares its very memory. A reshape is a
-view where the elements of a strided array would not have to move, by NumPy's rule, and else a copy.
+A root knows its views by weak references. A view that only reshapes its root shares its memory. A
+reshape is a view where the elements of a strided array would not have to move, by NumPy's rule, and
+else a copy.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _lock = locks.lock()
 
 
 class View:
-    """How a tensor is made from its root.
+    """The root of a view, and the steps that lead from it to the view.
 
     `key`, where there is one, stands for the steps (`mycel.core.routes`).
     """
@@ -67,7 +68,7 @@ class View:
         self.root, self.steps, self.key = root, steps, key
 
     def refresh(self, t: Tensor) -> None:
-        """Give the view `t`, whose value was dropped, that of its root."""
+        """Compute the value of the view `t`, which was dropped, from its root."""
         if eager.active and eager.local.staging is not None:
             with eager.use_context(None):
                 value = derived(self.root, self.steps)
@@ -76,7 +77,7 @@ class View:
         t._node, t._buf = value._node, value._buf
 
     def write(self, t: Tensor, new: Tensor) -> None:
-        """Make `new` the value of the view `t`, and of the part of its root that it shows."""
+        """Make `new` the value of the view `t` and of the part of its root that it shares."""
         _write_root(self.root, put(self.root, self.steps, new))
         # A view by steps that share takes the root's memory when it is next read.
         if not all(s[0] in SHARING for s in self.steps):
@@ -84,10 +85,10 @@ class View:
 
 
 class Family(list[ref[Tensor]]):
-    """Weak references to the views of a root; dead ones are removed when it has doubled.
+    """Weak references to the views of a root; dead ones are removed when the list has doubled.
 
     Members are added without the lock: each change is one operation on the list, and trimming
-    replaces only what was there when it began.
+    replaces only the entries that were there when it began.
     """
 
     __slots__ = ("limit",)
@@ -116,7 +117,9 @@ class Family(list[ref[Tensor]]):
 
 
 def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...], key: Any = None) -> Tensor:
-    """Return `made`, which `steps` (for which `key` stands) computed from `base`, as a view of it."""
+    """Return `made`, which `steps` (for which `key` stands) computed from `base`, as a
+    view of it.
+    """
     view = base._view
     if type(view) is View:
         key = None if key is None or view.key is None else (view.key, key)
@@ -149,8 +152,9 @@ def through(base: Tensor, *steps: Step) -> Tensor:
 
 
 def whole(base: Tensor) -> Tensor:
-    """Return all of a tensor as a view of it: what is given of a parameter where its values are
-    meant.
+    """Return a view of a whole tensor.
+
+    It is used where the values of a parameter are meant and not the parameter itself.
     """
     return through(base, (E.identity, {}, ()))
 
@@ -218,7 +222,7 @@ def _write_root(root: Tensor, new: Tensor) -> None:
 
 
 def _take(t: Tensor, new: Tensor) -> None:
-    """Give a tensor another value, in the context in force, and drop those of its views."""
+    """Give a tensor another value, in the context in force, and drop the values of its views."""
     context = eager.local.context if eager.active else None
     if context is not None:
         context.write(t, new)
@@ -237,7 +241,7 @@ def outdate(t: Tensor) -> None:
 
 
 def release(root: Tensor) -> None:
-    """Make the views of a tensor that changes its type tensors of their own."""
+    """Make the views of a tensor independent of it, because its type is about to change."""
     if root._views is not None:
         for v in root._views.alive():
             if v._buf is None and v._node is None:
@@ -247,7 +251,7 @@ def release(root: Tensor) -> None:
 
 
 def put(base: Tensor, steps: Sequence[Step], value: Tensor) -> Tensor:
-    """Return a new value of `base` in which the elements that steps lead to are those of `value`."""
+    """Return a new value of `base` in which `value` replaces the elements that steps lead to."""
     if not steps:
         return value
     before = [base]
@@ -262,7 +266,7 @@ def put(base: Tensor, steps: Sequence[Step], value: Tensor) -> Tensor:
 
 
 def _types(base: Tensor, steps: Sequence[Step]) -> list[tuple[DimLike, ...]]:
-    """Return the shape that each step takes."""
+    """Return the shape of the tensor that each step is applied to."""
     shapes = [base.shape]
     kind = base._type
     for primitive, params, operands in steps[:-1]:
@@ -328,7 +332,9 @@ _READING = frozenset((S.SLICE, B.dynamic_slice, DIAGONAL))  # steps that leave e
 
 
 def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], value: Tensor) -> Tensor:
-    """Return `x` with `value` at the positions ``first, first + stride, ...`` of each axis."""
+    """Return `x` with `value` at the positions ``first, first + stride, ...`` of each axis, where
+    `firsts` and `strides` have one entry for each axis.
+    """
     whole = value.shape
     if any(isinstance(d, int) and d == 0 for d in whole):
         return eager.apply(E.identity, x)
@@ -350,8 +356,8 @@ def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], valu
 
 
 def reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
-    """Return `x` under another shape: a view, or a copy where a strided array would have to move
-    its elements.
+    """Return `x` with another shape, as a view, or as a copy where the elements of a strided array
+    would have to move.
     """
     if x.shape == shape:
         return x
@@ -362,19 +368,22 @@ def reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
 
 
 def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    """Return axis i of the result is axis order[i] of `x`."""
+    """Return a view of `x` whose axis i is axis ``order[i]`` of `x`."""
     if order == tuple(range(x.ndim)):
         return x
     return attach(eager.apply(S.TRANSPOSE, x, permutation=order), x, ((S.TRANSPOSE, {"permutation": order}, ()),))
 
 
 def broadcast(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
-    """Return `x` repeated to `shape`."""
+    """Return a view of `x` broadcast to `shape`."""
     return x if x.shape == shape else through(x, (S.BROADCAST_TO, {"shape": shape}, ()))
 
 
 def slice_step(shape: tuple[DimLike, ...], axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Optional[Step]:
-    """Return the step to ``[start:stop:step]`` along one axis; None where that is all of it."""
+    """Return the step to ``[start:stop:step]`` along `axis` of a tensor of shape `shape`.
+
+    Returns None where that is the whole axis.
+    """
     if step == 1 and isinstance(start, int) and start == 0 and stop == shape[axis]:
         return None
     starts: list[DimLike] = [0] * len(shape)
@@ -390,8 +399,9 @@ def take_slice(x: Tensor, axis: int, start: DimLike, stop: DimLike) -> Tensor:
 
 
 def _keeps_places(view: View, shape: tuple[DimLike, ...]) -> bool:
-    """Return whether a strided array laid out as a view could be given another shape without moving
-    elements; no where sizes leave it open.
+    """Return whether a strided array laid out as a view could be reshaped without moving elements.
+
+    Returns False where that depends on sizes that are not known.
     """
     if all(s[0] in SHARING for s in view.steps):
         return True
@@ -410,7 +420,7 @@ def _row_major(shape: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
 
 
 def _layout(kind: Any, params: Any, sizes: Any, strides: Any) -> tuple[Any, Any]:
-    """Return the sizes and strides behind a step."""
+    """Return the sizes and strides of a strided array after a step."""
     if kind is S.RESHAPE:
         found = _regrouped(sizes, strides, params["shape"])
         assert found is not None, "a reshape that moves elements is not part of a view"
@@ -436,8 +446,10 @@ def _layout(kind: Any, params: Any, sizes: Any, strides: Any) -> tuple[Any, Any]
 
 
 def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, ...]]:
-    """Return the strides of a strided array under another shape, None where there are none: axes
-    join where one continues the next.
+    """Return the strides of a strided array with another shape; None where elements would have to
+    move.
+
+    Axes are joined where the elements of one continue those of the next.
     """
     if any(d == 0 for d in sizes):
         return _row_major(shape)

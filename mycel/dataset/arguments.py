@@ -40,7 +40,7 @@ def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> 
 
 
 def check_count(operation: str, argument: str, value: Any, low: int, extra: tuple[int, ...] = ()) -> int:
-    """Return an integer of at least `low`, or one of `extra`.
+    """Return `value`, an integer of at least `low`, or one of `extra`.
 
     `operation` and `argument` are named in messages. Raises TypeError for other types and
     ValueError for integers out of range.

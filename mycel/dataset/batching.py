@@ -45,7 +45,11 @@ def _check_batch_size(operation: str, batch_size: Any) -> Any:
 
 
 class BatchNode(Node):
-    """Rows stacked in groups; see `Dataset.batch`."""
+    """The rows of `input_dataset` stacked in groups.
+
+    `batch_size`, `drop_remainder`, `num_parallel_workers`, `per_batch_map`, `input_columns`,
+    `output_columns`, `python_multiprocessing` and `max_rowsize` are those of `Dataset.batch`.
+    """
 
     operation = "batch"
 
@@ -175,7 +179,11 @@ def _kinds(values: Sequence[Any]) -> str:
 
 
 class PaddedBatchNode(BatchNode):
-    """Rows padded to one shape and stacked; see `Dataset.padded_batch`."""
+    """The rows of `input_dataset` padded to one shape and stacked.
+
+    `batch_size`, `drop_remainder`, `num_parallel_workers` and `pad_info` are those of
+    `Dataset.padded_batch`.
+    """
 
     operation = "padded_batch"
 
@@ -199,7 +207,12 @@ class PaddedBatchNode(BatchNode):
 
 
 class BucketBatchNode(Node):
-    """Batches of rows of similar length; see `Dataset.bucket_batch_by_length`."""
+    """Batches of rows of `input_dataset` that have similar lengths.
+
+    `column_names`, `bucket_boundaries`, `bucket_batch_sizes`, `element_length_function`,
+    `pad_info`, `pad_to_bucket_boundary` and `drop_remainder` are those of
+    `Dataset.bucket_batch_by_length`.
+    """
 
     def __init__(
         self,

@@ -135,7 +135,10 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
 
 
 class _Iterator:
-    """The base class of both kinds of iterator, which differ in the form of a row."""
+    """The base class of both kinds of iterator over `dataset`, which differ in the form of a row.
+
+    `num_epochs`, `output_numpy` and `do_copy` are those of `Dataset.create_tuple_iterator`.
+    """
 
     def __init__(self, dataset: Node, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
         if not isinstance(dataset, Node):
@@ -297,7 +300,11 @@ class _Iterator:
 
 
 class TupleIterator(_Iterator):
-    """An iterator whose rows are lists; `Dataset.create_tuple_iterator` explains the parameters."""
+    """An iterator over `dataset` whose rows are lists.
+
+    `columns`, `num_epochs`, `output_numpy` and `do_copy` are those of
+    `Dataset.create_tuple_iterator`.
+    """
 
     def __init__(
         self,
@@ -329,7 +336,10 @@ class TupleIterator(_Iterator):
 
 
 class DictIterator(_Iterator):
-    """An iterator whose rows are dictionaries; see `Dataset.create_tuple_iterator`."""
+    """An iterator over `dataset` whose rows are dictionaries.
+
+    `num_epochs`, `output_numpy` and `do_copy` are those of `Dataset.create_tuple_iterator`.
+    """
 
     def __init__(self, dataset: Node, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False) -> None:
         super().__init__(dataset, num_epochs, output_numpy, do_copy)

@@ -92,7 +92,11 @@ def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: An
 
 
 class MapNode(Node):
-    """Rows with operations applied to some columns; see `Dataset.map`."""
+    """The rows of `input_dataset` with `operations` applied to some columns.
+
+    `input_columns`, `output_columns`, `num_parallel_workers`, `python_multiprocessing`, `cache`,
+    `callbacks`, `max_rowsize` and `offload` are those of `Dataset.map`.
+    """
 
     _uses_workers = True
 

@@ -17,5 +17,5 @@ def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
 
 
 def no_effect(operation: str, argument: str, value: Any, why: str) -> None:
-    """Warn once that this argument of this operation has no effect, and say why."""
+    """Warn once that `value` for this argument of this operation has no effect, and say `why`."""
     say_once(operation, argument, message="%s: %s=%r has no effect: %s", arguments=(operation, argument, value, why))

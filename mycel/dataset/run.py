@@ -12,8 +12,8 @@ LARGEST_BLOCK = 256
 class Run:
     """All that one pass over a dataset depends on.
 
-    It has the seed, the epoch, and how many rows are wanted at once. `seeded` is False where no
-    seed was set, so that users' functions draw from the program's generators.
+    It has the seed, the epoch, and in `block` how many rows are wanted at once. `seeded` is False
+    where no seed was set, so that users' functions draw from the program's generators.
     """
 
     __slots__ = ("seed", "epoch", "block", "seeded")

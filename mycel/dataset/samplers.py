@@ -423,7 +423,8 @@ def select_sampler(
 ) -> BuiltinSampler:
     """Return the sampler that the arguments of a source describe.
 
-    `MappableDataset` explains the arguments. Raises ValueError where they contradict each other.
+    `num_samples`, `sampler`, `shuffle`, `num_shards` and `shard_id` are those of `MappableDataset`;
+    `operation` is named in messages. Raises ValueError where arguments contradict each other.
     """
     if (num_shards is None) != (shard_id is None):
         raise ValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")

@@ -137,7 +137,10 @@ class SkipNode(Node):
 
 
 class FilterNode(Node):
-    """The rows that satisfy a predicate."""
+    """The rows of `input_dataset` that satisfy `predicate`, a function of `input_columns`.
+
+    `input_columns` and `num_parallel_workers` are those of `Dataset.filter`.
+    """
 
     operation = "filter"
 

@@ -154,8 +154,8 @@ class NumpySlicesDataset(ArrayDataset):
     * `column_names`: the names of the columns; `column_0`, `column_1`, ... by default.
     * `shuffle`: rows are shuffled unless it is False.
 
-    The other parameters are those of `MappableDataset`. Raises ValueError where columns differ in
-    length or are empty.
+    `num_samples`, `num_parallel_workers`, `sampler`, `num_shards` and `shard_id` are those of
+    `MappableDataset`. Raises ValueError where columns differ in length or are empty.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset({"x": [[1, 2], [3, 4]], "y": [0, 1]}, shuffle=False)

@@ -1,10 +1,10 @@
 """Function transformations for users: derivatives of functions and Cells, to any order, in eager
 and compiled code alike.
 
-Each marks its inputs in the context in force (a new recording, an outer one, or a graph being
-staged), calls the function, and asks the context to pull cotangents back from the outputs, or to
-push tangents forward to them. In GRAPH_MODE a transformation called from plain Python is compiled
-as a whole.
+Each transformation marks its inputs in the context in force (a new recording, an outer one, or a
+graph being staged), calls the function, and asks the context to pull cotangents back from the
+outputs, or to push tangents forward to them. In GRAPH_MODE a transformation called from plain
+Python is compiled as a whole.
 """
 
 from mycel.derivatives.directional import derivative as derivative

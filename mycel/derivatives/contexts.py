@@ -1,4 +1,4 @@
-"""Share what transformations need: their context, marked arguments, compiling in GRAPH_MODE."""
+"""The common parts of transformations: their context, marked arguments, compiling in GRAPH_MODE."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 def recording(keep: bool = False) -> Iterator[Differentiating]:
     """Enter the context that records derivatives here: the one in force, or a new recording.
 
-    A new one is freed afterwards, unless `keep` says otherwise.
+    A new recording is freed at the end, unless `keep`.
     """
     context = eager.current_context()
     if context is not None:
@@ -60,7 +60,7 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
 
 
 class Transformed:
-    """Call a transformed function; in GRAPH_MODE a call from plain Python is compiled whole."""
+    """A transformed function; in GRAPH_MODE a call from plain Python is compiled as a whole."""
 
     def __init__(self, fn: Any) -> None:
         self.fn = fn
@@ -82,7 +82,7 @@ class Transformed:
 
 
 def filled_like(t: Tensor, value: float) -> Tensor:
-    """Make a tensor of the type of `t` with one value everywhere."""
+    """Return a tensor of the type of `t` with one value everywhere."""
     number = scalar(value, t.dtype)
     return number if not t.shape else eager.apply(BROADCAST_TO, number, shape=t.shape)
 
@@ -93,7 +93,10 @@ def or_zeros(t: Optional[Tensor], like: Tensor) -> Tensor:
 
 
 def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
-    """Check for a tensor to differentiate by; TypeError otherwise."""
+    """Return `value`, which the argument at `position` holds, as a tensor to differentiate by.
+
+    Raises TypeError for what is neither a tensor nor a number, and for integer types.
+    """
     if isinstance(value, Tensor):
         tensor = value
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -113,16 +116,18 @@ def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
 
 
 def marked_node(context: Differentiating, t: Tensor) -> Node:
-    """Return the node of a tensor that is marked."""
+    """Return the node of a marked tensor."""
     node = context.node_of(t)
     assert node is not None
     return node
 
 
 class Marked:
-    """Mark the tensors of an argument.
+    """The marked tensors of one argument.
 
-    Holds the marked ones, those that were given, their nodes, and the argument made of the marked.
+    `given` are the tensors of `argument`, `tensors` the marked ones, `nodes` their nodes, and
+    `value` is the argument made of the marked tensors. `context` marks them; `name` is the
+    transformation's and `position` the argument's, for errors.
     """
 
     __slots__ = ("given", "tensors", "nodes", "structure", "value")
@@ -138,7 +143,11 @@ class Marked:
 def mark_arguments(
     context: Differentiating, name: str, arguments: dict[Any, Any], keys: Iterable[tuple[Any, Any]]
 ) -> list[Marked]:
-    """Mark the arguments at these (key, position) pairs, and put them back marked."""
+    """Replace `arguments[key]` by its marked form for each pair (key, position) in `keys`.
+
+    Returns the `Marked` arguments. `context` marks them, and `name` is the transformation's, for
+    errors.
+    """
     found = []
     for key, position in keys:
         marked = Marked(context, name, arguments[key], position)
@@ -148,7 +157,7 @@ def mark_arguments(
 
 
 def weights_of(name: str, weights: Any) -> tuple[list[Parameter], bool]:
-    """List the parameters to differentiate by, and tell whether a single one was given.
+    """Return the parameters to differentiate by as a list, and whether a single one was given.
 
     Raises TypeError for what is no parameter.
     """
@@ -171,7 +180,7 @@ def weights_of(name: str, weights: Any) -> tuple[list[Parameter], bool]:
 
 
 def positions_of(name: str, positions: Any) -> tuple[int, ...]:
-    """Make a tuple of grad_position; TypeError or ValueError for what is none."""
+    """Return `grad_position` as a tuple. Raises TypeError or ValueError for invalid positions."""
     given = positions if isinstance(positions, (tuple, list)) else () if positions is None else (positions,)
     if any(not isinstance(p, int) or isinstance(p, bool) for p in given):
         raise TypeError(
@@ -185,7 +194,10 @@ def positions_of(name: str, positions: Any) -> tuple[int, ...]:
 
 
 def split_aux(name: str, out: Any, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
-    """Part the output to differentiate from the others; ValueError where there are none."""
+    """Return the output to differentiate, and the other outputs if `has_aux`.
+
+    Raises ValueError if there should be others and are none.
+    """
     if not has_aux:
         return out, ()
     if not isinstance(out, tuple) or len(out) < 2:

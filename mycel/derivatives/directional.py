@@ -1,5 +1,5 @@
-"""Derivatives along directions: push-forwards (`jvp`, `linearize`), pull-backs as functions
-(`vjp`), and higher ones along curves (`jet`, `derivative`).
+"""Derivatives along directions: push-forwards (`jvp`, `linearize`), pull-backs (`vjp`), and higher
+derivatives along curves (`jet`, `derivative`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _arguments(name: str, inputs: Any) -> tuple[Any, ...]:
 
 
 def _tangents(name: str, marked: Sequence[Marked], v: Any) -> list[Tensor]:
-    """Return a tangent for each tensor of the inputs, of its type."""
+    """Return the vectors `v` as tangents, one for each tensor of the inputs and of its type."""
     given = tuple(v) if isinstance(v, (tuple, list)) else (v,)
     if len(given) != len(marked):
         raise ValueError(f"{name}: {len(given)} tangents are given for {len(marked)} inputs; give one for each")
@@ -88,9 +88,8 @@ def _jvp(fn: Any, has_aux: bool, name: str, inputs: tuple[Any, ...], v: Any) -> 
 
 
 def _once(function: Any, *args: Any) -> Any:
-    """Call a function of this module.
-
-    Compiled as a whole, for each function that it is given, where plain Python in GRAPH_MODE asks.
+    """Call a function of this module, compiled as a whole for a call from plain Python in
+    GRAPH_MODE.
     """
     return _compiled(function)(*args) if _is_compiling() else function(*args)
 
@@ -111,10 +110,10 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
     mode.
 
     `inputs` and `v` are tensors, or tuples or lists of as many as `fn` takes; each of `v` has the
-    shape of its input. Returns (outputs, product), and with `has_aux`, where only the first output
-    is differentiated, the others as a third. Compiled, nothing is kept for a way back: what a loop
-    needs does not grow with its rounds. TypeError and ValueError for inputs and vectors that do not
-    fit.
+    shape of its input. Returns (outputs, product). With `has_aux` only the first output is
+    differentiated, and the others are a third result. When compiled, no values are kept for a
+    backward pass, so that the memory of a loop does not grow with its rounds. Raises TypeError and
+    ValueError for inputs and vectors that do not fit.
 
     >>> import mycel as ms
     >>> out, product = ms.jvp(lambda x: x * x, ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 10.0]))
@@ -129,8 +128,8 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
 
 
 class _Taken:
-    """What a derivative was recorded for: the context, the nodes to go back or forward to, and the
-    outputs with their structure.
+    """The common part of functions that compute derivatives of a recorded call: the `context` of
+    the recording, and the `outputs` with their `structure`.
     """
 
     def __init__(self, context: Differentiating, outputs: Sequence[Tensor], structure: Any) -> None:
@@ -143,7 +142,9 @@ class _Taken:
         self.context.depth -= self.holds
 
     def within(self) -> Any:
-        """Apply the derivative's operations so that a gradient around this one sees them."""
+        """Return a context manager within which a gradient around this one sees the derivative's
+        operations.
+        """
         return recording() if eager.current_context() is self.context else _Outside()
 
 
@@ -156,7 +157,12 @@ class _Outside:
 
 
 class _Pullback(_Taken):
-    """The function from cotangents to gradients that `vjp` gives."""
+    """The function from cotangents to gradients that `vjp` returns.
+
+    `context`, `outputs` and `structure` are those of `_Taken`. `inputs` are the marked arguments,
+    `weights` the parameters to differentiate by (None for none given, `one` for a single one), and
+    `nodes` the nodes of both.
+    """
 
     def __init__(
         self, context: Differentiating, outputs: Any, structure: Any, inputs: Any, weights: Any, nodes: Any, one: bool
@@ -186,7 +192,10 @@ class _Pullback(_Taken):
 
 
 class _Pushforward(_Taken):
-    """The function from tangents to the outputs' tangents that `linearize` gives."""
+    """The function from tangents of the inputs to tangents of the outputs that `linearize` returns.
+
+    `context`, `outputs` and `structure` are those of `_Taken`; `inputs` are the marked arguments.
+    """
 
     def __init__(self, context: Differentiating, outputs: Any, structure: Any, inputs: Sequence[Marked]) -> None:
         super().__init__(context, outputs, structure)
@@ -203,7 +212,9 @@ class _Pushforward(_Taken):
 
 
 def _target(fn: Any) -> Any:
-    """Return the function to record: compiled as a whole where plain Python in GRAPH_MODE asks."""
+    """Return the function to record; from plain Python in GRAPH_MODE one that is compiled as a
+    whole.
+    """
     if not _is_compiling() or getattr(type(fn), "is_compiled_function", False):
         return fn
     return functools.partial(_compiled(_called), fn)
@@ -217,11 +228,11 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     """Return the outputs of `fn` and the function that gives the product of a vector and its
     Jacobian, by reverse mode.
 
-    Returns (outputs, function), and with `has_aux`, where only the first output is differentiated,
-    the other outputs as a third. The function takes a cotangent for each output, of its shape, and
-    gives a tuple of gradients, one for each input; with `weights` (a Parameter or a list of them) a
-    pair of that and the gradients of the weights. It may be called many times. TypeError and
-    ValueError for inputs and cotangents that do not fit.
+    Returns (outputs, function). With `has_aux` only the first output is differentiated, and the
+    others are a third result. The function takes a cotangent for each output, of the same shape,
+    and returns a tuple of gradients, one for each input; with `weights` (a Parameter or a list of
+    them) it returns a pair of that tuple and the gradients of the weights. It may be called many
+    times. Raises TypeError and ValueError for inputs and cotangents that do not fit.
 
     >>> import mycel as ms
     >>> out, pull = ms.vjp(lambda x, y: x * y, ms.Tensor(3.0), ms.Tensor(4.0))
@@ -245,8 +256,8 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
 
 
 def _own(context: Differentiating, out: Any) -> Any:
-    """Return outputs for the caller; of a recording of their own without it, which they would keep
-    alive.
+    """Return outputs for the caller, without the nodes of a recording that is used for them alone,
+    which they would keep alive.
     """
     if context is eager.current_context():
         return out
@@ -281,8 +292,8 @@ def linearize(fn: Callable[..., Any], inputs: Any) -> Any:
 
 
 def _jet(fn: Any, order: int, primals: tuple[Any, ...], series: tuple[Any, ...]) -> list[Any]:
-    """Return the outputs of `fn` along a curve through its inputs, and their derivatives by the
-    curve's parameter.
+    """Return the outputs of `fn` along a curve through `primals`, and their derivatives by the
+    parameter of the curve.
     """
 
     def along(t: Tensor) -> Any:
@@ -295,7 +306,9 @@ def _jet(fn: Any, order: int, primals: tuple[Any, ...], series: tuple[Any, ...])
 
 
 def _derivatives(fn: Any, at: Tensor, order: int) -> list[Any]:
-    """Return `fn` at a point of its parameter and its first derivatives."""
+    """Return the value of `fn`, a function of one number, at a point, and its derivatives up to an
+    order.
+    """
     if order == 0:
         with recording():
             return [fn(at)]
@@ -328,7 +341,8 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 13).
 
     >>> import mycel as ms
-    >>> out, series = ms.ops.jet(lambda x: x * x * x, ms.Tensor([2.0]), ms.Tensor([[1.0], [0.0], [0.0]]))
+    >>> curve = ms.Tensor([[1.0], [0.0], [0.0]])
+    >>> out, series = ms.ops.jet(lambda x: x * x * x, ms.Tensor([2.0]), curve)
     >>> series.asnumpy().ravel().tolist()
     [12.0, 12.0, 6.0]
     """
@@ -359,8 +373,8 @@ def _stack(values: Sequence[Tensor]) -> Tensor:
 
 
 def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, Any]:
-    """Return the outputs of `fn` and their derivative of an order along all inputs at once: of
-    ``fn(primals + t)`` by t at 0.
+    """Return the outputs of `fn` and their derivative of an order along all inputs at once, which
+    is that of ``fn(primals + t)`` by t at 0.
 
     >>> import mycel as ms
     >>> out, third = ms.ops.derivative(lambda x: x * x * x, ms.Tensor([2.0]), 3)

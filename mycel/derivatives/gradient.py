@@ -1,5 +1,5 @@
-"""Gradients of functions and Cells, as functions: `grad`, `value_and_grad` and what belongs to
-them.
+"""Gradients of functions and Cells as functions: `grad`, `value_and_grad`, `get_grad` and
+`stop_gradient`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ R = TypeVar("R")
 
 
 class _Gradient(Transformed):
-    """The gradient function of `fn`.
+    """The gradient function of `fn`, which returns the gradients, or (value, gradients) if
+    `with_value`.
 
-    Calling it gives the gradients, with the value in front where asked for.
+    `positions` are the arguments to differentiate by, and `weights`, `has_aux`, `return_ids` and
+    `sens_param` are those of `grad`.
     """
 
     def __init__(
@@ -92,8 +94,8 @@ class _Gradient(Transformed):
         return (out, grads) if self.with_value else (grads, out[1:]) if self.has_aux else grads
 
     def _key(self, position: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return where the argument of a position is: its number, or its name where it was given by
-        name.
+        """Return the key of the argument at a position: the position, or the name of an argument
+        that was given by name.
         """
         if position < len(args):
             return position
@@ -142,9 +144,9 @@ class _Gradient(Transformed):
 
 
 def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Tensor]:
-    """Return a cotangent for each output, of its type.
+    """Return the given cotangents, one for each output, converted to its type.
 
-    Raises ValueError where number or shapes differ, TypeError for what is no tensor.
+    Raises ValueError where their number or a shape differs, and TypeError for what is no tensor.
     """
     found = flatten(given)[0]
     if len(found) != len(outputs):
@@ -196,8 +198,9 @@ def grad(
     `weights` parameters to differentiate by as well. With `has_aux` only the first output is
     differentiated and the others are returned beside the gradients. Outputs that are not scalars
     are summed, or weighted by the last positional argument with `sens_param`. With `return_ids`
-    each gradient comes with its position or parameter name. Gradients nest to any order. TypeError
-    for arguments that are not of a floating type, ValueError for positions that are not there.
+    each gradient comes with its position or parameter name. Gradients nest to any order. Raises
+    TypeError for arguments that are not of a floating type, and ValueError for positions that are
+    out of range.
 
     >>> import mycel as ms
     >>> ms.grad(lambda x: x * x * x)(ms.Tensor(2.0))
@@ -235,7 +238,7 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Return the function that computes the outputs of `fn` and its gradient.
 
-    The arguments are those of `grad`.
+    `grad_position`, `weights`, `has_aux`, `return_ids` and `sens_param` are those of `grad`.
 
     >>> import mycel as ms
     >>> value, slope = ms.value_and_grad(lambda x: x * x)(ms.Tensor(3.0))
@@ -246,7 +249,8 @@ def value_and_grad(
 
 
 def get_grad(gradients: Any, identifier: Any) -> Tensor:
-    """Pick one gradient, by position or parameter, from what `grad(..., return_ids=True)` returned.
+    """Return the gradient of one position or parameter from what `grad(..., return_ids=True)`
+    returned.
 
     Raises ValueError if it is not there.
 

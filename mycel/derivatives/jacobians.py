@@ -1,6 +1,6 @@
 """Jacobians, by columns (`jacfwd`, forward mode) and by rows (`jacrev`, reverse mode).
 
-One of the other gives Hessians.
+One applied to the other computes Hessians.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ Positions = Union[int, tuple[int, ...]]
 
 
 class _Jacobian(Transformed):
-    """The function that computes the Jacobian of `fn`."""
+    """The function that computes the Jacobian of `fn` by the arguments at `positions`.
+
+    `name` is "jacfwd" or "jacrev"; with `has_aux` only the first output is differentiated.
+    """
 
     def __init__(self, name: str, fn: Any, positions: Positions, has_aux: bool) -> None:
         arguments.function(name, "fn", fn)
@@ -90,10 +93,11 @@ def jacfwd(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
     """Return the function that computes the Jacobian of `fn` by forward mode, column by column at
     once: for few inputs and many outputs.
 
-    For an output of shape s and an input of shape t it has shape s + t. Several positions give a
-    tuple for each output, several outputs their structure with Jacobians in it. With `has_aux` only
-    the first output is differentiated and the others are returned beside. TypeError for arguments
-    that are not of a floating type, ValueError for positions that are not there.
+    For an output of shape s and an input of shape t its shape is s + t. For several positions there
+    is a tuple of Jacobians for each output, and for several outputs their structure with Jacobians
+    in it. With `has_aux` only the first output is differentiated, and the others are returned
+    beside the Jacobian. Raises TypeError for arguments that are not of a floating type, and
+    ValueError for positions that are out of range.
 
     >>> import mycel as ms
     >>> ms.jacfwd(lambda x: x * x)(ms.Tensor([1.0, 2.0]))

@@ -1,5 +1,5 @@
-"""Trading work for memory: parts of a program whose values the backward pass computes anew
-(`mycel.prims.recompute`).
+"""`recompute`, which saves memory for more work: the backward pass computes the values of a part of
+the program anew (`mycel.prims.recompute`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ def recompute(
     context_fn: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Call a Cell or function so that a gradient keeps only what goes in, and computes the values
-    inside anew on its way back.
+    """Call a Cell or function so that a gradient keeps only its inputs, and the backward pass
+    computes the values inside anew.
 
     Values, gradients of any order, random numbers and writes to parameters are those of a plain
     call; the memory of a training step shrinks, at the cost of one more forward pass through
-    `block`. Loops inside keep about as many states as the root of their number of rounds. Hooks and
-    Cells that define `bprop` inside an eagerly recorded block make it keep its values.
-    `use_reentrant`, `output_recompute` and `early_stop` choose among MindSpore's ways of doing this
-    and have no effect here. ValueError where `context_fn` is given, as which operations are kept
-    cannot be chosen. After Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory
-    cost", 2016.
+    `block`. A loop inside keeps about as many states as the square root of its number of rounds.
+    Inside an eagerly recorded block, hooks and Cells that define `bprop` make the block keep its
+    values. `use_reentrant`, `output_recompute` and `early_stop` choose among MindSpore's ways of
+    doing this and have no effect here. Raises ValueError for a `context_fn`, as which operations
+    are kept cannot be chosen. After Chen, Xu, Zhang and Guestrin, "Training deep nets with
+    sublinear memory cost", 2016.
 
     >>> import mycel as ms
     >>> def f(x):

@@ -1,8 +1,9 @@
-"""Reading and writing names and attributes from interpreted code, with guards for what is read and
-a journal of what is written.
+"""Reads and writes of names and attributes by interpreted code, with guards for reads and a journal
+of writes.
 
-What the program itself has set, or made, while it is being staged needs no guard. A tensor in an
-attribute is not guarded by identity: compiled code reads the attribute again (`Stage.read_tensor`).
+Attributes and objects that the program itself has set or made while it is being staged need no
+guard. A tensor in an attribute is not guarded by identity: compiled code reads the attribute again
+(`Stage.read_tensor`).
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def load_cell(frame: Frame, name: str) -> Any:
 
 
 def load_attribute(stage: Stage, target: Any, name: str) -> Any:
-    """Return `target.name` with its guard."""
+    """Return `target.name` and guard it."""
     from mycel.cells.cell import Cell
 
     kind = type(target)
@@ -191,7 +192,9 @@ def _is_data_descriptor(found: Any) -> bool:
 
 
 def _by_getattr(stage: Stage, target: Any, kind: type, name: str) -> Any:
-    """Return an attribute that nobody has, by the `__getattr__` of the class if the user wrote one."""
+    """Return an attribute that was not found, by `__getattr__` of the class if the user
+    wrote one.
+    """
     hook = G.lookup(kind, "__getattr__")
     if not _is_users(hook):
         return getattr(target, name)
@@ -249,7 +252,7 @@ def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
 
 
 def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
-    """``target.name = value``, journaled."""
+    """Set ``target.name = value`` and enter the change in the journal of `stage`."""
     from mycel.cells.cell import Cell
 
     if isinstance(target, Cell) and not stage.is_fresh(target):

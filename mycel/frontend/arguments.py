@@ -1,4 +1,4 @@
-"""What is said where the arguments of a call do not fit: the very words of Python."""
+"""The errors for arguments that do not fit a function, in Python's words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ __all__ = ["missing", "too_many"]
 
 
 def too_many(name: str, takes: int, optional: int, given: int, by_keyword: int) -> TypeError:
-    """Return the error for more positional arguments than a function takes.
+    """Return the error for too many positional arguments of the function `name`.
 
-    `by_keyword` counts the keyword-only ones that were given too.
+    It `takes` so many, of which `optional` have defaults; `given` were given, and `by_keyword`
+    keyword-only arguments beside them.
     """
     count = f"from {takes - optional} to {takes}" if optional else str(takes)
     several = "s" if optional or takes != 1 else ""

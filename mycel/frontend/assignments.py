@@ -1,5 +1,5 @@
-"""Assignments as closures: what is stored or deleted in names, attributes and items, and values
-that are unpacked.
+"""Assignments as closures: storing in and deleting names, attributes and items, and unpacking of
+values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Store = Callable[[Frame, Any], None]
 
 
 class AssignmentBuilder(ExpressionBuilder):
-    """Builds the closures of what assigns and deletes."""
+    """The builder of the closures of assignments and deletions."""
 
     def _Assign(self, node: ast.Assign) -> Run:
         value = self.expression(node.value)
@@ -204,6 +204,7 @@ class AssignmentBuilder(ExpressionBuilder):
 
 
 def set_attribute(f: Frame, owner: Any, name: str, value: Any) -> None:
+    """Set ``owner.name = value`` for code that runs in the frame `f`."""
     if f.stage is None:
         setattr(owner, name, value)
     else:
@@ -211,6 +212,11 @@ def set_attribute(f: Frame, owner: Any, name: str, value: Any) -> None:
 
 
 def set_item(f: Frame, owner: Any, index: Any, value: Any) -> None:
+    """Set ``owner[index] = value`` for code that runs in the frame `f`.
+
+    While a function is staged the change is journaled; raises CompileError for objects from outside
+    whose change cannot be.
+    """
     stage = f.stage
     if stage is not None and not isinstance(owner, Tensor):
         method = operators.method_of(stage, owner, "__setitem__")

@@ -1,5 +1,5 @@
-"""Builtin functions that mean something else where a staged tensor is involved, or that call back
-into the user's code.
+"""Builtin functions that behave differently with staged tensors, or that call back into the user's
+code.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _quantifier(name: str) -> Special:
 
 
 class _Here:
-    """What `truth` needs of a frame."""
+    """The part of a frame that `truth` needs."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -190,7 +190,7 @@ def _container(kind: Any) -> Special:
 
 
 def see_class(stage: Stage, value: Any) -> None:
-    """Guard the class of an object that could be given another one."""
+    """Guard the class of an object whose class can be changed."""
     if type(value) not in FAST and not isinstance(value, type) and not stage.is_fresh(value):
         if type(value).__flags__ & _HEAP_TYPE:
             stage.guards.kind(value)
@@ -251,7 +251,7 @@ def _effect(native: Any) -> Special:
 
 
 def _operator(name: str, native: Any) -> Special:
-    """Return a builtin function that Python defines by a method of its first argument."""
+    """Return the replacement of a builtin function that calls a method of its first argument."""
     usual = _BY_METHOD_ELSE.get(native)
 
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
@@ -275,7 +275,7 @@ def _sum(stage: Stage, args: Any, kwargs: Any) -> Any:
 
 
 def _over_items(native: Any) -> Special:
-    """Return a builtin function that goes through the items of its arguments."""
+    """Return the replacement of a builtin function that iterates over its arguments."""
     usual = _BY_METHOD_ELSE.get(native)
 
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:

@@ -1,8 +1,7 @@
-"""Which Cell is being staged: nodes carry the path of the Cells that were called around them
-(`Where.cell`).
+"""The path of the Cell that is being staged, which nodes carry (`Where.cell`).
 
-A path is "Net.features.0:Conv2d": the outermost Cell's class, the attributes that lead from each to
-the next, and the innermost one's class.
+A path is "Net.features.0:Conv2d": the class of the outermost Cell, the attributes that lead from
+each Cell to the next, and the class of the innermost one.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ _local = _Local()
 
 
 def path_in(path: str, outer: Any, cell: Any) -> str:
-    """Return the path of a Cell that is called in another one, which has `path`; "" and None where
-    there is no other.
+    """Return the path of `cell`, which is called in the Cell `outer` with the path `path`.
+
+    Without an outer Cell `path` is "" and `outer` is None.
     """
     kind = type(cell).__name__
     if outer is None:
@@ -43,7 +43,7 @@ def path_in(path: str, outer: Any, cell: Any) -> str:
 
 @contextmanager
 def inside_cell(cell: Any) -> Iterator[str]:
-    """Let nodes made in the block say that they belong to a Cell; its path."""
+    """Return a context manager that gives nodes the path of a Cell, and yields that path."""
     before, cells = current_cell(), _local.cells
     path = path_in(before, cells[-1] if cells else None, cell)
     _local.cells = (*cells, cell)

@@ -1,5 +1,5 @@
-"""Making objects: classes that the user wrote are followed into `__new__`, `__init__` and what
-dataclasses generate; all others are made natively.
+"""Construction of objects: `__new__`, `__init__` and generated methods of dataclasses are
+interpreted for classes that the user wrote; all other objects are made natively.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> An
 
 
 def _runs_users_code(kind: Any) -> bool:
-    """Return whether the `__init__` that was generated for a dataclass calls something that the
-    user wrote.
-    """
+    """Return whether the generated `__init__` of a dataclass calls code that the user wrote."""
     if getattr(kind.__init__, "__code__", None) is None or kind.__init__.__code__.co_filename != "<string>":
         return False
     return is_users(G.lookup(kind, "__post_init__")) or any(
@@ -67,8 +65,8 @@ def _runs_users_code(kind: Any) -> bool:
 
 
 def _construct_dataclass(stage: Stage, kind: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Return what the generated `__init__` of a dataclass does, with the user's functions
-    interpreted.
+    """Return an object of a dataclass, made as its generated `__init__` does, with the user's
+    functions interpreted.
     """
     bound = inspect.signature(kind).bind(*args, **kwargs).arguments
     made = stage.created(object.__new__(kind))

@@ -1,13 +1,13 @@
-"""Control flow that a tensor decides.
+"""Control flow that depends on a tensor.
 
-A branch is staged in a scope of its own. Afterwards what it changed is taken back, and the two
-branches are *joined*: variables, journaled changes and the way the block was left. Values that
-differ must be tensors (or numbers, which become tensors) of one type; they become the outputs of a
-`cond`, or of a `select` where neither branch computes anything. Containers are joined item by item.
+Each branch is staged in a scope of its own. Then its changes are undone, and the two branches are
+*joined*: variables, journaled changes and the way the block was left. Values that differ must be
+tensors (or numbers, which become tensors) of one type; they become the outputs of a `cond`, or of a
+`select` where neither branch computes anything. Containers are joined item by item.
 
-How a block was left is a signal: None, BREAK, CONTINUE, a `Return`, or, where a tensor decides, a
-`Dynamic`: an int32 code tensor (0 on, 1 break, 2 continue, 3 return) with the value that a return
-would have. `after` runs the rest of a block under ``code == 0``.
+A signal says how a block was left: None, BREAK, CONTINUE, a `Return`, or, where that depends on a
+tensor, a `Dynamic`: an int32 code tensor (0 goes on, 1 break, 2 continue, 3 return) with the value
+that a return would have. `after` runs the rest of a block under ``code == 0``.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Return:
 
 
 class Dynamic:
-    """How a block was left where a tensor decides: the code, which codes are possible, and the
-    value of a return.
+    """The signal of a block that was left in a way that depends on a tensor: the code, the possible
+    codes, and the value of a return.
     """
 
     __slots__ = ("code", "kinds", "value")
@@ -82,7 +82,7 @@ def value_of(signal: Any) -> Any:
 
 
 def make_signal(kinds: frozenset[int], code: Any, value: Any) -> Any:
-    """Return the simplest signal with these possible codes."""
+    """Return the simplest signal for these possible codes."""
     if len(kinds) > 1:
         return Dynamic(code(), kinds, value)
     (kind,) = kinds
@@ -99,7 +99,7 @@ def _stage(f: Any) -> Stage:
 
 
 def truth(f: Any, value: Any, where: Where) -> Any:
-    """Return a bool, or a staged boolean where a tensor decides."""
+    """Return the truth of a value: a bool, or a staged boolean if it depends on a tensor."""
     if value is True or value is False:
         return value
     if not isinstance(value, Tensor) or f.stage is None:
@@ -126,7 +126,10 @@ def truth(f: Any, value: Any, where: Where) -> Any:
 
 
 def static_truth(f: Any, value: Any, where: Where, what: str) -> bool:
-    """Return a bool; CompileError where a tensor decides."""
+    """Return the truth of `value` as a bool, in code of the frame `f` at the place `where`.
+
+    Raises CompileError if the truth depends on a tensor; `what` describes the decision in it.
+    """
     found = truth(f, value, where)
     if isinstance(found, Tensor) and f.stage.may_decide:
         return bool(f.stage.decide(found))
@@ -148,7 +151,11 @@ def negate(f: Any, value: Any, where: Where) -> Any:
 
 
 def connect(f: Any, decided: Tensor, value: Any, is_and: bool, rest: Run, where: Where) -> Any:
-    """Return ``value and rest`` or ``value or rest``, `decided` being the truth of `value`."""
+    """Return ``value and rest`` if `is_and`, else ``value or rest``.
+
+    `decided` is the truth of `value`, a staged boolean; `rest` computes the other operand in the
+    frame `f`, and `where` is the place of the expression.
+    """
     if is_and:
         return fork_value(f, decided, rest, lambda g: value, where, is_and)
     return fork_value(f, decided, lambda g: value, rest, where, is_and)
@@ -157,13 +164,16 @@ def connect(f: Any, decided: Tensor, value: Any, is_and: bool, rest: Run, where:
 def fork_value(
     f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None
 ) -> Any:
-    """Return the value of one of two expressions."""
+    """Return the value of one of two expressions, `true` or `false`, in the frame `f`.
+
+    `pred`, `where` and `connective` are those of `fork`.
+    """
     signal = fork(f, pred, lambda g: Return(true(g)), lambda g: Return(false(g)), where, connective)
     return signal.value
 
 
 def then(first: Run, rest: Run) -> Run:
-    """Return one block after another; the second only where the first runs through."""
+    """Return the sequence of two blocks; the second runs where the first is not left early."""
 
     def run(f: Any) -> Any:
         signal = first(f)
@@ -175,7 +185,9 @@ def then(first: Run, rest: Run) -> Run:
 
 
 def after(f: Any, signal: Dynamic, rest: Run) -> Any:
-    """Return what follows a block that may have been left: `rest` where it was not."""
+    """Return the signal of a block that ended with `signal` and of `rest`, which follows it where
+    it was not left.
+    """
     others = signal.kinds - {0}
     if 0 not in signal.kinds:
         return signal
@@ -208,7 +220,10 @@ def result_of(f: Any, signal: Any) -> Any:
 
 
 def call_chosen(stage: Stage, choice: Choice, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call the one of two functions that a tensor chooses."""
+    """Call the one of two functions that a tensor chooses, with `args` and `kwargs`.
+
+    `choice` has both functions and the tensor; `stage` stages both calls.
+    """
     return fork_value(
         _Anonymous(stage),
         choice.pred,
@@ -231,7 +246,7 @@ class _Anonymous:
 
 
 class _Branch:
-    """What staging one branch gave."""
+    """One staged branch: its signal, its variables and its changes, which have been undone."""
 
     def __init__(self, f: Any, run: Run) -> None:
         stage = f.stage
@@ -260,14 +275,19 @@ class _Branch:
 
 
 def settled(stage: Stage, signal: Any) -> Any:
-    """Return a signal of which the value of its code is known."""
+    """Return a signal without a code tensor, whose value must be known."""
     if type(signal) is not Dynamic:
         return signal
     return (None, BREAK, CONTINUE, Return(signal.value))[int(stage.need_value(signal.code, ""))]
 
 
 def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None) -> Any:
-    """Stage both of two pieces of a program and join them; the signal with which they end."""
+    """Stage two pieces of a program, join them, and return the signal with which they end.
+
+    `true` and `false` run in the frame `f`; `pred` is the boolean tensor that chooses between them,
+    and `where` the place of the condition. `connective` is True for `and`, False for `or`, and None
+    for other conditions.
+    """
     stage = _stage(f)
     if not stage.may_decide:
         return _fork(f, pred, true, false, where, connective)
@@ -325,7 +345,7 @@ def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
         if x is y and f.vars.get(name, MISSING) is x:
             continue
         if x is MISSING or y is MISSING:
-            # A branch that returns does not reach what follows.
+            # A branch that returns does not reach the code that follows.
             leaves = kinds_of(a.signal if x is MISSING else b.signal)
             if leaves == {3}:
                 kept = y if x is MISSING else x
@@ -383,7 +403,7 @@ def _join_effects(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> list[tuple[
 
 
 def apply_effect(stage: Stage, effect: Effect, value: Any) -> None:
-    """Make a change in the scope around, which journals it in turn."""
+    """Make a change again in the surrounding scope, which enters it in its own journal."""
     if effect.kind == "tensor":
         stage.write(effect.target, value)
     elif effect.kind == "container":
@@ -410,7 +430,7 @@ def fill(target: Any, content: Any) -> None:
 
 
 def _join_signals(stage: Stage, joiner: Joiner, a: Any, b: Any) -> Any:
-    """Return what gives the joined signal, from the outputs."""
+    """Return a function from the outputs of the joined branches to the joined signal."""
     kinds = kinds_of(a) | kinds_of(b)
     x, y = value_of(a), value_of(b)
     value: Any = None
@@ -433,9 +453,9 @@ def _join_signals(stage: Stage, joiner: Joiner, a: Any, b: Any) -> Any:
 
 
 def free_nodes(stage: Stage, outputs: Sequence[Node], stop: Sequence[Node] = ()) -> tuple[list[Node], list[Node]]:
-    """Return the nodes from outside that `outputs` need, and those made inside.
+    """Return the nodes from outside that `outputs` need, and the nodes made inside.
 
-    Constants are neither.
+    Constants are in neither list.
     """
     operands: dict[Node, None] = {}
     inside: list[Node] = []
@@ -501,7 +521,7 @@ def _emit(
 
 
 def _harmless(node: Node) -> bool:
-    """Return whether computing a node for nothing costs little and cannot disturb a gradient."""
+    """Return whether computing a node needlessly is cheap and cannot disturb a gradient."""
     return node.prim is not None and node.prim.elementwise and node.dtype is D.bool_
 
 
@@ -515,7 +535,7 @@ def outputs_of_call(stage: Stage, node: Node) -> list[Node]:
 
 
 def choose_item(f: Any, items: Any, index: Tensor) -> Any:
-    """Return ``items[index]`` of a Python sequence where a tensor is the index."""
+    """Return ``items[index]`` of a Python sequence for an index that is a tensor."""
     node = _stage(f).node_of(index)
     if is_constant(node):
         return items[int(node.value)]

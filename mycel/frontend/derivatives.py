@@ -1,8 +1,8 @@
-"""What a stage does for derivatives: marking, pulling back, pushing forward, and rules that the
-program gives.
+"""The derivatives of a stage: marks, pull-backs, push-forwards, and rules that the program defines.
 
-Marks are `identity` nodes; a derivative is more nodes of the same graph. After a push-forward the
-outputs are new tensors where values and tangents come out of one piece of control flow.
+Marks are `identity` nodes, and a derivative consists of further nodes of the same graph. A
+push-forward gives new tensors for outputs whose values and tangents come out of the same control
+flow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["StagedDerivatives"]
 class StagedDerivatives(Following, Differentiating):
     """The part of a `Stage` that takes derivatives.
 
-    What it needs to know of the nodes that are being staged is abstract here.
+    The methods that give access to the nodes being staged are abstract here.
     """
 
     scope: Scope
@@ -45,11 +45,11 @@ class StagedDerivatives(Following, Differentiating):
 
     @abstractmethod
     def set_node(self, t: Tensor, node: Node) -> None:
-        """Make a node a tensor's present value, without journaling."""
+        """Make `node` the present value of a tensor, without entering that in the journal."""
 
     @abstractmethod
     def adopt(self, roots: Sequence[Node]) -> None:
-        """Enter nodes that rules made, and all behind them that are not known yet, into the present
+        """Enter nodes that rules made, and all unknown nodes on which they depend, into the present
         scope.
         """
 
@@ -66,9 +66,9 @@ class StagedDerivatives(Following, Differentiating):
 
     @contextmanager
     def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
-        """Mark parameters in place for a block; their nodes.
+        """Return a context manager that marks parameters in place and gives their nodes.
 
-        What the block writes to them stays.
+        What is written to the parameters within it stays.
         """
         before = [self.node_of(w) for w in weights]
         marked = []
@@ -85,9 +85,9 @@ class StagedDerivatives(Following, Differentiating):
                     self.set_node(w, node)
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
-        """Return the gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`.
+        """Return the gradients of `outputs`, weighted by `cotangents`, by the nodes `wrt`.
 
-        None where there is no dependence.
+        A gradient is None where no output depends on the node.
         """
         roots, given = [self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents]
         return _staged(self, vjp(roots, given, wrt, _own(self, [*roots, *wrt])))
@@ -95,9 +95,9 @@ class StagedDerivatives(Following, Differentiating):
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
     ) -> tuple[Sequence[Tensor], Optionals]:
-        """Return `outputs`, and how they move when the nodes `wrt` move by `tangents`.
+        """Return `outputs` and their tangents for the tangents of the nodes `wrt`.
 
-        None where one does not depend on them.
+        The tangent of an output that depends on none of the nodes is None.
         """
         roots = [self.node_of(o) for o in outputs]
         _known(self, [*roots, *wrt])
@@ -106,9 +106,10 @@ class StagedDerivatives(Following, Differentiating):
         return [o if v is r else make_staged(v) for o, r, v in zip(outputs, roots, values)], _staged(self, moved)
 
     def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
-        """Return the Jacobians of an output by the nodes `wrt`, of shape (output's, node's).
+        """Return the Jacobian of an output by each of the nodes `wrt`.
 
-        None where there is no dependence.
+        Its shape is the output's followed by the node's; None where the output does not depend on
+        the node.
         """
         root = self.node_of(output)
         if any(n.prim is custom and n.params["backward"] is None for n in toposort([root], stop=set(wrt))):
@@ -117,16 +118,17 @@ class StagedDerivatives(Following, Differentiating):
         return _staged(self, jacobian.rows(root, wrt, _own(self, [root, *wrt])))
 
     def columns(self, outputs: Sequence[Tensor], by: Node) -> Optionals:
-        """Return the Jacobians of outputs by one node, of shape (output's, node's).
+        """Return the Jacobian of each output by the node `by`.
 
-        None where there is no dependence.
+        Its shape is the output's followed by the node's; None where the output does not depend on
+        the node.
         """
         roots = [self.node_of(o) for o in outputs]
         _known(self, [*roots, by])
         return _staged(self, jacobian.columns(roots, by))
 
     def recompute(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function as a region whose values are not kept for a gradient."""
+        """Call a function as a region whose values a gradient computes anew instead of keeping."""
         own = self.scope.own
         before = set(own)
         out = fn(*args, **kwargs)
@@ -150,9 +152,9 @@ class StagedDerivatives(Following, Differentiating):
         return unflatten(structure, [make_staged(by_node[n]) if n in by_node else t for t, n in zip(leaves, nodes)])
 
     def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
-        """Let `rule` see the gradient by a tensor from its uses after this one.
+        """Call `rule` with the gradient by `t` that comes from its uses after this point.
 
-        Whether it was computed here.
+        `table` holds the tensor's hooks. Returns False where `t` was not computed here.
         """
         if t._buf is not None and not (id(t) in self.current and self.current[id(t)].prim is not None):
             return self.outer is not None and self.outer.differentiating.attach_hook(t, rule, table)
@@ -173,7 +175,7 @@ class StagedDerivatives(Following, Differentiating):
         if base in toposort(captured):
             self.write(t, make_staged(item))
             return True
-        # What has used the node already is to be seen by the hook too.
+        # The hook sees gradients from earlier uses of the node too.
         inner = Node(base.prim, base.inputs, base.params, base.type, base.where)
         whole.inputs = (inner, inner, *captured)
         base.prim, base.inputs, base.params = GET_ITEM, (whole,), {"index": 0}
@@ -188,7 +190,7 @@ def _staged(stage: StagedDerivatives, nodes: Sequence[Optional[Node]]) -> Option
 
 
 def _boundary(outputs: Sequence[Node], own: set[Node], before: set[Node]) -> list[Node]:
-    """Return what nodes need that was there before, or lies outside of this scope."""
+    """Return the nodes on which `outputs` depend that were made before or outside of this scope."""
     found: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = list(reversed(outputs))
@@ -219,8 +221,9 @@ def _known(stage: StagedDerivatives, nodes: Sequence[Node]) -> None:
 
 
 def _own_rule(stage: StagedDerivatives) -> Any:
-    """Return what `vjp` asks for the nodes whose rule is no graph: the rule itself is called, if
-    its variables are at hand.
+    """Return the rule that `vjp` uses for nodes of the program's own derivatives that are no graph.
+
+    It calls the program's rule itself, if its variables are available.
     """
 
     def own(node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:

@@ -1,17 +1,17 @@
-"""Sizes that vary from call to call: which dimensions of a function's arguments become symbols, and
-the versions that serve many sizes.
+"""Sizes that vary from call to call: the dimensions of a function's arguments that become symbols,
+and the versions that serve many sizes.
 
 The first call of a function is compiled for its sizes. When a later call differs from earlier ones
 in sizes alone, the dimensions that differ become symbols, and the function is staged with them
 (`Plan`). Dimensions that were equal in every call so far share a symbol; a call in which they
-differ gives them symbols of their own. While staging, the sizes of that call decide what the
-symbols leave open, and the decisions become guards on the sizes. Sizes of 0 and 1 always get a
-version of their own, since they broadcast. A symbol that the function pins to one value is not one:
-its dimension is constant from then on.
+differ gives them symbols of their own. While staging, questions about symbols that have no general
+answer are decided by the sizes of that call, and the decisions become guards on the sizes. Sizes of
+0 and 1 always get a version of their own, since they broadcast. If the function needs one value of
+a symbol, its dimension is constant from then on.
 
 A version with symbols serves a call through a *bound* version, which is the same version for actual
-sizes and costs as much as any other when it is called again. Those are kept by the types of the
-arguments, the last `MOST` of them.
+sizes and is called again as fast as any other. The last `MOST` bound versions are kept by the types
+of the arguments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def is_open(graph: Any) -> bool:
 
 
 def size_free(key: Any, types: list[TensorType]) -> Any:
-    """Return a key without the sizes of the tensors in it; their types are collected."""
+    """Return a key without the sizes of the tensors in it, and add their types to `types`."""
     if type(key) is TensorType:
         types.append(key)
         return (TensorType, key.dtype, key.rank)
@@ -57,8 +57,8 @@ def size_free(key: Any, types: list[TensorType]) -> Any:
 
 
 class Plan:
-    """The types with which a function is to be staged, and the sizes that decide what they leave
-    open.
+    """The types with which a function is to be staged, and the sizes by which questions about their
+    symbols are decided.
     """
 
     def __init__(self, types: Sequence[TensorType], sizes: Mapping[str, int]) -> None:
@@ -66,7 +66,7 @@ class Plan:
         self.decisions = Decisions(sizes, shows_values=True)
 
     def describe(self) -> list[str]:
-        """Return one line for each symbol, and for each of what was decided of them."""
+        """Return one line for each symbol and one for each decision about symbols."""
         atoms = symbols_in(*[t.shape for t in self.types])
         lines = [
             f"{n} is {a.low:.0f} or more" + (f", {a.high:.0f} at most" if a.high < math.inf else "")
@@ -75,7 +75,7 @@ class Plan:
         return lines + self.decisions.describe()
 
     def pinned(self) -> set[str]:
-        """Return the symbols that the decisions fix."""
+        """Return the symbols for which the decisions allow one value only."""
         found = set()
         for (difference, equal), answer in self.decisions.guards.items():
             names = symbols_in(difference)
@@ -88,7 +88,7 @@ class Plan:
 
 
 class Symbolic:
-    """A version with symbols: what it takes to serve a call, and its programs."""
+    """A version with symbols: the conditions under which it serves a call, and its programs."""
 
     def __init__(self, version: Version, plan: Plan) -> None:
         self.version, self.plan = version, plan
@@ -113,9 +113,8 @@ class Symbolic:
         return self.programs.entry({n: size for n, size in sizes.items() if n not in self.pinned})
 
     def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
-        """Return the sizes of the symbols for a call of these types.
-
-        None where this version does not serve it.
+        """Return the sizes of the symbols for a call of these types; None for a call that this
+        version does not serve.
         """
         sizes = self.bind(types)
         if sizes is None or min(sizes.values(), default=2) < 2 or not self.holds_for(sizes):
@@ -124,7 +123,7 @@ class Symbolic:
 
 
 class _Calls:
-    """What is known of the calls that differ in sizes alone."""
+    """The calls so far that differ in sizes alone."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[TensorType, ...]] = []
@@ -136,8 +135,8 @@ class _Calls:
     def plan(
         self, types: tuple[TensorType, ...], every: bool, declared: Optional[tuple[TensorType, ...]]
     ) -> Optional[Plan]:
-        """Return the symbols for a call, if some dimensions differ from those of other calls or are
-        declared to.
+        """Return the plan for a call, if a dimension differs from that of other calls or is
+        declared to vary; else None.
         """
         if declared is not None:
             return _declared_plan(types, declared)
@@ -168,7 +167,7 @@ class _Calls:
 
 
 def declared_inputs(function: Any, args: Any, describe: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return the types that `Cell.set_inputs` declared for a call; None where it did not."""
+    """Return the types that `Cell.set_inputs` declared for a call, or None."""
     owner = function if hasattr(function, "_inputs_declared") else args[0] if args else None
     found = getattr(owner, "_inputs_declared", None)
     if not found:
@@ -212,11 +211,11 @@ class Dimensions:
         stage: Callable[[Plan], Version],
         declared: Optional[tuple[TensorType, ...]] = None,
     ) -> Optional[Version]:
-        """Return a version with symbols for the call of this key.
+        """Return a version with symbols for a call with this `key`.
 
-        None where it is to be compiled for its own sizes.
-
-        Raises ValueError for tensors that do not fit `declared`.
+        It is found, or staged by `stage` from a plan, and entered in `versions`; `declared` are the
+        types that the program declared. Returns None for a call that is to be compiled for its own
+        sizes. Raises ValueError for tensors that do not fit `declared`.
         """
         types: list[TensorType] = []
         free = size_free(key, types)
@@ -237,8 +236,7 @@ class Dimensions:
         try:
             version = stage(plan)
         except Exception as error:
-            # Whatever goes wrong with symbols is told by the version that has none, if it goes
-            # wrong there too.
+            # If staging fails without symbols too, that version's error is raised.
             calls.refusals += 1
             calls.reasons.append(f"{type(error).__name__}: {error}")
             return None
@@ -278,8 +276,9 @@ def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
 
 
 def compiled(version: Version) -> Callable[..., Any]:
-    """Return the program of a version that is bound to actual sizes, or whose data decide sizes:
-    that gives buffers and types.
+    """Return the program of a version that is bound to actual sizes, or whose data decide sizes.
+
+    The latter returns buffers and types.
     """
     from mycel.engines import nonfinite
     from mycel.engines.phases import Phases

@@ -1,8 +1,8 @@
 """Expressions as closures from a frame to a value.
 
-Operators run on the values themselves: a tensor's operators stage. What Python decides by truth
-(`and`, `or`, `not`, the conditional expression, chained comparisons) asks `control` where a tensor
-is involved.
+Operators run on the values themselves; those of tensors add nodes to the graph. Expressions that
+depend on the truth of a value (`and`, `or`, `not`, the conditional expression, chained comparisons)
+use `control` if it is the truth of a tensor.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _COMPARE: dict[type, Any] = {
 
 
 class ExpressionBuilder(NameBuilder):
-    """Builds the closures of the expressions in one scope of a function."""
+    """The builder of the closures of the expressions in one scope of a function."""
 
     def _Constant(self, node: ast.Constant) -> Evaluate:
         value = node.value
@@ -348,7 +348,9 @@ class ExpressionBuilder(NameBuilder):
         return spread
 
     def _namespace(self, node: ast.Call) -> Evaluate:
-        """Return a call of what reads the names around it."""
+        """Return the closure of a call of `locals`, `globals`, `super` and other functions that
+        read the names of their caller.
+        """
         target, args, where = self.expression(node.func), [self.expression(a) for a in node.args], self.where(node)
 
         def run(f: Frame) -> Any:
@@ -388,7 +390,7 @@ class ExpressionBuilder(NameBuilder):
         return self.function(node, "<lambda>")
 
     def function(self, node: Any, name: str) -> Evaluate:
-        """Return what makes a function that is defined here."""
+        """Return the closure that makes the function which is defined here."""
         a = node.args
         defaults = [self.expression(d) for d in a.defaults]
         keyword_defaults = {p.arg: self.expression(d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None}
@@ -407,8 +409,8 @@ class ExpressionBuilder(NameBuilder):
     def _comprehension(
         self, node: Any
     ) -> tuple[ExpressionBuilder, Callable[[Frame, Callable[[Frame], Any]], Iterator[Any]]]:
-        """Return the builder of its scope, and what runs its loops lazily: it yields
-        `produce(frame)` for each round.
+        """Return the builder for the scope of a comprehension, and a generator that runs its loops
+        and yields `produce(frame)` in each round.
         """
         first = self.expression(node.generators[0].iter)
         inner = type(self)(self.code, scope_of(node, self.scope))
@@ -442,7 +444,7 @@ class ExpressionBuilder(NameBuilder):
         return inner, start
 
     def target(self, node: ast.expr) -> Callable[[Frame, Any], None]:
-        """Return what assigns to a target."""
+        """Return the closure that assigns to a target."""
         raise NotImplementedError
 
     def _ListComp(self, node: ast.ListComp) -> Evaluate:

@@ -1,7 +1,7 @@
-"""What interpreted code is made of: functions as closures of Python, activations of them, and
-functions that it defines.
+"""The parts of interpreted code: functions as closures of Python, their activations, and the
+functions that they define.
 
-Every call of interpreted code goes through `call`: to the stage, which decides how it is done, or
+Every call by interpreted code goes through `call`: to the stage, which decides how it is done, or
 to Python where nothing is staged.
 """
 
@@ -21,7 +21,12 @@ __all__ = ["Closure", "Code", "Frame", "call", "mangled"]
 
 
 class Frame:
-    """The variables of one activation of a function."""
+    """The variables of one activation of the function `code`.
+
+    `outer` is the frame of the function in which it was defined by interpreted code, `globals_` are
+    its global variables, `cells` the variables of the real function's closure, and `stage` is the
+    stage that runs it, if any.
+    """
 
     __slots__ = ("vars", "outer", "globals", "cells", "stage", "code", "undefined", "owner", "__weakref__")
 
@@ -47,7 +52,11 @@ class Frame:
 
 
 class Code:
-    """A function's syntax tree as closures, which `build` makes, with how it takes its arguments."""
+    """A function as closures, which `build` makes of its syntax tree `node`, with its parameters.
+
+    `file` and `name` are the function's, `scope` has the names that it binds, `free` are the
+    variables of its closure, and `class_name` is the class that it is written in, or "".
+    """
 
     def __init__(
         self,
@@ -82,9 +91,11 @@ class Code:
     def bind(
         self, stage: Optional[Stage], args: Any, kwargs: Any, defaults: Any, keyword_defaults: Any
     ) -> dict[str, Any]:
-        """Return the variables that a call begins with.
+        """Return the variables with which a call with `args` and `kwargs` begins.
 
-        Raises TypeError for arguments that do not fit, in Python's words.
+        `defaults` and `keyword_defaults` are those of the function; `stage` is told of the
+        dictionary that is made for further named arguments. Raises TypeError, in Python's words,
+        for arguments that do not fit.
         """
         names = self.positional
         if self.simple and not kwargs and len(args) == len(names):
@@ -137,7 +148,10 @@ def mangled(name: str, class_name: str) -> str:
 
 
 class Closure:
-    """A function that interpreted code defined."""
+    """A function that interpreted code defined: `code` with the `frame` in which it was defined.
+
+    `defaults` and `keyword_defaults` are those of its parameters, and `name` is its name.
+    """
 
     __slots__ = ("_code", "_frame", "_owner", "_defaults", "_keyword_defaults", "__dict__", "__weakref__")
 
@@ -171,7 +185,7 @@ class Closure:
 
 
 def _run(frame: Frame) -> Any:
-    """Run a frame's body where nothing is staged; the user's position is put back behind it."""
+    """Run a frame's body where nothing is staged, and restore the user's position afterwards."""
     before = current_where()
     if frame.code.is_generator:
         return frame.code.run(frame)
@@ -182,5 +196,5 @@ def _run(frame: Frame) -> Any:
 
 
 def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call anything from interpreted code."""
+    """Return ``fn(*args, **kwargs)`` for interpreted code, by way of `stage` if there is one."""
     return fn(*args, **kwargs) if stage is None else stage.invoke(fn, args, kwargs)

@@ -1,10 +1,8 @@
-"""Generators of the user's, interpreted: a body with `yield` becomes a Python generator over a
-frame.
+"""Interpreted generators of the user: a body with `yield` becomes a Python generator over a frame.
 
-Statements without a `yield` in them run as they do elsewhere; those that hold one are built here a
-second time as generators, so that they can stop in the middle. What decides how they go on must be
-Python's own: where a tensor decides, the rest of the generator would have to be run in both
-branches, and the function is refused.
+Statements without a `yield` in them run as elsewhere. Those with one are built here a second time
+as generators, so that they can stop in the middle. Their control flow must not depend on a tensor:
+the rest of the generator would have to be run in both branches, so such functions are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ def holds_yield(node: Any) -> bool:
 
 
 def build_generator(builder: Any, body: list[ast.stmt]) -> Callable[[Frame], Any]:
-    """Return what makes the generator of a function's body from a frame with its arguments."""
+    """Return a function from a frame with the arguments to the generator of a function's body."""
     run = _Builder(builder).block(body)
 
     def make(f: Frame) -> Any:
@@ -50,8 +48,8 @@ def build_generator(builder: Any, body: list[ast.stmt]) -> Callable[[Frame], Any
 
 
 class Managed:
-    """What `contextlib.contextmanager` makes of a generator: entered at its yield, left by going on
-    behind it.
+    """The context manager that `contextlib.contextmanager` makes of a generator: it is entered by
+    running to the yield, and left by running on from there.
     """
 
     def __init__(self, generator: Any) -> None:
@@ -84,7 +82,7 @@ def _plain(signal: Any, where: Where) -> Any:
 
 
 class _Builder:
-    """Builds the statements that yield, over the builder of all others."""
+    """The builder of statements that yield, which uses the builder of all others."""
 
     def __init__(self, ordinary: Any) -> None:
         self.ordinary = ordinary

@@ -1,17 +1,19 @@
-"""What staging read from Python and may change: checked before compiled code is used again.
+"""Guards: the values that staging read from Python's objects, which are compared before compiled
+code is used again.
 
-Each guard keeps the place that was read and what was found there. Plain data is compared by value,
-containers and NumPy arrays by their contents, everything else by identity; what native code may
-have read of an object is compared by a snapshot of its whole state. Attributes of Cells are behind
-`state_epoch`: while it has not moved none of them needs a look, and when it has, they are compared
-once and the new epoch is remembered. Containers and arrays that a Cell holds are looked at each
-time, as they change without the epoch's notice.
+Each guard has the place that was read and the value that was found there. Plain data is compared by
+value, containers and NumPy arrays by their contents, everything else by identity; objects that
+native code may have read are compared by a snapshot of their whole state. Attributes of Cells are
+guarded by `state_epoch`: while it has not changed none of them is compared, and when it has, they
+are compared once and the new epoch is remembered. Containers and arrays in a Cell are compared each
+time, as their changes do not change the epoch.
 
-While a function is staged a guard is a tuple (target, name, value, content): found again is the
-very `value`, or with a `content`, something whose contents are equal to it. `close` turns these
-into tables that keep nothing of the program's alive: objects are held weakly, and a guard of one
-that is gone does not hold. What Python cannot hold weakly is reached by way of what it can: a
-container by the attribute that it was read from, a variable of a closure by its function.
+While a function is staged a guard is a tuple (target, name, value, content). It holds if the same
+object `value` is found again, or if there is a `content`, a value with equal contents. `close`
+turns these tuples into tables that keep no object of the program alive: they have weak references,
+and a guard of an object that is gone does not hold. Objects without weak references are found
+through others: a container through the attribute that it was read from, a variable of a closure
+through its function.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _Reach = Callable[[], Any]
 
 
 class _Empty:
-    """The contents of a container that holds nothing."""
+    """The contents of an empty container."""
 
     __slots__ = ("kind",)
 
@@ -50,7 +52,7 @@ class _Empty:
 
 
 class _Frozen:
-    """The contents of a value as `frozen` gives them."""
+    """The contents of a value in the form of `frozen`."""
 
     __slots__ = ("content",)
 
@@ -62,8 +64,8 @@ class _Frozen:
 
 
 class _Flat:
-    """The contents of a list, tuple or dict without containers inside: the very items that it held,
-    and what they are compared by otherwise.
+    """The contents of a list, tuple or dict without containers inside: its items by identity, and
+    the form that is compared if they are not identical.
     """
 
     __slots__ = ("kind", "keys", "items", "content")
@@ -78,7 +80,7 @@ class _Flat:
         return not self.holds(now) and (now is MISSING or bool(frozen(now) != self.content))
 
     def holds(self, now: Any) -> bool:
-        """Return whether a value holds the very same items."""
+        """Return whether a value holds the identical items."""
         if type(now) is not self.kind or len(now) != len(self.items):
             return False
         items = now if self.keys is None else now.values()
@@ -88,9 +90,9 @@ class _Flat:
 
 
 def _content(value: Any) -> Any:
-    """Return what to compare the contents of a value by.
+    """Return the form in which the contents of a value are compared.
 
-    None where finding the same object again means finding the same value.
+    Returns None for an object that has the same value as long as it is the same object.
     """
     kind = type(value)
     if kind in PLAIN_SET or not isinstance(value, (tuple, *CONTAINERS)):
@@ -106,16 +108,14 @@ def _content(value: Any) -> Any:
 
 
 class _Expected(NamedTuple):
-    """What a guard expects to find: a `value` that is held, one that is only known (`get`), or a
-    `content`.
-    """
+    """The expectation of a guard: a `value`, a value by weak reference (`get`), or a `content`."""
 
     value: Any
     get: Optional[_Reach]
     content: Any
 
     def differs(self, now: Any) -> bool:
-        """Return whether what is found now is something else."""
+        """Return whether `now`, the value that is found now, is another one."""
         if self.content is not None:
             return bool(self.content.differs(now))
         if self.get is not None:
@@ -125,10 +125,7 @@ class _Expected(NamedTuple):
         return now is MISSING or self.value is MISSING or bool(frozen(now) != frozen(self.value))
 
     def now(self) -> Any:
-        """Return the value, for showing it.
-
-        MISSING stands for itself and for what only its contents are known of.
-        """
+        """Return the expected value, for a message; MISSING if only its contents are known."""
         return self.value if self.get is None else self.get()
 
 
@@ -144,7 +141,7 @@ def _expect(value: Any, content: Any = None) -> _Expected:
 
 
 class _Variable:
-    """How to get at a variable of a closure, by the function that has it."""
+    """The way to a variable of a closure, through the function that has it."""
 
     __slots__ = ("function", "index")
 
@@ -157,7 +154,7 @@ class _Variable:
 
 
 class _Placed:
-    """How to get at a container, by the attribute or the entry of a namespace that holds it."""
+    """The way to a container, through the attribute or the entry of a namespace that holds it."""
 
     __slots__ = ("target", "name", "is_entry")
 
@@ -172,8 +169,9 @@ class _Placed:
 
 
 def _members(value: Any) -> tuple[Any, ...]:
-    """Return what a descriptor is known by: properties and the like cannot be held weakly, but
-    their functions can.
+    """Return the functions of a descriptor, such as a property.
+
+    They identify it, as they have weak references and it has not.
     """
     if type(value) is property:
         return (value.fget, value.fset, value.fdel)
@@ -218,19 +216,19 @@ class Guards:
     # Recording.
 
     def item(self, mapping: dict[str, Any], name: str, value: Any) -> None:
-        """An entry of a namespace (MISSING: its absence)."""
+        """Guard an entry of a namespace; a `value` of MISSING guards its absence."""
         key = (id(mapping), name)
         if key not in self._items:
             self._items[key] = (mapping, name, value, self._content_at(value, mapping, name, True))
 
     def attribute(self, target: Any, name: str, value: Any) -> None:
-        """An attribute of an object (MISSING: its absence)."""
+        """Guard an attribute of an object; a `value` of MISSING guards its absence."""
         key = (id(target), name)
         if key not in self._attributes:
             self._attributes[key] = (target, name, value, self._content_at(value, target, name))
 
     def _content_at(self, value: Any, target: Any, name: str, is_entry: bool = False) -> Any:
-        """Return the contents of a value, of which it is remembered where it can be found again."""
+        """Return the contents of a value, and remember the place where it can be found again."""
         content = _content(value)
         if content is not None and id(value) not in self._places:
             self._kept.append(value)
@@ -239,7 +237,7 @@ class Guards:
         return content
 
     def _cover(self, value: Any) -> None:
-        """Note that the contents of a container are compared, with those of the containers inside."""
+        """Note that the contents of a container and of the containers in it are compared."""
         if id(value) in self._covered or not isinstance(value, (tuple, *CONTAINERS)):
             return
         self._covered.add(id(value))
@@ -248,22 +246,24 @@ class Guards:
                 self._cover(v)
 
     def has_attribute(self, target: Any, name: str) -> bool:
-        """Return whether an attribute is guarded by itself."""
+        """Return whether an attribute has a guard of its own."""
         return (id(target), name) in self._attributes
 
     def of_type(self, kind: type, name: str, value: Any) -> None:
-        """What a class says about a name, such as a method (MISSING: nothing)."""
+        """Guard the entry for a name in a class and its bases, such as a method; MISSING guards its
+        absence.
+        """
         self._types.setdefault((kind, name), (kind, name, value))
 
     def kind(self, target: Any) -> None:
-        """The class of an object."""
+        """Guard the class of an object."""
         if _is_cell(target):
             self.cell(target)
         else:
             self._kinds.setdefault(id(target), (target, type(target)))
 
     def unset(self, target: Any, name: str) -> None:
-        """That an object has no attribute of its own in place of its class's."""
+        """Guard that an object has no attribute of its own that would hide its class's."""
         if isinstance(getattr(target, "__dict__", None), dict):
             if _is_cell(target):
                 self._cells.setdefault((id(target), name), (target, name, MISSING, None))
@@ -271,7 +271,7 @@ class Guards:
                 self._unset.setdefault((id(target), name), (target, name))
 
     def cell_attribute(self, cell: Any, name: str, value: Any) -> None:
-        """An attribute of a Cell."""
+        """Guard an attribute of a Cell."""
         if _content(value) is not None:
             self.attribute(cell, name, value)
             return
@@ -279,7 +279,7 @@ class Guards:
         self._cells.setdefault((id(cell), name), (cell, name, value, None))
 
     def cell(self, cell: Any) -> None:
-        """A Cell that was called or walked: its hooks, its cast and its children."""
+        """Guard the hooks, the cast and the children of a Cell that was called or walked."""
         if id(cell) not in self._visited:
             self._visited[id(cell)] = (cell, type(cell))
             own = cell.__dict__
@@ -288,7 +288,7 @@ class Guards:
                 self._cells[(id(cell), name)] = (cell, name, value, _content(value))
 
     def native_cell(self, cell: Any) -> None:
-        """A Cell of the library, which reads its attributes itself."""
+        """Guard all attributes of a Cell of the library, whose code runs natively."""
         if id(cell) not in self._natives:
             own = cell.__dict__
             seen = [(cell, n, v, _content(v)) for n, v in own.items() if n not in _UNSEEN_IN_CELLS]
@@ -298,21 +298,21 @@ class Guards:
                     self.attribute(cell, name, value)
 
     def value(self, tensor: Any, array: np.ndarray[Any, Any]) -> None:
-        """The contents of a tensor."""
+        """Guard the contents of a tensor."""
         self._values.setdefault(id(tensor), (tensor, array.tobytes()))
 
     def content(self, container: Any) -> None:
-        """The contents of a container, wherever it was found."""
+        """Guard the contents of a container, wherever it was found."""
         if id(container) not in self._contents and id(container) not in self._covered:
             self._contents[id(container)] = (container, _content(container))
 
     def closure(self, function: Any) -> None:
-        """A function whose variables may be read: they are reached by way of it."""
+        """Note a function through which the variables of its closure can be found."""
         for i, cell in enumerate(function.__closure__ or ()):
             self._functions.setdefault(id(cell), (function, i))
 
     def knows(self, value: Any) -> bool:
-        """Return whether this holds only as long as an object exists."""
+        """Return whether these guards hold only as long as an object exists."""
         number = id(value)
         if number in self._visited or number in self._natives or number in self._kinds or number in self._states:
             return True
@@ -320,9 +320,9 @@ class Guards:
         return any(g[0] is value or g[2] is value for table in tables for g in table.values())
 
     def way_to(self, target: Any) -> _Reach:
-        """Return how to get at an object from outside without keeping it alive.
+        """Return a function that gives an object from outside without keeping it alive.
 
-        None once it is gone.
+        The function returns None once the object is gone.
         """
         found = self._functions.get(id(target))
         if found is not None:
@@ -335,13 +335,13 @@ class Guards:
         return _Placed((lambda: owner) if is_entry else self.way_to(owner), name, is_entry)
 
     def state(self, value: Any) -> None:
-        """The whole state of an object, with everything that can be reached from it."""
+        """Guard the whole state of an object, with everything that can be reached from it."""
         if id(value) not in self._states:
             self._states[id(value)] = (value, snapshot(value))
 
     def close(self) -> None:
-        """End recording: from here on the present epoch is the one that is known to hold, and no
-        object is kept alive.
+        """End recording: from here on the guards hold for the present epoch, and they keep no
+        object alive.
         """
         tables = self._closed
         tables.epoch = _epoch().value
@@ -367,15 +367,15 @@ class Guards:
         self._closed = tables
 
     def hold(self) -> bool:
-        """Return whether everything that was read is as it was."""
+        """Return whether everything that was read is unchanged."""
         return self._closed.hold()
 
     def is_over(self) -> bool:
-        """Return whether something that was read is gone, so that this never holds again."""
+        """Return whether an object that was read is gone, so that the guards never hold again."""
         return self._closed.is_over()
 
     def reads_any(self, captures: Any) -> bool:
-        """Return whether the contents of one of some captured tensors are guarded."""
+        """Return whether the contents of one of these captured tensors are guarded."""
         return any(get() is c.tensor for get, _ in self._closed.values for c in captures)
 
     def describe(self) -> list[str]:
@@ -384,7 +384,7 @@ class Guards:
 
 
 class _Tables:
-    """The guards of a version, closed."""
+    """The guards of a version in the form of tables, after `close`."""
 
     def __init__(self) -> None:
         self.named: list[tuple[dict[str, Any], str, Any]] = []
@@ -413,7 +413,7 @@ class _Tables:
             self.named.append((mapping, name, expected.value))
 
     def of_type(self, kind: type, name: str, value: Any) -> None:
-        # What a class gives as it is stored: `getattr` finds that in the interpreter's own cache.
+        # A plain entry of a class: `getattr` finds it in the cache of Python's interpreter.
         get = reach(value)
         if getattr(kind, name, MISSING) is not value:
             self.types_raw.append((reach(kind), name, _Descriptor(value) if _members(value) else _expect(value)))
@@ -572,7 +572,7 @@ def _show(value: Any) -> str:
 
 
 def lookup(kind: type, name: str) -> Any:
-    """Return what the classes of a type say about a name, without calling any descriptor."""
+    """Return the entry for a name in a class and its bases, without calling a descriptor."""
     for base in kind.__mro__:
         found = base.__dict__.get(name, MISSING)
         if found is not MISSING:

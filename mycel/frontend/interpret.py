@@ -1,12 +1,12 @@
-"""Running a user's function over abstract values: plain Python values stay what they are, tensors
-become nodes.
+"""The interpreter, which runs a user's function over abstract values: plain Python values stay as
+they are, and tensors become nodes.
 
 A function's syntax tree is turned once into closures of Python (`expressions`, `statements`), which
-a `Frame` is then passed through. Every call goes through `Interpreter.invoke`, which decides how:
-functions of the user are interpreted, everything else (the library, which is written for staged
-tensors, builtins, other packages, functions without source) runs natively. Functions and lambdas
-that interpreted code defines are `Closure`s: real callables that remember their frame, so that
-native code can call them.
+are called with a `Frame`. Every call goes through `Interpreter.invoke`, which decides how it is
+made: functions of the user are interpreted; everything else (the library, which is written for
+staged tensors, builtins, other packages, functions without source) runs natively. Functions and
+lambdas that interpreted code defines are `Closure`s: real callables that remember their frame, so
+that native code can call them.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _codes = Remembered[int, tuple[types.CodeType, Optional[Code], str]]("functions 
 
 
 def code_of(function: types.FunctionType) -> Optional[Code]:
-    """Return the closures of a real function; None where it has to run natively."""
+    """Return the code of a real function as closures; None for one that has to run natively."""
     return _codes.recall(id(function.__code__), lambda: _read(function))[1]
 
 
 def _read(function: types.FunctionType) -> tuple[types.CodeType, Optional[Code], str]:
-    """Return the code of a function, its closures and, where it has to run natively, the reason."""
+    """Return the code object of a function, its closures, and the reason if it runs natively."""
     from mycel.frontend.statements import build_body
 
     raw = function.__code__
@@ -70,7 +70,7 @@ def _read(function: types.FunctionType) -> tuple[types.CodeType, Optional[Code],
 
 
 def why_native(function: Any) -> str:
-    """Return why a user's function was not interpreted; empty where it was."""
+    """Return why a user's function was not interpreted; "" if it was."""
     found = _codes.get(id(getattr(function, "__code__", None)))
     return found[2] if found is not None else ""
 
@@ -79,7 +79,7 @@ class Interpreter(Stage):
     """A stage that interprets the code of the function that it stages."""
 
     def invoke(self, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Call anything from interpreted code."""
+        """Return ``fn(*args, **kwargs)``, called in the way that fits `fn`."""
         kind = type(fn)
         if kind is types.FunctionType:
             return call_function(self, fn, args, kwargs)
@@ -117,7 +117,7 @@ class Interpreter(Stage):
         return call_natively(self, fn, args, kwargs)
 
     def activate(self, frame: Frame) -> Any:
-        """Run a frame's body; the user's position is put back behind it."""
+        """Run a frame's body, and restore the user's position afterwards."""
         before = current_where()
         if frame.code.is_generator:
             return frame.code.run(frame)
@@ -154,8 +154,8 @@ class Interpreter(Stage):
             set_where(before)
 
     def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call a function of the library's by interpreting it as if the user had written it, so
-        that tensors may decide in it.
+        """Interpret a function of the library as if the user had written it, so that conditions
+        in it may depend on tensors.
         """
         assert isinstance(fn, types.FunctionType)
         return interpret(self, fn, args, {})
@@ -185,15 +185,15 @@ class Interpreter(Stage):
         return cell.run_with_hooks(construct, args, kwargs, invoke)
 
     def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
-        """Return `values` with a derivative by `operands` that the program gives."""
+        """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
         from mycel.frontend.rules import attach
 
         return attach(self, values, operands, rule)
 
 
 def _guard_receiver(stage: Stage, target: Any) -> None:
-    """Guard what a method of the library may read of a Cell, such as which of its parameters are
-    trained.
+    """Guard the attributes of a Cell that a method of the library may read, and which of its
+    parameters are trained.
     """
     from mycel.cells.cell import Cell
 
@@ -206,7 +206,10 @@ def _guard_receiver(stage: Stage, target: Any) -> None:
 
 
 def call_function(stage: Stage, fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call a real Python function: interpreted if it is the user's and has source."""
+    """Return ``fn(*args, **kwargs)`` for a real Python function.
+
+    `stage` interprets it if the user wrote it and it has source; else it runs natively.
+    """
     if is_native(fn):
         if fn is dataclasses.replace and len(args) == 1:
             from mycel.frontend.access import load_attribute
@@ -237,7 +240,9 @@ def call_function(stage: Stage, fn: types.FunctionType, args: Any, kwargs: dict[
 
 
 def interpret(stage: Stage, fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Interpret a function if it has source, whoever wrote it."""
+    """Return ``fn(*args, **kwargs)``, which `stage` interprets if `fn` has source, whoever wrote
+    it.
+    """
     code = code_of(fn)
     if code is None or code.is_generator and stage.runs_each_time:
         return call_natively(stage, fn, args, kwargs)

@@ -1,8 +1,8 @@
-"""Joining the values of two branches, of which a tensor decides.
+"""The join of the values of two branches between which a tensor decides.
 
 Values that differ must be tensors of one type, or numbers, which become tensors and are marked as
 numbers, so that assignments do not change them in place. Containers of one form are joined item by
-item, functions become a `Choice`; anything else that differs is an error that names it.
+item, and functions become a `Choice`; all other values that differ raise an error that names them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 class Choice:
-    """One of two functions, as a tensor decides."""
+    """Two functions, and the tensor that chooses between them."""
 
     def __init__(self, pred: Tensor, true: Any, false: Any) -> None:
         self.pred, self.true, self.false = pred, true, false
@@ -42,7 +42,7 @@ class Choice:
 
 
 class Joiner:
-    """Collects pairs of nodes from two branches while values are joined."""
+    """The pairs of nodes of two branches, which are collected while values are joined."""
 
     def __init__(self, stage: Stage, true: Scope, false: Scope) -> None:
         self.stage, self.scopes = stage, (true, false)
@@ -55,7 +55,7 @@ class Joiner:
         self.carried: list[tuple[Either, Any]] = []
 
     def pair(self, a: Node, b: Node) -> Any:
-        """Return what gives the joined tensor of two nodes, once the outputs are known."""
+        """Return a function from the outputs to the tensor that joins two nodes."""
         if a is b:
             return lambda out: make_staged(a)
         place = self.places.get((a, b))
@@ -65,7 +65,7 @@ class Joiner:
         return lambda out: make_staged(out[place])
 
     def join(self, a: Any, b: Any, what: str) -> Any:
-        """Return what gives the joined value of two values, from the outputs."""
+        """Return a function from the outputs to the value that joins two values."""
         if a is b and not is_mutable(a):
             return lambda out: a
         self.kept.append((a, b))
@@ -141,9 +141,9 @@ class Joiner:
         return lambda out: mix(self.stage, build(out), self.origins[place])
 
     def settle(self) -> None:
-        """Decide where the elements of the results are.
+        """Determine where the elements of the results are.
 
-        Conditions of inner branches come out with them.
+        Conditions of inner branches on which that depends become further outputs.
         """
         self.origins[:] = settle(self.stage, self.origins)
         for tree in self.origins:
@@ -167,12 +167,14 @@ class Joiner:
                 self.carried.append((part, self.pair(*nodes)))
 
     def tell(self, outputs: Any) -> None:
-        """Put the conditions that came out in their places."""
+        """Take over the values of conditions of inner branches from the outputs."""
         for tree, build in self.carried:
             tree.pred = build(outputs)
 
     def forget(self) -> None:
-        """Let go of the values of the branches, so that it shows which of them are still in use."""
+        """Drop the references to values of the branches, to see which are still in use
+        elsewhere.
+        """
         self.memo.clear()
         self.made.clear()
         self.kept.clear()
@@ -182,7 +184,10 @@ class Joiner:
 
 
 def node_as(stage: Stage, value: Any, dtype: Any, scope: Scope) -> Node:
-    """Return a tensor or number as a node of an element type, made in a scope."""
+    """Return `value`, a tensor or number of `stage`, as a node of element type `dtype`.
+
+    A conversion belongs to `scope`.
+    """
     node = stage.node_of(value) if isinstance(value, Tensor) else constant(value, dtype)
     if node.dtype is not dtype:
         node = E.cast(node, dtype=dtype)
@@ -191,7 +196,7 @@ def node_as(stage: Stage, value: Any, dtype: Any, scope: Scope) -> Node:
 
 
 def common_dtype(a: Any, b: Any) -> Any:
-    """Return the element type in which two tensors or numbers meet."""
+    """Return the common element type of two tensors or numbers."""
     if isinstance(a, Tensor):
         return D.promote(a.dtype, b.dtype) if isinstance(b, Tensor) else number_dtype(b, a.dtype)
     if isinstance(b, Tensor):
@@ -236,7 +241,7 @@ def describe(value: Any) -> str:
 
 
 def placeholder(value: Any) -> Any:
-    """Return a value of the same form, for a side on which it is never used."""
+    """Return a value of the same form for the branch in which it is never used."""
     if isinstance(value, Tensor):
         return make_staged(broadcast_to(constant(0, value.dtype), value.shape))
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -1,5 +1,5 @@
-"""Loops: unrolled as long as Python's own values decide, one `while_loop` where a tensor does
-(`tensor_loops`).
+"""Loops, which are unrolled while Python's own values decide about the next round, and one
+`while_loop` where a tensor decides (`tensor_loops`).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _MOST_UNROLLED = 200_000
 
 
 class TensorRange:
-    """``range`` of tensors."""
+    """A ``range`` whose ends or step are tensors."""
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         self.start, self.stop, self.step = start, stop, step
 
 
 def static_items(f: Any, items: Any, where: Where) -> Any:
-    """Return the items of something that Python itself iterates."""
+    """Return the items of an object over which Python itself iterates."""
     if isinstance(items, TensorRange) and f.stage.may_decide:
         return python_range(f.stage, items)
     if isinstance(items, TensorRange):
@@ -59,14 +59,16 @@ def static_items(f: Any, items: Any, where: Where) -> Any:
 
 
 def python_range(stage: Stage, items: TensorRange) -> range:
-    """Return the range of Python for one of tensors, by their values."""
+    """Return Python's range for the values of the tensors of a `TensorRange`."""
     ends = (items.start, items.stop, items.step)
     return range(*[int(stage.need_value(v, "")) if isinstance(v, Tensor) else v for v in ends])
 
 
 def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
-    """Return a `for` statement: unrolled, or one loop where a tensor decides the number of rounds
-    or has many rows.
+    """Run the `for` statement `loop` over `items` in the frame `f`, and return its signal.
+
+    `store` assigns an item to the loop's target. The rounds are unrolled, or are one loop if a
+    tensor decides their number or if `items` is a tensor with many rows.
     """
     stage = f.stage
     if stage is not None:
@@ -96,7 +98,7 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
 
 
 class _Unrolling:
-    """How many operations the rounds of a loop have become."""
+    """The count of the operations that the rounds of a loop have become."""
 
     def __init__(self, f: Any, where: Where) -> None:
         self.scope = None if f.stage is None or f.stage.is_live else f.stage.scope
@@ -107,9 +109,9 @@ class _Unrolling:
         return len(self.scope.own) - self.before if self.scope is not None else 0
 
     def check(self) -> None:
-        """Warn once of many operations.
+        """Warn once about many operations.
 
-        Raises CompileError for more than can be compiled in a reasonable time.
+        Raises CompileError for more operations than can be compiled in reasonable time.
         """
         count = self.count()
         if count > _MUCH_UNROLLED and not self.told:
@@ -130,8 +132,10 @@ class _Unrolling:
 
 
 def _range_rounds(f: Any, loop: Loop, items: range, store: Any) -> Any:
-    """Return the rounds over a long range of Python numbers: unrolled, but for what follows a break
-    that a tensor decides or many operations, if it can be one loop.
+    """Run the rounds over a long range of Python numbers, and return their signal.
+
+    They are unrolled until a tensor decides about a break or there are many operations; the
+    remaining rounds are one loop if they can be.
     """
     unrolling = _Unrolling(f, loop.where)
     tried = False
@@ -164,8 +168,9 @@ def _range_rounds(f: Any, loop: Loop, items: range, store: Any) -> Any:
 
 
 def _remaining(f: Any, loop: Loop, rest: range, store: Any, signal: Any) -> Any:
-    """Return further rounds over Python numbers as one loop; `signal` says how the round before
-    them ended.
+    """Run further rounds over Python numbers as one loop, and return its signal.
+
+    `signal` is that of the round before them.
     """
     begin, stop = [f.stage.mark_number(f.stage.literal(v, D.int64)) for v in (rest.start, rest.stop)]
     return _counted(f, loop, begin, stop, rest.step, store, signal)
@@ -187,8 +192,7 @@ def _rounds(f: Any, loop: Loop, items: Any, store: Any) -> Any:
         if type(signal) is Dynamic:
             if not f.stage.may_decide:
                 return without(f, after(f, signal, lambda g: _rounds(g, loop, items, store)), 1)
-            # An attempt to stage the other rounds would take the items that Python has to go on
-            # with.
+            # An attempt to stage the other rounds would consume the items that Python needs.
             signal = settled(f.stage, signal)
         if signal is not None:
             return None if signal is BREAK else signal
@@ -209,8 +213,10 @@ def _for_range(f: Any, loop: Loop, items: TensorRange, store: Any) -> Any:
 
 
 def _sized(f: Any, loop: Loop, items: SizeRange, store: Any) -> Any:
-    """Return the rounds over a range of sizes: one loop; where the first round changes the form of
-    what it carries, that round is apart.
+    """Run the rounds over a range of sizes as one loop, and return its signal.
+
+    The first round is staged before the loop if it changes the form of a variable that the loop
+    carries.
     """
     stage = f.stage
     ends: Callable[[Any], tuple[Tensor, Tensor]] = lambda start: (number_of(stage, start), number_of(stage, items.stop))
@@ -257,7 +263,9 @@ def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign:
 
 
 def run_while(f: Any, loop: Loop, test: Run) -> Any:
-    """Return a `while` statement: Python's own as long as its test is no tensor."""
+    """Run a `while` statement, round by round as long as its test is no tensor, and return its
+    signal.
+    """
     test = open_test(test) if f.stage is not None else test
     unrolling = _Unrolling(f, loop.where)
     while True:
@@ -277,13 +285,18 @@ def run_while(f: Any, loop: Loop, test: Run) -> Any:
 
 
 def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
-    """Return the rounds from the state in `f`; `signal` says how a round before them ended."""
+    """Run the rounds from the state in `f` on, and return their signal.
+
+    `signal` is that of the round before them.
+    """
     staged = lambda: staged_loop(f, loop, alive, signal, test)
     return f.stage.attempt(loop.where, staged, lambda: _python_rounds(f, loop, alive, signal, test))
 
 
 def _python_rounds(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
-    """Return the rounds of a `while` statement, as values decide."""
+    """Run the rounds of a `while` statement while the values of its test hold, and return their
+    signal.
+    """
     stage = f.stage
     decide: Callable[[Any], Any] = lambda t: stage.decide(t, "") if isinstance(t, Tensor) else t
     signal = settled(stage, signal)

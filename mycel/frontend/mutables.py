@@ -1,11 +1,11 @@
 """Python numbers that a compiled function takes as inputs instead of constants: `mutable`.
 
-`mutable` gives a number, tuple, list or dict of a class derived from Python's own, so that
-everything else sees the value that it is. For a compiled function the class is what counts: numbers
-inside it become inputs of the graph (booleans, int64 and float64 scalars), which the stage knows to
-stand for Python numbers. They therefore adapt to the types of the tensors that they meet, answer
-`isinstance` as numbers, and leave the function as Python numbers where nothing but such numbers
-went into them.
+`mutable` returns a number, tuple, list or dict of a class derived from Python's own, so that it is
+an ordinary value for all other code. Compiled functions recognize the class: numbers inside it
+become inputs of the graph (booleans, int64 and float64 scalars), which the stage knows to stand for
+Python numbers. They therefore take the types of the tensors that they are combined with, answer
+`isinstance` as numbers, and leave the function as Python numbers if they were computed from such
+numbers alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Float(float):
 
 
 class _Bool(int):
-    """A variable bool; Python's own cannot be derived from."""
+    """A variable bool, which is no subclass of Python's because Python allows none."""
 
     def __new__(cls, value: Any) -> _Bool:
         return int.__new__(cls, bool(value))
@@ -70,10 +70,10 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     """Mark a number, tensor, tuple, list or dict so that compiled functions take the numbers in it
     as inputs.
 
-    A call with other numbers then runs what was compiled before. A tensor is given back as it is,
-    as tensors always are inputs. With `dynamic_len`, for tuples and lists whose items are all of
-    one kind, the length may vary between calls; here each length is compiled once. In a compiled
-    function the data is given back as it is. Raises TypeError for other data, also inside
+    A call with other numbers then runs the code that was compiled before. A tensor is returned as
+    it is, as tensors always are inputs. With `dynamic_len`, for tuples and lists whose items are
+    all of one kind, the length may vary between calls; here each length is compiled once. In a
+    compiled function the data is returned as it is. Raises TypeError for other data, also inside
     containers, and ValueError for `dynamic_len` with items of several kinds.
 
     >>> import mycel as ms
@@ -113,8 +113,9 @@ def _check(value: Any, whole: Any, above: tuple[int, ...]) -> None:
 
 
 def describe_mutable(value: Any, tensors: list[Any], describe: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return what marked data contributes to a key: its form without its numbers, which are
-    collected as tensors.
+    """Return what marked data contributes to a key: its form without its numbers.
+
+    The numbers are added to `tensors` as tensors.
     """
     kind = _PLAIN.get(type(value))
     if kind in _DTYPES:
@@ -131,16 +132,16 @@ def describe_mutable(value: Any, tensors: list[Any], describe: Callable[[Any, li
 
 
 def _as_tensor(value: Any, kind: Any) -> Optional[Tensor]:
-    """Return a number as the tensor that stands for it; None where it has too many digits."""
+    """Return the tensor that stands for a number; None for a number with too many digits."""
     if kind is int and not -(1 << 63) <= value < 1 << 63:
         return None
     return Tensor(kind(value), _DTYPES[kind])
 
 
 def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
-    """Return marked data as the staged function sees it.
+    """Return marked data in the form that the staged function sees.
 
-    The tensors that stand for numbers go to `arguments.numbers`.
+    The tensors that stand for numbers are added to `arguments.numbers`.
     """
     kind = _PLAIN.get(type(value))
     if kind in _DTYPES:
@@ -162,8 +163,8 @@ def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
 
 
 def is_python_number(stage: Stage, value: Any) -> bool:
-    """Return whether a staged tensor stands for a number that was computed from marked numbers and
-    constants alone.
+    """Return whether a staged tensor stands for a number computed from marked numbers and constants
+    alone.
     """
     if not stage.mutable_nodes or not stage.is_number(value) or not isinstance(value, Tensor):
         return False

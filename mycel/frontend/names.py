@@ -1,4 +1,4 @@
-"""Names as closures: where in the frames around a name is looked up, and where it is stored."""
+"""Names as closures: the frames in which a name is looked up and stored."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Evaluate = Callable[[Frame], Any]
 
 
 class NameBuilder:
-    """Builds the closures of the names in one scope of a function, and finds out who builds those
-    of other expressions.
+    """The builder of the closures of names in one scope of a function, which also dispatches other
+    expressions to the methods that build them.
     """
 
     def __init__(self, code: Code, scope: NameScope) -> None:
@@ -32,7 +32,9 @@ class NameBuilder:
         return self.unsupported(node, f"{type(node).__name__} expressions") if build is None else build(node)
 
     def unsupported(self, node: Any, what: str) -> Evaluate:
-        """Return the closure of what is not compiled: an error, where it is reached."""
+        """Return the closure of a construct that is not supported, which raises an error when it
+        is run.
+        """
         where = self.where(node)
 
         def fail(f: Frame) -> Any:
@@ -42,9 +44,9 @@ class NameBuilder:
         return fail
 
     def where(self, node: Any) -> Where:
-        """Return where an expression or statement is.
+        """Return the place of an expression or statement.
 
-        A method or attribute on a later line than its object begins at its name, as in Python.
+        The place of an attribute on a later line than its object is its name, as in Python.
         """
         line, column = node.lineno, node.col_offset
         named = node.func if isinstance(node, ast.Call) else node
@@ -96,7 +98,7 @@ class NameBuilder:
         return outer
 
     def _beyond(self, name: str, where: Where) -> Evaluate:
-        """Return a name of a class body that the class itself has not bound yet."""
+        """Return the closure of a name in a class body that the class itself has not bound yet."""
         scope, distance = self.scope.parent, 1
         while scope is not None and (name not in scope.bound or scope.kind == "class"):
             scope, distance = scope.parent, distance + 1
@@ -126,7 +128,9 @@ class NameBuilder:
         return run
 
     def store_name(self, name: str, scope: NameScope, distance: int = 0) -> Callable[[Frame, Any], None]:
-        """Return what binds a name, `distance` frames out, as `scope` says it is bound."""
+        """Return the closure that binds a name, `distance` frames further out, by the rules of
+        `scope`.
+        """
         kind, further = scope.resolve(name, self.code.free)
         name = mangled(name, self.code.class_name)
         if kind == "cell":

@@ -1,12 +1,11 @@
-"""What runs natively while a function is staged, and the state outside that it may read.
+"""Native calls while a function is staged, and guards of the outside state that they may read.
 
-Interpreted code tells the guards what it reads, native code does not. So whatever a native
-operation is given is *seen* before: plain data and tensors are nothing to see, containers and
-objects are guarded by everything that can be reached from them, and what cannot be looked into is
-an error. And while a function is staged it is *watched*: a frame of the user's own that appears
-although the interpreter did not make it was called by native code (an operator method, a callback,
-a generator), and may have read anything; the function is then run in segments, where nothing is
-remembered.
+Interpreted code tells the guards what it reads, but native code does not. So the arguments of a
+native call are *seen* before it: plain data and tensors need no guard, containers and objects are
+guarded with everything that can be reached from them, and objects that cannot be inspected raise an
+error. Staging is also *watched*: if a frame of the user's code appears that the interpreter did not
+make, native code has called it (as an operator method, a callback or a generator), and it may have
+read anything. The function is then run in segments, where nothing that was read is remembered.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ __all__ = ["PROCESS_MODULES", "refuse_unseen", "see", "see_call", "see_library",
 
 
 def see(stage: Stage, value: Any, depth: int = 0) -> None:
-    """Guard what native code may read of a value: everything that can be reached from it."""
+    """Guard everything that can be reached from a value, as native code may read it."""
     kind = type(value)
     if kind in IMMUTABLE or isinstance(value, (Tensor, type, np.generic)):
         return
@@ -85,8 +84,9 @@ _READING = frozenset(
 
 
 def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
-    """Guard what a native call may read, and refuse one that may change an object from outside
-    without being journaled.
+    """Guard what the native call ``fn(*args, **kwargs)`` may read, in the guards of `stage`.
+
+    Raises CompileError if the call may change an object from outside without a journal entry.
     """
     receiver = getattr(fn, "__self__", None)
     name = getattr(fn, "__name__", "")
@@ -106,7 +106,7 @@ def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
         see(stage, value)
 
 
-# Modules of the library whose functions read or change what belongs to the process.
+# Modules of the library whose functions read or change state of the process.
 PROCESS_MODULES = (
     "mycel.common.seed",
     "mycel.common.generator",
@@ -119,7 +119,10 @@ PROCESS_MODULES = (
 
 
 def see_library(stage: Stage, fn: Any, args: Any) -> None:
-    """Guard or refuse what a function of the library reads of the process's settings."""
+    """Guard the setting that a function of the library reads.
+
+    Raises CompileError for functions that read or change other state of the process.
+    """
     if fn is config.get_context and len(args) == 1:
         stage.guards.item(config._context, args[0], config._context.get(args[0], MISSING))
     elif type(fn) is types.FunctionType and fn.__module__.startswith(PROCESS_MODULES):
@@ -140,8 +143,9 @@ def _may_change(stage: Stage, value: Any) -> bool:
 
 
 def see_result(stage: Stage, value: Any, count: int) -> Any:
-    """Return a result of native code: new if nobody else has a reference to it, else guarded by its
-    contents if it is a container.
+    """Return a result of native code, which is new if nothing else refers to it.
+
+    A container that is not new is guarded by its contents.
     """
     if type(value) in (list, dict, set, np.ndarray, bytearray) and not stage.is_fresh(value):
         if count <= 1:
@@ -155,8 +159,8 @@ def see_result(stage: Stage, value: Any, count: int) -> Any:
 
 
 def callback(value: Any) -> Any:
-    """Return a user's function for native code to call back: interpreted while a function is
-    staged.
+    """Return a user's function in a form that native code can call and that is interpreted while a
+    function is staged.
     """
     if not is_users(value):
         return value
@@ -169,9 +173,9 @@ def callback(value: Any) -> Any:
 
 
 def call_natively(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call something that runs as it is.
+    """Return ``fn(*args, **kwargs)``, run natively while `stage` stages a function.
 
-    What it may read is guarded, and what has to run at each call is refused.
+    What `fn` may read is guarded. Raises CompileError for functions that have to run at each call.
     """
     if not stage.runs_each_time:
         module, name = _origin(fn)
@@ -207,7 +211,7 @@ def _is_new_array(fn: Any, result: Any) -> bool:
     return type(result) is np.ndarray and module.startswith("numpy") and result.flags.owndata
 
 
-# What gives the same result for the same arguments and changes nothing but them.
+# Modules whose functions return the same result for the same arguments and change nothing else.
 _PURE = frozenset(
     "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
     "copy copyreg numpy scipy re _sre "
@@ -221,7 +225,7 @@ _REPORTS = frozenset(("debug", "info", "warning", "error", "critical", "exceptio
 
 
 def _origin(fn: Any) -> tuple[str, str]:
-    """Return the module and the name of something that runs natively."""
+    """Return the module and the name of a function that runs natively."""
     module = getattr(fn, "__module__", None)
     name = getattr(fn, "__name__", type(fn).__name__)
     if module is None or type(fn) is types.BuiltinMethodType and not isinstance(fn.__self__, types.ModuleType):
@@ -233,8 +237,8 @@ def _origin(fn: Any) -> tuple[str, str]:
 
 
 def _refuse_impure(fn: Any) -> None:
-    """Raise CompileError for what has to run at each call: its result may change by itself, or it
-    does something outside.
+    """Raise CompileError for a function that has to run at each call, because its result may change
+    by itself or because it has effects outside.
     """
     module, name = _origin(fn)
     if not module or module.split(".")[0] in _PURE and not module.startswith(_IMPURE) or _is_users_module(module):
@@ -246,7 +250,9 @@ def _refuse_impure(fn: Any) -> None:
 
 
 def _is_users_module(name: str) -> bool:
-    """Return whether a module is neither the standard library's nor an installed package's."""
+    """Return whether a module belongs neither to the standard library nor to an
+    installed package.
+    """
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None:
         return name == "__main__"
@@ -258,7 +264,7 @@ def _is_users_module(name: str) -> bool:
 
 @functools.cache
 def _native() -> KnownCode:
-    """Return the code that belongs to Python, to libraries or to Mycel."""
+    """Return the known code, which belongs to Python, to libraries or to Mycel."""
     return engine().known_code()
 
 
@@ -273,10 +279,10 @@ _EMIT = Stage.emit.__code__
 
 @contextmanager
 def watched(stage: Stage) -> Iterator[None]:
-    """Notice frames of the user's own that native code runs while a block stages; `stage.unseen`
-    says which came first.
+    """Return a context manager that watches for frames of the user's code run by native code.
 
-    Where something else profiles this thread already, nothing is watched.
+    The first of them is noted in `stage.unseen`. Nothing is watched if the thread has a profiling
+    function already.
     """
     if sys.getprofile() is not None:
         yield
@@ -323,14 +329,14 @@ def _judge(stage: Stage, frame: types.FrameType) -> None:
 
 
 def _is_inside(file: str) -> bool:
-    """Return whether a file is of the library, but not of its interpreter, which calls what the
-    user wrote.
+    """Return whether a file belongs to the library, but not to its interpreter, which calls the
+    user's code.
     """
     return file.startswith(PACKAGE) and not file.startswith(_HERE)
 
 
 def refuse_unseen(stage: Stage) -> None:
-    """Raise CompileError where user's code was run by native code while a function was staged."""
+    """Raise CompileError if native code ran the user's code while a function was staged."""
     if stage.unseen is not None:
         where, name = stage.unseen
         place = f"{where}: " if where else ""

@@ -1,5 +1,5 @@
-"""Which code runs as it is: the library's own, the standard library's, and other packages' that do
-not use this one.
+"""The distinction between code that runs natively (of the library, of the standard library, and of
+packages that do not use the library) and code that is interpreted.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def is_users(value: Any) -> bool:
 
 
 def is_jit(fn: Any) -> bool:
-    """Return whether something is a function that `jit` gave."""
+    """Return whether `fn` is a function that `jit` returned."""
     return bool(getattr(type(fn), "is_compiled_function", False))
 
 
 def flags_of(fn: types.FunctionType) -> int:
-    """Return which flags of generators and coroutines a function's code has."""
+    """Return the flags of a function's code that mark generators and coroutines."""
     return fn.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
 
 
 def follows_users(cell: Any) -> bool:
-    """Return whether a Cell of the library runs code of the user's: an overridden method, or a
+    """Return whether a Cell of the library runs code of the user: an overridden method, or a
     function that it was given.
     """
     return _overrides(type(cell)) or any(is_users(v) for v in cell.__dict__.values())
@@ -76,8 +76,8 @@ _native = Remembered[types.CodeType, bool]("functions that run as they are", MAN
 
 
 def is_native(fn: Any) -> bool:
-    """Return whether a function runs as it is: the library's own, the standard library's, and other
-    packages' that do not use this one.
+    """Return whether a function runs natively: one of the library, of the standard library, or of a
+    package that does not use the library.
     """
     if type(fn) is not types.FunctionType:
         return not isinstance(fn, Closure) and not is_jit(fn)
@@ -85,7 +85,7 @@ def is_native(fn: Any) -> bool:
 
 
 def is_native_code(code: types.CodeType, namespace: dict[str, Any]) -> bool:
-    """Return `is_native` of the function that has this code."""
+    """Return whether a function with this code and these globals runs natively."""
     found = _native.recent.get(code)
     if found is None and (found := _native.get(code)) is None:
         file = code.co_filename

@@ -1,10 +1,9 @@
 """Operators on objects whose classes define them in Python, by the rules of the language reference
 ("Data model", emulating numeric types and containers).
 
-Python would run such a method natively, where nothing that it reads is guarded and no tensor can
-decide in it. So it is looked up here as Python looks it up, on the class, and interpreted. Operands
-that nobody wrote methods for are left to Python, which sees plain data, tensors and library
-objects.
+Python would run such a method natively, where its reads are not guarded and its conditions cannot
+depend on tensors. So it is looked up here as Python looks it up, on the class, and interpreted.
+Operands without methods of the user are left to Python: plain data, tensors and library objects.
 """
 
 from __future__ import annotations
@@ -81,10 +80,7 @@ _REFLECTED = {
 
 
 def method_of(stage: Stage, value: Any, name: str) -> Optional[Any]:
-    """Return the method that a user wrote for values of this class, guarded.
-
-    None where there is none.
-    """
+    """Return the method `name` of a value's class if the user wrote it, and guard it; else None."""
     kind = type(value)
     if kind in FAST:
         return None
@@ -105,7 +101,11 @@ def _natively(stage: Stage, operate: Any, *values: Any) -> Any:
 
 
 def binary(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
-    """Return ``a + b`` and its like: `name` is that of the method without underscores."""
+    """Return ``a + b`` or the result of another binary operator.
+
+    `name` is that of its method without underscores; `operate` is Python's function for operands
+    without methods of the user. `stage` calls the methods.
+    """
     forward, reflected = f"__{name}__", f"__r{name}__"
     mine, other = method_of(stage, a, forward), method_of(stage, b, reflected)
     if mine is None and other is None:
@@ -127,7 +127,11 @@ def binary(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
 
 
 def in_place(stage: Stage, operate: Any, symbol: Any, name: str, a: Any, b: Any) -> Any:
-    """Return ``a += b`` and its like."""
+    """Return the result of ``a += b`` or of another operator in place.
+
+    `name` is that of the binary operator's method without underscores, `symbol` Python's function
+    for it, and `operate` Python's function for the operator in place. `stage` calls the methods.
+    """
     method = method_of(stage, a, f"__i{name}__")
     if method is not None:
         result = call(stage, method, (a, b), {})
@@ -139,7 +143,11 @@ def in_place(stage: Stage, operate: Any, symbol: Any, name: str, a: Any, b: Any)
 
 
 def compare(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
-    """Return ``a < b`` and its like."""
+    """Return ``a < b`` or the result of another comparison.
+
+    `name` is that of its method without underscores; `operate` is Python's function for operands
+    without methods of the user. `stage` calls the methods.
+    """
     forward, reflected = f"__{name}__", _REFLECTED[f"__{name}__"]
     mine, other = method_of(stage, a, forward), method_of(stage, b, reflected)
     if name == "ne" and mine is None and other is None:
@@ -165,7 +173,11 @@ def compare(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
 
 
 def unary(stage: Stage, operate: Any, name: str, value: Any, *rest: Any) -> Any:
-    """Return ``-a``, ``len(a)`` and their like: `name` is that of the method."""
+    """Return ``-value``, ``len(value)`` or the result of another operation with a special method.
+
+    `name` is that of the method; `operate` is Python's function for a `value` without such a method
+    of the user. `stage` calls the method.
+    """
     method = method_of(stage, value, name)
     if method is not None:
         return call(stage, method, (value, *rest), {})
@@ -209,7 +221,7 @@ def _compares(stage: Stage, value: Any) -> bool:
 
 
 def truth_of(stage: Stage, value: Any) -> bool:
-    """Return the truth of something that is no staged tensor."""
+    """Return the truth of a value that is no staged tensor."""
     if stage is None or type(value) in FAST:
         return bool(value)
     for name in ("__bool__", "__len__"):
@@ -227,7 +239,7 @@ def length(stage: Stage, value: Any) -> Any:
 
 
 def iterate(stage: Optional[Stage], value: Any) -> Any:
-    """Return something that gives the items of `value` by Python's own iteration."""
+    """Return an object whose iteration by Python gives the items of `value`."""
     if stage is None or type(value) in FAST:
         return value
     method = method_of(stage, value, "__iter__")

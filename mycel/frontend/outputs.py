@@ -1,9 +1,9 @@
-"""The form of a compiled function's result: how to build it anew from the tensors that the graph
-gives.
+"""The form of a compiled function's result, which is built at each call from the outputs of the
+graph.
 
-Containers, named tuples, dataclasses and objects that the function made are rebuilt on each call
+Containers, named tuples, dataclasses and objects that the function made are rebuilt at each call
 with the call's tensors in them. A tensor that is an argument or existed before is returned as
-itself. Anything that holds a tensor in a way that cannot be rebuilt is an error.
+itself. An object that holds a tensor and cannot be rebuilt raises an error.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, sl
 
 
 class Outputs:
-    """Collects the nodes that results need.
+    """The nodes that results need, which are collected by `of`.
 
-    `of(value)` gives what builds a value from (the graph's tensors, the call's arguments).
+    `of(value)` returns a function from (the graph's outputs, the call's arguments) to the value.
     """
 
     def __init__(self, stage: Stage, arguments: dict[int, int], known: frozenset[int] = frozenset()) -> None:
@@ -53,14 +53,17 @@ class Outputs:
         self.shared: dict[int, Build] = {}
 
     def close(self) -> None:
-        """End collecting: what builds results keeps no object from outside alive."""
+        """End collecting: from here on the functions that build results keep no object from
+        outside alive.
+        """
         self.kept = []
         self.arguments, self.known = {}, frozenset()
         del self.stage
 
     def place(self, node: Node, owner: Any = None) -> int:
-        """Return where a node's value is among the graph's outputs; each owner gets a buffer of its
-        own.
+        """Return the position of a node's value among the graph's outputs.
+
+        Each owner has an output, and so a buffer, of its own.
         """
         key = (node, owner)
         if key not in self.places:
@@ -117,9 +120,9 @@ class Outputs:
         return self._itself(value)
 
     def _itself(self, value: Any) -> Build:
-        """Return an object from outside.
+        """Return the function that gives an object from outside.
 
-        What this compiled code stands or falls with is not kept alive by it.
+        It does not keep an object alive on which the compiled code depends.
         """
         if not self.stage.guards.knows(value) and id(value) not in self.known:
             return lambda out, args: value
@@ -153,8 +156,8 @@ class Outputs:
         return lambda out, args: out[place]
 
     def _mixed(self, place: int, tree: Tree) -> Build:
-        """Return a tensor that may be a view of an argument, of a tensor from outside or of another
-        result, as conditions decide.
+        """Return the function that builds a tensor which, depending on conditions, may be a view of
+        an argument, of a tensor from outside or of another result.
         """
         form = self._form(tree)
         if form is None:
@@ -169,9 +172,9 @@ class Outputs:
         return build
 
     def _form(self, tree: Tree) -> Any:
-        """Return what is needed to say at each call where the elements of a mixed tensor are.
+        """Return the form from which the place of a mixed tensor's elements is known at each call.
 
-        None where they are its own or it cannot be said.
+        Returns None where the elements are its own or their place cannot be known.
         """
         if isinstance(tree, Either):
             true, false = self._form(tree.true), self._form(tree.false)
@@ -188,7 +191,7 @@ class Outputs:
         return id(root), tree.steps, operands
 
     def _now(self, form: Any, out: Any, args: Any) -> Tree:
-        """Return a form as the origins among a call's tensors."""
+        """Return the tree of origins that a form is for the tensors of a call."""
         if form is None:
             return OWN
         if isinstance(form[2], list):
@@ -203,9 +206,9 @@ class Outputs:
         return Either(out[pred], self._now(true, out, args), self._now(false, out, args))
 
     def _pinned(self, t: Tensor) -> Build:
-        """Return a tensor from outside itself.
+        """Return the function that gives a tensor from outside itself.
 
-        The attribute that it was read from must still hold it.
+        The attribute from which it was read must still hold it.
         """
         known = self.stage.sources.get(id(t))
         if known is not None:
@@ -217,8 +220,8 @@ class Outputs:
         return self._itself(t)
 
     def _view(self, t: Tensor) -> Build:
-        """Return a view: of an argument or a tensor from outside, or of another result; else a
-        tensor of its own.
+        """Return the function that builds a view of an argument, of a tensor from outside or of
+        another result; a view of any other tensor becomes a tensor of its own.
         """
         if t._node is None or t._buf is not None:
             return self._pinned(t)
@@ -227,7 +230,7 @@ class Outputs:
         place = self.place(self.stage.node_of(t), id(t))
         from_outside = number in self.arguments or root._buf is not None and not self.stage.is_fresh(root)
         if not from_outside:
-            # A root that nothing else shows is of no use to anyone.
+            # No other result shares this root, so that the view can be a tensor of its own.
             self.shown.setdefault(number, []).append(t)
             if len(self.shown[number]) > 1 or number in self.memo:
                 self.shared[number] = self.of(root)
@@ -259,8 +262,8 @@ class Outputs:
 
 
 def _holds_staged(value: Any) -> bool:
-    """Return whether a dataclass instance, an argument or one that library code made, has a tensor
-    of this program in it.
+    """Return whether a dataclass instance that is an argument or was made by the library holds a
+    tensor of this program.
     """
     if isinstance(value, Tensor):
         return value._buf is None
@@ -278,5 +281,5 @@ def _roots(form: Any) -> list[int]:
 
 
 def _inside(out: Any, args: Any) -> Any:
-    """Return stands for a value whose parts are being looked at."""
+    """Stand for a value whose parts are still being visited; never called."""
     raise AssertionError("a value that is not built yet")

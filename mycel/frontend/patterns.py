@@ -16,7 +16,7 @@ _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set
 
 
 class PatternBuilder(ExpressionBuilder):
-    """Builds the closures of patterns."""
+    """The builder of the closures of patterns."""
 
     def pattern(self, node: Any) -> Matches:
         matches: Matches = getattr(self, f"_{type(node).__name__}")(node)

@@ -1,4 +1,4 @@
-"""What compiled functions may call of the library: asked by name, without compiling anything.
+"""The functions of the library that compiled functions may call, found out without compiling.
 
 The functions of some modules belong to the process (seeds, settings, files, data), so that a graph
 cannot stand for them; `outside.see_library` refuses them while a function is staged, and the
@@ -26,12 +26,12 @@ _FUNCTIONS = (
 
 
 def is_jit_forbidden_module(obj_module: Optional[str]) -> bool:
-    """Return whether the functions of a module, given by its name, cannot be part of a graph, as
-    they belong to the process.
+    """Return whether the functions of the module with this name belong to the process, so that they
+    cannot be part of a graph.
 
     >>> import mycel as ms
-    >>> ms.is_jit_forbidden_module("mycel.dataset.pipeline"), ms.is_jit_forbidden_module("mycel.ops.math")
-    (True, False)
+    >>> [ms.is_jit_forbidden_module(m) for m in ("mycel.dataset.pipeline", "mycel.ops.math")]
+    [True, False]
     """
     if obj_module is None:
         return False
@@ -58,7 +58,9 @@ def get_obj_module_and_name_info(obj: Any) -> Optional[tuple[str, str, str]]:
 
 def is_invalid_or_jit_forbidden_method(obj: Any, obj_type: Any, attr: str) -> bool:
     """Return whether the method `attr` of an object belongs to the process, so that it cannot be
-    part of a graph; AttributeError where there is none.
+    part of a graph.
+
+    Raises AttributeError if the object has no such method.
 
     >>> import mycel as ms
     >>> ms.is_invalid_or_jit_forbidden_method(ms.nn.ReLU(), ms.nn.ReLU, "construct")

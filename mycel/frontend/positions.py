@@ -1,5 +1,5 @@
-"""Positions that data decide, in a function being staged: a tensor whose size is a new symbol,
-bound when the program runs.
+"""Positions in a mask whose values are not known while staging: a tensor whose size is a new
+symbol, which is bound when the program runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 def staged_positions(stage: Stage, mask: Tensor, least: int) -> Tensor:
-    """Return the positions at which a staged mask holds, as many as a new symbol says."""
+    """Return the positions at which a staged mask is True; their number is a new symbol."""
     flat = mask if mask.ndim == 1 else eager.apply(RESHAPE, mask, shape=(mask.size,))
     key = ("positions", stage.node_of(mask))
     found = stage.literals.get(key)

@@ -1,18 +1,18 @@
-"""Functions that call themselves where a tensor decides whether they do.
+"""Functions that call themselves under a condition that depends on a tensor.
 
 A call is such a recursion if the same code is running already, with the same plain arguments and
-tensors of the same types, and a branch or loop that a tensor decides has been opened since:
-following it further would never end. The function is then staged once, as a graph from fresh inputs
-to its results, in which further calls of it are `recur` nodes (`mycel.prims.recursion`). What its
-results are is found by trial: in the first one a call of itself ends the path that makes it
-(`Unfinished`), and a fork of which one side ends so goes on with the other; later trials take the
-form of the results that the last one gave, with wider types where they differ, until a trial gives
-back what it took. Tensors from outside that the body uses become further operands, which calls pass
-on.
+tensors of the same types, and a branch or loop that depends on a tensor has been opened since:
+interpreting it would never end. The function is then staged once, as a graph from fresh inputs to
+its results, in which further calls of it are `recur` nodes (`mycel.prims.recursion`). The form of
+its results is found by trial. In the first trial a call of the function itself ends its path
+(`Unfinished`), and a fork with one path that ends so goes on with the other. Each later trial
+assumes the form of the results of the trial before, with wider types where they differ, until a
+trial returns the form that it assumed. Tensors from outside that the body uses become further
+operands, which calls pass on.
 
-Mutual recursion needs nothing of its own: the functions in between are followed until the first one
-is called again. Numbers that change from level to level (a depth that is counted, say) are made
-tensors after `_FOLLOWED` levels, unless the function cannot be staged so.
+Mutual recursion needs nothing else: the functions in between are followed until the first one is
+called again. Numbers that change from level to level (such as a depth that is counted) become
+tensors after `_FOLLOWED` levels, unless the function cannot be staged with them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,7 @@ Build = Callable[[Any], Any]
 
 
 def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
-    """Return the result (in a list) of a call that a recursion makes.
-
-    None where the function is to be followed as usual.
-    """
+    """Return the result of a recursive call, in a list; None for a call to follow as usual."""
     if len(stage.scopes) == stage.active[frame.code][0].scopes and not stage.recursions:
         return None
     key = _key(stage, frame, frame.vars)
@@ -68,8 +65,8 @@ def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
 
 
 def _generalized(stage: Stage, frame: Frame, before: dict[str, Any]) -> Optional[list[Any]]:
-    """Return the result of a recursion with tensors in place of the numbers that are not what they
-    were one level further out.
+    """Return the result of a recursion with tensors in place of the numbers that differ from those
+    one level further out.
     """
     variables = dict(frame.vars)
     for name, value in variables.items():
@@ -99,8 +96,8 @@ def _key(stage: Stage, frame: Frame, variables: dict[str, Any]) -> Any:
 
 
 def _form(stage: Stage, value: Any) -> Any:
-    """Return what makes arguments the same for a recursion: types of tensors, forms of containers,
-    plain values, other objects by identity.
+    """Return the form by which arguments of a recursion are compared: types of tensors, forms of
+    containers, plain values, and other objects by identity.
     """
     if isinstance(value, Tensor):
         return value._type, stage.is_number(value)
@@ -117,7 +114,9 @@ def _form(stage: Stage, value: Any) -> Any:
 
 
 class _Part:
-    """A tensor among the results: its type, and whether it stands for a Python number."""
+    """The form of a tensor among the results: its type, and whether it stands for a
+    Python number.
+    """
 
     __slots__ = ("type", "is_number")
 
@@ -205,7 +204,9 @@ class _Definition:
     # Trials.
 
     def trial(self) -> Any:
-        """Stage the body once; its graph where it gave what was expected of it."""
+        """Stage the body once; return its graph if its results have the expected form, else
+        None.
+        """
         stage, frame = self.stage, self.frame
         scope = Scope(True)
         entered: list[tuple[Node, Tensor]] = []
@@ -245,7 +246,11 @@ class _Definition:
         return closed(outputs, [*inputs, *self.free], self.name) if settled else None
 
     def enter(self, value: Any, scope: Scope, entered: list[tuple[Node, Tensor]], name: str) -> Any:
-        """Return an argument with fresh inputs in place of its tensors."""
+        """Return the argument `value` with fresh inputs in place of its tensors.
+
+        The inputs are named `name` and belong to `scope`; they are added to `entered` with their
+        tensors.
+        """
         if isinstance(value, Tensor):
             node = input_node(value._type, name)
             scope.own.add(node)
@@ -265,7 +270,7 @@ class _Definition:
     # Forms of results.
 
     def formed(self, value: Any) -> Any:
-        """Return the form of a result: parts in place of tensors."""
+        """Return the form of a result, with parts in place of tensors."""
         if isinstance(value, Tensor):
             return _Part(value._type, self.stage.is_number(value))
         kind = type(value)
@@ -279,7 +284,7 @@ class _Definition:
         return value
 
     def met(self, form: Any, value: Any, what: str) -> Any:
-        """Return the form of which both an expected form and a result are."""
+        """Return the common form of an expected form and a result; `what` names it in errors."""
         kind = type(form)
         if isinstance(form, _Part) or isinstance(value, Tensor):
             return self.met_tensors(form, value, what)
@@ -318,7 +323,10 @@ class _Definition:
         return _Part((a if isinstance(a, Tensor) else value)._type.with_dtype(common_dtype(a, value)), is_number)
 
     def nodes(self, form: Any, value: Any, scope: Scope, found: list[Node]) -> None:
-        """Collect the nodes of a result, in the types of its form."""
+        """Add the nodes of the result `value` to `found`, converted to the types of its `form`.
+
+        Conversions belong to `scope`.
+        """
         if isinstance(form, _Part):
             found.append(node_as(self.stage, value, form.type.dtype, scope))
         elif isinstance(form, (tuple, list)):
@@ -330,7 +338,7 @@ class _Definition:
 
 
 def _tensors(value: Any, found: list[Tensor]) -> None:
-    """Collect the tensors of an argument."""
+    """Add the tensors of an argument to `found`."""
     if isinstance(value, Tensor):
         found.append(value)
     elif isinstance(value, (tuple, list)):

@@ -1,9 +1,9 @@
-"""Derivatives that a program gives itself, while a function is staged: a Cell's `bprop`, hooks.
+"""Derivatives that a program defines itself (a Cell's `bprop`, hooks) while a function is staged.
 
-The rule is staged where it appears, as a closed graph of the values, the cotangents and what it
-reads from outside; that graph goes wherever the node goes, into branches, loops and compiled
-functions that are differentiated as a whole. A rule with effects cannot be such a graph. Then it is
-called when a gradient that is taken in the same function reaches it.
+The rule is staged where it appears, as a closed graph of the values, the cotangents and the tensors
+that it reads from outside. That graph is a parameter of the node, also in branches, loops and
+compiled functions that are differentiated as a whole. A rule with effects cannot be such a graph;
+it is called when a gradient that is taken in the same function reaches it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["attach"]
 
 
 def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
-    """Return `values` with a derivative by `operands` that the program gives."""
+    """Return copies of `values`, in `stage`, whose derivative by `operands` is `rule`."""
     live: Any = stage
     by_value = live.is_live and not stage.scope.is_branch and not stage.depth
     if by_value and live.outer is None:
@@ -39,7 +39,7 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         try:
             backward, captured, wanted = _staged(stage, outs, inputs, rule)
         except Exception as error:
-            # What is wrong with the rule matters only if a gradient reaches it, and is raised then.
+            # An error of the rule matters only if a gradient reaches it, and is raised then.
             rule.refusal = str(error) or type(error).__name__
     if backward is None and stage.scope.is_branch and (stage.depth or (live.is_live and live.outer is not None)):
         raise Unsupported(f"{current_where()}: a derivative that the program gives itself is no graph: {rule.refusal}")
@@ -60,7 +60,8 @@ def _staged(
 ) -> tuple[Graph, list[Node], tuple[int, ...]]:
     """Return the rule as a graph of (operands, values, cotangents).
 
-    The operands after the given ones; the operands whose cotangents it gives.
+    Returns as well the nodes from outside, which are operands after `inputs`, and the positions of
+    the operands whose cotangents the graph computes.
     """
     place = current_where()
     scope = Scope(True)
@@ -88,7 +89,7 @@ def _staged(
 
 
 def _graph(outputs: Sequence[Node], operands: Sequence[Node], values: Sequence[Node], cts: Sequence[Node]) -> Graph:
-    """Return a closed graph; of an operand that is given twice, the first stands for it."""
+    """Return a closed graph; an operand that is given twice is used in its first place."""
     distinct = list(dict.fromkeys([*operands, *values, *cts]))
     inner = closed(outputs, distinct, "backward")
     by_node = dict(zip(distinct, inner.inputs))

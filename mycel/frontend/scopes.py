@@ -1,8 +1,8 @@
-"""Which names a function binds: what decides whether a name is local, of an outer function, or
+"""The names that functions bind, which determine whether a name is local, of an outer function, or
 global.
 
 The rules are those of the language reference, section "Naming and binding". Classes are scopes that
-the functions in them do not see; comprehensions are functions of their own, whose assignment
+are not visible in their functions; comprehensions are functions of their own, whose assignment
 expressions bind in the function around them.
 """
 
@@ -18,7 +18,12 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class NameScope:
-    """The names bound in one function, class body or comprehension, and the scope around it."""
+    """The names bound in one function, class body or comprehension, and the scope around it.
+
+    `kind` is "function", "class" or "comprehension", and `parent` the scope around it. `bound` are
+    the names that are bound in it, of which `globals_` and `nonlocals` are declared to belong to
+    other scopes.
+    """
 
     def __init__(
         self, kind: str, parent: Optional[NameScope], bound: set[str], globals_: set[str], nonlocals: set[str]
@@ -27,8 +32,8 @@ class NameScope:
         self.bound, self.globals, self.nonlocals = bound - globals_ - nonlocals, globals_, nonlocals
 
     def resolve(self, name: str, free: tuple[str, ...]) -> tuple[str, int]:
-        """Return ("frame", how many frames out), ("cell", 0) for a variable of the real function's
-        closure, or ("global", 0).
+        """Return where a name is bound: ("frame", distance) for the frame so many frames further
+        out, ("cell", 0) for a variable of the real function's closure, or ("global", 0).
         """
         if name in self.globals:
             return "global", 0
@@ -81,7 +86,9 @@ def _declarations(body: list[Any], globals_: set[str], nonlocals: set[str]) -> N
 
 
 def assigned_names(body: list[Any]) -> set[str]:
-    """Return the names that statements or targets bind, not counting inner functions and classes."""
+    """Return the names that statements or targets bind, except those bound in inner functions and
+    classes.
+    """
     found: set[str] = set()
     for node in body:
         _assigned(node, found)
@@ -139,7 +146,7 @@ def contains_yield(node: Any) -> bool:
 
 
 def terminates(body: list[ast.stmt]) -> bool:
-    """Return whether statements never run through to their end."""
+    """Return whether the end of these statements is never reached."""
     if not body:
         return False
     last = body[-1]

@@ -1,19 +1,19 @@
-"""Functions that need values on the way: compiled segments with Python in between.
+"""Functions that need values on the way, which run in compiled segments with Python in between.
 
-A `LiveStage` interprets a function at each call. Operations still become nodes, and what tensors
-decide is still staged as `cond` and `while_loop` where that is possible; but where Python needs a
-value, the graph so far, a *segment*, is compiled and run, its tensors become concrete, and
-interpretation goes on with a new segment. So effects happen in the order of the program, nothing
-that was read can be stale, and every segment is made for what actually arrived. Segments are cached
-by structure; numbers that differ from call to call become their inputs.
+A `LiveStage` interprets a function at each call. Operations still become nodes, and control flow
+that depends on tensors is still staged as `cond` and `while_loop` where that is possible. But where
+Python needs a value, the graph so far, a *segment*, is compiled and run, its tensors become
+concrete, and interpretation goes on with a new segment. So effects happen in the order of the
+program, no value that was read can be stale, and every segment is made for the values of this call.
+Segments are cached by structure; numbers that differ from call to call become their inputs.
 
 Invariants: a segment ends only outside of every branch (`Stage.scope.is_branch`); when it ends,
 every tensor that is still in use has a value. While a gradient is being taken (`depth`), nodes keep
-their place in the graph, and `values` holds what was computed of them. Results that escape are made
-concrete when the call ends, also when it ends with an exception, and writes to tensors from outside
-are then real. A construct that could not be staged once is not tried again (`LivePlan.python`).
-Functions and Cells that took many nodes and no value are compiled by themselves (`units`) and
-appear in a segment as one `call`.
+their place in the graph, and `values` holds those of their values that were computed. Results that
+escape are made concrete when the call ends, also when it ends with an exception, and tensors from
+outside then have the values that were written to them. A construct that could not be staged once is
+not tried again (`LivePlan.python`). Functions and Cells that made many nodes and needed no value
+are compiled by themselves (`units`) and appear in a segment as one `call`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _SHOWN = 256
 
 
 class Break:
-    """Where a function goes back to Python: the user's position, the reason, and what to write
-    instead.
+    """A place where a function goes back to Python: the user's position, the reason, and what to
+    write instead.
     """
 
     __slots__ = ("where", "reason")
@@ -66,7 +66,7 @@ class Break:
 
 
 class LivePlan:
-    """What is known, from call to call, about a function that is run in segments.
+    """The facts about a function that runs in segments, which are kept from call to call.
 
     `refusal` says why it is not one graph; `breaks` and `segments` are those of the last call.
     """
@@ -83,7 +83,7 @@ class LivePlan:
 
 
 class _NoGuards(Guards):
-    """Nothing has to be guarded in code that is interpreted at each call."""
+    """Guards that record nothing, for code that is interpreted at each call."""
 
     def _ignore(self, *read: Any) -> None:
         pass
@@ -95,7 +95,7 @@ class _NoGuards(Guards):
 
 
 class LiveStage(Interpreter):
-    """One call of a function that is run in segments; see the module's description."""
+    """One call of a function that runs in segments; see the module's description."""
 
     is_live = True
 
@@ -113,23 +113,25 @@ class LiveStage(Interpreter):
 
     @property
     def may_decide(self) -> bool:
-        """Whether values can be had here: a branch that a tensor decides has none."""
+        """Whether Python can have values here, which it can outside of branches that depend on a
+        tensor.
+        """
         return not self.scope.is_branch
 
     @property
     def runs_each_time(self) -> bool:
-        """Whether what is run here is run at each call: everything outside of branches that a
-        tensor decides.
+        """Whether code runs here at each call, which it does outside of branches that depend on a
+        tensor.
         """
         return not self.is_conditional
 
     def track(self, t: Tensor) -> None:
-        """Remember a tensor without a value, which the end of the segment must give one."""
+        """Remember a tensor without a value, so that it gets one at the end of the segment."""
         self.alive.append(weakref.ref(t))
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         made = super().emit(primitive, inputs, params)
-        # The program holds an array over this tensor's memory and may write into it any time.
+        # The program holds an array over this tensor's memory and may write into it at any time.
         if self.exposed and not self.scope.is_branch and any(id(t) in self.exposed for t in inputs):
             self.end_segment(())
         return made
@@ -148,8 +150,9 @@ class LiveStage(Interpreter):
     # Values.
 
     def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """Return the array of a tensor; where it is not known yet, the segment ends here, which is
-        a break unless `what` is empty.
+        """Return the array of a tensor.
+
+        If it is not known yet, the segment ends here, which is a break unless `what` is empty.
         """
         if self.scope.is_branch:
             if self.levels and not self.is_conditional:
@@ -179,9 +182,8 @@ class LiveStage(Interpreter):
         return buffers.to_array(value._buf, value._type)
 
     def _shared_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """Return the array of a tensor that is the same for all examples of a `vmap` being staged.
-
-        The segment goes on.
+        """Return the array of a tensor that is the same for all examples of a `vmap` being staged,
+        without ending the segment.
         """
         node = self.node_of(t)
         if is_constant(node):
@@ -197,8 +199,8 @@ class LiveStage(Interpreter):
         self.exposed[key] = weakref.ref(t, lambda _: self.exposed.pop(key, None))
 
     def attempt(self, where: Optional[Where], staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
-        """Stage a construct that a tensor decides; where that cannot be, let Python decide it by
-        the tensor's value.
+        """Stage a construct that depends on a tensor; if that fails, let Python run it by the
+        tensor's value.
         """
         if where not in self.plan.python:
             before = len(self.alive)
@@ -219,12 +221,15 @@ class LiveStage(Interpreter):
     # Effects happen at once.
 
     def note(self, key: Any, kind: str, target: Any, name: Any, before: Any) -> None:
+        """Journal a change in a branch, as `Stage.note` does for `key`, `kind`, `target`, `name`
+        and `before`.
+        """
         if self.scope.is_branch:
             super().note(key, kind, target, name, before)
 
     def created(self, value: V) -> V:
-        """Return an object that the program made: of interest only in a branch, which may have to
-        be taken back.
+        """Return an object that the program made; it is remembered only in a branch, whose effects
+        may have to be undone.
         """
         return super().created(value) if self.scope.is_branch else value
 
@@ -241,8 +246,8 @@ class LiveStage(Interpreter):
     # Segments.
 
     def end_segment(self, wanted: Sequence[Node]) -> None:
-        """Compute `wanted` and everything that is in use; where no gradient is being taken, all of
-        it becomes concrete.
+        """Compute `wanted` and all tensors in use; they become concrete unless a gradient is being
+        taken.
         """
         held = [t for t in (r() for r in self.alive) if t is not None and t._buf is None]
         for t in held:
@@ -279,7 +284,7 @@ class LiveStage(Interpreter):
                 t._buf, t._node = value._buf, value._node
 
     def _own(self, node: Node, t: Tensor, given: set[int]) -> Tensor:
-        """Return a node's value in a buffer that no other tensor has."""
+        """Return a node's value in a buffer that belongs to no other tensor."""
         if is_constant(node):
             return make(t._type, buffers.from_array(np.array(node.value)))
         value = self.values[node]
@@ -291,7 +296,9 @@ class LiveStage(Interpreter):
         return value
 
     def _run(self, roots: dict[Node, None]) -> tuple[list[Node], Sequence[Tensor]]:
-        """Run a segment that computes what it can of `roots`; these nodes and their values."""
+        """Run a segment that computes those of `roots` that can be computed; return these nodes
+        and their values.
+        """
         known = self.values
         order = toposort(list(roots), stop=known)
         able = set(known)
@@ -330,7 +337,7 @@ class LiveStage(Interpreter):
         return [make(t, v) for t, v in zip(graph.output_types, values)]  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """End the call: what escaped and what was written gets its value."""
+        """End the call: tensors that escaped or were written to get their values."""
         self.depth = 0
         self.end_segment(())
         resolve_all(self)
@@ -338,14 +345,14 @@ class LiveStage(Interpreter):
     # Units.
 
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a Cell: as one operation where it is one graph of some size, else interpreting its
+        """Call a Cell as one operation if it is one graph of some size; else interpret its
         construct.
         """
         return self.as_unit(cell, lambda: super(LiveStage, self).call_cell(cell, args, kwargs), args, kwargs)
 
     def as_unit(self, fn: Any, inline: Callable[[], Any], args: Any, kwargs: Any) -> Any:
-        """Call a function or Cell, compiled by itself if earlier calls took many nodes and no
-        value.
+        """Call `fn` with `args` and `kwargs`, compiled by itself if earlier calls made many nodes
+        and needed no value; else by `inline`, which interprets it.
         """
         if self.scope.is_branch:
             return inline()
@@ -373,7 +380,7 @@ _units = RememberedOf[Any]("functions within segments", MANY)
 
 
 def _costly(node: Node) -> bool:
-    """Return whether a value is kept for the gradient rather than computed again."""
+    """Return whether a node's value is kept for the gradient rather than computed again."""
     if node.prim is GET_ITEM:
         return True
     assert node.prim is not None
@@ -393,7 +400,7 @@ _numbers = Remembered[str, tuple[Any, ...]]("numbers in segments", SOME)
 
 
 def _program(graph: Graph) -> Callable[..., Any]:
-    """Return the program of a segment that `_settled` gave."""
+    """Return the program of a segment that `_settled` returned."""
     from mycel.engines.select import compile_graph
 
     key = structural_hash(graph)
@@ -406,8 +413,8 @@ def _program(graph: Graph) -> Callable[..., Any]:
 
 
 def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
-    """Return the known segment of this structure, with the values of numbers in it that differ from
-    one call to another.
+    """Return the known segment of this structure, and the values of its numbers that differ from
+    call to call.
     """
     if nonfinite.is_on():
         return graph, []
@@ -428,6 +435,6 @@ def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
 
 
 def _lifted(graph: Graph, numbers: Sequence[Node]) -> Graph:
-    """Return a graph that takes some of its constants as further inputs."""
+    """Return a graph in which some constants are further inputs."""
     stand_in = {n: input_node(n.type, "number") for n in numbers}
     return Graph((*graph.inputs, *stand_in.values()), substitute(graph.outputs, stand_in), graph.name)

@@ -1,11 +1,10 @@
-"""Symbolic sizes in the user's code: what they are as numbers, in loops, and in Python's own
-functions.
+"""Symbolic sizes in the user's code, as numbers, in loops, and in Python's own functions.
 
-Whole-number arithmetic on sizes gives sizes. What leaves whole numbers (a true division, a square
-root, a product with a float) gives a tensor that stands for a Python number, computed when the
-program runs. A comparison is decided by the size that the call being staged has, and guarded; only
-in the test of a `while` statement does it stay open, so that a loop up to a size is one loop for
-all sizes.
+Integer arithmetic on sizes gives sizes. Operations whose results are no integers (a true division,
+a square root, a product with a float) give a tensor that stands for a Python number and is computed
+when the program runs. A comparison is decided by the size in the call being staged, and guarded;
+but in the test of a `while` statement it gives a tensor, so that a loop up to a size is one loop
+for all sizes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def number_of(stage: Stage, dim: Any, dtype: Any = D.int64) -> Tensor:
 
 
 def use_stage(stage: Stage) -> None:
-    """Let the decisions in force make numbers of sizes in this stage."""
+    """Let the decisions in force convert sizes to numbers in this stage."""
     decisions = current_decisions()
     if decisions is not None:
         decisions.as_number = lambda dim: number_of(stage, dim, D.float64)
@@ -49,7 +48,7 @@ def use_stage(stage: Stage) -> None:
 
 @contextmanager
 def in_test(stage: Stage) -> Iterator[None]:
-    """Leave comparisons of sizes open for a block: they give tensors."""
+    """Return a context manager within which comparisons of sizes give tensors."""
     decisions = current_decisions()
     if decisions is None or decisions.as_number is None:
         yield
@@ -63,7 +62,7 @@ def in_test(stage: Stage) -> Iterator[None]:
 
 
 def open_test(test: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the test of a `while` statement, in which comparisons of sizes stay open."""
+    """Return the test of a `while` statement as a function that compares sizes as tensors."""
 
     def run(f: Any) -> Any:
         with in_test(f.stage):
@@ -74,8 +73,9 @@ def open_test(test: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @contextmanager
 def giving_up() -> Iterator[Callable[[], None]]:
-    """Around something that may be given up: what it is given forgets the guards that were made
-    since.
+    """Return a context manager around an attempt that may be given up.
+
+    It yields a function that forgets the guards that were made since.
     """
     decisions = current_decisions()
     count = len(decisions.guards) if decisions is not None else 0
@@ -83,7 +83,7 @@ def giving_up() -> Iterator[Callable[[], None]]:
 
 
 def size_of(value: Any) -> Any:
-    """Return `len` of a value: a size for a tensor."""
+    """Return the length of a value, which for a tensor may be symbolic."""
     if isinstance(value, Tensor) and value.shape:
         return value.shape[0]
     if isinstance(value, SizeRange) and value.step == 1:
@@ -92,8 +92,9 @@ def size_of(value: Any) -> Any:
 
 
 class SizeRange:
-    """``range`` whose ends are sizes; where Python itself needs its items, the sizes are those of
-    the call being staged.
+    """A ``range`` whose ends are sizes.
+
+    If Python itself needs its items, the sizes are those of the call being staged.
     """
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:

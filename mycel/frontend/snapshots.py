@@ -1,9 +1,9 @@
-"""What values are compared by: contents of containers, and the state of objects with all that can
-be reached from them.
+"""Forms by which values are compared: contents of containers, and the state of objects with all
+that can be reached from them.
 
-`frozen` looks into containers and takes everything else by identity (plain data by value): what
-interpreted code reads further is guarded by itself. `snapshot` also looks into objects, for what
-native code may read of them.
+`frozen` includes the items of containers and takes everything else by identity (plain data by
+value), as further reads of interpreted code have guards of their own. `snapshot` also includes the
+attributes of objects, as native code may read them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, np.ndarray, type
 
 
 def reach(value: Any) -> Callable[[], Any]:
-    """Return how to get at an object of the program's without keeping it alive: None once it is
-    gone. What cannot be held so is held.
+    """Return a function that gives an object without keeping it alive, or None once it is gone.
+
+    An object without weak references is kept alive.
     """
     try:
         return weakref.ref(value)
@@ -45,7 +46,10 @@ def reach(value: Any) -> Callable[[], Any]:
 
 
 class Same:
-    """An object compared by identity; it is not kept alive, and equals nothing once it is gone."""
+    """An object compared by identity.
+
+    The object is not kept alive, and once it is gone this is equal to nothing.
+    """
 
     __slots__ = ("number", "get")
 
@@ -64,7 +68,7 @@ class Same:
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
-    """Return what a value is compared by."""
+    """Return the form by which a value is compared."""
     kind = type(value)
     if kind in PLAIN_SET:
         return (kind, value.hex()) if kind is float else (kind, value)
@@ -142,7 +146,7 @@ _LARGEST = 20000
 class Snapshot:
     """The state of an object and of all that can be reached from it, for comparison.
 
-    What `kept` has keeps its number until then.
+    The objects in `kept` stay alive while the snapshot is made, so that no `id` is used twice.
     """
 
     __slots__ = ("known", "kept")
@@ -198,7 +202,7 @@ class Snapshot:
         return (kind, Same(value), own)
 
     def _own(self, value: Any) -> Any:
-        """Return the attributes of an object by name; None where it has none to look at."""
+        """Return the attributes of an object by name; None if it has none."""
         own = getattr(value, "__dict__", None)
         slots = [n for base in type(value).__mro__ for n in _names(base.__dict__.get("__slots__", ()))]
         if own is None and not slots:
@@ -220,8 +224,8 @@ def _names(slots: Any) -> list[str]:
 
 
 def is_closed(value: Any, kind: type) -> bool:
-    """Return whether an object without looking into it is known not to change: of a library's
-    immutable kinds, or without any state.
+    """Return whether an object is known not to change without inspecting it, because its class is
+    immutable or has no state.
     """
     if kind.__module__.split(".")[0] in _CLOSED:
         return True
@@ -233,6 +237,6 @@ def is_closed(value: Any, kind: type) -> bool:
 def snapshot(value: Any) -> Any:
     """Return the state of an object and of all that can be reached from it.
 
-    Equal to a later one if nothing has changed.
+    A later snapshot is equal to it if nothing has changed.
     """
     return Snapshot().of(value)

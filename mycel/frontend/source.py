@@ -1,9 +1,9 @@
-"""From a function object to the syntax tree of its source.
+"""The syntax tree of a function's source, found from the function object.
 
-A file (or notebook cell, or anything that `linecache` knows) is parsed once; its functions and
+A file (or notebook cell, or other source that `linecache` has) is parsed once; its functions and
 lambdas are then found by the line at which their code starts, and by name and parameters. Lambdas
-that share a line are told apart by the columns of their instructions, and where Python does not
-record columns, by their order among the code objects that compiling the file again gives.
+on one line are distinguished by the columns of their instructions, and where Python does not record
+columns, by their order among the code objects of the file when it is compiled again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
 
 
 class NoSource(LookupError):
-    """The source of a function cannot be found, or is no longer what it was compiled from."""
+    """Raised where the source of a function is not found, or has changed since it was compiled."""
 
 
 class _File:
@@ -69,13 +69,15 @@ def _parsed(filename: str, module_globals: Optional[dict[str, Any]]) -> _File:
 
 
 def line_of(filename: str, line: int) -> str:
-    """Return one line of a source, without its end; empty where there is none."""
+    """Return one line of a source file without its line break; "" if there is no such line."""
     return linecache.getline(filename, line).rstrip("\n")
 
 
 def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
-    """Return the syntax tree of a function, and the class that it is written in (for names like
-    ``__x``); NoSource where there is none.
+    """Return the syntax tree of a function, and the name of the class that it is written in, which
+    names such as ``__x`` depend on.
+
+    Raises NoSource if there is none.
     """
     code = function.__code__
     file = _parsed(code.co_filename, function.__globals__)
@@ -125,8 +127,8 @@ def _by_columns(candidates: list[Definition], code: types.CodeType) -> list[Any]
 
 
 def _innermost(found: list[Any]) -> list[Any]:
-    """Of lambdas nested in each other none but the one whose body begins last can hold all
-    instructions.
+    """Return the innermost of lambdas that are nested in each other, which is the one whose body
+    begins last.
     """
     return sorted(found, key=lambda c: (c.body.lineno, c.body.col_offset))[-1:]
 

@@ -1,13 +1,13 @@
-"""What applying a primitive means while a function is being staged: a node.
+"""The stage: the context in which a function is staged, where applying a primitive makes a node.
 
 A `Stage` is one staging of one function. Tensors that existed before are *captured*: each gets an
 input node, and `current` holds the node of its present value, which a write in place replaces. A
-branch or loop body that a tensor decides is staged in a `Scope` of its own: the scope knows the
-nodes that were made in it (`own`), so that what it uses from outside becomes an explicit operand,
-and journals what it changes (tensors, attributes, containers, variables of other frames), so that
-the change can be taken back and joined with the other branch's. The outermost scope's journal is
-what the function did to Python objects that outlive it; compiled code does it again after each
-call.
+branch or loop body that depends on a tensor is staged in a `Scope` of its own. The scope knows the
+nodes that were made in it (`own`), so that nodes that it uses from outside become explicit
+operands, and has a journal of its changes (of tensors, attributes, containers, variables of other
+frames), so that they can be undone and joined with those of the other branch. The journal of the
+outermost scope has the changes of Python objects that outlive the function; compiled code repeats
+them after each call.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ _MENDS = {
 
 
 def mend_of(what: str) -> str:
-    """Return what to write instead of something that needs a value."""
+    """Return advice on what to write instead of `what`, which needs a value."""
     return _MENDS.get(what, "compute with tensors, or do this outside the compiled function")
 
 
 class Effect:
-    """A change to something that outlived a scope: how to read, write and name it, and its value
-    before.
+    """A change of an object that outlives a scope: its `kind` ("tensor", "container", "item" or
+    "attribute"), its `target`, the `name` of the item or attribute, and the value `before`.
     """
 
     __slots__ = ("kind", "target", "name", "before", "where")
@@ -90,14 +90,14 @@ class Effect:
         return attribute_now(self.target, self.name)
 
     def write(self, stage: Stage, value: Any) -> None:
-        """Put a value that `read` gave back, without journaling."""
+        """Restore a value that `read` returned, without entering that in a journal."""
         if self.kind == "tensor":
             stage.set_node(self.target, value)
         else:
             self.put(value)
 
     def put(self, value: Any) -> None:
-        """Put a value that `read` gave back into what is no tensor."""
+        """Restore a value that `read` returned for a target that is no tensor."""
         if self.kind == "container":
             fill_container(self.target, value)
         elif self.kind == "item":
@@ -131,9 +131,7 @@ def attribute_now(target: Any, name: str) -> Any:
 
 
 def set_attribute(target: Any, name: str, value: Any) -> None:
-    """Set an attribute as the program does; where a plain entry of a Cell changes, without its
-    registration.
-    """
+    """Set an attribute as the program does; a plain entry of a Cell is not registered by that."""
     setattr(target, name, value)
 
 
@@ -146,7 +144,7 @@ def copy_container(target: Any) -> Any:
 
 
 def is_unchanged(before: Any, after: Any) -> bool:
-    """Return whether a container holds the very objects that it held before."""
+    """Return whether a container holds the identical objects as before."""
     if isinstance(before, np.ndarray):
         return bool(before.tobytes() == after.tobytes())
     if isinstance(before, dict):
@@ -168,7 +166,7 @@ def fill_container(target: Any, content: Any) -> None:
 
 
 class Scope:
-    """The nodes made, objects created and changes made while one piece of the program was staged."""
+    """The nodes, new objects and changes that were made while a piece of the program was staged."""
 
     __slots__ = ("own", "fresh", "journal", "is_branch")
 
@@ -179,14 +177,11 @@ class Scope:
         self.is_branch = is_branch
 
     def take_back(self, stage: Stage) -> dict[Any, tuple[Effect, Any]]:
-        """Undo the journaled changes.
-
-        Gives those that were made, each with its value at the end of the scope.
-        """
+        """Undo the journaled changes, and return them with their values at the end of the scope."""
         changes = {}
         for key, effect in self.journal.items():
             now = effect.read(stage)
-            # What native code was given in case it changes it, and did not change, is left alone.
+            # Containers were journaled in case native code changes them; unchanged ones stay.
             if effect.kind != "container" or not is_unchanged(effect.before, now):
                 changes[key] = effect, now
         for effect, _ in reversed(changes.values()):
@@ -204,8 +199,8 @@ class Activation:
 
 
 class Unfinished(CompileError):
-    """A path through a recursive function that ends with a call of itself, while its result is not
-    known yet; names the function, too.
+    """Raised where a path through a recursive function calls it again, while its result is not
+    known yet; it names the function.
     """
 
     def __str__(self) -> str:
@@ -279,18 +274,18 @@ class Stage(StagedDerivatives):
         return made
 
     def mark_number(self, t: Tensor) -> Tensor:
-        """Say that a tensor stands for a Python number, which no assignment changes in place."""
+        """Note that a tensor stands for a Python number, which no assignment changes in place."""
         self.numbers[id(t)] = t
         return t
 
     def vary(self, numbers: Sequence[Tensor]) -> None:
-        """Say that inputs stand for Python numbers that the caller marked as variable."""
+        """Note that inputs stand for Python numbers that the caller marked as variable."""
         for t in numbers:
             self.mark_number(t)
             self.mutable_nodes.add(self.node_of(t))
 
     def adopt(self, roots: Sequence[Node]) -> None:
-        """Enter nodes that rules made, and all behind them that are not known yet, into the present
+        """Enter nodes that rules made, and all unknown nodes on which they depend, into the present
         scope.
         """
         own = self.scope.own
@@ -311,7 +306,9 @@ class Stage(StagedDerivatives):
         return self.plain_node_of(t) if t._view is None else views.node_of(self, t)
 
     def plain_node_of(self, t: Tensor) -> Node:
-        """Return `node_of` without regard to what a view is a view of."""
+        """Return the node of a tensor as `node_of` does, but of a view without regard to
+        its root.
+        """
         if t._buf is None:
             if t._node is not None:
                 return t._node
@@ -342,8 +339,9 @@ class Stage(StagedDerivatives):
         return node
 
     def read_tensor(self, target: Any, name: str, t: Tensor) -> None:
-        """Note that a tensor was read from an attribute: compiled code reads the attribute again,
-        so that it may be set anew.
+        """Note that a tensor was read from an attribute.
+
+        Compiled code reads the attribute again, so that the program may set it to other tensors.
         """
         known = self.sources.get(id(t))
         if known is None:
@@ -383,7 +381,7 @@ class Stage(StagedDerivatives):
     def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
         """Return the array of a tensor that is a constant here.
 
-        NeedsValue for one that is computed when the graph runs.
+        Raises NeedsValue for a tensor that is computed when the graph runs.
         """
         if t._view is None:
             if t._buf is None and t._node is None:
@@ -421,8 +419,9 @@ class Stage(StagedDerivatives):
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
 
     def has_positions(self) -> bool:
-        """Return whether positions that data decide can be had here: not in a branch that a tensor
-        decides, nor where values can be had instead.
+        """Return whether positions whose number depends on data can be made here.
+
+        They cannot in a branch that depends on a tensor, nor where Python can have values instead.
         """
         return not self.is_live and not self.scope.is_branch
 
@@ -431,22 +430,25 @@ class Stage(StagedDerivatives):
 
     @property
     def runs_each_time(self) -> bool:
-        """Whether what is run here is run again at each call."""
+        """Whether code that runs here runs again at each call."""
         return False
 
     def decide(self, t: Tensor, what: str = "the truth of a tensor") -> bool:
-        """Return the truth of a tensor, where Python has to go by it."""
+        """Return the truth of a tensor on which Python's control flow depends."""
         return bool(np.asarray(self.need_value(t, what)).reshape(()))
 
     def attempt(self, where: Any, staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
-        """Stage a construct that a tensor decides.
+        """Stage a construct that depends on a tensor, by `staged`.
 
-        `live` is how Python would run it, for a stage that can give values.
+        `live` runs it as Python does, for a stage in which Python can have values.
         """
         return staged()
 
     def as_unit(self, fn: Any, inline: Callable[[], Any], args: Any, kwargs: Any) -> Any:
-        """Call a function in a way that a stage may choose."""
+        """Call `fn` with `args` and `kwargs` in a way that a stage may choose.
+
+        `inline` interprets the call.
+        """
         return inline()
 
     # State.
@@ -474,7 +476,10 @@ class Stage(StagedDerivatives):
         views.viewed(self, t)
 
     def note(self, key: Any, kind: str, target: Any, name: Any, before: Any) -> None:
-        """Journal a change, once for each scope, unless the object was created in it."""
+        """Journal a change, once for each scope and `key`, unless its target was created there.
+
+        `kind`, `target`, `name` and `before` are those of `Effect`.
+        """
         scope = self.scope
         if key in scope.journal or id(target) in scope.fresh:
             return
@@ -495,7 +500,7 @@ class Stage(StagedDerivatives):
 
     def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call a function after each run of the compiled code, with the values that the arguments
-        have now.
+        have at this point of the run.
         """
         if self.levels and self.scope is self.levels[-1].scope:
             self.levels[-1].defer(fn, args, kwargs)
@@ -510,7 +515,7 @@ class Stage(StagedDerivatives):
 
     @property
     def is_conditional(self) -> bool:
-        """Whether a tensor decides if what is staged now is run at all."""
+        """Whether it depends on a tensor if the code that is being staged runs at all."""
         own = [level.scope for level in self.levels]
         return any(s.is_branch and not any(s is o for o in own) for s in self.scopes)
 
@@ -522,13 +527,11 @@ class Stage(StagedDerivatives):
         self.guards.attribute(target, name, value)
 
     def was_changed(self, key: Any) -> bool:
-        """Return whether the program itself has set this before, so that reading it needs no guard."""
+        """Return whether the program itself has set this, so that reading it needs no guard."""
         return any(key in scope.journal for scope in self.scopes)
 
     def need_own_iterator(self, value: Any) -> None:
-        """Raise CompileError for an iterator from outside: a branch that a tensor decides, or
-        staging, would advance it.
-        """
+        """Raise CompileError for an iterator from outside, as staging would advance it."""
         if self.scope.is_branch and id(value) not in self.scope.fresh and hasattr(type(value), "__next__"):
             raise CompileError(
                 f"{current_where()}: whether this {type(value).__name__} is advanced is decided by a tensor; "
@@ -556,7 +559,7 @@ class Stage(StagedDerivatives):
 
     @contextmanager
     def inside(self, scope: Scope) -> Iterator[Scope]:
-        """Stage into a scope for a block."""
+        """Return a context manager within which nodes and changes belong to `scope`."""
         self.scopes.append(scope)
         self.scope = scope
         try:
@@ -565,11 +568,11 @@ class Stage(StagedDerivatives):
             self.scopes.pop()
             self.scope = self.scopes[-1]
 
-    # What an interpreter of code does.
+    # Interpretation of code, which subclasses define.
 
     @abstractmethod
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call anything, interpreting what the user wrote."""
+        """Return ``fn(*args, **kwargs)``, interpreting the user's code."""
 
     @abstractmethod
     def activate(self, frame: Any) -> Any:

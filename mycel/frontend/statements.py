@@ -1,8 +1,9 @@
-"""Statements as closures from a frame to a signal: None to go on, or how the block is left.
+"""Statements as closures from a frame to a signal, which is None to go on, or says how the block is
+left.
 
-A block stops at the first signal. Where a tensor decided whether it was left (`control.Dynamic`),
-the rest of the block runs under that condition. An `if` of which one branch always leaves takes the
-rest of its block into the other branch, so that nothing is staged twice.
+A block stops at the first signal. If it depends on a tensor whether the block was left
+(`control.Dynamic`), its rest runs under that condition. If one branch of an `if` always leaves the
+block, the rest of the block becomes part of the other branch, so that nothing is staged twice.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Store = Callable[[Frame, Any], None]
 
 
 def build_body(node: Any, code: Code) -> Run:
-    """Return the closure of a function's body: from a frame with its arguments to the result."""
+    """Return the closure of a function's body, from a frame with the arguments to the result."""
     builder = StatementBuilder(code, code.scope)
     if isinstance(node, ast.Lambda):
         value = builder.expression(node.body)
@@ -62,7 +63,7 @@ def build_body(node: Any, code: Code) -> Run:
 
 
 class StatementBuilder(PatternBuilder, AssignmentBuilder):
-    """Builds the closures of the statements in one scope of a function."""
+    """The builder of the closures of the statements in one scope of a function."""
 
     def special(self, f: Frame, target: Any, name: str) -> Any:
         """Return a special method of an object."""
@@ -73,7 +74,7 @@ class StatementBuilder(PatternBuilder, AssignmentBuilder):
         return _internal(error)
 
     def block(self, body: list[ast.stmt]) -> Callable[..., Any]:
-        """Return the closure of some statements; it can start at any of them."""
+        """Return the closure of a sequence of statements, which can start at any of them."""
         parts = [(self.where(s), self.statement(s), isinstance(s, ast.If) and self._absorbs(s)) for s in body]
         count = len(parts)
 
@@ -405,7 +406,7 @@ class StatementBuilder(PatternBuilder, AssignmentBuilder):
 
 
 def _in_class(code: Code, name: str) -> Code:
-    """Return the same code, for building what is written inside a class."""
+    """Return a copy of the code for the statements of a class body."""
     made = object.__new__(Code)
     made.__dict__.update(code.__dict__)
     made.class_name = name
@@ -413,9 +414,7 @@ def _in_class(code: Code, name: str) -> Code:
 
 
 def _internal(error: BaseException) -> bool:
-    """Return whether an error is the compiler's word to its caller, which a program's own handlers
-    must not see.
-    """
+    """Return whether an error is the compiler's, which handlers of the program must not catch."""
     return isinstance(error, (CompileError, NeedsValue, Unsupported))
 
 

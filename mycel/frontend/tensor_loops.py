@@ -1,12 +1,12 @@
-"""Loops that a tensor decides: one `while_loop`.
+"""Loops whose number of rounds depends on a tensor, which become one `while_loop`.
 
-The loop is staged as one round, from fresh inputs for what it carries to their next values. What it
-carries is found by trial: first what the source assigns, as tensors where they are tensors and as
-constants otherwise; whatever a trial shows to change is added, or given a wider type, until a round
-gives back the types that it took. The test is staged at the end of each round (and once before the
-loop), so that it runs exactly where Python runs it; its result, `alive`, is carried. How a round is
-left by break or return is carried as the code of `control.Dynamic`. What a round leaves as it was
-becomes an operand that stays the same.
+The loop is staged as one round, from fresh inputs for the carried values to their next values. The
+carried values are found by trial. They are first the variables that the source assigns, as tensors
+if they are tensors and as constants otherwise. Values that a trial changes are added, or given a
+wider type, until a round returns the types with which it began. The test is staged at the end of
+each round (and once before the loop), so that it runs where Python runs it; its result, `alive`, is
+carried. The code of `control.Dynamic`, which says how a round was left by break or return, is
+carried too. A value that a round does not change becomes an operand that stays the same.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ _TRIALS = 12
 
 
 class Loop:
-    """What a loop statement consists of, and the names that it assigns."""
+    """A loop statement: its `body`, its `orelse` (None without one), its place `where`, and the
+    names that are `assigned` in it.
+    """
 
     def __init__(self, body: Run, orelse: Optional[Run], where: Where, assigned: Sequence[str]) -> None:
         self.body, self.orelse, self.where, self.assigned = body, orelse, where, assigned
@@ -60,7 +62,7 @@ class Loop:
 
 
 def without(f: Any, signal: Any, code: int) -> Any:
-    """Return the signal behind what catches one code: the program goes on there."""
+    """Return the signal of a statement that catches one code of `signal`, and goes on after it."""
     if type(signal) is not Dynamic:
         return None if signal is not None and signal.code == code else signal
     if code not in signal.kinds:
@@ -73,7 +75,10 @@ def without(f: Any, signal: Any, code: int) -> Any:
 
 
 def next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:
-    """Return whether another round follows one that ended with a signal: a bool or a tensor."""
+    """Return whether another round follows one that ended with `signal`: a bool or a tensor.
+
+    `test` computes the test of `loop` in the frame `f`.
+    """
     if signal is None:
         set_where(loop.where)
         return truth(f, test(f), loop.where)
@@ -84,8 +89,11 @@ def next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:
 
 
 class _Leaf:
-    """A tensor that a loop carries: where it is, what it was, what stands for it in a round, and
-    its next value.
+    """A tensor that a loop carries.
+
+    `path` is its place in the carried values, and `before` the value there before the loop, as the
+    node `initial`. In a round the node `input` and the tensor `entered` stand for it; `output` and
+    `now` are its next value.
     """
 
     __slots__ = ("path", "paths", "before", "initial", "input", "entered", "output", "seen", "in_place", "now")
@@ -99,7 +107,7 @@ class _Leaf:
 
 
 class _Plan:
-    """What is known, from trial to trial, about what a loop carries."""
+    """The facts about the carried values of a loop, which are kept from trial to trial."""
 
     def __init__(self, names: Sequence[str], kinds: frozenset[int], value: Any) -> None:
         self.names = names
@@ -113,8 +121,11 @@ class _Plan:
 
 
 def staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
-    """Return the rounds from the state in `f` as one loop; `signal` says how a round before them
-    ended.
+    """Run the rounds of `loop` from the state in the frame `f` on as one loop, and return its
+    signal.
+
+    `signal` is that of the round before them, `alive` the value of the test after it, and `test`
+    computes the test.
     """
     stage = f.stage
     if not isinstance(alive, Tensor):
@@ -139,7 +150,10 @@ def staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
 
 
 class _Trial:
-    """One attempt to stage a round."""
+    """One attempt to stage a round of `loop`, from the state in the frame `f`.
+
+    `plan` has the carried values, and `signal` is that of the round before.
+    """
 
     def __init__(self, f: Any, loop: Loop, plan: _Plan, signal: Any) -> None:
         self.f, self.loop, self.plan, self.signal = f, loop, plan, signal
@@ -166,7 +180,9 @@ class _Trial:
         return make_staged(value) if effect.kind == "tensor" else value
 
     def enter(self, value: Any, path: Any) -> tuple[Any, Any]:
-        """Return a value with fresh inputs in place of its tensors, and a mirror of its form."""
+        """Return a value with fresh inputs in place of its tensors, and its form with a `_Leaf` for
+        each tensor.
+        """
         if path in self.plan.kept:
             return value, _Static(value)
         if isinstance(value, Tensor) or path in self.plan.types:
@@ -209,8 +225,8 @@ class _Trial:
         return leaf.path[0] != "code" and (effect is None or effect.kind != "tensor")
 
     def keep(self, leaf: _Leaf) -> None:
-        """Leave a tensor that is written to, or shares what is written to, in its place, in the
-        next trial.
+        """Let a tensor that is written to, or shares elements with one that is, stay the same
+        object in the next trial.
         """
         self.plan.kept.update(leaf.paths)
         self.settled = False
@@ -229,9 +245,9 @@ class _Trial:
         return any(e.kind == "tensor" for e in self.plan.effects.values())
 
     def after_round(self, leaf: _Leaf) -> Tree:
-        """Return where the elements of what a leaf holds after a round are.
+        """Return the origin of the elements of a leaf's tensor after a round.
 
-        A tensor that stays is what it was before the loop.
+        A tensor that does not change has the origin that it had before the loop.
         """
         for other in self.leaves:
             if leaf.now is other.entered:
@@ -241,7 +257,7 @@ class _Trial:
         return OWN if leaf.in_place else origin(leaf.now)
 
     def run(self, test: Run) -> bool:
-        """Stage the round; whether it gives back the types that it took."""
+        """Stage the round, and return whether it returns the types with which it began."""
         try:
             self.stage_round(test)
             if self.settled:
@@ -288,8 +304,8 @@ class _Trial:
                 self.settled = False
 
     def find_names(self, before: dict[str, Any]) -> None:
-        """Carry variables too that a function defined inside the frame assigned where a tensor
-        decided whether.
+        """Carry also the variables that a function inside the frame assigned under a condition that
+        depends on a tensor.
         """
         for n, value in before.items():
             if n in self.plan.names or self.after_vars.get(n, value) is value:
@@ -299,7 +315,7 @@ class _Trial:
                 self.settled = False
 
     def collect(self, signal: Any) -> None:
-        """What the round ended with, by the keys of what it began with."""
+        """Collect the values at the end of the round, by the keys of those at its beginning."""
         plan = self.plan
         for n in plan.names:
             if n not in self.after_vars:
@@ -328,7 +344,11 @@ class _Trial:
             self.now["value"] = value_of(signal) if 3 in kinds else self.entered["value"]
 
     def compare(self, mirror: Any, now: Any, path: Any, what: str) -> None:
-        """Note the next values of a carried value, or what has to be carried differently."""
+        """Note the next values of a carried value, or that it has to be carried differently.
+
+        `mirror` is its form, `now` its value after the round, `path` its place, and `what` its name
+        in errors.
+        """
         where = self.loop.where
         if isinstance(mirror, _Leaf):
             self.compare_leaf(mirror, now, path, what)
@@ -369,6 +389,10 @@ class _Trial:
                 self.compare(part, now[k], (*path, k), f"{what}[{k!r}]")
 
     def compare_leaf(self, leaf: _Leaf, now: Any, path: Any, what: str) -> None:
+        """Note the next value `now` of a carried tensor, or that it needs another type or place.
+
+        `leaf`, `path` and `what` are those of `compare`.
+        """
         where = self.loop.where
         kind = leaf.input.type
         if not isinstance(now, Tensor) and type(now) not in NUMBERS:
@@ -399,7 +423,7 @@ class _Trial:
     # The loop itself.
 
     def finish(self, alive: Tensor) -> Any:
-        """Emit the loop and take over its results; the signal with which it ends."""
+        """Make the node of the loop, take over its results, and return the loop's signal."""
         stage, f, plan = self.stage, self.f, self.plan
         set_where(self.loop.where)
         moving = [leaf for leaf in self.leaves if leaf.output is not leaf.input]
@@ -454,7 +478,7 @@ class _Trial:
         return kind(*values) if hasattr(kind, "_fields") else self.stage.created(kind(values))
 
     def passed_by(self) -> Any:
-        """Return the signal of a loop of which no round comes to its end."""
+        """Return the signal of a loop of which no round reaches its end."""
         f, loop, signal = self.f, self.loop, self.signal
         if loop.orelse is not None:
             signal = loop.orelse(f) if signal is None else after(f, signal, loop.orelse)

@@ -1,8 +1,8 @@
-"""Showing the user's own lines where an error passes through interpreted code.
+"""Tracebacks with the user's own lines for errors that pass through interpreted code.
 
-While an error travels up, each interpreted function notes where it was (`note_place`). The position
-in force then is right except where something on the way has put an earlier one back; that keeps the
-position with the error first (`keep_position`). Afterwards
+While an error propagates, each interpreted function notes its place (`note_place`), which is the
+position in force then. Code that restores an earlier position on the way keeps the position with
+the error before (`keep_position`). Afterwards
 
 * an error of the program, or of an operation that it calls, is raised as it is, its traceback
   replaced by one of the user's functions as if Python had run them (`show_user_lines`). Frames of
@@ -48,8 +48,8 @@ _FIRST, _LAST = 4, 12
 
 
 class Place(NamedTuple):
-    """Where a function was: as `Where`, with the function's name, its variables then, and the line
-    where it begins.
+    """The place at which a function was left: a `Where`, with the function's name, its variables
+    then, and the line where it begins.
     """
 
     file: str
@@ -63,31 +63,38 @@ class Place(NamedTuple):
 
 
 def note_place(error: BaseException, file: str, line: int, name: str, variables: dict[str, Any]) -> None:
-    """Note that an error leaves a function, which begins at a line."""
+    """Note that an error leaves the function `name`, which begins at `line` of `file`.
+
+    `variables` are those of the function.
+    """
     where = error.__dict__.pop("_mycel_at", None) or current_where() or Where(file, line)
     place = Place(file, where.line, name, where.column, where.end_line, where.end_column, dict(variables), line)
     error.__dict__.setdefault("_mycel_trace", []).append(place)
 
 
 def note_end(error: BaseException, name: str, where: Optional[Where]) -> None:
-    """Note where the outermost function ended, for an error about its result that has no place yet."""
+    """Note the place where the outermost function ended, for an error about its result that has no
+    place yet.
+    """
     if where is not None and not places_of(error):
         note_place_of(error, where, name)
 
 
 def note_place_of(error: BaseException, where: Where, name: str = "") -> None:
-    """Note a place that is known by itself."""
+    """Note a given place."""
     place = Place(where.file, where.line, name, where.column, where.end_line, where.end_column)
     error.__dict__.setdefault("_mycel_trace", []).append(place)
 
 
 def keep_position(error: BaseException) -> None:
-    """Keep where an error arose in the present function, before an earlier position is put back."""
+    """Keep the place of an error in the present function, before an earlier position is
+    restored.
+    """
     error.__dict__.setdefault("_mycel_at", current_where())
 
 
 def carry(error: BaseException, text: str) -> CompileError:
-    """Return a refusal because of an error of the program, at the places of that error."""
+    """Return a CompileError for an error of the program, with the places of that error."""
     made = CompileError(f"{type(error).__name__} {text}: {_message(error)}")
     for name in ("_mycel_trace", "_mycel_at", "_mycel_node"):
         if name in error.__dict__:
@@ -101,15 +108,16 @@ def _message(error: BaseException) -> str:
 
 
 def note_operands(error: Exception, name: str, types: Sequence[Any]) -> None:
-    """Show the operation, and the types of its operands, with an error that it raises."""
+    """Add the operation and the types of its operands to an error that it raises."""
     if "_mycel_operation" not in error.__dict__:
         error.__dict__["_mycel_operation"] = name
         annotate(error, f"  in {name}({', '.join(map(str, types))})")
 
 
 class Caught:
-    """An error of the program that the program has caught: it loses its places, unless it is raised
-    again as it is.
+    """An error of the program that the program has caught.
+
+    It loses its places, unless it is raised again unchanged.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -119,8 +127,8 @@ class Caught:
         }
 
     def leave(self, again: Exception, frame: Any) -> None:
-        """Note that an error leaves the handler: this one, or another, with which this one is then
-        shown.
+        """Note that the error `again` leaves the handler: this one, or another one, with which this
+        one is then shown.
         """
         keep_position(again)
         if again is self.error:
@@ -145,7 +153,9 @@ def place_of(error: BaseException) -> Optional[Place]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the message of a refusal, without the position in front that `describe_places` shows."""
+    """Return the message of a refusal without the position at its beginning, which
+    `describe_places` shows.
+    """
     text, place = _message(error), place_of(error)
     return text if place is None else text.removeprefix(f"{place.file}:{place.line}: ")
 
@@ -161,8 +171,9 @@ def describe_place(place: Union[None, Where, Place, tuple[str, int, str, int]]) 
 
 
 def describe_places(error: BaseException) -> str:
-    """Return the places of an error, innermost last, as lines of a message; of many the first and
-    the last.
+    """Return the places of an error, innermost last, as lines of a message.
+
+    Of many places only the first and the last are shown.
     """
     places = [describe_place(p) for p in reversed(places_of(error))]
     if len(places) > _FIRST + _LAST:
@@ -180,19 +191,21 @@ def _origin(where: Where) -> str:
 
 
 def note_origin(error: Exception) -> Exception:
-    """Return the error, with the line of the node in whose treatment it arose, if there is one."""
+    """Return the error with the line of the node during whose treatment it was raised, if there is
+    one.
+    """
     node = error.__dict__.pop("_mycel_node", None)
     if node is not None and line_of(node.file, node.line):
         annotate(error, _origin(node))
     return error
 
 
-# What raises where a call does not fit a function or Cell: the fault is the caller's.
+# Modules that raise the errors for calls that do not fit, which are errors of the caller.
 _CALLING = ("mycel.frontend.interpret", "mycel.frontend.frames", "mycel.frontend.native_calls", "mycel.cells.cell")
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the module in which an error arose."""
+    """Return the name of the module in which an error was raised."""
     name, entry = "", error.__traceback__
     while entry is not None:
         name, entry = entry.tb_frame.f_globals.get("__name__", ""), entry.tb_next
@@ -200,7 +213,7 @@ def _innermost(error: BaseException) -> str:
 
 
 def show_user_lines(error: Exception) -> Exception:
-    """Return the error itself, its traceback replaced by the user's lines."""
+    """Return the error itself, with a traceback of the user's lines."""
     places = error.__dict__.pop("_mycel_trace", [])
     full = os.environ.get("MYCEL_TRACEBACK") == "full"
     if not places and (full or _innermost(error) not in _CALLING):
@@ -232,9 +245,9 @@ def show_user_lines(error: Exception) -> Exception:
 
 
 def _frame(place: Place) -> tuple[types.FrameType, int]:
-    """Return a frame that a traceback shows as a function of a file at a place, with its variables.
+    """Return a frame, and the instruction in it, that a traceback shows as the place.
 
-    The instruction that is there.
+    The frame has the variables of the function.
     """
     variables = {n: v for n, v in (place.variables or {}).items() if n.isidentifier() and not keyword.iskeyword(n)}
     tree = ast.parse(f"def f({', '.join(variables)}): _mycel_frame()")

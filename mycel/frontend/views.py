@@ -1,17 +1,16 @@
-"""Views while a function is staged, and tensors of which it depends on data with what they share
-their elements.
+"""Views while a function is staged, and tensors that share elements with others depending on data.
 
-A view has a node for one node of its root: when the root has been written to, or another branch is
-being staged, it is derived anew from the root's present node. Derived nodes belong to the outermost
-scope that knows what they need, so that one serves everything inside. A write to a view is a write
-of its root, which is what scopes journal.
+A view has a node that belongs to one node of its root: after a write to the root, or in another
+branch, it is derived anew from the root's present node. Derived nodes belong to the outermost scope
+that knows their inputs, so that all inner scopes can use them. A write to a view is a write to its
+root, which scopes enter in their journals.
 
-Where branches join, or a loop carries a variable, a tensor appears whose elements may be those of
-others, depending on data: its `_view` is a `Mixed`. It is read like any tensor until one of those
-others is written to, and cannot be written to while one of them is in use (they are known by weak
-references, so what the program dropped does not count): then the function is not one graph. A stage
-that can have values finds out instead which tensor it is: a `Mixed` keeps the conditions, as a tree
-of `Either`s over `Origin`s.
+Where branches join, or a loop carries a variable, there may be a tensor that shares its elements
+with others depending on data: its `_view` is a `Mixed`. It is read like any tensor until one of the
+others is written to, and it cannot be written to while one of them is in use (they are known by
+weak references, so that dropped tensors do not count); else the function is not one graph. A stage
+in which Python can have values finds out instead which tensor it is: a `Mixed` keeps the
+conditions, as a tree of `Either`s over `Origin`s.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ __all__ = [
 
 
 class Origin:
-    """A tensor with the steps to what is meant.
+    """A root and the steps to the elements of a tensor.
 
-    `held` keeps one alive that several results share.
+    `held` keeps a root alive that several results share.
     """
 
     __slots__ = ("root", "steps", "held")
@@ -71,7 +70,7 @@ def _nothing() -> None:
 
 
 class Either:
-    """One of two origins, as a tensor decides; of one without a condition it cannot be said which."""
+    """One of two origins, between which the tensor `pred` decides; None if that is not known."""
 
     __slots__ = ("pred", "true", "false")
 
@@ -85,9 +84,9 @@ LARGEST = 24
 
 
 class Mixed:
-    """What a tensor may share its elements with.
+    """The tree of origins of a tensor whose elements depend on data.
 
-    `refuse`, where given, is told of a use that is not right.
+    `refuse`, if given, is called for a use that is not allowed.
     """
 
     __slots__ = ("tree", "is_stale", "refuse")
@@ -97,7 +96,7 @@ class Mixed:
 
 
 def origin(value: Any) -> Tree:
-    """Return where the elements of a value are; those of a number nowhere else."""
+    """Return the origin of a value's elements; a number has elements of its own."""
     if not isinstance(value, Tensor):
         return OWN
     view = value._view
@@ -107,7 +106,7 @@ def origin(value: Any) -> Tree:
 
 
 def parts(tree: Tree) -> list[Tree]:
-    """Return a tree and all below it, each part once and behind its own parts: joins share them."""
+    """Return all parts of a tree, each once and after its own parts, as joins share parts."""
     order: list[Tree] = []
     seen: set[int] = set()
     stack: list[tuple[Tree, bool]] = [(tree, False)]
@@ -128,12 +127,11 @@ def leaves(tree: Tree) -> list[Origin]:
 
 
 def settle(stage: Stage, trees: Sequence[Tree]) -> list[Tree]:
-    """Return the origins of results that are joined here, without what is out of reach.
+    """Return the origins of results that are joined here, without unreachable ones.
 
-    What several of them share is held.
-
-    A tensor made in a branch that has been left can be reached only through what is joined. A stage
-    that must be able to tell later what a result is refuses what it could not tell.
+    Roots that several results share are kept alive. A tensor made in a branch that has been left
+    can be reached only through joined results. A stage that has to find out later what a result is
+    raises CompileError if that will not be possible.
     """
     owners: dict[int, int] = {}
     shared: set[int] = set()
@@ -159,8 +157,8 @@ def settle(stage: Stage, trees: Sequence[Tree]) -> list[Tree]:
 
 
 def _simple(stage: Stage, tree: Tree, known: dict[int, Tree]) -> Tree:
-    """Return a tree without what is out of reach; of a large one, only what it may be, and no
-    longer when.
+    """Return a tree without unreachable origins; a large tree is reduced to its possible origins
+    without their conditions.
     """
     for part in parts(tree):
         if id(part) in known:
@@ -182,14 +180,16 @@ def _simple(stage: Stage, tree: Tree, known: dict[int, Tree]) -> Tree:
 
 
 def _place(leaf: Origin) -> Any:
-    """Return which elements an origin means."""
+    """Return a key for the elements of an origin."""
     steps = [(id(kind), repr(params), tuple(map(id, operands))) for kind, params, operands in leaf.steps]
     return id(leaf.root()), tuple(steps)
 
 
 def _chained(stage: Stage, pred: Optional[Tensor], true: Tree, false: Tree) -> Either:
-    """Return either of two trees; with one condition in place of two where all but one origin are a
-    tensor of its own, so that chains do not grow.
+    """Return either of two trees.
+
+    Two conditions are joined to one if all but one of the origins are elements of the tensor's own,
+    so that chains do not grow.
     """
     inner = false if true is OWN else true if false is OWN else OWN
     if not isinstance(inner, Either) or (inner.true is not OWN and inner.false is not OWN):
@@ -218,7 +218,10 @@ def _can_be_told(stage: Stage, tree: Tree) -> bool:
 
 
 def mix(stage: Stage, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> Tensor:
-    """Return `t` as a tensor that may share its elements with those of a tree."""
+    """Return `t` as a tensor whose elements have one of the origins in `tree`.
+
+    `refuse` is that of `Mixed`; `stage` keeps the tensor among its mixed ones.
+    """
     if tree is OWN:
         return t
     t._view = Mixed(tree, refuse)
@@ -237,9 +240,9 @@ def _conditions(tree: Tree) -> list[Tensor]:
 
 
 def decided(stage: Optional[Stage], t: Tensor, tree: Tree) -> Tensor:
-    """Return `t`, whose elements are where a tree says, once its conditions have values.
+    """Return `t` as a view, or as a tensor of its own, as the values of a tree's conditions say.
 
-    It is a view then, or a tensor of its own.
+    While staging, the result is a mixed tensor.
     """
     if stage is not None:
         return mix(stage, t, tree)
@@ -250,7 +253,7 @@ def decided(stage: Optional[Stage], t: Tensor, tree: Tree) -> Tensor:
 
 
 def resolve_all(stage: Stage) -> None:
-    """Find out what every mixed tensor in use is, where the values of all conditions can be had."""
+    """Find out what every mixed tensor in use is, from the values of all conditions."""
     for t in _mixtures(stage):
         # others are left over from attempts that were given up
         if type(t._view) is Mixed and t._buf is not None:
@@ -284,8 +287,8 @@ _OWN_REFERENCES = _count(ref(_probe)) - 1  # what is counted beside what others 
 
 
 def _in_use(stage: Stage, leaf: Origin) -> bool:
-    """Return whether the program can still reach an origin: more refers to it than this function
-    and the stage's own tables.
+    """Return whether the program can still reach an origin, because there are more references to it
+    than those of this function and the stage's tables.
     """
     root = leaf.root()
     if root is None:
@@ -295,8 +298,8 @@ def _in_use(stage: Stage, leaf: Origin) -> bool:
 
 
 def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
-    """Return whether nothing but a variable refers to its tensor, and to what that shares its
-    elements with.
+    """Return whether only a variable refers to its tensor, and to the tensors that share elements
+    with it.
     """
     t = variables[name]
     if not isinstance(t, Tensor) or t._view is not None or t._buf is not None:
@@ -307,7 +310,7 @@ def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
 
 
 def wrote(stage: Stage, t: Tensor) -> None:
-    """Note that a tensor has another value: what may share it is out of date."""
+    """Note that a tensor has another value, so that tensors that may share it are out of date."""
     for other in [r() for r in stage.mixed.get(id(t), ())]:
         if other is not None and type(other._view) is Mixed:
             for leaf in leaves(other._view.tree):
@@ -317,7 +320,7 @@ def wrote(stage: Stage, t: Tensor) -> None:
 
 
 def _resolve(stage: Stage, t: Tensor, what: str) -> None:
-    """Find out what a mixed tensor is; CompileError where that is not known while staging."""
+    """Find out what a mixed tensor is. Raises CompileError if that is not known while staging."""
     mixed = t._view
     tree = mixed.tree
     while isinstance(tree, Either):
@@ -339,7 +342,7 @@ def _resolve(stage: Stage, t: Tensor, what: str) -> None:
 
 
 def node_of(stage: Stage, t: Tensor) -> Node:
-    """Return the node of a view's, or a mixed tensor's, present value."""
+    """Return the node of the present value of a view or of a mixed tensor."""
     view = t._view
     if type(view) is Mixed:
         if view.is_stale:
@@ -365,14 +368,14 @@ def _remember(stage: Stage, t: Tensor, root: Node, node: Node) -> None:
 
 
 def viewed(stage: Stage, t: Tensor) -> None:
-    """Note a view that has been made here: its node is that of the present root."""
+    """Note a view that was made here, whose node belongs to the present node of its root."""
     node = t._node if t._buf is None else stage.current.get(id(t))
     if node is not None:
         _remember(stage, t, stage.node_of(t._view.root), node)
 
 
 def _derived(stage: Stage, root: Node, steps: Sequence[views.Step]) -> Node:
-    """Return the node to which steps lead, in the outermost scope that knows all that it needs."""
+    """Return the node to which steps lead, in the outermost scope that knows its inputs."""
     operands = [[stage.node_of(o) for o in given] for _, _, given in steps]
     level = 0
     for node in (root, *[o for given in operands for o in given]):
@@ -411,7 +414,7 @@ def write(stage: Stage, target: Tensor, new: Tensor) -> None:
 
 
 def is_unchanged(stage: Stage, t: Tensor) -> bool:
-    """Return whether a tensor from outside has the value here that it had before."""
+    """Return whether a tensor from outside still has the value that it had before staging."""
     if type(t._view) is View:
         return is_unchanged(stage, t._view.root)
     if t._buf is None or (type(t._view) is Mixed and t._view.is_stale):
@@ -424,7 +427,7 @@ def is_unchanged(stage: Stage, t: Tensor) -> bool:
 
 
 def is_open(t: Tensor) -> bool:
-    """Return whether a view has to wait for it to be found out what its root is."""
+    """Return whether the root of a view is not known yet."""
     view = t._view
     while type(view) is View:
         view = view.root._view
@@ -434,7 +437,7 @@ def is_open(t: Tensor) -> bool:
 
 
 def value_of(stage: Stage, t: Tensor) -> Optional[np.ndarray[Any, Any]]:
-    """Return the array of a view whose root was there before and has not changed; else None."""
+    """Return the array of a view whose root existed before and has not changed; else None."""
     if type(t._view) is not View or not is_unchanged(stage, t):
         return None
     if t._buf is None:

@@ -1,13 +1,14 @@
-"""A function being staged for one example of a batch: what `vmap` means while a function is staged.
+"""`vmap` while a function is staged: the staging of a function for one example of a batch.
 
 A `Level` is one such staging. The function is staged in a scope of its own, on inputs that stand
-for one example; what it gives and what it changes is then vectorised (`transforms.vmap`) and takes
-its place among the nodes around. A tensor from outside may be changed if the new value is the same
-for all examples. Python's own objects must not keep a value of one example.
+for one example; its results and changes are then vectorised (`transforms.vmap`) and become part of
+the surrounding graph. A tensor from outside may be changed if the new value is the same for all
+examples. Python's own objects must not keep a value of one example.
 
 Random numbers: a generator that is used at a level has a state of its own for each example there,
-with a key that the state outside draws; so each example draws numbers of its own in whatever order
-its control flow asks for them, and the state outside goes on by one draw for each example.
+with a key that is drawn from the state outside. So each example draws its own numbers, in the order
+in which its control flow asks for them, and the state outside advances by one draw for each
+example.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class Level:
         return make_staged(made)
 
     def stand_in(self, stage: Stage, target: Tensor, node: Node) -> None:
-        """Let a tensor from outside be one example of a batch, which lies in front of `node`, as
-        long as this level is staged.
+        """Let a tensor from outside stand for one example of `node`, whose first axis is the batch,
+        while this level is staged.
         """
         before = stage.node_of(target)
         key = ("tensor", id(target))
@@ -76,10 +77,10 @@ class Level:
         self.stand_ins[id(target)] = made
         stage.set_node(target, made)
 
-    # What the stage asks.
+    # Requests of the stage.
 
     def split(self, stage: Stage, state: Tensor) -> None:
-        """Give each example a state of its own in place of a generator's."""
+        """Give each example a state of its own in place of the generator's state."""
         if id(state) in self.states:
             return
         outer = stage.scopes[stage.scopes.index(self.scope) - 1]
@@ -98,7 +99,7 @@ class Level:
         self.states[id(state)] = state
 
     def refuse(self, stage: Stage, node: Node, what: str) -> None:
-        """Raise VmapError where a value is asked for that differs between examples."""
+        """Raise VmapError, which says that `what` needs a value, if it differs between examples."""
         known = {n for level in stage.levels for n in level.inputs}
         if any(n in known for n in toposort([node])):
             mend = _MENDS.get(what, "compute with tensors, or return the tensor and do this outside vmap")
@@ -108,16 +109,15 @@ class Level:
             )
 
     def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Call a function, such as print, once for each example when the values are there."""
+        """Call a function, such as print, once for each example when the values are known."""
         self.deferred.append((fn, args, kwargs))
 
     # The staging.
 
     def run(self, stage: Stage, function: Callable[[], Sequence[Tensor]]) -> tuple[list[Mapped], dict[int, Mapped]]:
-        """Stage what gives some tensors; these for all examples.
+        """Stage a function that returns tensors, and return the tensors for all examples.
 
-        Beside them, by their identity, the values of those tensors with a stand-in that were
-        written.
+        Returns as well the values of written tensors that had a stand-in, by their identity.
         """
         stage.levels.append(self)
         changes: dict[Any, tuple[Effect, Any]] = {}
@@ -159,9 +159,9 @@ class Level:
         return [values[r] for r in results], stood
 
     def _keep(self, stage: Stage, effect: Effect, value: Any, values: dict[Node, Mapped]) -> None:
-        """Make a change to a Python object again outside.
+        """Make a change of a Python object again outside of the level.
 
-        Raises VmapError where a value of one example would stay in it.
+        Raises VmapError if a value of one example would stay in it.
         """
         if value is MISSING:
             effect.write(stage, value)
@@ -205,9 +205,10 @@ class _Plain:
 
 
 class _ForEach:
-    """A function called once for each example.
+    """A function `fn` that is called once for each of `size` examples.
 
-    `form` says of each leaf whether it is mapped, or what it is.
+    `form` has an entry for each leaf of the arguments, whose `structure` is given: whether a tensor
+    is mapped, or the value of another leaf.
     """
 
     __name__ = "print"
@@ -225,8 +226,8 @@ class _ForEach:
 
 
 def _is_same(before: Any, after: Any) -> bool:
-    """Return whether something from outside is what it was: the same object, or a container of the
-    very same objects.
+    """Return whether an object from outside is unchanged: the same object, or a container of the
+    identical objects.
     """
     if before is after:
         return True
@@ -242,8 +243,8 @@ def _is_same(before: Any, after: Any) -> bool:
 
 
 def _collect(stage: Stage, value: Any, found: dict[int, Any]) -> None:
-    """The nodes of the tensors in a value that were staged and have no value yet, by the tensors'
-    identity.
+    """Add to `found` the nodes of the tensors in a value that have no value yet, by the identity of
+    the tensors.
     """
     stack, seen = [value], set()
     while stack:

@@ -242,9 +242,9 @@ def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequen
 def unpack_blob(
     content: bytes, schema: Mapping[str, Field], names: Sequence[str], wanted: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the wanted fields of a blob.
+    """Return the `wanted` fields of a blob.
 
-    `names` are its fields, and `schema` holds their types.
+    `content` are its bytes, `names` its fields in order, and `schema` holds their types.
     """
     found = {}
     at = 0

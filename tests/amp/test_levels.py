@@ -11,7 +11,8 @@ from mycel.compiled.explain import explain
 
 MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
 CHECKED = dict.fromkeys(
-    """amp.auto_mixed_precision amp.build_train_network amp.custom_mixed_precision amp.get_black_list amp.get_white_list""".split(),
+    """amp.auto_mixed_precision amp.build_train_network amp.custom_mixed_precision
+    amp.get_black_list amp.get_white_list""".split(),
     "MindSpore 2.10",
 )
 X = (np.cos(np.arange(6).reshape(2, 3)) * 1.3).astype(np.float32)
@@ -203,8 +204,9 @@ def test_black_lists_keep_layers_wide():
 
 def test_lists_can_be_changed_without_changing_the_next():
     known = set(
-        """BatchMatMul Conv1d Conv1dTranspose Conv2D Conv2DBackpropInput Conv2DTranspose Conv2d Conv2dTranspose Conv3D Conv3d Conv3dTranspose Dense GRUCell
-        Ger LSTMCell MatMul PReLU RNNCell ReLU""".split()
+        """BatchMatMul Conv1d Conv1dTranspose Conv2D Conv2DBackpropInput Conv2DTranspose Conv2d
+        Conv2dTranspose Conv3D Conv3d Conv3dTranspose Dense GRUCell Ger LSTMCell MatMul PReLU
+        RNNCell ReLU""".split()
     )
     assert known <= {c.__name__ for c in amp.get_white_list()} <= known | {"Conv3DTranspose"}
     assert nn.Dense in amp.get_white_list() and ops.MatMul in amp.get_white_list()

@@ -12,7 +12,8 @@ from tests.train.support import Batches
 
 MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
 CHECKED = dict.fromkeys(
-    """amp.DynamicLossScaleManager amp.DynamicLossScaler amp.FixedLossScaleManager nn.DynamicLossScaleUpdateCell nn.FixedLossScaleUpdateCell""".split(),
+    """amp.DynamicLossScaleManager amp.DynamicLossScaler amp.FixedLossScaleManager
+    nn.DynamicLossScaleUpdateCell nn.FixedLossScaleUpdateCell""".split(),
     "MindSpore 2.10",
 ) | dict.fromkeys(
     (

@@ -49,9 +49,13 @@ def running():
     ops.matmul(x, x) + ops.softmax(x)
 
 
+def doubled_rows():
+    rows = ms.dataset.GeneratorDataset([(np.full(3, i, np.float32),) for i in range(20)], ["a"], shuffle=False)
+    return rows.map(lambda a: a * 2, "a").batch(4)
+
+
 def reading():
-    data = ms.dataset.GeneratorDataset([(np.full(3, i, np.float32),) for i in range(20)], ["a"], shuffle=False).map(lambda a: a * 2, "a").batch(4)
-    list(data.create_tuple_iterator())
+    list(doubled_rows().create_tuple_iterator())
 
 
 net = nn.Dense(8, 8)
@@ -87,12 +91,13 @@ def child(begun):
     drawing()
 
 
-threads = [threading.Thread(target=repeat, args=(w,), daemon=True) for w in (compiling, allocating, running, reading, saving, drawing)]
+works = (compiling, allocating, running, reading, saving, drawing)
+threads = [threading.Thread(target=repeat, args=(w,), daemon=True) for w in works]
 compiling(), running()
 for t in threads:
     t.start()
 bad = []
-data = ms.dataset.GeneratorDataset([(np.full(3, i, np.float32),) for i in range(20)], ["a"], shuffle=False).map(lambda a: a * 2, "a").batch(4)
+data = doubled_rows()
 for k in range(forks):
     begun = iter(data.create_tuple_iterator(num_epochs=1))
     next(begun)

@@ -157,7 +157,7 @@ def test_a_link_to_ones_own_folder_is_a_name_for_it(
 
 @as_root
 def test_a_link_of_another_user_is_not_followed(folder: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder such as /tmp it would lead to files of one's own that somebody else has chosen."""
+    """In a folder such as /tmp it would lead to files of the user that somebody else chose."""
     cache.write(KIND, DIGEST, b"code")
     public = folder.parent / "public"
     public.mkdir()

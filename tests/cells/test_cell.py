@@ -1,4 +1,4 @@
-"""Cells: registration, names by the rule that MindSpore 2.10 follows, walks, modes, hooks, copies."""
+"""Cells: registration, names by the rule of MindSpore 2.10, walks, modes, hooks, copies."""
 
 from __future__ import annotations
 

@@ -16,9 +16,11 @@ from tests.meaning import A, Checks
 
 RANDOM = np.random.default_rng(1)
 SHAPES = ((3, 4), (1,), (0, 2))
-FUNCTIONS = """all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object all_reduce all_to_all all_to_all_single all_to_all_v_c
-    barrier batch_isend_irecv broadcast broadcast_object_list gather_into_tensor gather_object irecv isend recv recv_object_list reduce reduce_scatter
-    reduce_scatter_tensor reduce_scatter_tensor_uneven scatter_object_list scatter_tensor send send_object_list set_comm_ops_inplace P2POp ReduceOp
+FUNCTIONS = """all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object
+    all_reduce all_to_all all_to_all_single all_to_all_v_c barrier batch_isend_irecv broadcast
+    broadcast_object_list gather_into_tensor gather_object irecv isend recv recv_object_list reduce
+    reduce_scatter reduce_scatter_tensor reduce_scatter_tensor_uneven scatter_object_list
+    scatter_tensor send send_object_list set_comm_ops_inplace P2POp ReduceOp
     Barrier Send Receive NeighborExchange NeighborExchangeV2 BatchISendIRecv"""
 SEVERAL = tuple((A(*s),) for s in SHAPES)
 

@@ -95,10 +95,16 @@ long_rows = {
 
 zero = Tensor([0.0])
 cases = {
-    "rows": lambda: many_rows(Tensor(np.zeros(2**22, np.float32))), **{name: lambda f=f: f(zero) for name, f in long_rows.items()},
-    "loop": lambda: forever(zero), "large loop": lambda: forever(Tensor(np.zeros(1 << 18, np.float32))), "recursion": lambda: fib(Tensor(70)),
-    "gradient of a loop": lambda: backwards(zero), "steps": lambda: steps(Tensor(np.random.rand(1 << 20).astype(np.float32))),
-    "parameters": lambda: writing(zero), "rounds": rounds, "another thread": other_thread,
+    "rows": lambda: many_rows(Tensor(np.zeros(2**22, np.float32))),
+    **{name: lambda f=f: f(zero) for name, f in long_rows.items()},
+    "loop": lambda: forever(zero),
+    "large loop": lambda: forever(Tensor(np.zeros(1 << 18, np.float32))),
+    "recursion": lambda: fib(Tensor(70)),
+    "gradient of a loop": lambda: backwards(zero),
+    "steps": lambda: steps(Tensor(np.random.rand(1 << 20).astype(np.float32))),
+    "parameters": lambda: writing(zero),
+    "rounds": rounds,
+    "another thread": other_thread,
 }
 
 
@@ -132,7 +138,13 @@ def told():
             raise ZeroDivisionError("told twice")
 
     before = signal.signal(signal.SIGINT, note)
-    threading.Thread(target=lambda: [time.sleep(0.3) or os.kill(os.getpid(), signal.SIGINT) for _ in range(2)], daemon=True).start()
+
+    def send_twice():
+        for _ in range(2):
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=send_twice, daemon=True).start()
     try:
         forever(zero)
     except ZeroDivisionError:

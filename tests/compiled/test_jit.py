@@ -252,7 +252,7 @@ def test_a_decorated_construct() -> None:
 
 
 def test_lambdas_on_one_line() -> None:
-    fs = [lambda x: x + 1, lambda x: x + 2, lambda x: x + 3]; gs = [lambda x, k: x * k, lambda x: (lambda y: y * 5)(x)]  # fmt: skip  # noqa: E702
+    fs, gs = [lambda x: x + 1, lambda x: x + 2, lambda x: x + 3], [lambda x, k: x * k, lambda x: (lambda y: y * 5)(x)]
     assert [float(ms.jit(f, fullgraph=True)(tensor(1.0))) for f in fs] == [2.0, 3.0, 4.0]
     assert float(ms.jit(gs[1], fullgraph=True)(tensor(1.0))) == 5.0
     assert [

@@ -1,4 +1,4 @@
-"""What a context in force is asked, by role: what it does not do it says, and no name is made up."""
+"""Contexts by role: a context refuses what it does not do, and no name is made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account of memory: what tensors and compiled functions take, what comes back, and the limit."""
+"""The account of memory: what tensors and compiled functions take and give back, and the limit."""
 
 from __future__ import annotations
 

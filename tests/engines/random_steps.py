@@ -283,7 +283,7 @@ class Steps(Values):
         return self.choose(choices)
 
     def places(self, shape: tuple[int, ...], size: int) -> Node:
-        """Indices into `size` elements: computed from a value, or random, both also from the end."""
+        """Indices into `size` elements, computed from a value or random, also from the end."""
         dtype = self.choose((D.int32, D.int32, D.int64))
         numbers = [v for v in self.pool if v.dtype.kind in "iu" and v.exact]
         if numbers and self.chance(0.7):

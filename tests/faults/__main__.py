@@ -1,4 +1,4 @@
-"""`python -m tests.faults COUNT [SEED]`: so many interrupts, then so many kills, at random moments."""
+"""`python -m tests.faults COUNT [SEED]`: COUNT interrupts, then COUNT kills, at random moments."""
 
 from __future__ import annotations
 

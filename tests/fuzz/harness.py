@@ -1,20 +1,28 @@
-"""Runs the cases of fuzz drivers in child processes with limits of memory and time, and reports
-what no case may do.
+"""The harness of fuzz drivers: runs their cases in child processes with limits of memory and time,
+and reports the cases that fail.
 
 A driver is a module of `tests/fuzz/drivers`. It holds
 
-    case(random)        -> case     makes a case from a `random.Random`, and from nothing else: the seed is all that a replay needs
-    run(case)                       runs it; a result is good, and so is an exception that the driver allows
+    case(random) -> case    makes a case from a `random.Random`, and from nothing else, so that a
+                            seed is all that a replay needs
+    run(case)               runs it; a result is good, and so is an exception that the driver allows
 
 and may hold
 
-    ALLOWED = (ValueError, ...)     exceptions that are good answers if they have words; subclasses count (default: `ALLOWED` below)
-    judge(error, case)  -> str      instead of ALLOWED: what is wrong with this exception, "" if nothing is
-    describe(case)      -> str      the case as a line of Python or a description (default: its repr, cut)
-    setup()                         called once in each child, before the limits hold; the current folder is an empty one
-    KEPT = (case, ...)              cases that failed once, run before all others: they have the seeds -1, -2, ...
-    CORPUS = 100                    how many seeds from 0 `make test` runs: keep all drivers together below 15 seconds
-    MEMORY = 2 << 30, SECONDS = 20  limits: bytes of address space beyond what the child has after `setup`; time for one case
+    ALLOWED = (ValueError, ...)  exceptions that are good answers if they have a message, and their
+                                 subclasses (default: `ALLOWED` below)
+    judge(error, case) -> str    instead of ALLOWED: what is wrong with this exception, or ""
+    describe(case) -> str        the case as a line of Python or a description (default: its repr,
+                                 cut)
+    setup()                      called once in each child, before the limits hold, in an empty
+                                 current folder
+    KEPT = (case, ...)           cases that failed once, which run before all others with the seeds
+                                 -1, -2, ...
+    CORPUS = 100                 the number of seeds, from 0 on, that `make test` runs: keep all
+                                 drivers together below 15 seconds
+    MEMORY = 2 << 30             the limit of memory: bytes of address space beyond those that the
+                                 child has after `setup`
+    SECONDS = 20                 the limit of time for one case
 
 A finding is a case that ends the process ("crash"), takes longer than its time ("hang"), or raises
 what the driver does not allow ("error": a MemoryError too, unless it is among ALLOWED). A child
@@ -24,7 +32,7 @@ exception, place and message are one.
 
     python -m tests.fuzz --minutes 10               all drivers in turn, seeds drawn anew
     python -m tests.fuzz NAME --minutes 10          one driver
-    python -m tests.fuzz NAME --seed 7              replays one case, in this process and with its whole traceback
+    python -m tests.fuzz NAME --seed 7              one case, in this process, with its traceback
     python -m tests.fuzz NAME --seed 7 --cases 500  a run of seeds, in children
 """
 
@@ -130,8 +138,7 @@ def signature(error: BaseException) -> str:
     return f"{type(error).__name__} in {place or 'the driver'}: {words[:120]}"
 
 
-# -- The child
-# ------------------------------------------------------------------------------------------------------------
+# The child.
 
 
 def _child(name: str, first: int, count: int, pipe: int) -> None:
@@ -165,8 +172,7 @@ def _child(name: str, first: int, count: int, pipe: int) -> None:
     tell("end", first + count)
 
 
-# -- The parent
-# -----------------------------------------------------------------------------------------------------------
+# The parent.
 
 
 def _place(dump: str) -> str:

@@ -1,4 +1,4 @@
-"""The types of tensors: one object for one type, and none whose bytes cannot be counted in 63 bits."""
+"""The types of tensors: one object for one type, and none of 2**63 bytes or more."""
 
 from __future__ import annotations
 

@@ -8,7 +8,9 @@ compiled gradient. A `Watched` array notes how near its comparisons come to thei
 that inputs at which differences would step over a discontinuity are left out. `shrink` cuts a
 failing program down.
 
-    python -m tests.language.generate FIRST COUNT      checks many seeds and prints the programs that fail, cut down
+    python -m tests.language.generate FIRST COUNT
+
+checks many seeds and prints the programs that fail, cut down.
 """
 
 from __future__ import annotations

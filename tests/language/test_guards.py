@@ -578,6 +578,17 @@ def test_iterators_from_outside_go_on() -> None:
     assert [float(g(Tensor(0.0))) for _ in range(3)] == [3.0, 7.0, 0.0]
 
 
+def test_an_optimizer_is_compiled_once_though_cells_are_made_between_its_steps() -> None:
+    weight = Parameter(Tensor([1.0, 2.0]), name="weight")
+    optimizer = nn.Adam([weight], 0.1)
+    for _ in range(20):
+        nn.CrossEntropyLoss()
+        optimizer((Tensor([1.0, 1.0]),))
+    jitted = optimizer._compiled()
+    assert not jitted.lives and sum(map(len, jitted.versions.values())) == 1
+    np.testing.assert_allclose(weight.asnumpy(), [-1.0, 0.0], atol=1e-4)
+
+
 def test_types_and_shapes_of_tensors_choose_versions() -> None:
     f = ms.jit(lambda x: x * 2 if x.dtype == ms.float32 else x + 1)
     for value in ([1.0], np.array([1.0]), [1], [[1.0]], [1.0]):

@@ -588,15 +588,4 @@ def test_random_changes_are_seen(seed: int) -> None:
         Box.items[:] = items
 
 
-def test_an_optimizer_is_compiled_once_though_cells_are_made_between_its_steps() -> None:
-    weight = Parameter(Tensor([1.0, 2.0]), name="weight")
-    optimizer = nn.Adam([weight], 0.1)
-    for _ in range(20):
-        nn.CrossEntropyLoss()
-        optimizer((Tensor([1.0, 1.0]),))
-    jitted = optimizer._compiled()
-    assert not jitted.lives and sum(map(len, jitted.versions.values())) == 1
-    np.testing.assert_allclose(weight.asnumpy(), [-1.0, 0.0], atol=1e-4)
-
-
 test_case = cases.test()

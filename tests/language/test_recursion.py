@@ -96,7 +96,7 @@ programs.add((P, I5), (N, I0), (X, I5), grad=0)(power)
 
 
 def halved(x):
-    """Multiply by a sine on the way down, add on the way up: the primal is needed at every level."""
+    """Multiply by a sine on the way down, add on the way up; every level needs the primal."""
     if F.sum(x * x) < 0.5:
         return F.sin(x)
     return halved(x * 0.5) * F.cos(x) + x

@@ -235,7 +235,8 @@ def test_cell_dict() -> None:
         (nn.Dense(3, 4, has_bias=False), "Dense(input_channels=3, output_channels=4)"),
         (
             nn.Dense(3, 4, activation="relu"),
-            "Dense(\n  input_channels=3, output_channels=4, has_bias=True, activation=ReLU()\n  (activation): ReLU()\n)",
+            "Dense(\n  input_channels=3, output_channels=4, has_bias=True, activation=ReLU()\n"
+            "  (activation): ReLU()\n)",
         ),
         (nn.Linear(3, 4), "Linear(input_features=3, output_features=4, has_bias=True)"),
         (

@@ -12,8 +12,10 @@ import mycel as ms
 from mycel import nn
 
 CHECKED = dict.fromkeys(
-    """nn.cosine_decay_lr nn.exponential_decay_lr nn.inverse_decay_lr nn.natural_exp_decay_lr nn.piecewise_constant_lr nn.polynomial_decay_lr nn.warmup_lr
-    nn.CosineDecayLR nn.ExponentialDecayLR nn.InverseDecayLR nn.NaturalExpDecayLR nn.PolynomialDecayLR nn.WarmUpLR""".split(),
+    """nn.cosine_decay_lr nn.exponential_decay_lr nn.inverse_decay_lr nn.natural_exp_decay_lr
+    nn.piecewise_constant_lr nn.polynomial_decay_lr nn.warmup_lr nn.CosineDecayLR
+    nn.ExponentialDecayLR nn.InverseDecayLR nn.NaturalExpDecayLR nn.PolynomialDecayLR
+    nn.WarmUpLR""".split(),
     "MindSpore 2.10",
 )
 

@@ -13,7 +13,8 @@ from mycel.common.seed import set_seed
 from tests.nn.cases import labels, wave
 
 CHECKED = dict.fromkeys(
-    "nn.ForwardValueAndGrad nn.ParameterUpdate nn.TrainOneStepCell nn.WithEvalCell nn.WithGradCell nn.WithLossCell".split(),
+    """nn.ForwardValueAndGrad nn.ParameterUpdate nn.TrainOneStepCell nn.WithEvalCell
+    nn.WithGradCell nn.WithLossCell""".split(),
     "NumPy",
 )
 X, Y = wave(6, 3), wave(6, 2, phase=1.0)

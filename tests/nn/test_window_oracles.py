@@ -29,7 +29,7 @@ def each(value: Any, rank: int) -> tuple[int, ...]:
 def windows(
     size: int, kernel: int, stride: int, mode: str, pad: int, dilation: int, ceil: bool
 ) -> tuple[int, list[list[int]]]:
-    """The low padding, and of every window the positions in the unpadded axis, also those outside."""
+    """The low padding, and each window's positions in the unpadded axis, also those outside."""
     span = (kernel - 1) * dilation + 1
     low = pad
     if mode == "same":

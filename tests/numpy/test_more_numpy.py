@@ -17,7 +17,8 @@ from tests.meaning import A, B, Checks, I
 checks = Checks("NumPy")
 CHECKED = {
     f"numpy.{n}": "NumPy"
-    for n in "array_str isscalar apply_along_axis apply_over_axes piecewise setdiff1d intersect1d ix_ array_equiv".split()
+    for n in """array_str isscalar apply_along_axis apply_over_axes piecewise setdiff1d intersect1d
+    ix_ array_equiv""".split()
 }
 RANDOM = np.random.default_rng(3)
 

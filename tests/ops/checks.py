@@ -60,7 +60,7 @@ def _values(result: Any) -> list[Tensor]:
 def check_gradient(
     function: Callable[..., Any], *arrays: np.ndarray, step: float = 1e-6, tolerance: float = 1e-6
 ) -> None:
-    """The gradients of a weighted sum of the results by every array agree with central differences."""
+    """The gradients of a weighted sum of the results by every array agree with differences."""
 
     def loss(*tensors: Tensor) -> Tensor:
         total: Any = 0.0

@@ -202,7 +202,8 @@ CHECKED = {
     },
     **{
         n: "NumPy"
-        for n in "numpy.empty numpy.empty_like Tensor.equal numpy.array_equal numpy.promote_types numpy.result_type".split()
+        for n in """numpy.empty numpy.empty_like Tensor.equal numpy.array_equal numpy.promote_types
+        numpy.result_type""".split()
     },
     **{
         n: "NumPy"

@@ -1,4 +1,4 @@
-"""Operations on arrays as objects against NumPy; conventions against stored results of MindSpore."""
+"""Operations on arrays as objects against NumPy; conventions against results of MindSpore."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def test_edit_distance(lead: tuple[int, ...], normalize: bool) -> None:
 
 
 def test_edit_distance_of_mindspore() -> None:
-    """Results of MindSpore 2.10 on a CPU: sequences whose places do not begin at 0, and empty ones."""
+    """Results of MindSpore 2.10 on a CPU: sequences that do not begin at 0, and empty ones."""
 
     def whole(values: Any) -> Tensor:
         return Tensor(np.array(values, np.int64))

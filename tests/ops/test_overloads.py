@@ -1,4 +1,4 @@
-"""Methods of tensors under the further names of their parameters that MindSpore's overloads have."""
+"""Methods of tensors with the further names of parameters that MindSpore's overloads have."""
 
 from __future__ import annotations
 

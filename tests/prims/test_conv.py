@@ -28,7 +28,7 @@ def t(*shape: Any, dtype: Any = float32) -> TensorType:
 
 
 def slow_conv(x: Any, w: Any, *, strides: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """By SciPy: correlate, with zeros put into a dilated kernel, then keep every stride-th result."""
+    """By SciPy: correlate, with zeros in a dilated kernel, then keep every stride-th result."""
     spread = np.zeros((*w.shape[:2], *((k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation))))
     spread[(slice(None), slice(None)) + tuple(slice(None, None, d) for d in dilation)] = w
     wide = np.pad(x, ((0, 0), (0, 0), *padding))

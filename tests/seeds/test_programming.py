@@ -143,7 +143,7 @@ def test_functional_and_object_oriented_fused(mode: str, tmp_path: Path) -> None
 
 
 def test_accumulated_gradients_are_those_of_the_whole_batch(mode: str) -> None:
-    """accumulated = sum of the gradients of N small batches, and theta' = theta - lr * accumulated."""
+    """The gradients of N small batches are added up: theta' = theta - lr * accumulated."""
     from mindspore import Parameter, Tensor, ops, value_and_grad
 
     weight, x, y = values(4, 2), values(12, 4), values(12, 2)

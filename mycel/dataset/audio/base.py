@@ -61,7 +61,7 @@ def float_type(array: Array) -> Any:
 
 
 def check_int(operation: str, name: str, value: Any, low: int = -INT_MAX - 1, none: bool = False) -> Any:
-    """Return a 32-bit integer of at least `low`, or None with `none`.
+    """Return `value`, a 32-bit integer of at least `low`, or None with `none`.
 
     `operation` and `name` are named in messages, here and in the checks below.
     """
@@ -83,7 +83,11 @@ def check_float(
     above: bool = False,
     none: bool = False,
 ) -> Any:
-    """Return a number within [low, high], or (low, high] with `above`, or None with `none`."""
+    """Return `value`, a number within [low, high], or (low, high] with `above`, or None with
+    `none`.
+
+    `operation` and `name` are named in messages.
+    """
     if none and value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -95,7 +99,10 @@ def check_float(
 
 
 def check_positive(operation: str, name: str, value: Any, none: bool = False) -> Any:
-    """Return a number that is positive in float32, so quotients by it stay within float64."""
+    """Return `value`, a number that is positive in float32, or None with `none`.
+
+    Quotients by it stay within float64. `operation` and `name` are named in messages.
+    """
     found = check_float(operation, name, value, 0.0, above=True, none=none)
     if found is not None and np.float32(found) == 0.0:
         raise ValueError(
@@ -120,14 +127,18 @@ def check_bool(operation: str, name: str, value: Any) -> bool:
 
 
 def check_choice(operation: str, name: str, value: Any, kind: type[Enum]) -> Any:
-    """Return a member of the enumeration `kind`."""
+    """Return `value`, a member of the enumeration `kind`; `operation` and `name` are named in
+    messages.
+    """
     if not isinstance(value, kind):
         raise TypeError(f"{operation}: {name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
     return value
 
 
 def check_among(operation: str, name: str, value: Any, allowed: tuple[int, ...]) -> int:
-    """Return an integer that is one of a few."""
+    """Return `value`, one of the `allowed` integers; `operation` and `name` are named
+    in messages.
+    """
     value = check_int(operation, name, value)
     if value not in allowed:
         raise ValueError(f"{operation}: {name} must be one of {list(allowed)}, got {value}")

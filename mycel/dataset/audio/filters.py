@@ -23,7 +23,11 @@ Coefficients = tuple[Sequence[float], Sequence[float]]
 
 
 def recursive_filter(array: Array, b: Sequence[float], a: Sequence[float], clamp: bool = True) -> Array:
-    """Apply the filter b / a along the last axis in float64; limit it to [-1, 1] if `clamp`."""
+    """Apply the filter b / a to `array` along the last axis, in float64.
+
+    `b` and `a` are the coefficients of numerator and denominator; with `clamp` the result is
+    limited to [-1, 1].
+    """
     from scipy import signal
 
     if array.size == 0:

@@ -19,7 +19,7 @@ class _Masking(AudioTransform):
     form = "<..., freq, time>"
 
     def fill(self, array: Array, axis: int, start: int, width: int, value: float) -> Array:
-        """Return a copy with `value` at start .. start + width - 1 of an axis.
+        """Return a copy of `array` with `value` at start .. start + width - 1 of an axis.
 
         Raises RuntimeError where these do not exist.
         """

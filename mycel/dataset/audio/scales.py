@@ -175,7 +175,10 @@ def _triangles(frequencies: Array, corners: Array) -> Array:
 def mel_bank(
     n_freqs: int, f_min: float, f_max: float, n_mels: int, sample_rate: int, norm: NormType, mel_type: MelType
 ) -> Array:
-    """Return the mel filters [n_freqs, n_mels], float64; see `melscale_fbanks`."""
+    """Return the mel filters [n_freqs, n_mels], float64.
+
+    `f_min`, `f_max`, `sample_rate`, `norm` and `mel_type` are those of `melscale_fbanks`.
+    """
     low, high = _to_mel(f_min, mel_type), _to_mel(f_max, mel_type)
     corners = _from_mel(np.linspace(low, high, n_mels + 2), mel_type)
     bank = _triangles(np.linspace(0, sample_rate // 2, n_freqs), corners)
@@ -185,7 +188,8 @@ def mel_bank(
 
 
 def check_band(operation: str, f_min: float, f_max: float | None, sample_rate: int, equal: bool = False) -> float:
-    """Return the upper end of a band of frequencies: `f_max`, or half of the rate.
+    """Return the upper end of a band of frequencies from `f_min` on: `f_max`, or by default half of
+    `sample_rate`.
 
     `operation` is named in messages. Raises ValueError where the band is empty; `equal` allows both
     ends to be equal.
@@ -257,7 +261,10 @@ def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sampl
 
 
 def linear_bank(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Array:
-    """Return the linear filters [n_freqs, n_filter], float64; see `linear_fbanks`."""
+    """Return the linear filters [n_freqs, n_filter], float64.
+
+    `f_min`, `f_max` and `sample_rate` are those of `linear_fbanks`.
+    """
     return _triangles(np.linspace(0, sample_rate // 2, n_freqs), np.linspace(f_min, f_max, n_filter + 2))
 
 

@@ -66,7 +66,8 @@ def stft(
 ) -> Array:
     """Return the spectrum, complex [..., freq, frame].
 
-    The parameters are those of `Spectrogram`, with `window` as an array; `operation` is named in
+    `n_fft`, `center`, `pad_mode` and `onesided` are those of `Spectrogram`; `hop` is the distance
+    of frames in samples, and `window` holds the weights of samples. `operation` is named in
     messages. Raises RuntimeError where the waveform is shorter than one frame.
     """
     if hop < 1:
@@ -93,8 +94,8 @@ def istft(
 ) -> Array:
     """Return the waveform [..., time] of a spectrum, in float64.
 
-    The parameters are those of `stft`; `length` is the length of the waveform, and zeros follow its
-    end where that is more.
+    `n_fft`, `hop`, `window`, `center` and `onesided` are those of `stft`; `length` is the length of
+    the waveform, and zeros follow its end where that is more.
     """
     columns = np.swapaxes(spectrum, -1, -2)
     frames = np.fft.irfft(columns, n_fft) if onesided else np.fft.ifft(columns).real
@@ -119,6 +120,8 @@ class Frames:
     """The checked lengths and window of a transform.
 
     `n_fft`, `win_length` and `hop_length` are the lengths, and `window` is the kind of window.
+    `operation` and the `name` of the window's parameter are named in messages. `least` is the
+    smallest allowed length; without `hop_length` it is `win_length` divided by `share`.
     """
 
     def __init__(

@@ -69,7 +69,8 @@ class VOCDataset(_Annotated):
     * `decrypt`: a function from the path of an image to its bytes.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -158,7 +159,8 @@ class CocoDataset(_Annotated):
     * `decrypt`: a function from the path of an image to its bytes.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(

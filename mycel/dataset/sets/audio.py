@@ -57,7 +57,7 @@ def read_wav(operation: str, path: str) -> tuple[Array, int]:
 
 
 def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Array, int]:
-    """Read the samples of a NIST SPHERE file, float32 [channels, samples], and their rate.
+    """Read samples of the NIST SPHERE file `path`, float32 [channels, samples], and their rate.
 
     `operation` is named in messages; `start` and `end` are in seconds.
     """
@@ -90,7 +90,9 @@ def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Ar
 class AudioSet(MappableDataset, AudioBaseDataset):
     """The base class of audio datasets.
 
-    `_entries` are the path of a file and what follows the waveform and its rate.
+    `_entries` are the path of a file and the values that follow the waveform and its rate.
+    `dataset_dir` is the folder of the files; `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names: Sequence[str] = ()
@@ -139,7 +141,11 @@ class AudioSet(MappableDataset, AudioBaseDataset):
 
 
 class AudioUsageSet(AudioSet):
-    """The base class of audio datasets with several parts."""
+    """The base class of audio datasets with several parts, of which `usage` chooses one.
+
+    `dataset_dir`, `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`, `num_shards`,
+    `shard_id` and `cache` are those of `AudioSet`.
+    """
 
     _usages: tuple[str, ...] = ("train", "test", "valid", "all")
 
@@ -207,7 +213,8 @@ class CMUArcticDataset(AudioSet):
     Further columns: `transcript` and `utterance_id`, text. `sample_rate` is uint32. `name` is the
     speaker, "aew" by default, of the folder `cmu_us_aew_arctic`.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names = ("transcript", "utterance_id")
@@ -394,7 +401,8 @@ class TedliumDataset(AudioSet):
       folder `data`.
     * `extensions`: the ending of the sound files' names; only ".sph" is supported.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names = ("transcript", "talk_id", "speaker_id", "identifier")

@@ -62,7 +62,8 @@ class EMnistDataset(_Digits):
     Images are as the files have them, with rows and columns exchanged. Raises ValueError for
     missing files.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -109,7 +110,8 @@ class QMnistDataset(_Digits):
       "nist" or "all" (the default: training, test and NIST images).
     * `compat`: whether a label is the class instead of [8], all that is known of the digit.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -147,7 +149,8 @@ class SemeionDataset(_Digits):
 
     Columns are `image`, uint8 [16, 16] of 0 and 1, and `label`, uint32.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -179,7 +182,8 @@ class USPSDataset(_Digits):
     (the default). A line of a file has the label, from 1 on, and 256 entries "number:value" with
     values from -1 to 1.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(

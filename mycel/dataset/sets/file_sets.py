@@ -73,7 +73,10 @@ def label(number: int, kind: Any = np.uint32) -> Array:
 
 
 def one_of(operation: str, argument: str, value: Any, known: Sequence[Any]) -> Any:
-    """Return the value; raise ValueError where it is not known."""
+    """Return `value`, which must be one of `known`; raise ValueError otherwise.
+
+    `operation` and `argument` are named in messages.
+    """
     if value not in known:
         raise ValueError(f"{operation}: {argument} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return value
@@ -132,7 +135,12 @@ class FileSet(FileDataset):
 
 
 class FolderSet(FileSet):
-    """The base class of datasets with one part: `_list` returns the rows of a folder."""
+    """The base class of datasets with one part: `_list` returns the rows of a folder.
+
+    `dataset_dir` is the folder; `decode` says whether images are pixels instead of the files'
+    bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`, `num_shards`, `shard_id` and
+    `cache` are those of `MappableDataset`.
+    """
 
     def __init__(
         self,
@@ -156,7 +164,11 @@ class FolderSet(FileSet):
 
 
 class UsageSet(FileSet):
-    """The base class of datasets with several parts: `_list` returns the rows of one."""
+    """The base class of datasets with several parts: `_list` returns the rows of the part `usage`.
+
+    `dataset_dir`, `num_samples`, `num_parallel_workers`, `shuffle`, `decode`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `FolderSet`.
+    """
 
     _usages: tuple[str, ...] = ("train", "test", "all")
     _default = "all"

@@ -32,8 +32,9 @@ class ImageFolderDataset(FileDataset):
     * `decrypt`: a function from the path of an image to its bytes.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`. Raises
-    ValueError while iterating for a file that cannot be decoded.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `sampler`, `num_shards`,
+    `shard_id` and `cache` are those of `MappableDataset`. Raises ValueError while iterating for a
+    file that cannot be decoded.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -108,7 +109,8 @@ class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
     (the default). Raises ValueError for a folder without the files, or with files of another
     length.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _parts: tuple[tuple[str, str], ...] = (("train", "data_batch_"), ("test", "test_batch"))
@@ -169,7 +171,8 @@ class STL10Dataset(ArrayDataset, VisionBaseDataset):
     Columns are `image`, uint8 [96, 96, 3], and `label`, int32, from 0 on, or -1 where there is
     none. `usage` is "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -217,7 +220,8 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
     Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test", "extra"
     or "all" (the default).
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards` and `shard_id` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -266,7 +270,8 @@ class CelebADataset(FileDataset):
     * `decrypt`: a function from the path of an image to its bytes.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_parallel_workers`, `shuffle`, `sampler`, `num_samples`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(

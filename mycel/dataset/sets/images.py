@@ -153,7 +153,8 @@ class OmniglotDataset(FileSet):
     `images_evaluation`.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -189,7 +190,8 @@ class LSUNDataset(FileSet):
     * `classes`: the names of the classes to take; all by default.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -240,7 +242,8 @@ class Places365Dataset(FileSet):
       `data_256_challenge` and `val_256`, instead of the large ones.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -285,7 +288,8 @@ class DIV2KDataset(FileSet):
       "unknown" by 2, 3 or 4, "mild", "difficult" and "wild" by 4.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names = ("hr_image", "lr_image")
@@ -340,7 +344,8 @@ class FlickrDataset(FileSet):
     file's name, "#" and the caption's number, a tab and the caption.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names = ("image", "annotation")
@@ -380,7 +385,8 @@ class Caltech101Dataset(FileSet):
     annotations are MATLAB files in `Annotations`.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards` and `shard_id` are those of `MappableDataset`.
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {

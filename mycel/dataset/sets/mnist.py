@@ -22,7 +22,8 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
     those of the two that the folder has. Files may be compressed (`.gz`). Raises ValueError for a
     missing folder or file, and for truncated files.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
 
     >>> import tempfile
     >>> import mycel.dataset as ds

@@ -26,8 +26,8 @@ class FakeImageDataset(MappableDataset, VisionBaseDataset):
     * `num_classes`: the number of classes, which the column `label`, uint32, is below.
     * `base_seed`: the seed; a row depends only on it and on its number.
 
-    The other parameters are those of `MappableDataset`. Raises ValueError for sizes and counts
-    below 1.
+    `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`, `num_shards`, `shard_id` and
+    `cache` are those of `MappableDataset`. Raises ValueError for sizes and counts below 1.
 
     >>> import mycel.dataset as ds
     >>> ds.FakeImageDataset(10, (8, 8, 3), num_classes=2).output_shapes()
@@ -91,9 +91,10 @@ class RandomDataset(MappableDataset, VisionBaseDataset):
       columns "c0", "c1", ... of random types and shapes.
     * `columns_list`: the columns of the schema to use.
 
-    The other parameters are those of `MappableDataset`. Integers are drawn from the full range of
-    their type, floats from [0, 1), text from the digits. Rows depend on the seed of
-    `mycel.dataset.config` when the dataset is made.
+    `num_samples`, `num_parallel_workers`, `cache`, `shuffle`, `num_shards` and `shard_id` are those
+    of `MappableDataset`. Integers are drawn from the full range of their type, floats from [0, 1),
+    text from the digits. Rows depend on the seed of `mycel.dataset.config` when the dataset is
+    made.
 
     >>> import mycel.dataset as ds
     >>> schema = ds.Schema()

@@ -35,7 +35,8 @@ class LFWDataset(FileSet):
     * `image_set`: "original", "funneled" (the default) or "deepfunneled".
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _folders: ClassVar[dict[str, str]] = {
@@ -213,7 +214,8 @@ class CityscapesDataset(FileSet):
       "train_extra" for "coarse".
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names = ("image", "task")
@@ -274,7 +276,8 @@ class SBDataset(FileSet):
       the lists of these names.
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards` and `shard_id` are those of `MappableDataset`.
     """
 
     _names = ("image", "task")
@@ -321,7 +324,8 @@ class Flowers102Dataset(FileSet):
       images).
 
     `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
+    `num_shards` and `shard_id` are those of `MappableDataset`.
     """
 
     _parts: ClassVar[dict[str, str]] = {"train": "trnid", "test": "tstid", "valid": "valid"}
@@ -372,7 +376,8 @@ class ManifestDataset(FileSet):
       are numbered in the order of their names.
     * `decode`: whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
 
-    The other parameters are those of `MappableDataset`.
+    `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`, `num_shards`, `shard_id` and
+    `cache` are those of `MappableDataset`.
     """
 
     def __init__(
@@ -428,7 +433,8 @@ class PhotoTourDataset(FileSet):
     * `usage`: "train" (the default) has the column `image`, uint8 [64, 64, 1]. "test" has `image1`,
       `image2` and `matches`, uint32, 1 where both show the same point.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     def __init__(

@@ -178,7 +178,8 @@ class EnWik9Dataset(TextRows):
 
     The column `text` is a line, which may be empty.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names = ("text",)
@@ -206,7 +207,8 @@ class IMDBDataset(TextRows):
     (the default: the training reviews first), of the folders `train` and `test` with the folders
     `pos` and `neg` in each.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _names = ("text", "label")

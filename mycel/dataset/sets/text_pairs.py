@@ -38,8 +38,8 @@ class CLUEDataset(TextRows):
     * `task`: "AFQMC", "TNEWS", "IFLYTEK", "CMNLI", "WSC" or "CSL".
     * `usage`: "train", "test" (which has no labels) or "eval".
 
-    The other parameters are those of `MappableDataset`. Raises ValueError for lines without the
-    columns.
+    `num_samples`, `num_parallel_workers`, `shuffle`, `num_shards`, `shard_id` and `cache` are those
+    of `MappableDataset`. Raises ValueError for lines without the columns.
     """
 
     def __init__(
@@ -148,7 +148,8 @@ class Multi30kDataset(_Translated):
       `mmt16_task1_test/test` and `validation/val` with the endings `.de` and `.en`.
     * `language_pair`: ("en", "de") or ("de", "en").
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
     """
 
     _pairs: ClassVar[frozenset[tuple[str, str]]] = frozenset({("en", "de"), ("de", "en")})
@@ -223,7 +224,8 @@ class IWSLT2016Dataset(_Iwslt):
       default, in the folder `texts/de/en/de-en`.
     * `valid_set`, `test_set`: the names of the talks, "tst2013" and "tst2014" by default.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `shuffle`, `num_shards`, `shard_id`,
+    `num_parallel_workers` and `cache` are those of `MappableDataset`.
     """
 
     _year = "IWSLT16"
@@ -267,7 +269,8 @@ class IWSLT2017Dataset(_Iwslt):
 
     The files are in `DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo`, which may be in `texts`.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    `dataset_dir` is the folder of the files. `num_samples`, `shuffle`, `num_shards`, `shard_id`,
+    `num_parallel_workers` and `cache` are those of `MappableDataset`.
     """
 
     _year = "IWSLT17"

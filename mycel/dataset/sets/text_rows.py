@@ -64,9 +64,10 @@ def read_csv(operation: str, path: str, width: int) -> list[Cells]:
 
 
 def read_tagged(operation: str, path: str, separator: str, width: int) -> list[Cells]:
-    """Return the sentences of a file that has a word and its tags in each line.
+    """Return the sentences of the file `path`, which has a word and its tags in each line.
 
-    An empty line follows each sentence.
+    A line has `width` values with `separator` between them, and an empty line follows each
+    sentence. `operation` is named in messages.
     """
     rows: list[Cells] = []
     words: list[list[str]] = []
@@ -115,7 +116,11 @@ class TextRows(MappableDataset, TextBaseDataset):
 
 
 class TextSet(TextRows):
-    """The base class of text datasets with a file for each usage."""
+    """The base class of text datasets with a file for each `usage`.
+
+    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
+    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    """
 
     _files: ClassVar[dict[str, str]] = {"train": "train.csv", "test": "test.csv"}
     _default = "all"
@@ -152,7 +157,11 @@ class TextSet(TextRows):
 
 
 class TextSetWorkersLast(TextSet):
-    """`TextSet` with `num_parallel_workers` near the end of the parameters."""
+    """`TextSet` with `num_parallel_workers` near the end of the parameters.
+
+    These are `dataset_dir`, `usage`, `num_samples`, `shuffle`, `num_shards`, `shard_id`,
+    `num_parallel_workers` and `cache`.
+    """
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 def check_type(operation: str, argument: str, value: Any, kinds: type | tuple[type, ...]) -> None:
-    """Raise TypeError unless `value` is of one of these types; a bool is not an int.
+    """Raise TypeError unless `value` is of one of the types `kinds`; a bool is not an int.
 
     `operation` and `argument` are named in messages, here and in the checks below.
     """
@@ -34,7 +34,10 @@ def check_type(operation: str, argument: str, value: Any, kinds: type | tuple[ty
 
 
 def check_range(operation: str, argument: str, value: Any, low: int, high: int) -> None:
-    """Raise TypeError unless `value` is an int, and ValueError unless it is within [low, high]."""
+    """Raise TypeError unless `value` is an int, and ValueError unless it is within [low, high].
+
+    `operation` and `argument` are named in messages.
+    """
     check_type(operation, argument, value, int)
     if not low <= value <= high:
         raise ValueError(f"{operation}: {argument} must be within [{low}, {high}], got {value}")

@@ -232,7 +232,10 @@ class CenterCrop(ImageTransform):
 
 
 def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) -> Array:
-    """Return a copy of a part of an image whose first `lead` axes number rows."""
+    """Return a copy of the part of `array` of size `height` and `width` from (`top`, `left`) on.
+
+    The first `lead` axes of the array number rows; the next two are those of the image.
+    """
     part = array[(slice(None),) * lead + (slice(top, top + height), slice(left, left + width))]
     return np.ascontiguousarray(part)
 
@@ -261,7 +264,11 @@ class Crop(ImageTransform):
 
 
 def check_inside(operation: str, shape: Sequence[int], top: int, left: int, height: int, width: int) -> None:
-    """Raise ValueError unless this rectangle lies within an image of this shape."""
+    """Raise ValueError unless a rectangle lies within an image of this `shape`.
+
+    The rectangle has size `height` and `width`, and its first pixel is (`top`, `left`); `operation`
+    is named in messages.
+    """
     if top + height > shape[0] or left + width > shape[1]:
         raise ValueError(
             f"{operation}: the rectangle {height}x{width} at {(top, left)} is not inside the image "
@@ -379,7 +386,8 @@ def draw_rectangle(
 
 
 def check_range(operation: str, argument: str, values: Sequence[float], positive: bool = True) -> tuple[float, float]:
-    """Return an ordered pair of numbers that are positive (or not negative).
+    """Return `values` as an ordered pair of numbers that are positive, or without `positive` at
+    least 0.
 
     `operation` and `argument` are named in messages. Raises TypeError or ValueError otherwise.
     """

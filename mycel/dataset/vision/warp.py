@@ -194,7 +194,8 @@ def _check_number(operation: str, argument: str, value: Any) -> float:
 
 
 def interval(operation: str, argument: str, value: Any, symmetric: bool = True) -> tuple[float, float]:
-    """Return (low, high) from a pair, or (-n, n) from one number that is not negative.
+    """Return (low, high) from `value`, a pair, or with `symmetric` (-n, n) from a number n of at
+    least 0.
 
     `operation` and `argument` are named in messages. Raises TypeError or ValueError otherwise.
     """

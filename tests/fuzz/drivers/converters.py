@@ -1,4 +1,4 @@
-"""Files that are converted to record files: the pickles of CIFAR, CSV, TFRecord, a list of folders."""
+"""Files that are converted to record files: CIFAR's pickles, CSV, TFRecord, a list of folders."""
 
 from __future__ import annotations
 

@@ -101,7 +101,8 @@ ops.is_floating_point(True)
 ops.conv3d_transpose([[]], Tensor([1.0]))
 ops.unfold(ops.ones((1, 1, 4, 4)), 2, stride=0)
 ops.conv2d(ops.ones((1, 1, 4, 4)), ops.ones((1, 1, 2, 2)), stride=0)
-ops.deformable_conv2d(ops.ones((1, 4, 4, 4)), ops.ones((1, 4, 1, 1)), ops.ones((1, 3, 4, 4)), (1, 1), (1, 1, 1, 1), (0, 0, 0, 0), deformable_groups=0)
+ops.deformable_conv2d(ops.ones((1, 4, 4, 4)), ops.ones((1, 4, 1, 1)), ops.ones((1, 3, 4, 4)), \
+(1, 1), (1, 1, 1, 1), (0, 0, 0, 0), deformable_groups=0)
 ops.lp_pool1d(ops.ones((1, 1, 4)), 0.0, 2)
 ops.adaptive_max_pool2d(ops.ones((1, 1, 5, 5)), 2**63)
 ops.interpolate(ops.ones((1, 1, 2, 2)), scale_factor=inf)
@@ -120,7 +121,8 @@ ops.MatrixTriangularSolve(lower=-2**63)(ops.ones((2, 1, 1)), ops.ones((2, 1, 3))
 ops.AllGatherV()(1.5, Tensor([1]))
 ms.mint.softmax_ext(Tensor([1.0]), dtype=Tensor([3j]))
 ms.mint.nn.functional.batch_norm(Tensor([[1.0], [3.0]]), (1,), Tensor([1.0]), training=True)
-ms.mint.batch_norm_gather_stats_with_counts(ops.ones((1, 1)), ops.ones((1, 1)), ops.ones((1, 1)), counts=Tensor([2.0]), running_mean='none')
+ms.mint.batch_norm_gather_stats_with_counts(ops.ones((1, 1)), ops.ones((1, 1)), ops.ones((1, 1)), \
+counts=Tensor([2.0]), running_mean='none')
 ms.mint.addr_(ms.complex64, Tensor([2.0]), Tensor([3.0]))
 ms.numpy.unwrap(-1.0)
 ms.numpy.size(Tensor([1]), 5)
@@ -171,7 +173,8 @@ ms.dataset.audio.DetectPitchFrequency(-1)(np.ones((2, 40), np.float32))
 ms.dataset.audio.Vad(16000, hp_lifter_freq=1e-320)
 ms.dataset.audio.PitchShift(16000, 2**31 - 1)(np.ones((2, 40), np.float32))
 ms.train.ConfusionMatrix(2)(Tensor([1, 0, 1, 0]), 1e-320)
-ops.incre_flash_attention(ops.zeros((1, 1, 2)), [ops.ones((1, 3, 2))], [ops.ones((1, 3, 2))], actual_seq_lengths=(2**63,))
+ops.incre_flash_attention(ops.zeros((1, 1, 2)), [ops.ones((1, 3, 2))], [ops.ones((1, 3, 2))], \
+actual_seq_lengths=(2**63,))
 ms.jit(lambda: ops.narrow(Tensor([1, 2, 3, 4]), 0, 1, Tensor(2)).tolist())()
 ms.common.initializer.TruncatedNormal(mean=inf)
 ops.tuple_getitem((1, 2), Tensor([2**64 - 1], ms.uint64))
@@ -265,7 +268,7 @@ def _of_check(name: str, check: Any) -> str:
 
 
 def array(shape: Any, dtype: Optional[str] = None, low: float = -2.0, high: float = 2.0) -> Tensor:
-    """The operand `Array(...)` of a program: scattered numbers of a shape, or the values of a list."""
+    """The operand `Array(...)` of a program: scattered numbers of a shape, or a list's values."""
     kind = dtype or "float32"
     if isinstance(shape, (list, int, float)):
         return Tensor(np.array(shape, kind))

@@ -1,4 +1,4 @@
-"""Files of pictures, in every format that can be written here, decoded as a dataset decodes them."""
+"""Image files in every format that can be written here, decoded as a dataset decodes them."""
 
 from __future__ import annotations
 

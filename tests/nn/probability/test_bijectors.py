@@ -1,4 +1,4 @@
-"""Bijectors: values of MindSpore 2.10, inverses, and logarithms of derivatives against differences."""
+"""Bijectors: values of MindSpore 2.10, inverses, and log-derivatives against differences."""
 
 from __future__ import annotations
 

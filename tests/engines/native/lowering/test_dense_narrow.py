@@ -18,7 +18,7 @@ from mycel.prims.conv import conv_grad_weight
 
 
 def gradient(x: Any, ct: Any, last: bool, **changes: Any) -> tuple[Any, Any]:
-    """The program and its result, for images (n, positions, channels) or (n, channels, positions)."""
+    """The program and its result, for images (n, positions, channels) or channels first."""
     inputs = [input_node(tensor_type(a.shape, D.from_any(a.dtype))) for a in (x, ct)]
     images = [S.transpose(i, permutation=(0, 3, 1, 2)) for i in inputs] if last else inputs
     shape = (images[1].shape[1], images[0].shape[1], 1, 1)

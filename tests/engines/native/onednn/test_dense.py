@@ -330,7 +330,7 @@ def check_convolution(
     order: tuple[int, ...] | None,
     result_dtype: Any = None,
 ) -> list[dense.Plan]:
-    """Run all three directions, with the result in `order`, and compare them with the definition."""
+    """Run all three directions, with the result in `order`, and compare with the definition."""
     shape = (src.shape[0], weights.shape[0], *convolution.spatial(src.shape[2:], weights.shape[2:]))
     terms = int(np.prod(weights.shape[1:]))
     dst = blank(values(shape, 7, result_dtype or src.dtype, order))

@@ -56,7 +56,8 @@ try:
     work()
 except MemoryError as error:
     said = str(error)
-    print("refused" if "MiB" in said or "KiB" in said or "GiB" in said or "bytes" in said else f"says nothing: {said!r}")
+    amounts = ("bytes", "KiB", "MiB", "GiB")
+    print("refused" if any(word in said for word in amounts) else f"says nothing: {said!r}")
 else:
     print("done")
 sys.stdout.flush()
