@@ -40,9 +40,7 @@ def decode(codes):
 
 
 def sums(samples, rng):
-    """All sums in random order, int32 [10000, 10]: the first `samples` of them are to learn from,
-    the others to test with.
-    """
+    """Draw all sums in random order, int32 [10000, 10]; the first `samples` are to learn from."""
     order = rng.permutation(10_000)
     texts = [f"{a:02}+{b:02}={f'{a + b:03}'[::-1]}." for a in range(100) for b in range(100)]
     codes = np.array([encode(text) for text in texts], np.int32)[order]
@@ -66,8 +64,7 @@ class Attention(nn.Cell):
             k, v = ops.cat((cache[0], k), 2), ops.cat((cache[1], v), 2)
         total = k.shape[2]
         scores = ops.matmul(q, k.swapaxes(2, 3)) / math.sqrt(width // self.heads)
-        # The i-th of the new characters is at place total - length + i, and sees what is not behind
-        # it.
+        # The i-th new character is at place total - length + i, and sees what is not behind it.
         future = ops.arange(total) > ops.arange(total - length, total).expand_dims(1)
         weights = ops.softmax(scores.masked_fill(future, -1e9), -1)
         mixed = ops.matmul(weights, v).swapaxes(1, 2).reshape(batch, length, width)
@@ -75,9 +72,7 @@ class Attention(nn.Cell):
 
 
 class Block(nn.Cell):
-    """Attention and a two-layer perceptron, each normalised before and added to what it was
-    computed from.
-    """
+    """Attention and a two-layer perceptron, each normalised before and added to its input."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -117,9 +112,7 @@ class GPT(nn.Cell):
 
 
 class WarmUpCosine(LearningRateSchedule):
-    """In a line to `peak` over `warmup` steps, then along half a cosine to a tenth of it at step
-    `steps`.
-    """
+    """Rise in a line to `peak`, then fall along half a cosine to a tenth of it at step `steps`."""
 
     def __init__(self, peak, warmup, steps):
         super().__init__()
@@ -132,10 +125,7 @@ class WarmUpCosine(LearningRateSchedule):
 
 
 def generate(net, questions, count):
-    """The `count` likeliest characters after each question, int32 [B, count].
-
-    Every character is computed once.
-    """
+    """Generate the `count` likeliest characters after each question, int32 [B, count]."""
     logits, caches = net(ms.Tensor(questions))
     codes = [logits[:, -1].argmax(-1)]
     for _ in range(count - 1):

@@ -30,6 +30,8 @@ EXTRAS = {
         "hypothesis",
         "ruff",
         "mypy",
+        "basedpyright",
+        "setuptools",
         "import-linter",
         "tomli",
         "protobuf",

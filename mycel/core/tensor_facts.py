@@ -247,7 +247,7 @@ def _without_memory(self: Tensor) -> None:
 
 
 def _init(self: Tensor) -> Any:
-    """The initializer that is still to draw the values, if any."""
+    """Return the initializer that is still to draw the values, if any."""
     return self.__dict__.get("init")
 
 
@@ -258,7 +258,7 @@ def _set_init(self: Tensor, value: Any) -> None:
 
 
 def _init_flag(self: Tensor) -> bool:
-    """A mark that programs set on tensors whose values were drawn; it has no effect here."""
+    """Return a mark that programs set on tensors whose values were drawn; nothing depends on it."""
     return bool(self.__dict__.get("_init_flag", False))
 
 
@@ -269,7 +269,7 @@ def _set_init_flag(self: Tensor, flag: bool) -> None:
 
 
 def _virtual_flag(self: Tensor) -> bool:
-    """A mark that programs set on tensors that stand for others; it has no effect here."""
+    """Return a mark that programs set on tensors that stand for others; nothing depends on it."""
     return bool(self.__dict__.get("_virtual_flag", False))
 
 
@@ -279,15 +279,16 @@ def _set_virtual_flag(self: Tensor, flag: bool) -> None:
 
 
 def _parent(self: Tensor) -> Optional[Tensor]:
-    """The tensor whose elements a view shares, which is no view itself; None for a tensor with
-    elements of its own.
+    """Return the tensor whose elements a view shares, which is no view itself.
+
+    None for a tensor with elements of its own.
     """
     root = views.root_of(self)
     return None if root is self else root
 
 
 def _symbolic_shape(self: Tensor) -> Any:
-    """The shape that a tensor was declared with, if it has a `Symbol`; else None.
+    """Return the shape that a tensor was declared with, if it has a `Symbol`; else None.
 
     Each `Symbol` is a dictionary of its attributes that differ from their defaults.
 

@@ -569,6 +569,7 @@ def test_random_changes_are_seen(seed: int) -> None:
     readers = rng.sample(state.readers(), 5)
     kept = {n: globals()[n] for n in ("FACTOR", "SCALE", "_one")}
     defaults, count, items = _defaults.__defaults__, Box.count, list(Box.items)
+    first = list(defaults[0])
 
     def program(x: Any) -> Any:
         for reader in readers:
@@ -585,6 +586,7 @@ def test_random_changes_are_seen(seed: int) -> None:
     finally:
         globals().update(kept)
         _defaults.__defaults__, Box.count = defaults, count
+        defaults[0][:] = first
         Box.items[:] = items
 
 
