@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from mycel.base.errors import IndexRangeError, operation_called
 from mycel.engines.base import current
-from mycel.ir.dims import evaluate
+from mycel.ir.dim_values import evaluate
 from mycel.ir.graph import Graph, Node
 from mycel.ir.places import annotate, excerpt, spelled
 from mycel.ir.types import TensorType

@@ -18,7 +18,8 @@ import numpy as np
 from mycel.engines import buffers, nonfinite
 from mycel.engines.base import current
 from mycel.engines.sizes import types_for
-from mycel.ir.dims import Dim, symbols_in
+from mycel.ir.dim_values import symbols_in
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.prims.base import CONSTANT
 from mycel.prims.elementwise import identity

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from mycel.engines.failures import readable
-from mycel.ir.dims import DimLike, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node, Where
 
 __all__ = [

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from mycel.ir.dims import Dim, DimLike, evaluate, symbols_in
+from mycel.ir.dim_values import evaluate, symbols_in
+from mycel.ir.dims import Dim, DimLike
 from mycel.ir.types import TensorType
 
 __all__ = ["Binder"]

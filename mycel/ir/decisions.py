@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from mycel.ir.dims import Atom, Dim, DimLike, InconclusiveDimension, evaluate, in_force, symbols_in
+from mycel.ir.dim_values import evaluate, symbols_in
+from mycel.ir.dims import Atom, Dim, DimLike, InconclusiveDimension, in_force
 
 __all__ = ["Decisions", "current_decisions", "deciding", "evaluator"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mycel.ir.dims import Dim, substitute
+from mycel.ir.dim_values import substitute
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.base import SERVICES

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from mycel.ir.dims import Dim, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, at
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R

@@ -20,7 +20,7 @@ import numpy as np
 
 from mycel.base.dtype import from_any
 from mycel.base.errors import ShapeError, Unsupported, VerifyError
-from mycel.ir import dims
+from mycel.ir import dim_values
 from mycel.ir.dims import Dim, DimLike
 from mycel.ir.graph import Graph, Node, input_node, static_type, toposort
 from mycel.ir.types import TensorType, TokenType
@@ -177,7 +177,7 @@ def _solve(pairs: Sequence[tuple[Node, Any]]) -> dict[str, int]:
             _bind(dim, size, found)
     for node, dim, size in rows:
         try:
-            wanted = dims.evaluate(dim, found)
+            wanted = dim_values.evaluate(dim, found)
         except KeyError as missing:
             raise ShapeError(
                 f"{node!r}: the size {missing.args[0]} does not follow from the shapes of the inputs"
@@ -201,7 +201,7 @@ def _bind(dim: Dim, size: int, found: dict[str, int]) -> None:
 
 def _concrete(value: Any, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, Dim):
-        return dims.evaluate(value, sizes)
+        return dim_values.evaluate(value, sizes)
     if isinstance(value, tuple):
         return tuple(_concrete(v, sizes) for v in value)
     return value
@@ -215,7 +215,7 @@ def _checked(result: Any, type: Any, name: str, sizes: Mapping[str, int]) -> Any
     if isinstance(type, TokenType):
         return result
     array = np.asarray(result, order="C")
-    shape: tuple[DimLike, ...] = tuple(dims.evaluate(d, sizes) for d in type.shape)
+    shape: tuple[DimLike, ...] = tuple(dim_values.evaluate(d, sizes) for d in type.shape)
     if array.dtype != type.dtype.numpy or array.shape != shape:
         raise VerifyError(f"{name}: infer promises {type}, the reference gave {array.dtype}{list(array.shape)}")
     return array

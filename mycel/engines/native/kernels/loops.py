@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mycel.engines.native.kernels.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
 from mycel.engines.native.kernels.schedule import better_lanes, tile_of, turnable, turns
-from mycel.ir.dims import DimLike, hint, is_one, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one, same
 
 __all__ = ["arrange"]
 

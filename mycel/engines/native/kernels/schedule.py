@@ -24,7 +24,8 @@ from typing import Optional
 
 from mycel.engines.native.kernels.nest import Access, Nest
 from mycel.engines.native.kernels.strided import small_step
-from mycel.ir.dims import DimLike, hint, is_one, is_zero
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one, is_zero
 
 __all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "row_work", "tile_of", "turnable", "turns"]
 

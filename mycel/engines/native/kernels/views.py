@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mycel.engines.native.kernels.nest import Access, Affine, Buffer
-from mycel.ir.dims import Dim, DimLike, hint, is_one, is_zero, product, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import Dim, DimLike, is_one, is_zero, product, same
 
 __all__ = ["View", "contiguous_strides", "like_order", "room", "row_major"]
 

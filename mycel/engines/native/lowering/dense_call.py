@@ -11,7 +11,8 @@ from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.views import View, contiguous_strides, row_major
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.reports import work
-from mycel.ir.dims import DimLike, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.prims.base import Primitive
 from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight

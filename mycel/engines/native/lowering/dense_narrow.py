@@ -17,7 +17,8 @@ from mycel.engines.native.kernels.views import View, contiguous_strides, row_maj
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.onednn import binding as dense
-from mycel.ir.dims import hint, is_one, is_zero, product, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import is_one, is_zero, product, same
 from mycel.ir.graph import Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims.conv import conv_grad_weight

@@ -17,7 +17,8 @@ from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.lowering.dense_narrow import narrow_gradient
 from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips, spread
 from mycel.engines.native.onednn import binding as dense
-from mycel.ir.dims import hint, is_one, product
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import is_one, product
 from mycel.ir.graph import Node
 from mycel.prims.conv import conv_grad_input, conv_grad_weight
 from mycel.prims.linalg import matmul

@@ -16,7 +16,8 @@ from mycel.engines.native.kernels.nest import Access, Buffer, Builder, Loop, Nes
 from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.onednn.pointwise import MANY
-from mycel.ir.dims import DimLike, hint, is_one, is_zero, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one, is_zero, same
 from mycel.ir.graph import Node
 from mycel.prims.conv import conv, conv_grad_weight
 from mycel.prims.linalg import matmul

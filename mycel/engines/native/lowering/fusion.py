@@ -26,7 +26,8 @@ from mycel.engines.native.lowering.view_rules import (
     root_of,
     same_place,
 )
-from mycel.ir.dims import DimLike, hint, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM

@@ -24,7 +24,8 @@ from mycel.engines.native.lowering.view_rules import (
     root_of,
     view_position,
 )
-from mycel.ir.dims import DimLike, hint, is_one
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one
 from mycel.ir.graph import Node
 from mycel.prims.index import checked
 

@@ -23,7 +23,7 @@ from typing import Optional
 from mycel.engines.native.lowering.fusion import Fusion, Unit
 from mycel.engines.native.lowering.group_rules import is_reduction
 from mycel.engines.native.lowering.view_rules import NUMBERS, resolves, root_of
-from mycel.ir.dims import hint
+from mycel.ir.dim_values import hint
 from mycel.ir.graph import Node
 from mycel.prims.base import Cost
 

@@ -14,7 +14,8 @@ from mycel.engines.native.kernels.nest import Affine, Buffer
 from mycel.engines.native.kernels.schedule import pays_to_copy
 from mycel.engines.native.kernels.views import View, like_order, room
 from mycel.engines.native.lowering.builder import StepBuilder
-from mycel.ir.dims import hint, is_one
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import is_one
 
 __all__ = ["along_lanes"]
 

@@ -13,7 +13,7 @@ from mycel.engines.native.onednn.binding import Unsupported
 from mycel.engines.native.program import stored
 from mycel.engines.native.program.program import Program, build
 from mycel.ir.decisions import Decisions, deciding
-from mycel.ir.dims import symbols_in
+from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.prims.linalg import matmul
 from mycel.transforms.complex_pairs import complex_pairs

@@ -17,7 +17,8 @@ from mycel.engines.native.program import arena
 from mycel.engines.native.program.liveness import Ends, Liveness
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking
-from mycel.ir.dims import Dim, DimLike, evaluate
+from mycel.ir.dim_values import evaluate
+from mycel.ir.dims import Dim, DimLike
 from mycel.ir.graph import at
 from mycel.ir.types import MOST_BYTES, TensorType, Type
 from mycel.transforms.specialize import concrete

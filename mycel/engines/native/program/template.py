@@ -21,7 +21,8 @@ from mycel.engines.native.program.batch import batches, without_shared
 from mycel.engines.native.program.checked_code import text_of
 from mycel.engines.native.program.step_order import schedule
 from mycel.ir.decisions import evaluator
-from mycel.ir.dims import Dim, DimLike, hint, is_zero, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import Dim, DimLike, is_zero, same
 from mycel.ir.graph import Graph
 
 __all__ = ["Template", "kernel_addresses"]

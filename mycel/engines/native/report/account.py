@@ -28,7 +28,7 @@ from mycel.engines.native.program.liveness import Liveness
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.report.costs import cost
 from mycel.engines.reports import Account, StepAccount, joined
-from mycel.ir.dims import hint
+from mycel.ir.dim_values import hint
 from mycel.ir.graph import Graph, Node
 
 __all__ = ["account"]

@@ -35,7 +35,8 @@ from mycel.engines.native.lowering.steps import Batch, Call, Copy, Nested, Step,
 from mycel.engines.native.math import library as vector_math
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.reports import ZERO_COST, Cost, work
-from mycel.ir.dims import DimLike, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike
 
 __all__ = ["cost", "nest_cost", "operations", "plan_costs", "total"]
 

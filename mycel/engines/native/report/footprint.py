@@ -17,7 +17,7 @@ from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.liveness import Liveness
 from mycel.engines.native.program.template import Template
 from mycel.engines.reports import Alive, Footprint, place_of
-from mycel.ir.dims import hint
+from mycel.ir.dim_values import hint
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
 
