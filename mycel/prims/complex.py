@@ -27,6 +27,7 @@ from mycel.prims.base import (
     register,
     same_dtype,
 )
+from mycel.prims.elementwise_records import unbroadcast
 
 __all__ = [
     "angle",
@@ -95,7 +96,7 @@ complex_: Primitive = register(
         "complex",
         _complex_infer,
         _complex_reference,
-        lambda ct, out, re, im: (E.unbroadcast(real(ct), re), E.unbroadcast(imag(ct), im)),
+        lambda ct, out, re, im: (unbroadcast(real(ct), re), unbroadcast(imag(ct), im)),
         lambda size, values, axes: batch_elementwise(complex_, size, values, axes, {}),
         samples=(
             Sample(((2, 3), (2, 3)), differentiable=False),

@@ -27,7 +27,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import Number, Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
-from mycel.prims.elementwise import FLOATS
+from mycel.prims.elementwise_records import FLOATS
 
 __all__ = ["conv", "conv_grad_input", "conv_grad_weight", "window_output"]
 

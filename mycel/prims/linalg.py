@@ -15,7 +15,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, broadcast_shapes, need_kind, register, same_dtype
-from mycel.prims.elementwise import FLOATS, unbroadcast
+from mycel.prims.elementwise_records import FLOATS, unbroadcast
 
 
 def _infer(a: TensorType, b: TensorType) -> TensorType:

@@ -30,6 +30,7 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
+from mycel.prims.elementwise_records import NUMBERS
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "search_sorted", "sort", "top_k"]
 
@@ -188,7 +189,7 @@ def _running(
         batch,
         None,
         tuple(samples),
-        E.NUMBERS,
+        NUMBERS,
         linear=linear,
         holomorphic=holomorphic,
         rounding=rounding,
@@ -250,7 +251,7 @@ sort: Primitive = register(
             for s, a in (((7,), 0), ((3, 5), 1), ((4, 3), 0), ((2, 0), 1))
             for d in (False, True)
         ),
-        dtypes=(*E.NUMBERS, "bool"),
+        dtypes=(*NUMBERS, "bool"),
         doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every "
         "number.",
     )
@@ -275,7 +276,7 @@ top_k: Primitive = register(
             )
             for largest in (False, True)
         ),
-        dtypes=(*E.NUMBERS, "bool"),
+        dtypes=(*NUMBERS, "bool"),
         doc="The k first of the sorted values along an axis and their int32 positions, as `sort` gives them.",
     )
 )
@@ -327,7 +328,7 @@ search_sorted: Primitive = register(
             for t in ("float32", "float64", "int32")
         )
         + (Sample(((0,), (3,)), {"side": "left"}), Sample(((1,), (4,)), {"side": "right"})),
-        dtypes=E.NUMBERS,
+        dtypes=NUMBERS,
         doc="For each value, the int32 position in the ascending row at which it would keep the row sorted.",
     )
 )

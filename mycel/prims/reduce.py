@@ -21,6 +21,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Cost, Primitive, Rounding, Sample, need_kind, register
+from mycel.prims.elementwise_records import NUMBERS, kind_of
 
 Axes = tuple[int, ...]
 
@@ -84,7 +85,7 @@ def _define(
         need_kind(name, kinds, x)
         return tensor_type(reduced_shape(x, axes, keepdims), x.dtype)
 
-    dtypes = tuple(n for n in (*E.NUMBERS, "bool") if E._kind(n) in kinds)
+    dtypes = tuple(n for n in (*NUMBERS, "bool") if kind_of(n) in kinds)
     samples = tuple(
         Sample((shape,), {"axes": axes, "keepdims": keep})
         for shape, axes, keep in (
@@ -190,7 +191,7 @@ def _define_arg(name: str, function: Any, doc: str) -> Primitive:
         batch,
         None,
         (Sample(((2, 5),), {"axis": 1}), Sample(((4, 3),), {"axis": 0}), Sample(((2, 3, 2),), {"axis": 1})),
-        (*E.NUMBERS,),
+        (*NUMBERS,),
         doc=doc,
     )
     return register(primitive)

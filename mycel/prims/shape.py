@@ -125,7 +125,7 @@ def _broadcast_infer(x: TensorType, *, shape: Shape) -> TensorType:
 
 
 def _broadcast_vjp(ct: Node, out: Node, x: Node, *, shape: Shape) -> tuple[Node]:
-    from mycel.prims.elementwise import unbroadcast
+    from mycel.prims.elementwise_records import unbroadcast
 
     return (unbroadcast(ct, x),)
 

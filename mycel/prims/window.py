@@ -27,6 +27,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register
 from mycel.prims.conv import _ALL, _corners, _differs, _fold_images, _taps, _unfold_images, window_output
+from mycel.prims.elementwise_records import NUMBERS
 
 __all__ = ["window_argmax", "window_gather", "window_max", "window_scatter", "window_spread", "window_sum"]
 
@@ -273,8 +274,6 @@ _CASES = (
 )
 _PLACES = [int(np.prod(p["window"])) for _, _, p in _CASES]
 
-_NUMBERS = E.NUMBERS
-
 window_sum: Primitive = register(
     Primitive(
         "window_sum",
@@ -287,7 +286,7 @@ window_sum: Primitive = register(
             *(Sample((x,), p) for x, _, p in _CASES),
             Sample(((1, 1, 2),), _case((1, 1, 2), (1,), (1,), ((0, 0),))[2]),
         ),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         linear=True,
         rounding=Rounding.ONCE,
         doc="The sum over each window; padding counts as 0, and integers wrap.",
@@ -302,7 +301,7 @@ window_max: Primitive = register(
         _batch(lambda: window_max),
         _max_expand,
         samples=tuple(Sample((x,), p, integers=(0, 100)) for x, _, p in _CASES),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         doc="The largest in each window, padding excluded; NaN wins; the first of equal extremes takes the derivative.",
     )
 )
@@ -315,7 +314,7 @@ window_argmax: Primitive = register(
         _batch(lambda: window_argmax),
         _argmax_expand,
         samples=tuple(Sample((x,), p, integers=(0, 3)) for x, _, p in _CASES),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         doc="The int32 row-major place of the first largest of each window, never in the padding; the first NaN wins.",
     )
 )
@@ -331,7 +330,7 @@ window_scatter: Primitive = register(
             Sample((out, out), {"input_shape": x, **p}, integers=(0, n), dtypes=("*", "int32"))
             for (x, out, p), n in zip(_CASES, _PLACES)
         ),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         rounding=Rounding.IN_PLACE,
         doc="Each value added to the input position that its index names in its window.",
     )
@@ -347,7 +346,7 @@ window_gather: Primitive = register(
         samples=tuple(
             Sample((x, out), p, integers=(0, n), dtypes=("*", "int32")) for (x, out, p), n in zip(_CASES, _PLACES)
         ),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         doc="The value of each window at the place that its index names.",
     )
 )
