@@ -1,4 +1,4 @@
-"""Values of symbolic dimensions: sizes put in for their symbols, and the symbols that need one."""
+"""Values of symbolic dimensions when sizes are given to their symbols."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["evaluate", "hint", "substitute", "symbols_in"]
 
 
 def substitute(value: DimLike, sizes: Mapping[str, int]) -> DimLike:
-    """Return a dimension with the sizes of some symbols put in."""
+    """Return a dimension with sizes in place of some of its symbols."""
     if not isinstance(value, Dim):
         return value
     total: DimLike = 0
@@ -36,7 +36,7 @@ def _substitute_atom(atom: Atom, sizes: Mapping[str, int]) -> DimLike:
 def evaluate(value: DimLike, sizes: Mapping[str, int]) -> int:
     """Return the value of a dimension where each symbol's size is given.
 
-    KeyError names one that is not.
+    Raises KeyError with the name of a symbol whose size is missing.
     """
     if not isinstance(value, Dim):
         return int(value)
@@ -58,8 +58,9 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int:
 
 
 def hint(value: DimLike) -> int:
-    """Return the number that a dimension is expected to be: what may steer a choice that is right
-    for all sizes.
+    """Return the size that a dimension is expected to have.
+
+    It may steer a choice whose result is correct for all sizes, and records no guard.
     """
     if not isinstance(value, Dim):
         return value
@@ -71,8 +72,9 @@ def hint(value: DimLike) -> int:
 
 
 def symbols_in(*values: Any) -> dict[str, Atom]:
-    """Return the symbols in dimensions, and in tuples of them, by name, in the order in which they
-    are met.
+    """Return the symbols in dimensions, and in tuples of dimensions, by name.
+
+    They are in the order in which they are met.
     """
     found: dict[str, Atom] = {}
     for value in values:
