@@ -1,10 +1,10 @@
-"""Complex numbers: making them of their parts, and taking them apart.
+"""Complex numbers: making them of their real and imaginary parts, and taking these out.
 
 All else about complex numbers is composed of these and of the element-wise primitives. The gradient
 of a real function by a complex number z = x + iy is df/dx + i df/dy. So the rule of a function that
 is complex-differentiable, made of the same formula as its real derivative, takes the conjugate of
-the cotangent and gives the conjugate of the result: `Primitive.holomorphic` says which, and
-differentiation does it.
+the cotangent and gives the conjugate of the result: differentiation does so for the primitives that
+are marked `holomorphic`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ imag: Primitive = _part(
 
 
 def conjugate(x: Node) -> Node:
-    """Return the complex conjugate; a real node itself."""
+    """Return the complex conjugate; for a real node the node itself."""
     return complex_(real(x), E.neg(imag(x))) if x.dtype.is_complex else x
 
 

@@ -1,7 +1,7 @@
 """Element-wise primitives: operands broadcast by NumPy's rule and share one element type.
 
 Comparisons give booleans and have no derivative. Integer division and remainder are floored, as in
-Python. Where a function has a kink, its derivative is the one stated in its rule. bfloat16 and
+Python. Where a function is not differentiable, its rule states the derivative. bfloat16 and
 float16 are computed in float32 and rounded once.
 """
 
@@ -31,7 +31,7 @@ from mycel.prims.elementwise_records import NUMBERS, Facts, binary, unary, unbro
 
 
 def _zero_traps(node: Node) -> bool:
-    """Return whether a division by zero has no result."""
+    """Return whether a division by zero stops the program, as for integers."""
     return bool(node.dtype.is_integer)
 
 
@@ -241,8 +241,10 @@ bitwise_not: Primitive = unary("bitwise_not", np.invert, None, "iu", doc="All bi
 
 
 def trigamma(x: Node) -> Node:
-    """Return the derivative of digamma: ten steps of its recurrence, then its asymptotic series; by
-    reflection below 0.
+    """Return the derivative of digamma.
+
+    It takes ten steps of the recurrence, then the asymptotic series; below 0 it uses the reflection
+    formula.
     """
     reflected = lt(x, 0.0)
     y = select(reflected, sub(1.0, x), x)
@@ -438,7 +440,7 @@ def select(condition: Node, x: Any, y: Any) -> Node:
 
 
 def zero_like(x: Node) -> Node:
-    """Return a scalar zero of the element type of `x`."""
+    """Return a scalar zero with the element type of `x`."""
     from mycel.prims.base import constant
 
     return constant(0, x.dtype)
@@ -456,8 +458,10 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
 
 
 def to_odd(x: Any) -> Any:
-    """Return float64 with the precision of float32, odd where bits were cut off: so what is then
-    rounded by way of float32 is rounded once.
+    """Return float64 values rounded to odd at the precision of float32.
+
+    Where bits are cut off, the last bit kept is set. A later rounding by way of float32 then gives
+    the same as a single rounding.
     """
     bits = x.view(np.uint64) if x.flags.c_contiguous else x.copy().view(np.uint64)
     cut = np.uint64((1 << 29) - 1)

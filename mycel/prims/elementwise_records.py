@@ -37,7 +37,7 @@ Rule = Optional[Callable[..., Any]]
 
 
 class Facts(NamedTuple):
-    """What the records of element-wise primitives say beside their rules; see `Primitive`."""
+    """Fields of an element-wise primitive's record besides its rules; `Primitive` explains them."""
 
     cost: Cost = Cost.PASS
     rounding: Rounding = Rounding.ONCE
@@ -64,7 +64,7 @@ def unbroadcast(ct: Node, like: Node) -> Node:
 
 
 def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the reference in float32 for the 16-bit types, and with floating-point warnings off."""
+    """Return the reference with 16-bit types computed in float32 and without NumPy's warnings."""
 
     def run(*arrays: Any, **params: Any) -> Any:
         kind = arrays[0].dtype
@@ -141,7 +141,15 @@ def unary(
     integers: tuple[int, int] = (-5, 6),
     facts: Facts = _FUNCTION,
 ) -> Primitive:
-    """Define a unary primitive; `derivative(ct, out, x)` is the cotangent of x."""
+    """Define a unary primitive; `derivative(ct, out, x)` is the cotangent of x.
+
+    `name` is the primitive's, `reference` its NumPy function. `kinds` has a letter for each kind of
+    element type allowed: f floating, i signed, u unsigned, b boolean, c complex. `result` is the
+    element type of the result, None for that of the operands; `doc` says what is computed. Samples
+    have floats in the interval `domain` and ints in ``range(*integers)``; `expand` is the
+    definition in simpler primitives; `facts` are further fields of the record. A `derivative` of
+    None is zero, unless `expand` is given.
+    """
     vjp = (lambda ct, out, x: (derivative(ct, out, x),)) if derivative is not None else None
     if derivative is None and expand is None:
         vjp = lambda ct, out, x: (None,)
@@ -159,8 +167,13 @@ def binary(
     integers: tuple[int, int] = (-5, 6),
     facts: Facts = _FUNCTION,
 ) -> Primitive:
-    """Define a binary primitive; `derivative(ct, out, x, y)` gives both cotangents before
-    unbroadcasting.
+    """Define a binary primitive; `derivative(ct, out, x, y)` gives the cotangents of x and y.
+
+    It gives them in the shape of the result; None is zero. `name` is the primitive's, `reference`
+    its NumPy function. `kinds` has a letter for each kind of element type allowed: f floating, i
+    signed, u unsigned, b boolean, c complex. `result` is the element type of the result, None for
+    that of the operands; `doc` says what is computed. Samples have floats in the interval `domain`
+    and ints in ``range(*integers)``; `facts` are further fields of the record.
     """
 
     def vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:

@@ -1,15 +1,15 @@
 """Reading and writing at positions that are data: gather, scatter, take and put.
 
-Indices are int32 or int64. What becomes of one that is not in [0, size) is said by `bounds`:
+Indices are int32 or int64. `bounds` says how an index outside [0, size) is treated:
 
     wrap    a negative one counts from the end; one out of range is an error (IndexRangeError)
     front   a negative one is an error, too
     drop    a negative one counts from the end; one out of range reads 0 and writes nothing
 
-The error is the engine's: a compiled program finds the index while it runs and raises when it ends.
-No access leaves its array in any case. Derivatives look at the same indices in the same way, as the
-operation itself may not be computed where only its derivative is wanted. `checked` looks at indices
-of operations that are composed otherwise.
+The engine raises the error: a compiled program finds the index while it runs and raises when it
+ends. No access leaves its array in any case. Derivatives check the same indices in the same way, as
+the operation itself may not be computed where only its derivative is wanted. `checked` checks the
+indices of operations that are composed of other primitives.
 
 Where several writes meet in one place, `set` keeps the last in row-major order and the other modes
 combine all of them with what is there. 16-bit sums accumulate in float32.
@@ -62,7 +62,7 @@ def _same_shape(a: Shape, b: Shape) -> bool:
 
 
 def _front(value: Node, axis: Optional[int], size: DimLike) -> Node:
-    """Return the value with its batch in front, repeated if it has none."""
+    """Return the value with its batch axis in front; repeat the value where it has none."""
     return S.broadcast_to(value, (size, *value.shape)) if axis is None else S.move_axis(value, axis, 0)
 
 
@@ -142,7 +142,7 @@ def _scatter_nd_vjp(
 
 
 def _with_batch_index(indices: Node, axis: Optional[int], size: DimLike) -> Node:
-    """Return indices (B, ..., 1 + k) that name the example first."""
+    """Return indices (B, ..., 1 + k) whose first number is that of the example."""
     indices = _front(indices, axis, size)
     column = S.iota(shape=(*indices.shape[:-1], 1), axis=0, dtype=indices.dtype)
     return S.concat([column, indices], len(indices.shape) - 1)
@@ -240,20 +240,22 @@ def _take_add_expand(ct: Node, indices: Node, *, axis: int, size: DimLike, **p: 
 
 
 def _put_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
-    """Return the `length` axes after the first `skip` moved `axis` places back."""
+    """Move the `length` axes that follow the first `skip` axes back by `axis` places."""
     order = [*range(skip), *range(skip + length, skip + length + axis), *range(skip, skip + length)]
     return S.transpose(x, (*order, *range(len(order), x.type.rank)))
 
 
 def _take_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
-    """Return the inverse of `_put_block`."""
+    """Return the result of the inverse of `_put_block`."""
     order = [*range(skip), *range(skip + axis, skip + axis + length), *range(skip, skip + axis)]
     return S.transpose(x, (*order, *range(len(order), x.type.rank)))
 
 
 def _joined_indices(indices: Node, axis: int, count: DimLike, size: DimLike, along: int, bounds: str = "wrap") -> Node:
-    """Return indices into the rows of all examples joined, each example having `size` rows along
-    its axis `along`; they are looked at here, so that the joined ones need not be.
+    """Return indices into the rows of all examples, joined along one axis.
+
+    Each of the `count` examples has `size` rows along its axis `along`; the batch axis of `indices`
+    is `axis`. The indices are checked by `bounds` here, so that the joined ones need no check.
     """
     front = E.cast(S.move_axis(indices, axis, 0), dtype=int64)
     if bounds != "drop":
@@ -339,7 +341,7 @@ def _put_along_reference(x: Any, indices: Any, updates: Any, *, axis: int, mode:
 
 
 def _along_position(indices: Node, axis: int) -> Node:
-    """Return the indices of `gather_nd` that name the same places."""
+    """Return indices for `gather_nd` that name the same places."""
     columns = [
         indices if i == axis else S.iota(shape=tuple(indices.shape), axis=i, dtype=indices.dtype)
         for i in range(indices.type.rank)

@@ -1,4 +1,4 @@
-"""Writes at positions that are data: what they compute, and their derivatives.
+"""Writes at positions that are data: their NumPy reference and their derivatives.
 
 With a = the value at a place, u = an update that is written there, the cotangents are:
 
@@ -31,7 +31,8 @@ _WRITE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, 
 def write_at(x: Any, where: Any, updates: Any, mode: str) -> Any:
     """Return a copy of `x` with `updates` written at the positions `where`, in order.
 
-    `where` is an index as NumPy takes it; `mode` says how an update meets what is there.
+    `where` is an index as NumPy takes it; `mode` is one of `MODES`, the way in which an update is
+    combined with the value at its place.
     """
     narrow = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
     result = x.astype(np.float32) if narrow else x.copy()

@@ -40,7 +40,7 @@ def _reference(a: Any, b: Any) -> Any:
 
 
 def swap_last(x: Node) -> Node:
-    """Return the last two axes exchanged."""
+    """Return `x` with its last two axes exchanged."""
     r = x.type.rank
     return S.transpose(x, (*range(r - 2), r - 1, r - 2))
 

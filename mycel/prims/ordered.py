@@ -1,9 +1,8 @@
-"""Primitives along an axis whose order matters: sorting, running sums, products and extremes, and
-binary search.
+"""Sorting, running sums, products and extremes along an axis, and binary search.
 
-Sorting is stable in both directions. NaN is above every number, as the extremes have it: last of an
-ascending order, first of a descending one. Running extremes pass NaN on. Running sums and products
-of 16-bit floats accumulate in float32; integers wrap.
+Sorting is stable in both directions. NaN counts as larger than every number, as in the extremes: it
+is last in ascending order and first in descending order. Running extremes propagate NaN. Running
+sums and products of 16-bit floats accumulate in float32; integers wrap.
 
 The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of
 ct_j y_j over j >= i, and z the first zero of x, they are y_j / x_i before z, so dx_i = D_i / x_i
@@ -43,14 +42,14 @@ def _need_axis(name: str, axis: int, x: TensorType) -> None:
 
 
 def _need_near(name: str, axis: int, x: TensorType) -> None:
-    """Records hold positions of 32 bits, so that an axis that is ordered has fewer elements."""
+    """Raise an error for an axis too long for the 32-bit positions that sorting holds."""
     size = x.shape[axis]
     if type(size) is int and size > S.FAR:
         raise ShapeError(f"{name}: axis {axis} of {x} has more than {S.FAR} elements; order parts of it, and join them")
 
 
 def _comparable(x: Any) -> Any:
-    """Return the same order in a type that NumPy sorts with NaN last."""
+    """Return `x` in a type that NumPy sorts in the same order, with NaN last."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
 
 

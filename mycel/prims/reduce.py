@@ -1,9 +1,10 @@
 """Reductions over axes.
 
-Sums of 16-bit floats accumulate in float32; reductions over nothing give the operation's identity.
+Sums of 16-bit floats accumulate in float32; reductions of no elements give the operation's
+identity.
 
-`max` and `min` share their derivative equally among equal extremes. NaN wins in `max` and `min`.
-Integer sums keep their type (modular).
+`max` and `min` divide their derivative equally among equal extremes, and are NaN if any element is.
+Sums of integers keep their type and are modular.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def reduced_shape(x: TensorType, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
 
 
 def restore(y: Node, x: Node, axes: Axes) -> Node:
-    """Return a reduced value with its axes back as size 1, so that it broadcasts against `x`."""
+    """Return a reduced value with the reduced axes back as size 1, to broadcast against `x`."""
     return S.reshape(y, tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
 
 
@@ -210,7 +211,7 @@ argmin: Primitive = _define_arg(
 
 
 def count(x: Node, axes: Axes) -> Any:
-    """Return how many elements a reduction of `x` over `axes` joins."""
+    """Return how many elements of `x` a reduction over `axes` combines into one."""
     return product(x.shape[a] for a in axes)
 
 

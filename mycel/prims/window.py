@@ -1,13 +1,12 @@
-"""Windows that slide over the spatial axes of (N, C, *spatial): sums, extremes, and where the
-extremes are.
+"""Windows that slide over the spatial axes of (N, C, *spatial): sums, extremes and their positions.
 
 Window position p covers the input positions ``p * stride - low + k`` for 0 <= k < window. In
-`window_sum` padding counts as 0; in `window_max` it is lower than everything, and each window must
+`window_sum` padding counts as 0; in `window_max` it is lower than every value, and each window must
 meet the input, so padding is smaller than the window. `window_argmax` numbers the places of a
-window in row-major order. With that index fixed, `window_gather` (take the place that is named) and
-`window_scatter` (add to it) are linear and each other's transposes, and so close the derivatives of
-`window_max`; a place in the padding holds 0 and drops what is added. A sum spreads back as a sum:
-over the cotangent with zeros between its elements.
+window in row-major order. With that index fixed, `window_gather`, which reads the named place, and
+`window_scatter`, which adds to it, are linear and each other's transposes; so all derivatives of
+`window_max` consist of them. A place in the padding reads 0 and ignores additions. The derivative
+of a sum is again a sum, over the cotangent with zeros between its elements.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def _output(name: str, x: Shape, window: Any, strides: Any, padding: Padding, in
 
 
 def lowest(dtype: DType) -> Any:
-    """Return the value below every other of a type."""
+    """Return the lowest value of an element type."""
     if dtype.is_floating:
         return -np.inf
     return int(np.iinfo(dtype.numpy).min)
@@ -57,7 +56,7 @@ def _padded(x: Any, padding: Any, value: Any) -> Any:
 
 
 def _views(x: Any, window: Any, strides: Any, padding: Any, value: Any) -> Any:
-    """Return (places of the window, N, C, *out): what each place meets."""
+    """Return (places of the window, N, C, *out): the elements that each place meets."""
     out = window_output("window", x.shape[2:], window, strides, padding)
     wide = _padded(x, padding, value)
     taps = _taps(window, out, strides, (1,) * len(window))
@@ -65,7 +64,7 @@ def _views(x: Any, window: Any, strides: Any, padding: Any, value: Any) -> Any:
 
 
 def _parts(x: Node, window: Any, strides: Any, padding: Padding, value: Any) -> list[Node]:
-    """Return the nodes of `_views`, place by place."""
+    """Return the elements that each place of the window meets, as `_views` does, in one node each."""
     out = window_output("window", x.shape[2:], window, strides, padding)
     wide = S.pad(x, value, (0, 0, *(a for a, _ in padding)), (0, 0, *(b for _, b in padding)))
     corners = _corners(window, out, strides, (1,) * len(window))
@@ -100,8 +99,10 @@ def _fold(function: Callable[..., Node], parts: Sequence[Node]) -> Node:
 
 
 def window_spread(ct: Node, *, input_shape: Shape, window: Any, strides: Any, padding: Padding) -> Node:
-    """Return the transpose of `window_sum`: each value of `ct` added to every position that its
-    window covers.
+    """Return the transpose of `window_sum`.
+
+    Each value of `ct` is added to every position of an input of `input_shape` that its `window`
+    covers; `strides` and `padding` are those of the sum.
     """
     sizes = list(zip(input_shape[2:], ct.shape[2:], window, strides, padding))
     low = (0, 0, *(k - 1 - lo for _, _, k, _, (lo, _) in sizes))
