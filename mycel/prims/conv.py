@@ -341,7 +341,10 @@ def _corners(kernel: Shape, out: Shape, strides: Any, dilation: Any) -> list[tup
 
 
 def _patches(x: Node, kernel: Shape, out: Shape, strides: Any, padding: Any, dilation: Any, groups: DimLike) -> Node:
-    """Return (N, G, C / G * kernel, positions): the patches that the kernel positions meet, joined."""
+    """Return the patches that the kernel positions meet, joined.
+
+    The shape is (N, G, C / G * kernel, positions).
+    """
     low, high = (0, 0, *(a for a, _ in padding)), (0, 0, *(b for _, b in padding))
     wide, n, c = S.pad(x, 0, low, high), x.shape[0], x.shape[1]
     steps = (1, 1, *strides)

@@ -64,7 +64,7 @@ def _views(x: Any, window: Any, strides: Any, padding: Any, value: Any) -> Any:
 
 
 def _parts(x: Node, window: Any, strides: Any, padding: Padding, value: Any) -> list[Node]:
-    """Return the elements that each place of the window meets, as `_views` does, in one node each."""
+    """Return the elements that each place of the window meets, in one node for each place."""
     out = window_output("window", x.shape[2:], window, strides, padding)
     wide = S.pad(x, value, (0, 0, *(a for a, _ in padding)), (0, 0, *(b for _, b in padding)))
     corners = _corners(window, out, strides, (1,) * len(window))

@@ -1,6 +1,6 @@
 """The native engine as the rest of Mycel sees it.
 
-What it is made of is loaded when it is first needed, so that importing Mycel costs nothing for it.
+Its modules are loaded when they are first needed, so that importing Mycel stays fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NativeEngine"]
 
 
 class NativeEngine(HostEngine):
-    """Code generated with LLVM, and a dense library."""
+    """The engine of generated code, compiled by LLVM, and a dense library."""
 
     name: ClassVar[str] = "native"
 

@@ -1,10 +1,10 @@
 """Products and convolutions as calls to the dense library.
 
-Operands are given as they lie, whatever their strides; only values repeated by a stride of 0 are
-copied first. Convolutions write their images channels-last, and kernels follow that layout; what is
-a result of the graph they write in row-major order, which the library does faster than a copy
-would. What the library refuses becomes a host step. A step says what is to be computed
-(`DenseCall`); the library's plans are made for actual sizes, with each program.
+Operands are passed with their strides; only values repeated by a stride of 0 are copied first.
+Convolutions write their images channels-last, and kernels follow that layout; a result of the graph
+is written in row-major order, which the library does faster than a copy. Nodes that the library
+refuses become host steps. A step describes the work (`DenseCall`); the library's plans are made for
+actual sizes, with each program.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def dense_step(steps: StepBuilder, node: Node) -> None:
 
 
 def _readable(steps: StepBuilder, node: Node) -> View:
-    """Return a value as the library can read it."""
+    """Return the place of a value in a form that the library can read."""
     view = steps.view(node)
     if any(hint(s) <= 0 and not is_one(d) for s, d in zip(view.strides, view.shape)):
         return steps.copy(view)
@@ -64,9 +64,9 @@ def _readable(steps: StepBuilder, node: Node) -> View:
 
 
 def _depthwise_step(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
-    """Add a convolution, or a gradient of one, as a kernel of our own if there is one.
+    """Add a depthwise convolution, or a gradient of one, as a special kernel.
 
-    Return whether there is.
+    Returns whether there is such a kernel.
     """
     out = new_target(node)
     kernel = depthwise_kernel(node, inputs, out)

@@ -1,12 +1,12 @@
-"""Which of the buffers that a kernel reads it may write its results over.
+"""In-place results: buffers that a kernel reads and may overwrite with its results.
 
 A kernel may write a result over a buffer if it reads that buffer only at the position that it is
-about to write, and not any more once it has written there. Kernels go through their positions in
-some order, on some threads and in vectors, but at each they load before they store; and those with
-reductions go through the inner positions once for each stage (`stage_of`: how many reductions, one
-behind the other, a value has to wait for), so a buffer must not be read in a later stage than that
-in which the result is stored. No schedule of a kernel may compute a position twice or read ahead of
-what it writes without saying so here.
+about to write, and no more after it has written there. Kernels visit their positions in any order,
+on several threads and in vectors, but at each position they load before they store. Kernels with
+reductions visit the inner positions once for each stage (`stage_of`: the number of consecutive
+reductions that a value depends on), so a buffer must not be read in a later stage than that in
+which the result is stored. A schedule that computes a position twice, or reads ahead of what it
+writes, has to be taken into account here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ __all__ = ["may_take", "takes"]
 
 
 def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
-    """By the id of a kernel's step: pairs of a result and a buffer that it may be written over,
-    where the sizes turn out to agree and nobody needs the buffer later.
+    """Return, by the id of each kernel's step, pairs of a result and a buffer it may overwrite.
+
+    The sizes still have to agree, and no later step may need the buffer.
     """
     found: dict[int, list[tuple[Buffer, Buffer]]] = {}
     for step in steps:
@@ -33,7 +34,7 @@ def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
 
 
 def may_take(step: Step, output: Buffer, source: Buffer) -> bool:
-    """Return whether a step may write `output` over `source`."""
+    """Return whether a step may overwrite `source` with its result `output`."""
     if not isinstance(step.data, Nest):
         return False
     return any(b is output and a is source for b, a in _pairs(step.data))

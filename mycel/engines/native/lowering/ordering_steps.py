@@ -1,8 +1,9 @@
 """Sorting, selecting and searching as steps of a program (`ordering_ir`).
 
-Rows are what the kernels take: where another axis is ordered, its elements are moved next to each
-other first, and the results lie so as well, as views. Rows are gathered in parts, of which a thread
-takes some; where the scratch memory is too large for the stack, each part has its own in the arena.
+The kernels work on contiguous rows: where another axis is ordered, its elements are first moved
+next to each other, and the results, which have the same layout, are views. Rows are divided into
+parts, which threads share; where the scratch memory is too large for the stack, each part has its
+own in the arena.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ SORTED, SEEN, FOUND = 30, 3, 40
 
 
 def sort_step(steps: StepBuilder, node: Node) -> None:
-    """Add what sorts values along an axis, and gives where they were."""
+    """Add the steps that sort values along an axis and return their positions."""
     n = node.inputs[0].type.shape[node.params["axis"]]
     _ordered(steps, node, n, n + PAD, node.params["descending"], "sort")
 
 
 def top_step(steps: StepBuilder, node: Node) -> None:
-    """Add what finds the largest or smallest values along an axis, in order, and where they were."""
+    """Add the steps that find the largest or smallest values along an axis, in order.
+
+    They also give the positions of these values.
+    """
     k = node.params["k"]
     _ordered(steps, node, k, 2 * k + 80, node.params["largest"], "top")
 
@@ -84,7 +88,7 @@ def _run(
 
 
 def search_step(steps: StepBuilder, node: Node) -> None:
-    """Add what finds where values belong in sorted rows."""
+    """Add the steps that find where values belong in sorted rows."""
     rows, values = (steps.contiguous(steps.view(i)) for i in node.inputs)
     target = row_major(Buffer(node.type.dtype, room(node.type.shape), "search"), node.type.shape)
     n, m = rows.shape[-1], values.shape[-1]

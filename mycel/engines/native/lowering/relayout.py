@@ -1,9 +1,9 @@
-"""Operands of a reduction that lie across its lanes: copied once into the order of the loops.
+"""Copies of a reduction's operands that are not contiguous along its lanes, in the loops' order.
 
-A nest without reductions turns tiles of such operands in registers. One that reduces would gather
-every element, one cache line for each lane; here the operand is first copied by a nest of that
-kind, which moves it twice more through memory and is still several times faster. Small operands
-stay in a near cache and are gathered.
+A nest without reductions transposes tiles of such operands in registers. A nest with reductions
+would gather every element, one cache line for each lane. So a nest without reductions first copies
+the operand, which moves it twice more through memory and is still several times faster. Small
+operands stay in a near cache and are gathered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ __all__ = ["along_lanes"]
 def along_lanes(steps: StepBuilder, view: View, position: Sequence[Affine], like: Sequence[int]) -> View:
     """Return a view, or a copy of it in the order of the loops' strides `like`.
 
-    It is copied if it is read at `position` across the innermost of the loops.
+    It is copied by `steps` if it is read at `position` across the innermost of the loops, and a
+    copy pays.
     """
     loops = [k for k, s in enumerate(like) if s]
     if not loops:

@@ -1,6 +1,6 @@
-"""Templates: the steps of a graph in their order, where values lie, and the code of the kernels.
+"""Templates: the ordered steps of a graph, the places of values, and the code of the kernels.
 
-A template is what the programs of a graph share for all sizes: sizes in it may be symbolic.
+All programs of a graph share a template: sizes in it may be symbolic.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _lock = locks.lock()
 
 
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
-    """Return the entry points of kernels, compiled together where they are new."""
+    """Return the entry points of kernels; new kernels are compiled together."""
     with _lock:
         missing = {k.text: k for k in kernels if k.text not in _kernels}
         if missing:
@@ -43,15 +43,13 @@ def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
 
 
 def _kernel_of(step: Step) -> Optional[Kernel]:
-    """Return the kernel of a step; None where it is no kernel."""
+    """Return the kernel of a step; None for other steps."""
     data = step.data
     return generate(data) if isinstance(data, Nest) else data if isinstance(data, Kernel) else None
 
 
 class _Uses:
-    """The steps that read and write each buffer, with their numbers, and the buffers that are
-    results.
-    """
+    """The steps that read and write each buffer, by number, and the buffers of results."""
 
     def __init__(self, steps: Sequence[Step], outputs: Sequence[View]) -> None:
         self.readers: dict[int, list[tuple[int, Step]]] = {}
@@ -67,7 +65,7 @@ class _Uses:
 class Template:
     """The steps and kernels of a graph, with sizes that may be symbolic.
 
-    `lowerings` counts all that were ever made.
+    `lowerings` counts all lowerings of the process.
     """
 
     lowerings = 0
@@ -85,14 +83,17 @@ class Template:
         self._values: Optional[Callable[..., tuple[int, ...]]] = None
 
     def link(self) -> None:
-        """Make the code of the kernels: `code` has kernel and address by the identity of the step."""
+        """Make the code of the kernels.
+
+        `code` has kernel and address by the identity of the step.
+        """
         steps = [s for s in self.all_steps if isinstance(s.data, (Nest, Kernel))]
         self.code = dict(zip(map(id, steps), zip(self.kernels, kernel_addresses(self.kernels))))
 
     def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Optional[Lowered] = None) -> None:
-        """Lower the graph, and find the order of the steps and where values lie.
+        """Lower the graph, and find the order of the steps and the places of values.
 
-        No code is made.
+        `lowered` are its steps where they are known. No code is made.
         """
         self.graph, self.aliases = graph, aliases
         self.lowered: Lowered = lowered or lower(graph)
@@ -126,8 +127,10 @@ class Template:
     # Places.
 
     def final_places(self, steps: list[Step], aliases: dict[int, int]) -> None:
-        """Give outputs their memory: the buffer that they are computed in where that is theirs
-        alone, else a copy at the end.
+        """Assign memory to outputs.
+
+        It is the buffer that they are computed in where nothing else uses that, else a copy at the
+        end.
         """
         inputs = self.lowered.inputs
         for i, buffer in enumerate(inputs):
@@ -162,8 +165,10 @@ class Template:
         steps.extend(plain + last)
 
     def may_write(self, uses: _Uses, output: Buffer, source: Buffer) -> bool:
-        """Return whether an output may be written over an input: no step reads the input after, and
-        none but element by element at once.
+        """Return whether an output may overwrite an input.
+
+        No step may read the input afterwards, and none at the same time other than element by
+        element.
         """
         writers = uses.writers.get(id(output))
         if not writers:

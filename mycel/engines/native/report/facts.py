@@ -1,4 +1,4 @@
-"""What `mycel info` says of the native engine."""
+"""The facts about the native engine that `mycel info` shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["facts"]
 
 
 def facts() -> dict[str, Any]:
-    """Return LLVM and what it makes code for, threads, and the dense library or why there is none."""
+    """Return LLVM's version and target, the threads, and the dense library or why there is none."""
     reason = dense_library.why_unavailable()
     if reason is None:
         dense = {"found": True, "version": dense_library.version(), "path": dense_library.library().path}
