@@ -19,8 +19,8 @@ from mycel.engines.native.llvm import jit
 
 __all__ = ["KnownCode"]
 
-_TEXT = r"""
-@word = private constant [5 x i8] c"call\00"
+_TEXT = """
+@word = private constant [5 x i8] c"call\\00"
 @mycel_table = external global ptr
 @mycel_none = external global i8
 declare ptr @PyFrame_GetCode(ptr)
@@ -58,8 +58,8 @@ ask:
   %failed = icmp eq ptr %text, null
   br i1 %failed, label %error, label %go
 go:
-  %result = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %callback, ptr %frame, ptr %text,
-      ptr @mycel_none, ptr null)
+  %result = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %callback, ptr %frame, ptr %text, \
+ptr @mycel_none, ptr null)
   call void @Py_DecRef(ptr %text)
   %raised = icmp eq ptr %result, null
   br i1 %raised, label %error, label %done
