@@ -108,9 +108,9 @@ class Inflated:
                 raise ValueError(f"{self.path!r} cannot be decompressed as {self.form}: it is cut off")
 
     def _next_member(self, source: bytes) -> bytes:
-        """Return the input of the next member of a file of several; none if there is no more.
+        """Return the input of the next member of a file of several; empty if there is none.
 
-        Zeros may fill up the end.
+        Zeros after the last member are ignored.
         """
         if self.form == "GZIP":
             source = source.lstrip(b"\0")

@@ -214,12 +214,11 @@ _FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 
 
 def promote(a: DType, b: DType) -> DType:
-    """Return the type to which tensors of two types are converted (MindSpore's implicit
-    conversion).
+    """Return the type to which tensors of two types are converted.
 
-    Booleans give way to everything, integers to floats and floats to complex numbers; within a kind
-    the wider type wins. float16 and bfloat16 give float32; an unsigned and a signed type give a
-    signed type that holds both (float32 for uint64).
+    This is MindSpore's implicit conversion. Booleans give way to everything, integers to floats and
+    floats to complex numbers; within a kind the wider type wins. float16 and bfloat16 give float32;
+    an unsigned and a signed type give a signed type that holds both (float32 for uint64).
     """
     if a is b:
         return a

@@ -132,9 +132,7 @@ class Cursor:
         return text
 
     def skip(self, number: int, kind: int, end: int) -> None:
-        """Skip the value of a field; `number` and `kind` are the field's, `end` that of the
-        message.
-        """
+        """Skip the value of field `number` of a `kind`, in a message that ends at `end`."""
         if kind == VARINT:
             self.number(end)
         elif kind == BYTES:

@@ -232,9 +232,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """A text that differs between machines and libraries for which other code or measurements
-        hold.
-        """
+        """A text that tells apart machines and libraries for which code or measurements hold."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -244,9 +242,7 @@ class Engine(ABC):
         """
 
     def check_environment(self) -> None:
-        """Raise ValueError where the environment variables ask for something this machine cannot
-        do.
-        """
+        """Raise ValueError where environment variables ask for what this machine cannot do."""
         return None
 
     @property

@@ -15,8 +15,8 @@ from mycel.base import dtype as D
 from mycel.base.errors import operation_called
 from mycel.engines.base import MemoryAccount
 from mycel.engines.failures import no_memory
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.memory_ir import MEMORY
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.ir.types import TensorType
 
 __all__ = [

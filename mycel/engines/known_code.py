@@ -32,8 +32,8 @@ class KnownCode:
         self.codes[id(code)] = code
 
     def watch(self, callback: Callable[[types.FrameType, str, Any], Any]) -> None:
-        """Call ``callback(frame, "call", None)`` for every new frame of this thread with unknown
-        code.
+        """Call ``callback(frame, "call", None)`` for every new frame of unknown code in this
+        thread.
 
         It ends with the next call of `sys.setprofile`.
         """

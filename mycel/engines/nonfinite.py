@@ -58,8 +58,9 @@ def _wanted() -> int:
 
 
 def place_now() -> Optional[Where]:
-    """Return where the user's code is, for nodes of eager operations; None unless programs are
-    checked.
+    """Return where the user's code is, for nodes of eager operations.
+
+    Returns None unless programs are checked.
     """
     return (current_where() or caller(2)) if is_on() else None
 

@@ -63,9 +63,7 @@ class Phases:
         self.phases = self._cut(max(counts.values(), default=0))
 
     def _find_levels(self, counts: dict[str, int]) -> None:
-        """Compute the levels of all nodes from those that bind symbols; update the latter in
-        `counts`.
-        """
+        """Compute the levels of all nodes, and update those in `counts`, which bind symbols."""
         for node in self.graph.inputs:
             self.level[node] = 0
         for node in self.graph.nodes:

@@ -134,8 +134,9 @@ def joined(names: Any, most: int = 12) -> str:
 
 @dataclass(frozen=True)
 class Alive:
-    """A buffer in use at the peak: its bytes, its value, the user's line, and its first and last
-    step.
+    """A buffer in use at the peak.
+
+    It has the bytes, the value, the user's line, and the first and last step that use it.
     """
 
     nbytes: int

@@ -56,8 +56,9 @@ class TracedStep:
 
 
 class ArenaPart(NamedTuple):
-    """A value in an arena: its bytes, and the step that writes it; of scratch memory, the step that
-    uses it.
+    """A value or scratch memory in an arena, with its bytes.
+
+    The step is the one that writes the value, or that uses the scratch memory.
     """
 
     nbytes: int

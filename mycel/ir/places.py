@@ -32,10 +32,9 @@ def is_library(file: str) -> bool:
 
 
 def caller(depth: int = 1) -> Optional[Where]:
-    """Return the place that the innermost frame outside this package is at; None where there is
-    none.
+    """Return the place that the innermost frame outside this package is at.
 
-    `depth` is the number of frames to skip first.
+    `depth` is the number of frames to skip first. Returns None where there is no such frame.
     """
     frame: Optional[types.FrameType] = sys._getframe(depth)
     while frame is not None and is_library(frame.f_code.co_filename):

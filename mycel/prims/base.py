@@ -113,13 +113,13 @@ class Cost(IntEnum):
 
 
 class Rounding(Enum):
-    """How a floating-point result is rounded, which decides the type in which a constant is
-    computed.
+    """How a floating-point result is rounded.
 
-    OWN: in the way of the operation, in the type of its operands. EXACT: not at all; the result has
-    elements of the operands, or functions of them that their type represents exactly. ONCE: after a
-    computation in a wider type. SUM: likewise, of so many terms that float64 needs a wider type as
-    well. IN_PLACE: at each addition into memory.
+    This decides the type in which a constant is computed. OWN: in the way of the operation, in the
+    type of its operands. EXACT: not at all; the result has elements of the operands, or functions
+    of them that their type represents exactly. ONCE: after a computation in a wider type. SUM:
+    likewise, of so many terms that float64 needs a wider type as well. IN_PLACE: at each addition
+    into memory.
     """
 
     OWN = "own"

@@ -43,8 +43,9 @@ COMMUTATIVE = frozenset(
 
 
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
-    """Return `graph` with each subexpression computed once; the graph itself where none is
-    repeated.
+    """Return `graph` with each subexpression computed once.
+
+    Returns the graph itself where none is repeated.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node

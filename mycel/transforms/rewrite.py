@@ -66,8 +66,9 @@ class _Walk:
         return result
 
     def over(self, node: Node, image: Mapping[Node, Node]) -> Node:
-        """Return `node` with the images of its inputs and nested graphs; itself where nothing
-        changed.
+        """Return `node` with the images of its inputs and nested graphs.
+
+        Returns the node itself where nothing changed.
         """
         inputs = node.inputs
         for i in inputs:

@@ -106,8 +106,9 @@ def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
 
 @rule(R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_any, R.reduce_all)
 def _of_broadcast(node: Node, context: Context) -> Optional[Node]:
-    """Return a reduction over repeated axes without them: a multiple for a sum, else the value
-    itself.
+    """Return a reduction without the repeated axes.
+
+    For a sum it is a multiple, for an extreme the value itself.
     """
     (x,) = node.inputs
     if x.prim is not S.BROADCAST_TO:

@@ -264,9 +264,7 @@ class _Batch:
         return tuple([a or b or i is None or i != j for a, b, i, j in pairs])
 
     def _loop_flags(self, given: Flags, test: Graph, body: Graph, carried: int) -> tuple[Flags, bool]:
-        """Return which operands of a loop are mapped during its iterations, and whether its test
-        is.
-        """
+        """Return which operands of a loop are mapped in its iterations, and whether its test is."""
         kept = [o is i for o, i in zip(body.outputs, body.inputs)]
         while True:
             after = self._flags(body, given)

@@ -104,22 +104,22 @@ class NativeEngine(HostEngine):
 
     @property
     def threads(self) -> int:
-        from mycel.engines.native.runtime.door import runtime
+        from mycel.engines.native.runtime.runtime import runtime
 
         return runtime().threads
 
     def set_threads(self, count: int) -> None:
-        from mycel.engines.native.runtime.door import runtime
+        from mycel.engines.native.runtime.runtime import runtime
 
         runtime().set_threads(count)
 
     def default_threads(self) -> int:
-        from mycel.engines.native.runtime.door import default_threads, runtime
+        from mycel.engines.native.runtime.runtime import default_threads, runtime
 
         return default_threads() if runtime().openmp is not None else 1
 
     def sharing(self, count: int) -> Optional[Callable[[], Any]]:
-        from mycel.engines.native.runtime.door import runtime
+        from mycel.engines.native.runtime.runtime import runtime
 
         return runtime().sharing(count)
 

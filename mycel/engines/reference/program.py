@@ -92,8 +92,9 @@ class _Repetition(Repetition):
         keep: bool = False,
         restore: Optional[Callable[[int, Any], None]] = None,
     ) -> Rounds:
-        """Run the program for each of `rounds`; `stay`, `keep` and `restore` are as
-        `Repetition.run` says.
+        """Run the program for each of `rounds`.
+
+        `stay`, `keep` and `restore` are as `Repetition.run` says.
         """
         program, state, moving = self.program, list(stay), len(rounds[0])
         own = [j for j in range(len(program.outputs)) if j not in program.aliases and j not in self.carried]

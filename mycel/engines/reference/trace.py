@@ -155,8 +155,9 @@ class Watching(Watch):
         note_host_step(error, node, types)
 
     def ends(self) -> None:
-        """Record that the run is over: its results are in buffers, and its other arrays are
-        dropped.
+        """Record that the run is over.
+
+        Its results are in buffers, and its other arrays are dropped.
         """
         for node in list(self.blocks):
             self.dropped(node)

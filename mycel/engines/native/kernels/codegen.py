@@ -25,7 +25,7 @@ from mycel.base.spans import timed
 from mycel.engines.native.kernels.deduplication import digest_of
 from mycel.engines.native.kernels.nest import Expr, Nest, Reduce, Store
 from mycel.engines.native.kernels.scans import ScanWriter
-from mycel.engines.native.kernels.schedule import copies, described, grain
+from mycel.engines.native.kernels.schedule import copies, describe, grain
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.llvm.jit import machine
 from mycel.engines.native.math import library as vector_math
@@ -128,7 +128,7 @@ class _Generator(ScanWriter):
             extent = 1
         e.do("ret void")
         work = pymath.prod(loop.extent for loop in nest.loops) * max(1, len(self.depths) // 6)
-        return Kernel(self.text(), self.words, extent, work, described(nest, self.lanes, self.most_copies, extent))
+        return Kernel(self.text(), self.words, extent, work, describe(nest, self.lanes, self.most_copies, extent))
 
     def text(self) -> str:
         e = self.e
@@ -177,8 +177,9 @@ class _Generator(ScanWriter):
                 self.nested([k], {k: p})
 
     def tile_block(self, block: str) -> None:
-        """Write one block of the tiled loop: for each vector, its tiles and then the block's
-        iterations.
+        """Write one block of the tiled loop.
+
+        For each vector it has the tiles and then the block's iterations.
         """
         e = self.e
         assert self.tile is not None

@@ -195,8 +195,9 @@ class _Writer:
         return inside, found
 
     def lines(self, source: str, y: str) -> list[tuple[str, str]]:
-        """Return, for each kernel row, the address of the image row that it meets, and if it
-        exists.
+        """Return, for each kernel row, the address of the image row it meets.
+
+        Whether that row exists follows.
         """
         c, n = self.code, self.number
         found = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mycel.engines.native.kernels.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
-from mycel.engines.native.kernels.schedule import better_lanes, tile_of, turnable, turns
+from mycel.engines.native.kernels.schedule import better_lanes, is_transposed, tile_of, transposable
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import DimLike, is_one, same
 
@@ -112,7 +112,7 @@ def _tiled(nest: Nest) -> Nest:
     made = rewritten(nest, move, False)
     made.loops = [nest.loops[k] for k in order]
     made.tile = last - 1
-    made.turned = frozenset(a for a in turnable(made, loads_of(made)) if turns(a, last - 1, last))
+    made.turned = frozenset(a for a in transposable(made, loads_of(made)) if is_transposed(a, last - 1, last))
     return made
 
 

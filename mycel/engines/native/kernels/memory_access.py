@@ -164,8 +164,7 @@ class MemoryWriter(KernelWriter):
     def load_near(
         self, access: Access, copy: int, pointer: str, default: Any, valid: Optional[str], checked: bool = False
     ) -> str:
-        """Return a vector of elements that are contiguous or a few elements apart, in memory's
-        type.
+        """Return a vector of elements, contiguous or a few elements apart, in memory's type.
 
         `pointer` is the address of the first lane of `access`. `copy` is the number of the vector
         among those computed side by side; `default` is the value of masked lanes, `valid` says

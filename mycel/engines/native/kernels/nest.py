@@ -112,10 +112,10 @@ class Buffer:
 
 @dataclass(eq=False)
 class Site:
-    """A place where a kernel checks an index: that of axis `axis` of `size` in the operation of
-    `node`.
+    """A place where a kernel checks an index, for an axis in the operation of `node`.
 
-    Negative indices count from the end if it `wraps`.
+    The axis has the number `axis` and the size `size`; negative indices count from its end if the
+    site `wraps`.
     """
 
     node: Any

@@ -26,7 +26,17 @@ from mycel.engines.native.kernels.strided import small_step
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import DimLike, is_one, is_zero
 
-__all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "row_work", "tile_of", "turnable", "turns"]
+__all__ = [
+    "better_lanes",
+    "copies",
+    "describe",
+    "grain",
+    "is_transposed",
+    "pays_to_copy",
+    "row_work",
+    "tile_of",
+    "transposable",
+]
 
 NARROW = 4
 GRAIN_WORK = 65536
@@ -42,10 +52,8 @@ LIGHT, HEAVY = 8, 16
 MASKED = 4
 
 
-def turns(access: Access, tile: int, vector: int) -> bool:
-    """Return whether a load is contiguous along the loop `tile` and strided along the loop
-    `vector`.
-    """
+def is_transposed(access: Access, tile: int, vector: int) -> bool:
+    """Return whether a load is contiguous along the loop `tile`, and strided along `vector`."""
     step = access.offset.coefficient(vector)
     return (
         not access.guards
@@ -57,7 +65,7 @@ def turns(access: Access, tile: int, vector: int) -> bool:
     )
 
 
-def turnable(nest: Nest, loads: Sequence[Access]) -> list[Access]:
+def transposable(nest: Nest, loads: Sequence[Access]) -> list[Access]:
     """Return the loads that may be read a tile ahead.
 
     No store may write at the same place (`inplace`).
@@ -78,7 +86,7 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
         return None
     best, most = None, 0
     for k in range(vector):
-        count = sum(turns(a, k, vector) for a in turnable(nest, loads))
+        count = sum(is_transposed(a, k, vector) for a in transposable(nest, loads))
         if count > most and hint(nest.loops[k].extent) >= NARROW:
             best, most = k, count
     return best
@@ -132,7 +140,7 @@ def _fewest(nest: Nest, lanes: int, choices: Sequence[int], visit: int) -> int:
     return min(choices, key=lambda c: whole // c * (visit + c) + (whole % c + (rest > 0)) * masked)
 
 
-def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
+def describe(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
     """Return a description of a nest's loops with their kinds, its lanes and its threads.
 
     `count` is the number of copies of a vector of `lanes`, `extent` the range that threads divide.

@@ -154,8 +154,7 @@ def store_strided(
 
 
 def spread_mask(w: Any, access: Access, copy: int, valid: Optional[str], owners: list[Optional[int]]) -> str:
-    """Return the mask of elements that belong to the lanes `owners`; None is an element without
-    one.
+    """Return the mask of elements that belong to the lanes `owners` (None: to no lane).
 
     It is computed from the lanes' numbers, as moving bits of a mask is slow. `w` is the writer of
     the kernel, which knows the existing lanes; `access` has the guards, `copy` is the number of the

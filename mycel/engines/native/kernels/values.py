@@ -398,11 +398,11 @@ class KernelWriter:
     def dynamic(
         self, access: Access, copy: int, wide: bool, reports: bool = True
     ) -> tuple[Optional[str], Optional[str]]:
-        """Return the offset that data-dependent indices of `access` add, and whether they are in
-        range.
+        """Return the offset that data-dependent indices add, and whether they are in range.
 
-        Both are vectors where `wide`. `copy` is the number of the vector among those computed side
-        by side; an index out of range is reported where it `reports`.
+        They are those of `access`; both results are vectors where `wide`. `copy` is the number of
+        the vector among those computed side by side; an index out of range is reported where it
+        `reports`.
         """
         e = self.e
         kind = e.vector("i64") if wide else "i64"

@@ -9,10 +9,10 @@ from mycel.engines.native.kernels.nest import Access, Affine, Buffer
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import Dim, DimLike, is_one, is_zero, product, same
 
-__all__ = ["View", "contiguous_strides", "like_order", "room", "row_major"]
+__all__ = ["View", "contiguous_strides", "element_count", "like_order", "row_major"]
 
 
-def room(shape: Sequence[DimLike]) -> DimLike:
+def element_count(shape: Sequence[DimLike]) -> DimLike:
     """Return the number of elements of a buffer for a shape; at least one where that is known."""
     size: DimLike = product(shape)
     return size if isinstance(size, Dim) else max(size, 1)

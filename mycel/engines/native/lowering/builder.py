@@ -17,7 +17,7 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.engines.native.kernels.loops import arrange
 from mycel.engines.native.kernels.nest import Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
-from mycel.engines.native.kernels.views import View, contiguous_strides, room, row_major
+from mycel.engines.native.kernels.views import View, contiguous_strides, element_count, row_major
 from mycel.engines.native.lowering.loop_pairs import loop_pairs
 from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step
 from mycel.engines.native.lowering.view_rules import NUMBERS, index_of, is_view, root_of, through_view
@@ -115,7 +115,7 @@ class StepBuilder:
 
     def _computed(self, node: Node) -> View:
         """Write an index sequence, a size, or a tensor without elements into memory."""
-        target = row_major(Buffer(node.type.dtype, room(node.type.shape), "iota"), node.type.shape)
+        target = row_major(Buffer(node.type.dtype, element_count(node.type.shape), "iota"), node.type.shape)
         if node.type.size:
             position = tuple(affine(k) for k in range(len(node.type.shape)))
             index = index_of(node, position)
@@ -140,7 +140,7 @@ class StepBuilder:
 
         It is `target`, or a new buffer in row-major order.
         """
-        target = target or row_major(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape)
+        target = target or row_major(Buffer(view.buffer.dtype, element_count(view.shape), "copy"), view.shape)
         position = tuple(affine(k) for k in range(len(view.shape)))
         self.fill(target, lambda b: b.load(view.access(position)), "copy")
         return target
@@ -231,7 +231,7 @@ def new_target(node: Node) -> View:
 
 def new_views(types: Sequence[TensorType], name: str) -> list[View]:
     """Return new buffers for values of these types, in row-major order."""
-    return [row_major(Buffer(t.dtype, room(t.shape), name), t.shape) for t in types]
+    return [row_major(Buffer(t.dtype, element_count(t.shape), name), t.shape) for t in types]
 
 
 def regroup(view: View, shape: tuple[DimLike, ...]) -> Optional[tuple[DimLike, ...]]:

@@ -15,7 +15,7 @@ from mycel.engines.native.kernels.views import View, row_major
 from mycel.engines.native.lowering.builder import StepBuilder, new_target
 from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.lowering.dense_narrow import narrow_gradient
-from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips, spread
+from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips_positions, spread
 from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import is_one, product
@@ -37,7 +37,7 @@ def dense_step(steps: StepBuilder, node: Node) -> None:
     buffer = Buffer(node.type.dtype, node.type.size, node.op)
     lay = row_major if prim in (matmul, conv_grad_weight) or node in steps.results else channels_last
     out = target = lay(buffer, tuple(node.type.shape))
-    unstrided = skips(node)
+    unstrided = skips_positions(node)
     if unstrided and prim is not conv_grad_input:
         inputs[0] = gathered(steps, inputs[0], node)
     elif unstrided:

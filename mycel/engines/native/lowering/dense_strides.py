@@ -21,7 +21,7 @@ from mycel.ir.graph import Node
 from mycel.prims.conv import conv, conv_grad_weight
 from mycel.prims.linalg import matmul
 
-__all__ = ["channels_last", "gathered", "skips", "spread"]
+__all__ = ["channels_last", "gathered", "skips_positions", "spread"]
 
 # More kinds of positions would make a long kernel.
 MOST = 16
@@ -37,7 +37,7 @@ def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
     return View(buffer, shape, (size, 1, *inner[:-1]))
 
 
-def skips(node: Node) -> bool:
+def skips_positions(node: Node) -> bool:
     """Return whether a convolution or gradient is to be computed without its strides.
 
     Its kernel has size 1, and its strides skip positions of the image.

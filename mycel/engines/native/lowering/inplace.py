@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from mycel.engines.native.kernels.nest import Access, Buffer, Expr, Nest
 from mycel.engines.native.lowering.steps import Step
 
-__all__ = ["may_take", "takes"]
+__all__ = ["may_overwrite", "possible_overwrites"]
 
 
-def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
+def possible_overwrites(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
     """Return, by the id of each kernel's step, pairs of a result and a buffer it may overwrite.
 
     The sizes still have to agree, and no later step may need the buffer.
@@ -33,7 +33,7 @@ def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
     return found
 
 
-def may_take(step: Step, output: Buffer, source: Buffer) -> bool:
+def may_overwrite(step: Step, output: Buffer, source: Buffer) -> bool:
     """Return whether a step may overwrite `source` with its result `output`."""
     if not isinstance(step.data, Nest):
         return False

@@ -13,7 +13,7 @@ from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.ordering_ir import PAD, record_bytes, search_text, sort_text, top_text
 from mycel.engines.native.kernels.values import Word
-from mycel.engines.native.kernels.views import View, room, row_major
+from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.filling import fill_zeros
 from mycel.ir.dims import DimLike, product, same
@@ -47,7 +47,7 @@ def _ordered(steps: StepBuilder, node: Node, m: DimLike, half: DimLike, descendi
     rank = x.type.rank
     axes = [a for a in range(rank) if a != axis] + [axis]
     shapes = [tuple(t.shape[a] for a in axes) for t in node.type]
-    lying = [row_major(Buffer(t.dtype, room(t.shape), node.op), s) for t, s in zip(node.type, shapes)]
+    lying = [row_major(Buffer(t.dtype, element_count(t.shape), node.op), s) for t, s in zip(node.type, shapes)]
     back = [axes.index(a) for a in range(rank)]
     results = [View(v.buffer, tuple(t.shape), tuple(v.strides[b] for b in back)) for v, t in zip(lying, node.type)]
     size = product(shapes[0])
@@ -90,7 +90,7 @@ def _run(
 def search_step(steps: StepBuilder, node: Node) -> None:
     """Add the steps that find where values belong in sorted rows."""
     rows, values = (steps.contiguous(steps.view(i)) for i in node.inputs)
-    target = row_major(Buffer(node.type.dtype, room(node.type.shape), "search"), node.type.shape)
+    target = row_major(Buffer(node.type.dtype, element_count(node.type.shape), "search"), node.type.shape)
     n, m = rows.shape[-1], values.shape[-1]
     if type(n) is int and n == 0:
         fill_zeros(steps, target)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mycel.engines.native.kernels.nest import Affine, Buffer
 from mycel.engines.native.kernels.schedule import pays_to_copy
-from mycel.engines.native.kernels.views import View, like_order, room
+from mycel.engines.native.kernels.views import View, element_count, like_order
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.ir.dim_values import hint
 from mycel.ir.dims import is_one
@@ -46,7 +46,7 @@ def along_lanes(steps: StepBuilder, view: View, position: Sequence[Affine], like
     strides = like_order(order, view.shape)
     key = (id(view.buffer), view.shape, view.strides, view.offset, strides)
     if key not in steps.relaid:
-        target = View(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape, strides, 0)
+        target = View(Buffer(view.buffer.dtype, element_count(view.shape), "copy"), view.shape, strides, 0)
         steps.copy(view, target)
         steps.relaid[key] = view, target
     return steps.relaid[key][1]

@@ -64,13 +64,15 @@ def matmul(
     entries = tuple(tuple(entry) for entry in post)
 
     def build(way: str) -> Plan:
-        return made(a, b, out, bias, entries, way)
+        return plan_in_way(a, b, out, bias, entries, way)
 
     return autotune.quickest(("matmul", a, b, out, bias, entries), ("arranged", "product"), build)
 
 
 @cached
-def made(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...], way: str) -> Plan:
+def plan_in_way(
+    a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...], way: str
+) -> Plan:
     """Return a plan of `matmul` in one way.
 
     `a`, `b`, `out`, `bias` and `post` are those of `matmul`. The ways are the rules of this module,

@@ -554,7 +554,7 @@ Build = TypeVar("Build", bound=Callable[..., Plan])
 def cached(build: Build) -> Build:
     """Cache the plans that `build` makes, by its arguments and the number of threads.
 
-    One thread builds at a time.
+    Only one thread builds at a time.
     """
 
     @functools.wraps(build)

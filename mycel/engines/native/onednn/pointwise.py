@@ -18,7 +18,7 @@ from typing import Optional
 
 from mycel.engines.native.onednn import library as dnnl
 from mycel.engines.native.onednn.autotune import RULE
-from mycel.engines.native.onednn.matmul import made
+from mycel.engines.native.onednn.matmul import plan_in_way
 from mycel.engines.native.onednn.plan import Assembly, Operand, Plan, Product
 
 __all__ = ["MANY", "pointwise", "with_many_weights"]
@@ -104,7 +104,7 @@ def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[
     if x.count != 1 or y.count != 1:
         return None
     strides = (w.row, 1) if w.transposed else (1, w.row)
-    plan = made(
+    plan = plan_in_way(
         Operand((x.height, x.width), (x.row, 1), "float32"),
         Operand((w.width, w.height), strides, "float32"),
         Operand((y.height, y.width), (y.row, 1), "float32"),

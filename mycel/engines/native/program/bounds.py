@@ -36,7 +36,7 @@ from mycel.engines.native.lowering.steps import Call, Copy, HostCall, Nested, St
 from mycel.engines.native.onednn import library
 from mycel.engines.native.onednn.plan import Product
 from mycel.engines.native.program.placed import Placed
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.ir.places import excerpt
 
 __all__ = ["Watch"]

@@ -28,8 +28,8 @@ from mycel.engines.native.program.bounds import Watch
 from mycel.engines.native.program.placed import Placed
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.recursion_ir import ROUTINE
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
 from mycel.ir.dims import Dim
 from mycel.ir.types import TensorType, tensor_type

@@ -19,8 +19,8 @@ from mycel.engines.failures import index_out_of_range
 from mycel.engines.native.lowering.steps import Call, HostCall, Nested, Step, Tape
 from mycel.engines.native.program.encoding import Encoded, Table, signed
 from mycel.engines.native.program.template import Template
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.recursion_ir import LEVELS, RECORD_BYTES
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
 from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Graph
@@ -146,7 +146,7 @@ class Program(Encoded):
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """Return a function from buffers to a buffer, or a tuple of them.
+        """A function from buffers to a buffer, or a tuple of them.
 
         The function keeps the program alive.
         """

@@ -18,8 +18,8 @@ from typing import Any, Optional, Union
 from mycel.engines import buffers
 from mycel.engines.base import Entry, Repetition, Rounds
 from mycel.engines.native.program.program import Program, program_of
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.repeat_ir import REPEAT
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
 
 __all__ = ["repetition"]
@@ -94,8 +94,9 @@ class _Repetition(Repetition):
         keep: bool = False,
         restore: Optional[Callable[[int, Any], None]] = None,
     ) -> Rounds:
-        """Run the program for each of `rounds`; `stay`, `keep` and `restore` are as
-        `Repetition.run` says.
+        """Run the program for each of `rounds`.
+
+        `stay`, `keep` and `restore` are as `Repetition.run` says.
         """
         count, moving = len(rounds), len(rounds[0])
         address = buffers.address

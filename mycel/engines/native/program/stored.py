@@ -40,7 +40,7 @@ from mycel.engines.native.onednn import autotune
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, Where, toposort
 from mycel.ir.hash import structural_hash

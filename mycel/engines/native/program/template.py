@@ -12,9 +12,9 @@ from mycel.base import locks
 from mycel.base.spans import timed
 from mycel.engines.native.kernels.codegen import NAME, Kernel, generate
 from mycel.engines.native.kernels.nest import Buffer, Nest
-from mycel.engines.native.kernels.views import View, room, row_major
+from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.llvm import jit
-from mycel.engines.native.lowering.inplace import may_take, takes
+from mycel.engines.native.lowering.inplace import may_overwrite, possible_overwrites
 from mycel.engines.native.lowering.lower import lower
 from mycel.engines.native.lowering.steps import Call, Copy, Lowered, Step, flat
 from mycel.engines.native.program.batch import batches, without_shared
@@ -101,7 +101,7 @@ class Template:
         self.final_places(self.steps, aliases)
         self.steps, found = batches(self.steps, aliases, hint)
         self.all_steps = list(flat(self.steps))
-        self.takes = without_shared(takes(self.all_steps), found)
+        self.takes = without_shared(possible_overwrites(self.all_steps), found)
 
     def numbers(self, sizes: Mapping[str, int]) -> dict[DimLike, int]:
         """Return the values of the dimensions that programs have needed so far."""
@@ -142,13 +142,13 @@ class Template:
         last: list[Step] = []
         for j, view in enumerate(self.lowered.outputs):
             buffer = view.buffer
-            direct = buffer.place is None and is_zero(view.offset) and same(buffer.size, room(view.shape))
+            direct = buffer.place is None and is_zero(view.offset) and same(buffer.size, element_count(view.shape))
             if direct and j in aliases and not self.may_write(uses, buffer, inputs[aliases[j]]):
                 direct = False
             if direct:
                 buffer.place = ("output", j)
                 continue
-            size = room(view.shape)
+            size = element_count(view.shape)
             target = Buffer(buffer.dtype, size, "output")
             target.place = ("output", j)
             if j in aliases:
@@ -174,6 +174,6 @@ class Template:
         if not writers:
             return False
         for k, step in uses.readers.get(id(source), ()):
-            if k > writers[0][0] or (k == writers[0][0] and not may_take(step, output, source)):
+            if k > writers[0][0] or (k == writers[0][0] and not may_overwrite(step, output, source)):
                 return False
         return id(source) not in uses.results

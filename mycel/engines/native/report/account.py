@@ -80,8 +80,7 @@ class _Reasons:
         return StepAccount(number, step.kind, operations, cost(step), _loops(step), stores, self.again(step), where)
 
     def store(self, step: Step, buffer: Buffer) -> tuple[str, str, str, bool]:
-        """Return the operation, the type with layout, and the reason of a buffer that a step
-        writes.
+        """Return a buffer that a step writes as (operation, type with layout, reason, overwrites).
 
         The last item says whether it overwrites an operand.
         """

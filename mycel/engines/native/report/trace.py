@@ -21,7 +21,7 @@ import numpy as np
 
 from mycel.engines.native.program.program import ARENA, Program, holders, programs
 from mycel.engines.native.report.traced import NativeProgram, NativeStep
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import RECORD
 from mycel.engines.tracing import Event, Move, Part, Run, Trace
 
