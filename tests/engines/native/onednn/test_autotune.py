@@ -185,7 +185,7 @@ def test_the_keys_of_kept_programs_tell_tuned_ones_apart(monkeypatch: pytest.Mon
 
 
 def test_a_wrong_mode_is_named() -> None:
-    with pytest.raises(ValueError, match="auto_tune_mode must be one of NO_TUNE, RL, GA, RL,GA, GA,RL, not True"):
+    with pytest.raises(ValueError, match="auto_tune_mode must be one of 'NO_TUNE', 'RL', 'GA', 'RL,GA', 'GA,RL', not True"):
         ms.set_context(auto_tune_mode=True)
 
 
