@@ -1,1 +1,1 @@
-"""What every module may import: types, errors, settings, files, locks."""
+"""The lowest layer, which every module may import: types, errors, settings, files, locks."""

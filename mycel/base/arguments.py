@@ -1,12 +1,12 @@
 """Checks of arguments: a function for each kind of value, and one wording for all that is refused.
 
 Each takes the owner (the function or class that the user called), the parameter's name and the
-value, and returns the value with its static type. What is refused reads
-"{owner}: {parameter} must be {what}, not {value}", where a wrong type is named and a wrong value
-shown. TypeError is for wrong types and ValueError for wrong values, unless `error` is given.
+value, and returns the value with its static type. The message of an error reads "{owner}:
+{parameter} must be {what}, not {value}"; it names a wrong type and shows a wrong value. TypeError
+is for wrong types and ValueError for wrong values, unless `error` is given.
 
-No check asks for a tensor's value except `index` and `int64`, so that they work while a function
-is being staged.
+Only `index` and `int64` ask for a tensor's value; the other checks work while a function is being
+staged.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NAMES: dict[type, str] = {str: "a string", bytes: "bytes", type: "a class", np.
 
 
 def shown(value: object) -> str:
-    """Show a value in a message: its `repr`, cut at 80 characters."""
+    """Return a value as a message shows it: its `repr`, cut at 80 characters."""
     try:
         found = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # an int with more digits than Python prints
@@ -61,12 +61,20 @@ def shown(value: object) -> str:
 
 
 def wrong_type(owner: str, parameter: str, what: str, value: object, error: type[Exception] = TypeError) -> Exception:
-    """Make the error for a value of a type that is refused; the message names the type."""
+    """Return the error for a value of a wrong type; the message names the type.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what `value` must be; `error` is the class of the error.
+    """
     return error(f"{owner}: {parameter} must be {what}, not {type(value).__name__}")
 
 
 def wrong_value(owner: str, parameter: str, what: str, value: object, error: type[Exception] = ValueError) -> Exception:
-    """Make the error for a value that is refused; the message shows it."""
+    """Return the error for a wrong value; the message shows it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what `value` must be; `error` is the class of the error.
+    """
     return error(f"{owner}: {parameter} must be {what}, not {shown(value)}")
 
 
@@ -81,9 +89,12 @@ def integer(
     numpy: bool = True,
     error: Optional[type[Exception]] = None,
 ) -> int:
-    """Check for an int within closed bounds.
+    """Check that `value` is an int within closed bounds, and return it.
 
-    Booleans are ints only with `flags`, NumPy's integers unless `numpy` is False; tensors are not.
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter. `at_least` and `at_most` are the bounds; None is no bound. Booleans count as ints
+    only with `flags`, NumPy's integers unless `numpy` is False; tensors never do. `error` is raised
+    in place of TypeError and ValueError.
     """
     if type(value) is not int:
         if not isinstance(value, numbers.Integral if numpy else int) or isinstance(value, bool) and not flags:
@@ -97,7 +108,10 @@ def integer(
 
 
 def index(owner: str, parameter: str, value: Any) -> int:
-    """Check for what Python takes as an index: ints, booleans, and tensors of one integer."""
+    """Check that Python takes `value` as an index, and return it as an int.
+
+    Ints, booleans and tensors of one integer are indices.
+    """
     try:
         return operator.index(value)
     except NeedsValue:
@@ -107,7 +121,10 @@ def index(owner: str, parameter: str, value: Any) -> int:
 
 
 def int64(owner: str, parameter: str, value: object) -> int:
-    """Check for an index that a signed integer of 64 bits can hold; OverflowError beyond."""
+    """Check that `value` is an index that fits a signed integer of 64 bits, and return it.
+
+    Raises OverflowError for one that does not fit.
+    """
     found = index(owner, parameter, value)
     if abs(found) > 2**63 - 1:
         raise wrong_value(owner, parameter, "within 2**63 - 1", found, OverflowError)
@@ -126,10 +143,13 @@ def number(
     numpy: bool = True,
     error: Optional[type[Exception]] = None,
 ) -> float:
-    """Check for a real number within closed (`at_least`, `at_most`) or open bounds.
+    """Check that `value` is a real number within bounds, and return it as a float.
 
-    It is returned as a float. Booleans and tensors are no numbers, NumPy's numbers and others of
-    Python's are unless `numpy` is False. NaN lies within no bounds.
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter. The bounds `at_least` and `at_most` are closed, `above` and `below` open; None is no
+    bound. Booleans and tensors are not numbers; NumPy's numbers and other real numbers of Python's
+    are, unless `numpy` is False, which allows floats and ints only. NaN lies within no bounds.
+    `error` is raised in place of TypeError and ValueError.
     """
     if isinstance(value, float):
         found = value
@@ -151,7 +171,12 @@ def number(
 def flag(
     owner: str, parameter: str, value: object, *, integers: bool = False, error: type[Exception] = TypeError
 ) -> bool:
-    """Check for a bool; with `integers`, ints and NumPy's booleans may stand for one."""
+    """Check that `value` is a bool, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter. With `integers`, ints and NumPy's booleans may stand for one. `error` is raised for
+    anything else.
+    """
     if isinstance(value, bool):
         return value
     if integers and isinstance(value, (int, np.bool_)):
@@ -168,7 +193,12 @@ def text(
     empty: bool = True,
     error: Optional[type[Exception]] = None,
 ) -> str:
-    """Check for a string; the empty one is refused where `empty` is False."""
+    """Check that `value` is a string, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what is expected. The empty string is refused where `empty` is False.
+    `error` is raised in place of TypeError and ValueError.
+    """
     if not isinstance(value, str):
         raise wrong_type(owner, parameter, what, value, error or TypeError)
     if not empty and not value:
@@ -177,7 +207,11 @@ def text(
 
 
 def choice(owner: str, parameter: str, value: object, allowed: Collection[str]) -> str:
-    """Check for one of the strings `allowed`; TypeError for what is no string."""
+    """Check that `value` is one of the strings `allowed`, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter. Raises TypeError for a value that is not a string, ValueError for another string.
+    """
     found = text(owner, parameter, value)
     if found not in allowed:
         raise wrong_value(owner, parameter, _listed(allowed), value)
@@ -185,7 +219,11 @@ def choice(owner: str, parameter: str, value: object, allowed: Collection[str]) 
 
 
 def one_of(owner: str, parameter: str, value: Any, allowed: Collection[A]) -> A:
-    """Check for one of the strings, booleans and None in `allowed`; ValueError for all else."""
+    """Check that `value` is one of the strings, booleans and None in `allowed`, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter. Raises ValueError for anything else, of whatever type.
+    """
     listed = isinstance(value, _WORDS) and value in allowed
     if not listed:
         raise wrong_value(owner, parameter, _listed(allowed), value)
@@ -198,23 +236,33 @@ def _listed(allowed: Collection[object]) -> str:
 
 
 def sequence(owner: str, parameter: str, value: object, what: str = "a tuple or a list") -> Sequence[Any]:
-    """Check for a tuple or a list."""
+    """Check that `value` is a tuple or a list, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what is expected.
+    """
     if not isinstance(value, (tuple, list)):
         raise wrong_type(owner, parameter, what, value)
     return value
 
 
 def mapping(owner: str, parameter: str, value: object, what: str = "a dict") -> Mapping[Any, Any]:
-    """Check for a mapping, such as a dict."""
+    """Check that `value` is a mapping, such as a dict, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what is expected.
+    """
     if not isinstance(value, Mapping):
         raise wrong_type(owner, parameter, what, value)
     return value
 
 
 def sizes(owner: str, parameter: str, value: object, count: int, at_least: int = 1) -> tuple[int, ...]:
-    """Check for `count` ints in a tuple or a list.
+    """Check that `value` is a tuple or a list of `count` ints, and return it as a tuple.
 
-    One int, alone or in a sequence, stands for all.
+    One int, alone or in a sequence, stands for all. `owner` and `parameter` name, in the message,
+    the function or class that the user called and its parameter; each int must be `at_least` this
+    large.
     """
     if isinstance(value, (tuple, list)):
         if len(value) == 1 and count > 1:
@@ -238,9 +286,10 @@ def instance(
 @overload
 def instance(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
 def instance(owner: str, parameter: str, value: object, kind: Kinds, what: str = "") -> object:
-    """Check for an instance of a class, or of one of several.
+    """Check that `value` is an instance of `kind`, a class or a tuple of classes, and return it.
 
-    `what` names it in the message where the classes' names do not.
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what is expected where the names of the classes do not.
     """
     if not isinstance(value, kind):
         raise wrong_type(owner, parameter, what or _kinds(kind), value)
@@ -256,7 +305,11 @@ def optional(
 @overload
 def optional(owner: str, parameter: str, value: object, kind: tuple[type, ...], what: str = ...) -> object: ...
 def optional(owner: str, parameter: str, value: object, kind: Kinds, what: str = "") -> object:
-    """Check for None or an instance, as `instance` does."""
+    """Check that `value` is None or an instance of `kind`, as `instance` does, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what is expected where the names of the classes do not.
+    """
     if value is not None and not isinstance(value, kind):
         raise wrong_type(owner, parameter, f"{what or _kinds(kind)} or None", value)
     return value
@@ -272,14 +325,22 @@ def _kinds(kind: Kinds) -> str:
 
 
 def function(owner: str, parameter: str, value: object, what: str = "a function") -> Callable[..., Any]:
-    """Check for something that can be called."""
+    """Check that `value` can be called, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what is expected.
+    """
     if not callable(value):
         raise wrong_type(owner, parameter, what, value)
     return value
 
 
 def path(owner: str, parameter: str, value: object, what: str = "a path") -> Union[str, os.PathLike[str]]:
-    """Check for a path: a string or an `os.PathLike`."""
+    """Check that `value` is a path, a string or an `os.PathLike`, and return it.
+
+    `owner` and `parameter` name, in the message, the function or class that the user called and its
+    parameter; `what` says what is expected.
+    """
     if not isinstance(value, (str, os.PathLike)):
         raise wrong_type(owner, parameter, what, value)
     return value

@@ -7,9 +7,9 @@ keeps its former content and the temporary file is removed. A symbolic link stay
 file that it points to is the one that is replaced, and keeps its permission bits.
 
 A process that is killed removes nothing. So each temporary file is locked (`flock`) while it is
-written, and the lock ends with the process, however that ends and on whichever machine. Who next
-writes into the folder removes the temporary files that nobody holds. A lock is taken after the
-file is made; a writer whose file was removed in between makes another. Where the system has no
+written, and the lock ends with the process, however that ends and on whichever machine. The next
+writer into the folder removes the temporary files that no process has locked. A lock is taken after
+the file is made; a writer whose file was removed in between makes another. Where the system has no
 such locks, nothing is removed.
 """
 
@@ -46,9 +46,9 @@ _MOST_NAME = 180
 def replacing(path: str | os.PathLike[str], purpose: str = "file", durable: bool = True) -> Iterator[Path]:
     """Give a new empty file to fill; it becomes `path` when the block ends without an error.
 
-    If the block raises, the file vanishes. A file that need not outlive the machine's sudden end
-    is not `durable`, and not waited for. Raises the OSError that the system gives, with `purpose`
-    and the destination in its message.
+    If the block raises, the file is removed. With `durable`, the content is flushed to the disk
+    before the file gets its name; without it, a crash of the machine may lose the file. Raises the
+    OSError that the system gives, with `purpose` and the destination in its message.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "note.txt"
@@ -72,9 +72,9 @@ def replacing(path: str | os.PathLike[str], purpose: str = "file", durable: bool
 class Draft:
     """A file in the making, at `path` until it is published or discarded.
 
-    `publish` gives it the name of its destination, `discard` removes it. It will have the
-    permissions of the file that it replaces, those of new files if there is none, or `mode`.
-    Raises the OSError that the system gives, with `purpose` and the destination in its message.
+    `publish` gives it the name of its destination, `discard` removes it. Its permissions are `mode`
+    where given, else those of the file that it replaces, else those of a new file. Raises the
+    OSError that the system gives, with `purpose` and the destination in its message.
     """
 
     def __init__(self, path: str | os.PathLike[str], purpose: str = "file", mode: Optional[int] = None) -> None:
@@ -138,10 +138,11 @@ def write(path: str | os.PathLike[str], content: bytes, purpose: str = "file") -
 def new_file(
     create: Callable[[str], int], look: Callable[[str], os.stat_result], before: str, after: str = ""
 ) -> tuple[str, int]:
-    """Make a file that this process holds; return its name and its descriptor.
+    """Make a file that this process holds locked; return its name and its descriptor.
 
-    The name is random digits between `before` and `after`. `create` makes and opens the file of a
-    name, and raises FileExistsError where there is one; `look` says what is under a name.
+    The name is random digits between `before` and `after`. `create(name)` makes and opens the file,
+    and raises FileExistsError where there is one; `look(name)` returns the `os.stat_result` of the
+    file that has the name.
     """
     while True:
         name = f"{before}{os.urandom(6).hex()}{after}"
@@ -162,9 +163,10 @@ def new_file(
 
 
 def is_abandoned(path: str | os.PathLike[str], within: Optional[int] = None) -> bool:
-    """Return whether a file is there that no process writes any more.
+    """Return whether a file exists and no process is writing it any more.
 
-    This is known of files that are held while they are written (`new_file`).
+    `path` is relative to the open folder `within`, where given. Only files that are locked while
+    they are written (`new_file`) can be told so.
     """
     if not HAS_LOCKS:
         return False

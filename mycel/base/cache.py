@@ -1,18 +1,18 @@
-"""The folder of compiled code: sealed files, found by a digest of all that they were made from.
+"""The cache of compiled code: a folder of sealed files, each named by a digest of all its sources.
 
-What lies there is run. So a folder or file that is not the user's alone is neither read nor
-written (`mycel.base.ownership`): a warning says so once, and code is compiled anew. A file is
+The process runs the code in these files. So a folder or file that others may write is neither read
+nor written (`mycel.base.ownership`): a warning says so once, and code is compiled anew. A file is
 written whole or not at all, into a temporary file that is then given its name, so that processes
-may write and read at once. It ends with the SHA-256 of its digest and its content. A file that
-does not agree with that is not used, whatever happened to it: damage, a full disk, another
-file's name. (It is no protection against somebody who writes such a file on purpose, as it needs
-no key: owners and modes are.)
+may write and read at once. It ends with a checksum, the SHA-256 of its digest and its content. A
+file with a wrong checksum, by damage, a full disk or a wrong name, is not used. (The checksum needs
+no key, so it does not protect against somebody who writes such a file on purpose: the checks of
+owners and modes do.)
 
-Reading a file makes it recent. The folder is measured when a process first writes, when what it
-wrote since could have made the folder larger than `limit`, and often enough besides to notice
-other processes. Then files go, those longest unused first, until a fifth of the limit is free.
-What counts is what files and folders take on the disk. A clock that was wrong leaves files of
-the future, which go first unless they are used.
+Reading a file makes it recent. The folder is measured when a process first writes, when its own
+writes since could have made the folder larger than `limit`, and often enough besides to notice
+other processes. Then the least recently used files are evicted until a fifth of the limit is free.
+Sizes are those that files and folders take on the disk. Files dated in the future, by a clock that
+was wrong, are evicted first unless they are used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _lock = locks.lock()
 
 
 class _Account:
-    """What this process knows of the folder: its bytes when measured, and those written since."""
+    """The size of the folder as this process knows it: bytes when measured, and written since."""
 
     def __init__(self) -> None:
         self.folder: Optional[Path] = None
@@ -94,7 +94,7 @@ def _seal(digest: str, content: bytes) -> bytes:
 
 @contextlib.contextmanager
 def _open(*names: str, create: bool = False) -> Iterator[Folder]:
-    """Open the cache's folder, or one in it; users handle OSError."""
+    """Open the cache's folder, or one in it; the caller handles OSError."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(open_folder(config.cache_directory(), create))
         for name in names:
@@ -107,7 +107,7 @@ def _refused(error: Refused) -> None:
 
 
 def read(kind: str, digest: str) -> Optional[bytes]:
-    """Return what is kept under a digest in the folder `kind`; None if no sound file is there."""
+    """Return the content kept under a digest in the folder `kind`; None without a sound file."""
     try:
         with _open(kind, digest[:2]) as folder:
             data, used = folder.read(digest, limit())
@@ -133,7 +133,7 @@ def _touch(folder: Folder, digest: str) -> None:
 
 
 def write(kind: str, digest: str, content: bytes) -> None:
-    """Keep something under a digest; where that cannot be done, say so in the log."""
+    """Keep content under a digest in the folder `kind`; where that fails, log why."""
     most = limit()
     size = -(-(len(content) + _SEAL) // _BLOCK) * _BLOCK
     # Its folder may be new.
@@ -193,12 +193,12 @@ def read_note(name: str) -> Optional[str]:
 
 
 def write_note(name: str, text: str) -> None:
-    """Keep a text in a file of the cache's folder, which stays when the cache is trimmed."""
+    """Keep a text in a file of the cache's folder; trimming the cache does not delete it."""
     _kept((), name, text.encode())
 
 
 def entries() -> list[Entry]:
-    """List the files of the cache, those longest unused first; other files are not looked at."""
+    """List the files of the cache, least recently used first; other files are not looked at."""
     return [entry for entry, _ in _found()[0]]
 
 
@@ -209,7 +209,7 @@ def _bytes(facts: os.stat_result) -> int:
 def _found(strict: bool = False) -> tuple[list[tuple[Entry, tuple[str, str, str]]], int]:
     """Find the entries, with the names of their folders and files, and the bytes of the folders.
 
-    Where the cache cannot be read, OSError if `strict`.
+    With `strict`, raises OSError where the cache cannot be read.
     """
     found: list[tuple[Entry, tuple[str, str, str]]] = []
     folders = 0
@@ -269,7 +269,10 @@ def _inside(folder: Optional[Folder], names: re.Pattern[str]) -> list[tuple[str,
 
 
 def trim(most: int) -> int:
-    """Delete the files longest unused if all have more bytes than `most`; return the bytes left."""
+    """Delete the least recently used files until at most `most` bytes are left.
+
+    Returns the number of bytes left.
+    """
     known, folders = _found()
     total = sum(e.bytes for e, _ in known) + folders
     if total <= most:
@@ -287,8 +290,8 @@ def trim(most: int) -> int:
 def _delete(known: list[tuple[Entry, tuple[str, str, str]]], strict: bool = False) -> tuple[int, int]:
     """Delete entries and the folders that they leave empty.
 
-    Returns how many files are gone, and the bytes that are free. OSError, if `strict`, for a file
-    that stays.
+    Returns the number of deleted files and the bytes freed. With `strict`, raises OSError for a
+    file that cannot be deleted.
     """
     parts: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for entry, (kind, part, name) in known:
@@ -320,8 +323,8 @@ def _delete(known: list[tuple[Entry, tuple[str, str, str]]], strict: bool = Fals
 def clear() -> tuple[int, int]:
     """Delete everything in the cache; return how many files there were, and their bytes.
 
-    Processes that run go on; they compile anew what they need again. Raises OSError where that
-    cannot be done; of a folder that is not the user's alone nothing is deleted.
+    Running processes go on, and compile anew what they need again. Raises OSError where files
+    cannot be deleted. Nothing is deleted in a folder that others may write.
     """
     known = _found(strict=True)[0]
     return _delete(known, strict=True)[0], sum(entry.bytes for entry, _ in known)

@@ -136,26 +136,25 @@ def memory_size(text: str) -> int:
 
 
 def set_context(**options: Any) -> None:
-    """Change settings of the process; all of those given, or none if one is wrong.
+    """Change settings of the process; either all of those given, or none if one is wrong.
 
     ``check_nan=True`` makes every run raise `mycel.errors.NonFiniteError`, a FloatingPointError
     that names the first operation that gives a NaN or an infinity, and its line: in eager and
     compiled code and in derivatives. ``check_nan="nan"`` looks for NaN only.
 
-    ``auto_tune_mode="GA"`` (or another of MindSpore's names) has functions compiled from then on
-    try the ways to compute each matrix product and convolution and keep the quickest, in files
-    too; ``"NO_TUNE"``, as it is at first, takes those that rules say.
+    ``auto_tune_mode="GA"`` (or another of MindSpore's names) makes functions compiled from then on
+    try the algorithms for each matrix product and convolution and keep the fastest, also in files;
+    ``"NO_TUNE"``, the default, takes those that fixed rules choose.
 
     ``wide_intermediates=True`` rounds 16-bit floats in compiled code only where they are stored,
-    instead of after every operation: fewer roundings, but other digits than the same operations
-    give one by one.
+    instead of after every operation. There are fewer roundings, but results differ from those of
+    the same operations one by one.
 
-    ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the
-    system; more is a MemoryError. None takes what the system gives.
+    ``max_device_memory="2GB"`` limits the memory that tensors and compiled functions may take from
+    the system; beyond it they raise MemoryError. None is no limit.
 
-    Options of MindSpore that have nothing to change here are accepted, and logged once for each
-    value as having no effect, with the reason. Raises ValueError for a name or value that does
-    not exist.
+    Options of MindSpore that have no effect here are accepted; each value is logged once, with the
+    reason. Raises ValueError for a name or value that does not exist.
 
     >>> import mycel as ms
     >>> ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -178,7 +177,9 @@ def set_context(**options: Any) -> None:
 
 
 def get_context(attr_key: str) -> Any:
-    """Return the value of one setting; ValueError for a name that does not exist.
+    """Return the value of one setting.
+
+    Raises ValueError for a name that does not exist.
 
     >>> import mycel as ms
     >>> ms.get_context("device_target")

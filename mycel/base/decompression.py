@@ -21,7 +21,7 @@ _WINDOW = {"GZIP": 31, "ZLIB": 15}
 def limit(size: int) -> int:
     """Return how many bytes a compressed file of this size may become.
 
-    Raises ValueError where MYCEL_INFLATE is no size.
+    Raises ValueError where MYCEL_INFLATE is not a size.
     """
     chosen = os.environ.get("MYCEL_INFLATE", "").strip()
     try:
@@ -31,10 +31,10 @@ def limit(size: int) -> int:
 
 
 class Inflated:
-    """What a compressed file holds, from its beginning to its end.
+    """The content of a compressed file, read from its beginning to its end.
 
-    `form` is "GZIP", of one or several members, or "ZLIB". Everything that is wrong with the file
-    is a ValueError that names it.
+    `form` is "GZIP", of one or several members, or "ZLIB". Whatever is wrong with the file raises a
+    ValueError that names it.
 
     >>> import gzip, os, tempfile
     >>> from mycel.base.decompression import Inflated
@@ -68,7 +68,7 @@ class Inflated:
         self.handle.close()
 
     def read(self, count: int) -> bytes:
-        """Return the next `count` bytes, fewer at the end only."""
+        """Return the next `count` bytes; fewer only at the end."""
         parts: list[bytes] = []
         wanted = count
         while wanted > 0:
@@ -108,9 +108,9 @@ class Inflated:
                 raise ValueError(f"{self.path!r} cannot be decompressed as {self.form}: it is cut off")
 
     def _next_member(self, source: bytes) -> bytes:
-        """Return the input of the next member of a file of several; none if there is no more.
+        """Return the input of the next member of a file of several; empty if there is none.
 
-        Zeros may fill up the end.
+        Zeros after the last member are ignored.
         """
         if self.form == "GZIP":
             source = source.lstrip(b"\0")

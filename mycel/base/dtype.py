@@ -197,7 +197,7 @@ def from_any(value: Any) -> DType:
 
 
 def to_numpy(value: Any) -> np.dtype[Any]:
-    """Return the NumPy dtype of a data type in any spelling."""
+    """Return the NumPy dtype of a data type, given in any form that `from_any` takes."""
     return from_any(value).numpy
 
 
@@ -214,11 +214,11 @@ _FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 
 
 def promote(a: DType, b: DType) -> DType:
-    """Return the type in which tensors of two types meet (MindSpore's implicit conversion).
+    """Return the type to which tensors of two types are converted.
 
-    Booleans give way to everything, integers to floats and floats to complex numbers; within a
-    kind the wider wins. float16 meets bfloat16 in float32; unsigned meets signed in a signed type
-    that holds both (uint64: float32).
+    This is MindSpore's implicit conversion. Booleans give way to everything, integers to floats and
+    floats to complex numbers; within a kind the wider type wins. float16 and bfloat16 give float32;
+    an unsigned and a signed type give a signed type that holds both (float32 for uint64).
     """
     if a is b:
         return a

@@ -40,7 +40,7 @@ class ShapeError(ValueError):
 class SizeError(ShapeError):
     """A size is negative, or larger than anything that memory can hold.
 
-    The message begins with the operation that the user called, where one was.
+    The message begins with the name of the operation that the user called, where there is one.
     """
 
     def __init__(self, message: str, operation: str = "") -> None:
@@ -74,11 +74,10 @@ _USERS = ("mycel.frontend", "mycel.compiled.jit", "mycel.cells.cell", "mycel.der
 
 
 def operation_called() -> str:
-    """Return the name of what runs of the public libraries and was called by none of them.
+    """Return the name of the public function, method or class that the user's program called.
 
-    That is a function, a method or a class; "" outside of such. The name is read from the frames
-    of the call, so that what is rarely asked costs nothing otherwise: an error deep inside says
-    what the user wrote.
+    It is the outermost one of the public libraries that is running; "" where none is. The name is
+    read from the frames of the call, so that it costs nothing until an error asks for it.
     """
     name = ""
     frame: Optional[FrameType] = sys._getframe(1)
@@ -99,7 +98,7 @@ def operation_called() -> str:
 
 
 def named(function: F, name: str = "") -> F:
-    """Wrap a function so that errors of shapes name it, wherever inside they are found."""
+    """Wrap a function so that every shape error raised inside it names it."""
     name = name or function.__name__.lstrip("_")
 
     @wraps(function)
@@ -114,14 +113,14 @@ def named(function: F, name: str = "") -> F:
 
 
 class IndexRangeError(IndexError, RuntimeError, ValueError):
-    """An index that data give is out of range.
+    """An index taken from data is out of range.
 
-    MindSpore's operations raise now one and now another of these built-in errors.
+    It is all three built-in errors, as MindSpore's operations raise now one and now another.
     """
 
 
 class Unsupported(NotImplementedError):
-    """Something that this engine or front end does not do; the message names what it does."""
+    """Something that this engine or front end cannot do; the message names what it can."""
 
 
 class CompileError(RuntimeError):
@@ -135,9 +134,10 @@ class NeedsValue(TypeError):
 class NonFiniteError(FloatingPointError):
     """An operation gave the first NaN or infinity, as `set_context(check_nan=True)` looks for.
 
-    `operation` is its name, `kind` "NaN" or "infinity", `where` the place in the user's source
-    (`file`, `line`, `column`). `gradient_of` names the operation in whose derivative it is, or is
-    empty; `rounds` are the numbers of the rounds of the loops around it, outermost first, from 1.
+    `message` is the text shown. `operation` is the operation's name, `kind` "NaN" or "infinity",
+    `where` the place in the user's source (`file`, `line`, `column`). `gradient_of` names the
+    operation whose derivative it belongs to, or is empty; `rounds` are the iteration numbers of the
+    loops around it, outermost first, counted from 1.
     """
 
     def __init__(
@@ -160,21 +160,22 @@ class NonFiniteError(FloatingPointError):
 
 
 class BoundsError(AssertionError):
-    """Compiled code would have reached outside of a buffer; looked for with MYCEL_CHECK=bounds.
+    """Compiled code would have reached outside of a buffer, as MYCEL_CHECK=bounds checks.
 
     This is a defect of the compiler, not of the user's program.
     """
 
 
 class VerifyError(AssertionError):
-    """A graph breaks an invariant of the representation.
+    """A graph violates an invariant of the representation.
 
-    This is a defect of a pass, not of the user's program.
+    This is a defect of a compiler pass, not of the user's program.
     """
 
 
 class VmapError(RuntimeError):
     """The arguments of `vmap` do not fit its axes, or its function cannot be batched.
 
-    The latter is so where it does what cannot be done for all examples at once.
+    A function cannot be batched where it does something that is impossible for all examples at
+    once.
     """

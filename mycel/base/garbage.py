@@ -1,7 +1,7 @@
-"""Rest for the collector of garbage while something is compiled.
+"""Garbage collection, switched off while something is compiled.
 
-Compilation makes a great many objects, all of which stay alive until it is done; each search for
-garbage would go through all of them again and find none.
+Compilation makes a great many objects, all of which stay alive until it is done; each garbage
+collection would go through all of them again and free none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _collecting = WhileOpen(gc.isenabled, _switch, lambda _: False)
 
 
 def left_alone() -> Block:
-    """Collect no garbage while any such block runs; afterwards as before.
+    """Return a block without garbage collection; the last such block to end restores the setting.
 
     >>> before = gc.isenabled()
     >>> with left_alone():

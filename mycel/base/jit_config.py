@@ -34,11 +34,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class JitConfig:
-    """Keep options of compilation for `Cell.set_jit_config` in `jit_config_dict`.
+    """Options of compilation for `Cell.set_jit_config`, kept in `jit_config_dict`.
 
-    `jit_syntax_level` "STRICT" makes it an error where a Cell cannot be one graph, "LAX" or ""
-    runs it in segments. The other options have no effect here. Raises ValueError for a value that
-    an option does not have.
+    `jit_syntax_level` "STRICT" makes it an error where a Cell cannot be one graph; with "LAX" or ""
+    it runs in segments. `jit_level`, `exc_mode`, `debug_level`, `infer_boost` and further keywords
+    are checked and have no effect here. Raises ValueError for a value that an option does not have.
 
     >>> import mycel as ms
     >>> ms.JitConfig(jit_syntax_level="STRICT").jit_config_dict["jit_syntax_level"]
@@ -69,7 +69,10 @@ class JitConfig:
 
 
 def check_options(what: str, options: Mapping[str, Any]) -> None:
-    """Raise ValueError or TypeError for a wrong value; log an option that changes nothing."""
+    """Log each option that has no effect.
+
+    `what` names the caller in messages. Raises ValueError or TypeError for a wrong value.
+    """
     for name, value in options.items():
         allowed = _ALLOWED.get(name)
         if allowed is not None:
@@ -97,9 +100,9 @@ def _dict_of(what: str, value: Any) -> Mapping[str, Any]:
 
 
 def is_strict(options: Mapping[str, Any], function: Any) -> bool:
-    """Return whether a function that cannot be one graph is an error.
+    """Return whether it is an error where a function cannot be one graph.
 
-    Its options say so, those of its Cell, or the context's.
+    The function's options decide, else those of its Cell, else the context's.
     """
     owner = getattr(function, "__self__", function)
     places = (
@@ -116,10 +119,10 @@ def is_strict(options: Mapping[str, Any], function: Any) -> bool:
 
 
 def set_recursion_limit(recursion_limit: int = 1000) -> None:
-    """Keep a number as the context's `max_call_depth`.
+    """Set the context's `max_call_depth`.
 
-    It has no effect, as calls nest as deep as memory allows. Raises TypeError for what is no
-    whole number, ValueError for one that is not positive.
+    It has no effect, as calls nest as deep as memory allows. Raises TypeError unless
+    `recursion_limit` is an int, ValueError unless it is positive.
 
     >>> import mycel as ms
     >>> ms.set_recursion_limit(2000)

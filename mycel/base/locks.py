@@ -1,16 +1,15 @@
-"""Locks that a forked child finds open.
+"""Locks that are free in a forked child.
 
-A child has the thread that forked and none of the others: a lock that one of these held at that
-moment would stay closed for ever. So every lock of the library comes from here, and is opened in
-each child. What a lock guarded may then be half done: whoever guards more than single writes
-into tables registers with `in_child` what has to be made anew, which runs after all locks are
-open.
+A child has only the thread that forked: a lock that another thread held at that moment would stay
+locked for ever. So every lock of the library comes from here, and is released in each child. The
+data that a lock guarded may then be half written: code whose lock guards more than single writes
+into tables registers a function with `in_child`, which repairs the data once all locks are free.
 
-Libraries behind Python have locks of their own that nobody can open. `quiet` names the locks
-under which they are called: the thread that forks takes these first, so that no other thread is
-inside. In the same way it lets other threads finish what they import. It waits `PATIENCE`
-seconds at most, as a thread that imports may need what was locked for the fork before this
-module was asked; a child forgets a module that was half imported, and imports it anew.
+Native libraries have locks of their own, which cannot be released from outside. `quiet` names the
+locks under which they are called: the thread that forks acquires these first, so that no other
+thread is inside. In the same way it lets other threads finish their imports. It waits `PATIENCE`
+seconds at most, as a thread that imports may need a lock that was acquired for the fork earlier; a
+child forgets a module that was half imported, and imports it anew.
 """
 
 from __future__ import annotations
@@ -53,18 +52,18 @@ def reentrant() -> Any:
 
 
 def condition(lock: Any = None) -> threading.Condition:
-    """Make a `threading.Condition`, whose waiters a child does not have."""
+    """Make a `threading.Condition`; a child has none of its waiters."""
     return _registered(threading.Condition(reentrant() if lock is None else lock))
 
 
 def in_child(task: Callable[[], None]) -> Callable[[], None]:
-    """Run `task` in each forked child once its locks are open."""
+    """Run `task` in each forked child once its locks are free."""
     _tasks.append(task)
     return task
 
 
 def quiet(find: Callable[[], Any]) -> None:
-    """Fork only while no other thread has the lock that `find` gives (None: there is none yet)."""
+    """Fork only while no other thread holds the lock that `find` returns (None: no lock yet)."""
     _quiet.append(find)
 
 
@@ -78,9 +77,9 @@ def _before() -> None:
 
 
 def _wait_for_imports() -> None:
-    """Keep others from beginning to import until the fork is done.
+    """Keep other threads from starting an import until the fork is done.
 
-    A few may have to finish first, for which they need this lock.
+    Imports that already run may need this lock to finish first.
     """
     limit = time.monotonic() + PATIENCE
     imp.acquire_lock()

@@ -37,6 +37,6 @@ def get_level() -> str:
 def get_log_config() -> dict[str, str]:
     """Return the logger's settings under MindSpore's names.
 
-    Logs go to the standard error stream.
+    Logs are written to the standard error stream.
     """
     return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}

@@ -1,9 +1,9 @@
 """Types of Python's objects beside element types, as MindSpore names them.
 
-There are lists, tuples, strings, numbers, None, functions, and tensors of an element type. A
+They describe lists, tuples, strings, numbers, None, functions, and tensors of an element type. A
 type is an immutable value: two of the same form are equal and hash alike. `Int` and `Number` are
-classes, of which element types are instances as well, so that
-``isinstance(mycel.int32, mycel.Int)`` holds; called with a width, `Int` gives the element type.
+classes, of which element types are instances as well, so that ``isinstance(mycel.int32,
+mycel.Int)`` holds; called with a width, `Int` gives the element type.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ObjectType(Type):
 
 
 class _ByKind(type):
-    """A class whose instances are its own and the element types of some kinds."""
+    """The metaclass of a type whose instances include the element types of some kinds."""
 
     kinds: str
 
@@ -89,7 +89,7 @@ class _Whole(_ByKind):
 
 
 class Int(ObjectType, metaclass=_Whole):
-    """The type of signed integers; with a width the element type.
+    """The type of signed integers; called with a width, it gives the element type.
 
     Raises ValueError for other widths than 8, 16, 32 and 64.
 
@@ -106,9 +106,9 @@ class Int(ObjectType, metaclass=_Whole):
 
 
 class TensorType(ObjectType):
-    """The type of tensors, of one element type if it is given.
+    """The type of tensors, of a given element type or of any.
 
-    Raises TypeError for what is no element type.
+    Raises TypeError unless the argument is an element type.
 
     >>> import mycel as ms
     >>> str(ms.TensorType(ms.float32)), ms.TensorType(ms.float32) == ms.TensorType(ms.float32)
@@ -169,7 +169,7 @@ def of_class(kind: type) -> Optional[Type]:
 
 
 def class_of(kind: Type) -> Optional[type]:
-    """Return the Python class whose objects have a type; None where there is none."""
+    """Return the Python class whose objects have the type `kind`; None where there is none."""
     return _TO_PYTHON.get(kind)
 
 
@@ -186,7 +186,7 @@ _KIND_TO_PYTHON = {
 def dtype_to_pytype(type_: Any) -> type:
     """Return the Python type of a data type's elements: bool, int, float or complex.
 
-    For the types of other objects it is list, str and so on.
+    For the types of other objects it is their class: list, str and so on.
 
     >>> dtype_to_pytype(D.float16)
     <class 'float'>
@@ -200,10 +200,9 @@ def dtype_to_pytype(type_: Any) -> type:
 
 
 def pytype_to_dtype(obj: type) -> Any:
-    """Return the data type of a Python or NumPy type.
+    """Return the data type of a Python or NumPy type: float64 for float, `list_` for list.
 
-    float is float64, list is `list_` and so on. Raises TypeError for what is no type,
-    NotImplementedError for other types.
+    Raises TypeError unless `obj` is a type, NotImplementedError for a type that has no data type.
 
     >>> pytype_to_dtype(float).name
     'float64'
@@ -221,9 +220,9 @@ def pytype_to_dtype(obj: type) -> Any:
 
 
 def object_of(value: Any) -> Optional[Type]:
-    """Return the type of a Python object that is no tensor; None where there is none.
+    """Return the type of a Python object that is not a tensor; None where there is none.
 
-    A number's is an element type.
+    The type of a number is an element type.
     """
     if isinstance(value, (bool, np.bool_)):
         return D.bool_
@@ -279,7 +278,7 @@ class QuantDtype(enum.Enum):
     UINT16 = 115
 
     def value(self) -> int:  # type: ignore[override]
-        """Return the number under which it is saved.
+        """Return the number under which the type is saved in files.
 
         >>> import mycel as ms
         >>> ms.QuantDtype.INT8.value()
@@ -292,9 +291,9 @@ class QuantDtype(enum.Enum):
 
 
 def get_py_obj_dtype(obj: Any) -> Type:
-    """Return the type of a Python object or of the objects of a Python class.
+    """Return the type of a Python object, or of the objects of a Python class.
 
-    A tensor's has its element type, that of a number is an element type. Raises
+    The type of a tensor includes its element type; that of a number is an element type. Raises
     NotImplementedError for objects that no type describes.
 
     >>> import mycel as ms

@@ -1,16 +1,16 @@
-"""Folders and files that none but their user may write: where code comes from.
+"""Folders and files that only their user may write, from which code may be loaded.
 
-Whoever may write what a process runs may do all that the process may. So a folder of code is
-used only if it is the user's own, no other may write into it, and nobody else may put another in
-its place: each folder above belongs to the user, to root, or to the owner of the root folder,
-and others may not write into it unless its sticky bit keeps them from renaming what is not
-theirs. What is opened is then asked (`fstat`), not its name; links are not followed, and
-everything below is opened relative to what was asked. So there is no moment between asking and
-using. New folders are for the user alone (0700), and so are files (0600).
+Whoever can write the code that a process runs can do whatever the process may. So a folder of code
+is used only if it belongs to the user, others may not write into it, and nobody else can replace
+it: each folder above belongs to the user, to root, or to the owner of the root folder, and others
+may not write into it unless its sticky bit keeps them from renaming files of other owners. The
+checks look at the open file (`fstat`), not at its name; links are not followed, and everything
+below is opened relative to the folder that was checked. So nothing can change between check and
+use. New folders are for the user alone (0700), and so are files (0600).
 
-The group that a user has to himself, named as he is, does not count as others for the folders
-above: many systems let it write into the user's home folder. Windows has no such owners and
-modes: nothing is asked there.
+A group of the user's name with no other member does not count as others for the folders above:
+many systems let it write into the user's home folder. Windows has no such owners and modes: nothing
+is checked there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _reached: dict[str, tuple[str, int, int]] = {}
 
 
 class Refused(OSError):
-    """What a folder or file holds is not to be trusted; the message says why and what to do."""
+    """The content of a folder or file is not to be trusted; the message says why and what to do."""
 
     def __init__(self, path: str, reason: str, mend: str) -> None:
         super().__init__(errno.EPERM, f"{reason}; {mend}", path)
@@ -60,7 +60,7 @@ class Refused(OSError):
 
 
 def warn_once(text: str) -> None:
-    """Log a warning the first time that it is said in this process."""
+    """Log a warning the first time that this process gives it."""
     with _lock:
         if text in _said:
             return
@@ -69,7 +69,7 @@ def warn_once(text: str) -> None:
 
 
 class Folder:
-    """An open folder that none but its user may write; a context manager that closes it."""
+    """An open folder that only its user may write; a context manager that closes it."""
 
     def __init__(self, path: str, descriptor: Optional[int]) -> None:
         self.path, self.descriptor = path, descriptor
@@ -88,9 +88,9 @@ class Folder:
         return name if self.descriptor is not None else os.path.join(self.path, name)
 
     def enter(self, name: str, create: bool = False) -> Folder:
-        """Open a folder in this one, made if `create` says so.
+        """Open a folder in this one; with `create`, make it where it is missing.
 
-        Raises Refused if it is not the user's alone.
+        Raises Refused where others may write into it.
         """
         path = os.path.join(self.path, name)
         if self.descriptor is None:
@@ -108,7 +108,7 @@ class Folder:
         return Folder(path, found)
 
     def read(self, name: str, most: int) -> tuple[bytes, float]:
-        """Return what a file holds, and when it was last changed.
+        """Return the content of a file, and when it was last changed.
 
         Raises Refused if others own or may write it, ValueError if it has more bytes than `most`.
         """
@@ -128,7 +128,7 @@ class Folder:
             return file.read(), facts.st_mtime
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole or not at all, in the place of one that is there."""
+        """Write a file whole or not at all, replacing one of this name."""
         temporary, handle = whole.new_file(
             lambda temporary: os.open(self._at(temporary), _NEW, 0o600, dir_fd=self.descriptor),
             lambda temporary: os.stat(self._at(temporary), dir_fd=self.descriptor, follow_symlinks=False),
@@ -151,7 +151,7 @@ class Folder:
         os.replace(self._at(before), self._at(after), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def touch(self, name: str) -> None:
-        """Note that a file is used now."""
+        """Set the time of last use of a file to now."""
         if self.descriptor is None:
             os.utime(self._at(name))
         else:
@@ -166,11 +166,11 @@ class Folder:
         os.rmdir(self._at(name), dir_fd=self.descriptor)
 
     def is_abandoned(self, name: str) -> bool:
-        """Return whether `name` is a file that nobody is writing any more."""
+        """Return whether `name` is a file that no process is writing any more."""
         return whole.is_abandoned(self._at(name), self.descriptor)
 
     def entries(self) -> Iterator[tuple[str, os.stat_result]]:
-        """List names and facts of what is in the folder; links stand for themselves."""
+        """List the names in the folder with their `os.stat_result`; links are not followed."""
         with os.scandir(self.path if self.descriptor is None else self.descriptor) as inside:
             for item in inside:
                 with contextlib.suppress(FileNotFoundError):
@@ -178,10 +178,10 @@ class Folder:
 
 
 def open_folder(path: str | os.PathLike[str], create: bool = False) -> Folder:
-    """Open the folder at `path`, made with those above it if `create` says so.
+    """Open the folder at `path`; with `create`, make it and those above it where they are missing.
 
-    Raises Refused where others may write into it or put another in its place, FileNotFoundError
-    where there is none, and what else the system gives.
+    Raises Refused where others may write into it or replace it, FileNotFoundError where there is
+    none, and any other OSError that the system gives.
     """
     text = os.path.abspath(os.fspath(path))
     if not HAS_OWNERS:
@@ -208,10 +208,10 @@ def open_folder(path: str | os.PathLike[str], create: bool = False) -> Folder:
 
 
 def check_code(path: str | os.PathLike[str]) -> None:
-    """Raise Refused unless nobody else may write a file of code.
+    """Raise Refused if anybody else may write a file of code.
 
-    The file, and each folder above it, must belong to the user, to root, or to whoever owns
-    Mycel, and others may not write it.
+    The file, and each folder above it, must belong to the user, to root, or to the owner of Mycel's
+    own files, and others may not write it.
     """
     if not HAS_OWNERS:
         return
@@ -240,7 +240,7 @@ def _owners() -> tuple[int, ...]:
 def _without_links(text: str, owners: Collection[int]) -> str:
     """Follow the links in an absolute path.
 
-    Raises Refused for a link that another made, or could put in the place of one.
+    Raises Refused for a link that another user made or could replace.
     """
     left, path, count = text.split(os.sep)[::-1], os.sep, 0
     while left:
@@ -271,7 +271,7 @@ def _without_links(text: str, owners: Collection[int]) -> str:
 
 
 def _check_above(facts: os.stat_result, path: str, owners: Collection[int]) -> None:
-    """Raise Refused if another may put something else in the place of what a folder holds."""
+    """Raise Refused if another user could replace what a folder holds."""
     if facts.st_uid not in owners:
         raise Refused(path, f"belongs to {_name(facts.st_uid)}", _ELSEWHERE)
     if _others_may_write(facts, path):
@@ -279,7 +279,7 @@ def _check_above(facts: os.stat_result, path: str, owners: Collection[int]) -> N
 
 
 def _walked(real: str, create: bool) -> int:
-    """Open the folder at a path without links, asking each one above it."""
+    """Open the folder at a path without links, checking each folder above it."""
     owners = _owners()
     names = [name for name in real.split(os.sep) if name]
     path, here = os.sep, os.open(os.sep, _PASS if names else _FOLDER)
@@ -301,7 +301,7 @@ _ELSEWHERE = "let MYCEL_CACHE name a folder of your own"
 
 
 def _opened(name: str, path: str, within: int, flags: int, create: bool) -> int:
-    """Open a folder in an open one; make it where it is missing and `create` says so."""
+    """Open a folder in an open one; with `create`, make it where it is missing."""
     for _ in range(2):
         try:
             return os.open(name, flags, dir_fd=within)
@@ -364,7 +364,7 @@ def _own_group() -> int:
 
 
 def _has_list(path: str) -> bool:
-    """Return whether a list of access lets others in besides the mode."""
+    """Return whether an access control list (ACL) gives others access besides the mode."""
     if not hasattr(os, "listxattr"):
         return False
     with contextlib.suppress(OSError):

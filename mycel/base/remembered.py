@@ -1,20 +1,20 @@
-"""Tables of what was found or made before, so that it need not be found again.
+"""Caches in memory: bounded tables of results that were found or made before.
 
 Every table of the package that may forget is a `Remembered`: it is bounded, has a name by which
-`sizes` shows it, and forgets with all others when `forget` is called, or alone when one of the
-settings changes that it names. Tables of what belongs to an object are `RememberedOf`, which
-forget with the object. Tables that may not forget, such as registries, are plain dicts.
+`sizes` shows it, and is emptied by `forget`, together with all others, or alone when one of the
+settings in its `forget_on` changes. Tables keyed by an object are `RememberedOf`, whose entries end
+with the object. Tables that may not forget, such as registries, are plain dicts.
 
-A table keeps two generations. `recent` is a plain dict, always the same one, in which users of a
-hot path look first: a hit costs what it costs in a dict. When it holds half of what the table
-may, its entries become the `earlier` ones, in place of those that were, and it begins anew. What
-is found among the earlier entries becomes recent again. So a table holds `most` entries at most,
-and the half of them that was used last at least.
+A table keeps two generations. `recent` is a plain dict, always the same one, in which hot paths
+look first: a hit costs what it costs in a dict. When it holds half of the table's limit, its
+entries become the `earlier` generation, the former earlier entries are evicted, and `recent` begins
+empty. An earlier entry that is found becomes recent again. So a table holds at most `most` entries,
+and always the half of them that was used last.
 
-Who looks up or enters something waits for nobody: each access is a single operation of a dict,
-which no thread sees half done. Where two threads make an entry for one key, both get the one that
-was entered first. What is entered while another thread begins a generation may be lost, and is
-then made again; what is made while a table forgets is not kept, as it may be out of date.
+Looking up and entering take no lock: each access is a single operation of a dict, which no thread
+sees half done. Where two threads make an entry for one key, both get the one that was entered
+first. An entry made while another thread begins a generation may be lost, and is then made again;
+one made while the table is emptied is not kept, as it may be out of date.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Remembered(Generic[K, V]):
-    """A table of at most `most` entries, which forgets those that were unused for longest.
+    """A table of at most `most` entries, from which those unused for longest are evicted.
 
     `forget_on` names options of `set_context`: when one of them is set, the table is emptied.
-    Tables of one name are shown together. None cannot be remembered.
+    `sizes` adds up tables of one `name`. None cannot be a value.
 
     >>> squares = Remembered[int, int]("squares", 4)
     >>> [squares.recall(n, lambda: n * n) for n in range(100)][-1]
@@ -66,11 +66,11 @@ class Remembered(Generic[K, V]):
         return len(self.recent) + len(self.earlier)
 
     def items(self) -> list[tuple[K, V]]:
-        """List what is remembered at present."""
+        """List the entries that the table holds at present."""
         return list({**self.earlier, **self.recent}.items())
 
     def get(self, key: K) -> Optional[V]:
-        """Return what is remembered under a key, or None."""
+        """Return the value of a key, or None."""
         found = self.recent.get(key)
         if found is None:
             since = self.since
@@ -80,7 +80,7 @@ class Remembered(Generic[K, V]):
         return found
 
     def recall(self, key: K, make: Callable[[], V]) -> V:
-        """Return what is remembered under a key; make it if there is nothing."""
+        """Return the value of a key; make it where there is none."""
         found = self.get(key)
         if found is None:
             since = self.since
@@ -88,21 +88,21 @@ class Remembered(Generic[K, V]):
         return found
 
     def enter(self, key: K, value: V) -> V:
-        """Remember a value; return the one that was entered first."""
+        """Enter a value for a key; return the value that was entered first."""
         return self.recall(key, lambda: value)
 
     def replace(self, key: K, value: V) -> None:
-        """Remember a value in place of the one that was there."""
+        """Enter a value for a key, in place of any that was there."""
         self._make_room()
         self.recent[key] = value
 
     def pop(self, key: K) -> None:
-        """Forget a key."""
+        """Remove a key."""
         self.recent.pop(key, None)
         self.earlier.pop(key, None)
 
     def forget(self) -> None:
-        """Forget everything."""
+        """Empty the table."""
         with self._changing:
             # These end after the lock is free, as what ends with them may need other locks.
             dropped = self.recent.copy(), self.earlier
@@ -113,7 +113,7 @@ class Remembered(Generic[K, V]):
         del dropped
 
     def calls(self, function: F) -> F:
-        """Return decorate a function so that its results are remembered by its arguments."""
+        """Decorate a function so that its results are remembered by its arguments."""
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -123,10 +123,10 @@ class Remembered(Generic[K, V]):
         return cast(F, call)
 
     def emptied(self) -> None:
-        """Do what has to follow when `recent` begins anew."""
+        """Do, in subclasses, what has to follow when `recent` was emptied."""
 
     def _entered(self, key: K, value: V, since: object) -> V:
-        """Enter a value unless the table forgot meanwhile; return the one that came first."""
+        """Enter a value unless the table was emptied meanwhile; return the one that came first."""
         self._make_room()
         earlier = self.earlier
         first = earlier.get(key)
@@ -154,9 +154,9 @@ class Remembered(Generic[K, V]):
 
 
 class RememberedOf(Remembered["ref[Any]", V]):
-    """A table of what was made of objects, each of which is forgotten with its object.
+    """A table of values made of objects; each entry ends with its object.
 
-    A value must not hold its object, which would then never be let go.
+    A value must not refer to its object, which would then never be freed.
 
     >>> class Thing: ...
     >>> names = RememberedOf[str]("names", 4)
@@ -171,7 +171,7 @@ class RememberedOf(Remembered["ref[Any]", V]):
     __slots__ = ()
 
     def of(self, owner: Any, make: Callable[[], V]) -> V:
-        """Return what is remembered of an object; make it if there is nothing."""
+        """Return the value for an object; make it where there is none."""
         key = ref(owner)
         found = self.recent.get(key)
         if found is None:
@@ -192,7 +192,7 @@ def _alive() -> list[Remembered[Any, Any]]:
 
 
 def sizes() -> dict[str, tuple[int, int]]:
-    """Return how many entries each table has, and how many it may have, by name."""
+    """Return the number of entries of each table and its limit, by name."""
     found: dict[str, tuple[int, int]] = {}
     for table in _alive():
         entries, most = found.get(table.name, (0, 0))

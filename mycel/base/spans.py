@@ -1,7 +1,7 @@
-"""What Python's side does and when: spans of time by phase, noted while somebody wants them.
+"""Spans of time that Python code spends in each phase, recorded while a profile asks for them.
 
-`timed` marks a function as a phase. A profile puts a list into `sinks`, and while it is there
-each call adds a `Span` to it; otherwise a call costs one comparison more.
+`timed` marks a function as a phase. A profile puts a list into `sinks`, and while it is there each
+call adds a `Span` to it; otherwise a call costs one comparison more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Span", "sinks", "span", "timed"]
 class Span(NamedTuple):
     """A phase of a thread, from `begin` to `end` in nanoseconds of the monotonic clock.
 
-    `detail` says of what.
+    `detail` says what was worked on, such as the name of a function.
     """
 
     phase: str
@@ -34,16 +34,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def note(phase: str, detail: str, begin: int) -> None:
-    """Add a span that ends now."""
+    """Record a span that ends now; `begin` is in nanoseconds of the monotonic clock."""
     found = Span(phase, detail, begin, time.monotonic_ns(), threading.get_ident())
     for sink in sinks:
         sink.append(found)
 
 
 def timed(phase: str, detail: Callable[..., str] | None = None) -> Callable[[Function], Function]:
-    """Make calls of a function spans of a phase.
+    """Decorate a function so that its calls are spans of a phase.
 
-    `detail` is given the arguments and says of what.
+    `detail` is called with the arguments and gives the span's detail.
 
     >>> @timed("rest")
     ... def twice(x):
@@ -75,7 +75,7 @@ def timed(phase: str, detail: Callable[..., str] | None = None) -> Callable[[Fun
 
 @contextmanager
 def span(phase: str, detail: str = "") -> Iterator[None]:
-    """Make a block a span of a phase."""
+    """Record a block as a span of a phase."""
     begin = time.monotonic_ns()
     try:
         yield

@@ -1,4 +1,4 @@
-"""How much memory there is: the machine's, the container's, the addresses of the process."""
+"""The amount of memory: of the machine, of the container, and of the process's addresses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNLIMITED = 1 << 60
 def machine_memory() -> Optional[int]:
     """Return the bytes of the machine's memory with its swap, or of the container's share.
 
-    None where nothing tells.
+    Returns None where the system does not tell.
 
     >>> machine_memory() is None or machine_memory() > 0
     True
@@ -25,7 +25,10 @@ def machine_memory() -> Optional[int]:
 
 
 def system_memory() -> tuple[Optional[int], Optional[int]]:
-    """Return what is left, and all that there is."""
+    """Return the bytes of memory that are available, and all that the machine has.
+
+    Both are None where the system does not tell.
+    """
     found = {}
     try:
         with open("/proc/meminfo") as file:
@@ -45,7 +48,7 @@ def system_memory() -> tuple[Optional[int], Optional[int]]:
 
 
 def addresses_left() -> Optional[int]:
-    """Return how many addresses this process may still use; None where there is no limit."""
+    """Return how many bytes of addresses this process may still use; None without a limit."""
     found = addresses()
     return None if found is None else found[0]
 
@@ -59,7 +62,7 @@ def swap_left() -> int:
 
 
 def containers() -> Iterator[tuple[int, int]]:
-    """Give what is used and allowed in each control group around this process with a limit."""
+    """Yield the bytes used and allowed in each control group around this process with a limit."""
     for used, most in _group_files():
         a, b = _number_in(used), _number_in(most)
         if a is not None and b is not None and b < UNLIMITED:
@@ -74,7 +77,7 @@ def _group_files() -> Iterator[tuple[str, str]]:
 
 
 def _group_paths() -> Iterator[str]:
-    """Give this process's control group for memory, and those that it is in."""
+    """Yield the paths of this process's control groups for memory, innermost first."""
     try:
         with open("/proc/self/cgroup") as file:
             lines = file.read().splitlines()
@@ -90,9 +93,9 @@ def _group_paths() -> Iterator[str]:
 
 
 def addresses() -> Optional[tuple[int, int]]:
-    """Return how many addresses this process has left, and how many it may use in all.
+    """Return how many bytes of addresses this process has left, and how many it may use in all.
 
-    None where they are not limited.
+    Returns None where they are not limited.
     """
     try:
         import resource
@@ -106,7 +109,7 @@ def addresses() -> Optional[tuple[int, int]]:
 
 
 def _number_in(path: str) -> Optional[int]:
-    """Return the first number in a file."""
+    """Return the first number in a file; None where there is none."""
     try:
         with open(path) as file:
             text = file.read().split()

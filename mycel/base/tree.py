@@ -16,7 +16,7 @@ __all__ = ["LEAF", "fixed_in", "flatten", "map_fixed", "map_leaves", "unflatten"
 
 
 class Structure:
-    """The shape of nested containers: a kind, its extra data, and the children's structures."""
+    """The structure of nested containers: a kind, its extra data, and the children's structures."""
 
     __slots__ = ("kind", "data", "children", "_hash")
 
@@ -42,9 +42,9 @@ class Structure:
 
 
 class Fixed:
-    """Fields that belong to a structure.
+    """The fields of a dataclass that belong to the structure.
 
-    Two are alike where each field is the same object, or an equal tuple.
+    Two are equal where each field is the same object, or an equal tuple.
     """
 
     __slots__ = ("fields",)

@@ -1,9 +1,9 @@
-"""Settings of the whole process that have another value while any thread is in a block.
+"""Settings of the whole process that have another value while any thread is in a `with` block.
 
-Python has one limit of recursion and one collector of garbage for all threads. The first block
-that opens changes such a setting, the last one that ends changes it back. A block ends with its
-`with` statement or, where an interrupt came between its beginning and the statement's body, with
-its object. A forked child goes on with the blocks of the thread that forked.
+Python has one recursion limit and one garbage collector for all threads. The first block to open
+changes such a setting, the last one to end restores it. A block ends with its `with` statement or,
+where an interrupt came between its beginning and the statement's body, with its object. A forked
+child keeps the blocks of the thread that forked.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ T = TypeVar("T")
 class WhileOpen(Generic[T]):
     """A setting of the process and the blocks, of all threads, in which it has another value.
 
-    `get` and `put` read and change it; `within` gives the value in blocks from the one outside.
-    Whoever changes the setting within a block meant it: then it stays so.
+    `get` and `put` read and change it; `within` computes the value in blocks from the one outside.
+    A change made within a block by other code is deliberate and stays.
 
     >>> state = {"level": 1}
     >>> raised = WhileOpen(lambda: state["level"], lambda n: state.update(level=n), lambda n: 9)

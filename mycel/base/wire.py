@@ -1,8 +1,8 @@
 """The wire format of Protocol Buffers.
 
-`fields` takes a message apart, `Cursor` one in a file; `field` and `packed` make the parts of
-one. A field is a number (field number times 8 plus kind) and a value: a number in groups of
-seven bits, four or eight bytes, or a length and as many bytes.
+`fields` parses a message in memory, `Cursor` one in a file; `field` and `packed` encode fields. A
+field is a number (field number times 8 plus kind) and a value: a number in groups of seven bits,
+four or eight bytes, or a length and as many bytes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MASK = (1 << 64) - 1
 
 
 class WireError(ValueError):
-    """Bytes that are no message."""
+    """The error for bytes that are not a message."""
 
 
 def fields(content: bytes) -> Iterator[tuple[int, Union[int, bytes]]]:
-    """Give the numbers and values of a message's fields.
+    """Yield the numbers and values of a message's fields.
 
     A value is an int for a number, bytes for anything else.
 
@@ -62,7 +62,7 @@ def fields(content: bytes) -> Iterator[tuple[int, Union[int, bytes]]]:
 
 
 def _number(content: bytes, position: int) -> tuple[int, int]:
-    """Read the number that begins at a position; return it and where it ends."""
+    """Read the number that begins at a position; return it and the position where it ends."""
     value, end = 0, len(content)
     for shift in range(0, 70, 7):
         if position >= end:
@@ -76,10 +76,10 @@ def _number(content: bytes, position: int) -> tuple[int, int]:
 
 
 class Cursor:
-    """A place in a file of messages, which are too long to be held in memory.
+    """A position in a file of messages too long to be held in memory.
 
-    Every method takes the end of the message that it is in and never goes beyond. What is wrong
-    with the file is raised as what `damaged` makes of it.
+    Every method takes the end of the message that it is in and never reads beyond it. Errors of the
+    file are those that `damaged` makes.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -89,7 +89,7 @@ class Cursor:
         file.seek(0)
 
     def damaged(self, what: str) -> Exception:
-        """Make the error for a file in which something is wrong at this place."""
+        """Return the error for a file that is wrong at this position."""
         return WireError(f"{what} at byte {self.position} of {self.size}")
 
     def field(self, end: int) -> tuple[int, int]:
@@ -132,7 +132,7 @@ class Cursor:
         return text
 
     def skip(self, number: int, kind: int, end: int) -> None:
-        """Go past the value of a field."""
+        """Skip the value of field `number` of a `kind`, in a message that ends at `end`."""
         if kind == VARINT:
             self.number(end)
         elif kind == BYTES:
@@ -166,14 +166,14 @@ def integers(value: Union[int, bytes]) -> list[int]:
 
 
 def signed(value: int) -> int:
-    """Return the number of an int32 or int64 field."""
+    """Return the signed value of an int32 or int64 field."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def varint(value: int) -> bytes:
     """Encode a number in as many groups of seven bits as it takes, the lowest first.
 
-    Negative ones are taken modulo 2**64.
+    Negative numbers are taken modulo 2**64.
     """
     value &= MASK
     out = bytearray()
@@ -193,6 +193,6 @@ def field(number: int, value: Union[int, str, bytes]) -> bytes:
 
 
 def packed(number: int, values: Iterable[int]) -> bytes:
-    """Encode a repeated field of numbers; nothing where there are none."""
+    """Encode a repeated field of numbers; empty where there are none."""
     content = b"".join([varint(v) for v in values])
     return field(number, content) if content else b""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from mycel.engines.select import engine
 from mycel.frontend.segments import Break
 from mycel.frontend.tracebacks import describe_place
-from mycel.ir.dims import symbols_in
+from mycel.ir.dim_values import symbols_in
 from mycel.ir.printer import to_text
 from mycel.transforms.specialize import inner_sizes, specialize
 

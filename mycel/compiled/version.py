@@ -28,7 +28,7 @@ from mycel.frontend.outputs import Outputs
 from mycel.frontend.snapshots import reach
 from mycel.frontend.stage import Capture, Effect, Stage
 from mycel.frontend.tracebacks import note_origin, note_place_of
-from mycel.ir.dims import symbols_in
+from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph, Node, toposort
 from mycel.prims import control as C
 from mycel.prims.custom import refusal as refusal_of

@@ -1,18 +1,18 @@
-"""What an engine is: the questions that the rest of Mycel asks of it, and which one answers.
+"""The interface of engines: all that the rest of Mycel asks of one.
 
-An engine turns graphs into programs, and answers for them: what they cost, what memory they take,
-what ran when, how the machine is used. Whoever needs one of these asks the engine in force
-(`current`) and gets the field's terms back: functions from buffers to buffers, the records of
-`engines.reports`, the traces of `engines.tracing`. So nothing outside of `engines` knows what a
-program is made of, and another engine is one more class.
+An engine turns graphs into programs and reports on them: their cost, their memory, when they ran,
+how the machine is used. Callers ask the engine in force (`current`), which answers in engine
+independent terms: functions from buffers to buffers, the records of `engines.reports`, the traces
+of `engines.tracing`. So nothing outside of `engines` knows what a program consists of, and another
+engine is one more class.
 
-A *buffer* is the memory behind one value. It belongs to the engine, which alone looks into it; what
-all engines of the host's memory share is `engines.buffers`. An *entry* is a function from the
-buffers of a graph's inputs to the buffer of its output, or to the tuple of them where there are
-several.
+A *buffer* is the memory behind one value. It belongs to the engine, and only the engine accesses
+its content; `engines.buffers` has the buffers of all engines that use the host's memory. An *entry*
+is a function from the buffers of a graph's inputs to the buffer of its output, or to a tuple of
+buffers where there are several outputs.
 
-Engines register in `engines.select`, which also chooses; this module knows none of them, so that
-whatever an engine is made of may ask for the one in force.
+Engines register in `engines.select`, which also chooses one. This module imports no engine, so that
+the modules of every engine may ask for the one in force.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ Entry = Callable[..., Any]
 
 
 class MemoryAccount(NamedTuple):
-    """What an allocator keeps account of, in bytes: what buffers and programs have now and had at
-    most, what it holds from the system now and held at most, and the limit that the program was
-    given; `blocks` counts those that it holds, waiting ones included.
+    """The account of an allocator, in bytes.
+
+    It has the bytes that buffers and programs use now and used at most, the bytes that the
+    allocator holds from the system now and held at most, and the limit that the program set;
+    `blocks` counts the blocks held, those waiting for reuse included.
     """
 
     allocated: int = 0
@@ -60,9 +62,7 @@ class MemoryAccount(NamedTuple):
 
 
 class Sized(ABC):
-    """The programs of a graph whose sizes may be symbols, one for each tuple of actual sizes that
-    is asked for.
-    """
+    """The programs of a graph whose sizes may be symbols, one for each tuple of actual sizes."""
 
     @abstractmethod
     def entry(self, sizes: Mapping[str, int]) -> Entry:
@@ -70,31 +70,31 @@ class Sized(ABC):
 
 
 class Rounds(ABC):
-    """What some rounds of a program gave: `count` of them ran to their end."""
+    """The results of a program that ran several times; `count` runs completed."""
 
     count: int
 
     @abstractmethod
     def row(self, k: int) -> tuple[Any, ...]:
-        """Return the buffers of the results of round `k`, of the last one for -1; of what is
-        aliased, carried or not kept those after the last round.
+        """Return the buffers of the results of run `k`; of the last run for -1.
+
+        Of aliased or carried results, and of those not kept, it has the buffers after the last run.
         """
 
     @abstractmethod
     def keeps(self, j: int) -> bool:
-        """Return whether result `j` was kept for each round."""
+        """Return whether result `j` was kept for each run."""
 
     @abstractmethod
     def at(self, j: int, k: int) -> Any:
-        """Return the buffer of result `j` of round `k`, which was kept."""
+        """Return the buffer of result `j`, which was kept, of run `k`."""
 
 
 class Repetition(ABC):
-    """A program to be run for many rounds in one call.
+    """A program that one call runs many times.
 
     A result is one of three kinds: *aliased* (written into its input's memory), *carried* (the
-    input of the next round; the first round's input is not written over), or one of its own for
-    each round.
+    input of the next run; the first run's input is not overwritten), or separate for each run.
     """
 
     # The bytes of all rounds' own results up to which they are kept without being asked for.
@@ -108,18 +108,20 @@ class Repetition(ABC):
         keep: bool = False,
         restore: Optional[Callable[[int, Any], None]] = None,
     ) -> Rounds:
-        """Run one round for each of `rounds`, which has the buffers of the first inputs.
+        """Run the program once for each of `rounds`, which has the buffers of its first inputs.
 
-        `stay` are those of the others.
-
-        The results of all rounds are kept where they are small, and with `keep` whatever they take.
-        Raises what a call raises; before that, `restore` gets each carried input, by number, with a
-        buffer of what it was when the round that failed began.
+        `stay` has the buffers of its other inputs. The results of all runs are kept where they are
+        small, and with `keep` whatever their size. Raises what a call raises; before that,
+        `restore` is called with the number of each carried input and a buffer of its value when the
+        failed run began.
         """
 
 
 class Engine(ABC):
-    """What turns graphs into programs and answers for them; `device` is where its buffers lie."""
+    """An engine, which turns graphs into programs and reports on them.
+
+    `device` is the memory in which its buffers lie.
+    """
 
     name: ClassVar[str]
     device: ClassVar[str]
@@ -128,20 +130,20 @@ class Engine(ABC):
 
     @abstractmethod
     def claims(self, node: Node) -> bool:
-        """Return whether a node is computed as it stands.
+        """Return whether the engine computes a node as it is.
 
-        What is not claimed is opened through its primitive's `expand`.
+        Other nodes are opened by their primitive's `expand`.
         """
 
     @abstractmethod
     def prepared(self, graph: Graph) -> Graph:
-        """Return the graph as it is run: opened to what the engine claims, and optimised."""
+        """Return the graph that is run: optimised, with only nodes that the engine claims."""
 
     @abstractmethod
     def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
         """Return the entry of a graph of static types.
 
-        `aliases` says which outputs are written into which inputs' memory.
+        `aliases` maps outputs to the inputs into whose memory they are written.
         """
 
     @abstractmethod
@@ -150,10 +152,10 @@ class Engine(ABC):
 
     @abstractmethod
     def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
-        """Return the program of an entry, to be run for many rounds.
+        """Return the program of an entry as a `Repetition`.
 
-        `carried` says which results become which inputs of the next one. None where the entry runs
-        no program of this engine alone.
+        `carried` maps results to the inputs of the next run. Returns None where the entry is not a
+        single program of this engine.
         """
 
     # Reports.
@@ -162,46 +164,48 @@ class Engine(ABC):
     def host_steps(self, graph: Graph) -> list[tuple[Node, str]]:
         """Return the nodes that a graph's program leaves to the reference engine, with the reasons.
 
-        The graph's sizes may be symbols.
+        The graph may have symbolic sizes.
         """
 
     @abstractmethod
     def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
-        """Return what the program of a graph of static types does, step by step, without running
-        it.
-        """
+        """Return the steps of the program of a graph of static types, without running it."""
 
     @abstractmethod
     def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
-        """Return what memory the program of a graph of static types needs, without making or
-        running it.
+        """Return the memory that the program of a graph of static types needs.
+
+        The program is not made for it.
         """
 
     def cost(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Cost:
-        """Return the bytes that the program of a graph of static types moves, and its
-        floating-point operations.
-        """
+        """Return the bytes moved and the floating-point operations of a graph of static types."""
         return self.account(graph, aliases).total
 
     @abstractmethod
     def tracing(
         self, room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None
     ) -> AbstractContextManager[Trace]:
-        """Take a trace of all threads while a block runs; RuntimeError where one is being taken.
+        """Trace all threads while a block runs.
 
-        `room` bounds the records (by default, to some millions); `before_run` is called before each
-        run of a program, by the thread that is about to run it.
+        `room` limits the number of records (by default, to some millions); `before_run` is called
+        before each run of a program, by the thread that is about to run it. Raises RuntimeError
+        while another trace is being taken.
         """
 
     # Memory.
 
     @abstractmethod
     def memory(self) -> MemoryAccount:
-        """Return the allocator's account."""
+        """Return the allocator's account of memory."""
 
     @abstractmethod
     def reset_peak(self, *, allocated: bool = False, reserved: bool = False) -> None:
-        """Let the account's maxima begin again with what is in use now."""
+        """Reset the maxima of the account to the amounts in use now.
+
+        `allocated` resets that of buffers and programs, `reserved` that of the memory held from the
+        system.
+        """
 
     @abstractmethod
     def release_arenas(self) -> None:
@@ -209,37 +213,36 @@ class Engine(ABC):
 
     @abstractmethod
     def empty_cache(self) -> None:
-        """Give back to the system what waits for new buffers."""
+        """Give memory that waits for new buffers back to the system."""
 
     @abstractmethod
     def available_memory(self) -> Optional[int]:
-        """Return the bytes that buffers could take now; None where nothing tells."""
+        """Return the bytes that buffers could take now; None where the system does not tell."""
 
     @abstractmethod
     def room_left(self) -> str:
-        """Return what is available, of what, for messages; "" where nothing tells."""
+        """Return the available memory as text for messages; "" where the system does not tell."""
 
     @abstractmethod
     def need(self, what: str, nbytes: int) -> None:
-        """Raise MemoryError if something needs more bytes at once than are available."""
+        """Raise MemoryError if `nbytes` at once are more than are available; `what` needs them."""
 
     # The machine.
 
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What tells apart the machines and libraries for which what is measured or made by this
-        engine holds.
-        """
+        """A text that tells apart machines and libraries for which code or measurements hold."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return the facts that `mycel info` shows: "uses", the libraries and their versions, and
-        whatever else is the engine's own.
+        """Return the facts that `mycel info` shows.
+
+        These are "uses" (the libraries and their versions) and others of the engine's own.
         """
 
     def check_environment(self) -> None:
-        """Raise ValueError where the environment asks for what this machine cannot do."""
+        """Raise ValueError where environment variables ask for what this machine cannot do."""
         return None
 
     @property
@@ -249,22 +252,22 @@ class Engine(ABC):
 
     @abstractmethod
     def set_threads(self, count: int) -> None:
-        """Compute on `count` threads; 0 stands for `default_threads`."""
+        """Compute on `count` threads; 0 means `default_threads`."""
 
     @abstractmethod
     def default_threads(self) -> int:
-        """Return the number of threads where none is chosen."""
+        """Return the number of threads used where none is set."""
 
     @abstractmethod
     def sharing(self, count: int) -> Optional[Callable[[], Any]]:
-        """Return a function that shares out nothing among `count` threads and waits for them.
+        """Return a function that runs an empty task on `count` threads and waits for them.
 
-        None where there is no pool of threads.
+        Returns None where there is no pool of threads.
         """
 
     @abstractmethod
     def known_code(self) -> KnownCode:
-        """Return a profile hook that tells of frames whose code is not known yet."""
+        """Return a profile hook that reports the frames whose code is not registered as known."""
 
 
 _engines: dict[str, Engine] = {}
@@ -272,7 +275,7 @@ _chosen: list[Engine] = []
 
 
 def register(engine: Engine) -> None:
-    """Let an engine be chosen by its name."""
+    """Register an engine under its name."""
     _engines[engine.name] = engine
 
 
@@ -282,8 +285,10 @@ def known() -> Mapping[str, Engine]:
 
 
 def choose(name: str) -> Engine:
-    """Put an engine in force, before anything is compiled: programs are kept, and none runs in
-    another engine. ValueError for a name that no engine has.
+    """Put an engine in force, before anything is compiled.
+
+    Programs are remembered, and no program runs in another engine. Raises ValueError for an unknown
+    name.
     """
     if name not in _engines:
         raise ValueError(f"there is no engine {name!r}; there are {', '.join(_engines)}")

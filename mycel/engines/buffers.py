@@ -1,8 +1,7 @@
-"""Buffers: the memory behind tensors, as capsules of the native runtime, whose allocator all
-engines of the host's memory share.
+"""Buffers: the memory behind tensors, as capsules of the native runtime.
 
-A buffer made from a NumPy array can share its memory; an array made from a buffer always does, and
-keeps it alive.
+All engines that use the host's memory share its allocator. A buffer made from a NumPy array can
+share the array's memory; an array made from a buffer always does, and keeps the buffer alive.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from mycel.base import dtype as D
 from mycel.base.errors import operation_called
 from mycel.engines.base import MemoryAccount
 from mycel.engines.failures import no_memory
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.memory_ir import MEMORY
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.ir.types import TensorType
 
 __all__ = [
@@ -45,7 +44,7 @@ def empty(nbytes: int) -> Any:
 
 
 def address(buffer: Any) -> int:
-    """Return where the buffer's memory starts."""
+    """Return the address at which the buffer's memory starts."""
     found: int = runtime().data_address(buffer)
     return found
 
@@ -69,14 +68,14 @@ def from_array(array: np.ndarray[Any, Any]) -> Any:
 
 
 def share(array: np.ndarray[Any, Any]) -> Any:
-    """Return a buffer that shares the memory of a writable C-contiguous array; a copy of any other."""
+    """Return a buffer that shares a writable C-contiguous array's memory; else one with a copy."""
     if array.flags.c_contiguous and array.flags.writeable and array.nbytes:
         return runtime().wrap(array, array.__array_interface__["data"][0])
     return from_array(array)
 
 
 def is_own(buffer: Any) -> bool:
-    """Return whether a buffer's memory is the library's, not that of an array from outside."""
+    """Return whether the library allocated a buffer's memory, rather than an array from outside."""
     return not _context_of(buffer)
 
 
@@ -84,7 +83,7 @@ _context_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(("PyCapsule_G
 
 
 class _Memory:
-    """What NumPy takes an array's memory from; it keeps the buffer alive."""
+    """An object that gives NumPy a buffer's memory and keeps the buffer alive."""
 
     __slots__ = ("__array_interface__", "buffer")
 
@@ -123,7 +122,7 @@ def account() -> MemoryAccount:
 
 
 def reset_peak(allocated: bool, reserved: bool) -> None:
-    """Let the account's maxima begin again with what is in use now."""
+    """Reset the maxima of the account to the amounts in use now."""
     words = runtime().account
     for name, chosen in (("allocated", allocated), ("reserved", reserved)):
         if chosen:
@@ -131,5 +130,5 @@ def reset_peak(allocated: bool, reserved: bool) -> None:
 
 
 def empty_cache() -> None:
-    """Give back to the system what waits for new buffers."""
+    """Give memory that waits for new buffers back to the system."""
     runtime().empty_cache()

@@ -1,12 +1,10 @@
-"""How much of the host's memory there is and could be taken now.
+"""The host's memory: how much there is, how much is available, and checks of a program's needs.
 
-What a program needs is compared with it before it is tried.
-
-Systems promise memory that they do not have and end the process when it is touched, without a word.
-So the allocator refuses what all of the machine's memory would not hold (`machine_memory`: what is
-built in and can be swapped, or the container's share), and a program that needs more than that is
-an error before its first run. Where it needs more than is available at the moment
-(`available_memory`), the log says so, with what to look at.
+Operating systems promise more memory than they have, and kill a process that uses it, without a
+message. So the allocator refuses more than the machine has (`machine_memory`: built-in memory and
+swap, or the container's share), and a program that needs more raises an error before its first run.
+Where it needs more than is available at the moment (`available_memory`), a warning in the log says
+so.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ WORTH_ASKING = 64 << 20
 
 
 def check_needs(graph: Graph, nbytes: int, sizes: Optional[Mapping[str, int]] = None) -> None:
-    """Raise MemoryError if a program takes more bytes beside its inputs than the machine has.
+    """Raise MemoryError if a program needs more bytes beside its inputs than the machine has.
 
-    A warning in the log if it takes more than are available.
+    Logs a warning if it needs more than are available. `sizes` are those of the graph's symbols.
     """
     if nbytes < WORTH_ASKING:
         return
@@ -48,8 +46,9 @@ def check_needs(graph: Graph, nbytes: int, sizes: Optional[Mapping[str, int]] = 
 
 
 def need(what: str, nbytes: int) -> None:
-    """Raise MemoryError if something needs more bytes at once, outside of the allocator, than are
-    available.
+    """Raise MemoryError if more bytes are needed at once than are available.
+
+    The bytes are taken outside of the allocator, by `what`.
     """
     if nbytes < WORTH_ASKING:
         return
@@ -59,8 +58,10 @@ def need(what: str, nbytes: int) -> None:
 
 
 def available_memory() -> Optional[int]:
-    """Return the bytes that could be taken now: what the system has left, or the limits of the
-    container, of the process or of `max_device_memory` leave; None where nothing tells.
+    """Return the bytes that could be taken now; None where the system does not tell.
+
+    It is the least of what the system, the container, the process's limit and `max_device_memory`
+    leave.
 
     >>> available_memory() is None or available_memory() > 0
     True
@@ -69,7 +70,7 @@ def available_memory() -> Optional[int]:
 
 
 def room_left() -> str:
-    """Return what is available, of what, for messages; "" where nothing tells.
+    """Return the available memory as text for messages; "" where the system does not tell.
 
     >>> "available" in room_left() or room_left() == ""
     True
@@ -79,7 +80,7 @@ def room_left() -> str:
 
 
 def _rooms() -> Iterator[tuple[int, str]]:
-    """Yield the bytes that each bound leaves, and what it is."""
+    """Yield the bytes that each limit leaves, and the limit's name."""
     account = buffers.account()
     if account.limit < UNLIMITED:
         yield account.limit - account.allocated, f"the {readable(account.limit)} of max_device_memory"

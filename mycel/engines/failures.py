@@ -1,6 +1,4 @@
-"""What an error says that arises while compiled code runs: the operation, the types, the user's
-line and a mend.
-"""
+"""Errors of compiled code, which name the operation, the types, the user's line and a mend."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any, Optional
 
 from mycel.base.errors import IndexRangeError, operation_called
 from mycel.engines.base import current
-from mycel.ir.dims import evaluate
+from mycel.ir.dim_values import evaluate
 from mycel.ir.graph import Graph, Node
 from mycel.ir.places import annotate, excerpt, spelled
 from mycel.ir.types import TensorType
@@ -21,7 +19,7 @@ MEND = "  work in smaller batches or pieces, use a narrower type such as float16
 
 
 def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
-    """Show with an error the operation, computed by the reference engine, that raised it."""
+    """Add to an error the operation, computed by the reference engine, that raised it."""
     lines = [f"  in {node.op}({', '.join(map(str, types))})"]
     if node.where is not None:
         lines.append(excerpt(node.where))
@@ -29,23 +27,24 @@ def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
 
 
 def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool) -> IndexRangeError:
-    """Return the error for an index that compiled code found out of range, with the user's line
-    where it is known.
+    """Return the error for an index that compiled code found out of range.
+
+    `index` is out of range for axis number `axis` of `size`, in the operation of `node`, whose line
+    in the user's source it names where known. With `wraps`, negative indices count from the end.
     """
     return IndexRangeError(_at_line(node, str(out_of_range("", index, axis, size, "wrap" if wraps else "front"))))
 
 
 def name_index_error(error: IndexRangeError, node: Node) -> None:
-    """Let the error for an index that a primitive's reference found out of range name what the
-    user's code calls, with its line where that is known.
+    """Put the name that the user's code calls, and its line, into an error of an index.
+
+    A primitive's reference raised the error; the line is added where it is known.
     """
     error.args = (_at_line(node, str(error)),)
 
 
 def _at_line(node: Node, text: str) -> str:
-    """Return what is wrong with an index, "NAME: TEXT", under the name in the user's code and with
-    its line.
-    """
+    """Return the message "NAME: TEXT" with the name in the user's code, and the line below."""
     where = node.where
     name = (where and spelled(where)) or operation_called() or node.op
     lines = [f"{name}:{text.partition(':')[2]}"]
@@ -57,10 +56,10 @@ def _at_line(node: Node, text: str) -> str:
 
 
 def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Mapping[str, int]] = None) -> MemoryError:
-    """Return the error for a graph whose values did not fit into memory: what it needs, the largest
-    of its values, and what there is.
+    """Return the error for a graph whose values did not fit into memory.
 
-    `needed` are the bytes of a run where they are known, `sizes` those of the graph's symbols.
+    It names the bytes needed, the largest of its values, and the memory available. `needed` are the
+    bytes of a run where they are known, `sizes` those of the graph's symbols.
     """
     largest, size = None, 0
     for node in graph.nodes:
@@ -83,12 +82,12 @@ def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Ma
 
 
 def no_memory(what: str, nbytes: int) -> MemoryError:
-    """Return the error for something that needs so many bytes, and does not get them."""
+    """Return the error for something that cannot get the bytes that it needs."""
     return MemoryError(f"{what} needs {readable(nbytes)}, more memory than the system gives{_there_is()}")
 
 
 def told(error: MemoryError, what: str) -> MemoryError:
-    """Return the error itself, where it has no message with one that says what ran out of memory."""
+    """Return the error itself or, where it has no message, one that says what ran out of memory."""
     if not error.args or not str(error):
         error.args = (f"{what} needs more memory than the system gives{_there_is()}",)
     return error
@@ -111,7 +110,7 @@ def _bytes_of(kind: Any, sizes: Optional[Mapping[str, int]]) -> int:
 
 
 def readable(size: float) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes as text with a unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.4g} {unit}"

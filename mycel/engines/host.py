@@ -1,5 +1,6 @@
-"""What engines have in common whose buffers lie in the host's memory: one allocator (`buffers`),
-and the machine's memory (`capacity`).
+"""The common base of engines whose buffers lie in the host's memory.
+
+They share one allocator (`buffers`) and the machine's memory (`capacity`).
 """
 
 from __future__ import annotations

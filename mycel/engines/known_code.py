@@ -1,8 +1,8 @@
-"""A profile hook that tells of frames whose code is not known yet: how staging notices what native
-code calls.
+"""A profile hook that reports frames of unknown code, by which staging notices calls from native
+code.
 
-This one is Python's own and serves every engine; an engine that generates code may give one that
-costs less (`Engine.known_code`).
+This one uses Python's own profiler and serves every engine; an engine that generates code may
+provide a faster one (`Engine.known_code`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["KnownCode"]
 
 
 class KnownCode:
-    """Code objects of which the hook need not tell; they stay alive.
+    """The code objects that the hook does not report; they stay alive.
 
     >>> known = KnownCode()
     >>> known.add(KnownCode.add.__code__)
@@ -28,12 +28,14 @@ class KnownCode:
         self.codes: dict[int, types.CodeType] = {}
 
     def add(self, code: types.CodeType) -> None:
-        """Know a code object from now on."""
+        """Register a code object as known."""
         self.codes[id(code)] = code
 
     def watch(self, callback: Callable[[types.FrameType, str, Any], Any]) -> None:
-        """Call ``callback(frame, "call", None)`` for every frame of this thread that begins with
-        code that is not known, until `sys.setprofile`.
+        """Call ``callback(frame, "call", None)`` for every new frame of unknown code in this
+        thread.
+
+        It ends with the next call of `sys.setprofile`.
         """
         codes = self.codes
 

@@ -1,18 +1,18 @@
 """Finding the operation that gives the first NaN or infinity.
 
 With ``set_context(check_nan=True)`` every program that the engines compile is *checked*: after a
-run its results are looked at, two passes over the memory without a copy. Only where one is not
-finite the same graph is run again on the same inputs, operation by operation, and for every value
-is noted whether it holds a NaN or an infinity. An *origin* is an operation that gives one of these
-where its operands have none of the kind; constants that are infinite, as masks are, count as
-operands. From the results that are not finite one goes back through values that are not; the first
-origin met in the order of execution is reported, forward ones before those of a derivative. Where
-it is a branch or a loop, its graph is searched in turn, for a loop in the first round whose state
-is not finite.
+run its results are examined, in two passes over the memory without a copy. Only where one is not
+finite, the same graph runs again on the same inputs, operation by operation, and each value is
+examined for NaN and infinity. An *origin* is an operation that gives one of these while its
+operands have none of that kind; infinite constants, as masks have, count as operands. The search
+goes from the nonfinite results backwards through nonfinite values; it reports the first origin in
+the order of execution, forward operations before those of a derivative. Where the origin is a
+branch or a loop, its graph is searched in turn; of a loop, the first iteration whose state is not
+finite.
 
-Checked programs never write over their inputs, so the error leaves every tensor as it was. An
-operation that runs by itself is a graph of one node. If it is a part of a function of the library,
-that function's own result decides: ``xlogy(0, 0)`` computes log(0) inside and gives 0.
+Checked programs never overwrite their inputs, so the error leaves every tensor as it was. An
+eager operation is a graph of one node. If a function of the library calls it, only that function's
+result counts: ``xlogy(0, 0)`` computes log(0) inside and gives 0.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ def _wanted() -> int:
 
 
 def place_now() -> Optional[Where]:
-    """Return where the user's code is, while programs are checked: what nodes of eager operations
-    remember.
+    """Return where the user's code is, for nodes of eager operations.
+
+    Returns None unless programs are checked.
     """
     return (current_where() or caller(2)) if is_on() else None
 
 
 def kinds_of(array: np.ndarray[Any, Any]) -> int:
-    """Return which kinds an array holds: NAN, INFINITE, both or 0."""
+    """Return which kinds of values an array has: NAN, INFINITE, both or 0."""
     if array.size == 0 or array.dtype.kind not in "fcV":
         return 0
     if array.dtype.kind == "V":
@@ -83,11 +84,10 @@ def _state(buffer: Any, type: Any) -> int:
 
 
 def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[..., Any]:
-    """Return a program of a graph that raises NonFiniteError where it gives the first NaN or
-    infinity.
+    """Return a program of a graph that raises NonFiniteError for the first NaN or infinity.
 
-    `alone` says that the graph is one operation that runs by itself, at the place where the user's
-    code then is.
+    `run` is the unchecked program. `alone` marks an eager operation, whose place is that of the
+    user's code at the time of the call.
     """
     # What a call keeps for its derivative is no result.
     kinds = graph.output_types[: _results_of(graph.outputs)]
@@ -104,7 +104,7 @@ def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[...,
 
 
 def _results_of(outputs: Sequence[Node]) -> Optional[int]:
-    """Return how many outputs of a call that runs by itself are results; None for all."""
+    """Return how many outputs of an eager operation are results; None for all."""
     first = outputs[0] if outputs else None
     if first is not None and first.prim is GET_ITEM and first.inputs[0].prim is kept_call:
         return int(first.inputs[0].params["count"])
@@ -115,20 +115,21 @@ _programs = Remembered[Any, Callable[..., Any]]("checked programs", SOME)
 
 
 def program_of(structure: str, graph: Graph) -> Callable[..., Any]:
-    """Return the checked program of a graph, kept by its structure and the places of its nodes."""
+    """Return the checked program of a graph, remembered by its structure and its nodes' places."""
     key = (structure, tuple([n.where for n in graph.nodes]), _wanted())
     return _programs.recall(key, lambda: checked(graph, current().compile(graph), False))
 
 
 def examine(graph: Graph, given: Sequence[Any], values: Sequence[Any]) -> None:
-    """Raise NonFiniteError where a graph of actual sizes gave a NaN or an infinity among `values`."""
+    """Raise NonFiniteError where a graph of static sizes gave a NaN or an infinity in `values`."""
     if any(_state(v, t) for v, t in zip(values, graph.output_types)):
         _report(graph, given, False)
 
 
 class _Origin(NamedTuple):
-    """An operation that gives the first values that are not finite, with what it was given and
-    gave, and the rounds of loops around it.
+    """An operation that gives the first nonfinite values, its operands and results.
+
+    It also has the iteration numbers of the loops around it.
     """
 
     node: Node
@@ -138,7 +139,7 @@ class _Origin(NamedTuple):
 
 
 class _Search(OneByOne):
-    """A run of a graph operation by operation that notes what is not finite."""
+    """A run of a graph, operation by operation, that records which values are not finite."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,8 +149,10 @@ class _Search(OneByOne):
     def origins(
         self, graph: Graph, given: Sequence[Any], rounds: Any = (), count: Optional[int] = None
     ) -> list[_Origin]:
-        """Return the origins of what is not finite in the first `count` results of a graph (None:
-        in all), in the order of execution.
+        """Return the origins of nonfinite results of a graph, in the order of execution.
+
+        `given` are the buffers of the inputs, `rounds` the iteration numbers of the loops around
+        the graph; the first `count` results are examined (None: all).
         """
         values: dict[Node, Any] = {}
         states: dict[Node, int] = {}
@@ -188,7 +191,7 @@ class _Search(OneByOne):
     def inside(self, origin: _Origin) -> _Origin:
         """Return the origin inside the graph of a branch, a loop or a call.
 
-        Itself where it is none of these, or nothing is found there.
+        Returns `origin` itself where it has no graph, or nothing is found in it.
         """
         node, given, rounds = origin.node, origin.given, origin.rounds
         count = node.params.get("count")
@@ -215,8 +218,9 @@ class _Search(OneByOne):
         return _first(found) if found else origin
 
     def round_of(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
-        """Return what a loop's body is given in the first round after which its state holds
-        something new that is not finite, and its number from 1.
+        """Return the inputs of a loop's body in the first iteration that adds a nonfinite value.
+
+        The number of the iteration, from 1, follows.
         """
         carried = node.params["carried"]
         state, fixed = tuple(given[:carried]), tuple(given[carried:])
@@ -234,8 +238,9 @@ class _Search(OneByOne):
             state, number = after, number + 1
 
     def round_back(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
-        """Return what the derivative of a loop's body is given in the round, from the last one
-        backwards, that first gives something new that is not finite.
+        """Return the inputs of a loop's derivative in the iteration that adds a nonfinite value.
+
+        It is the first such iteration from the last one backwards; its number follows.
         """
         p = node.params
         carried, size = p["carried"], len(p["body"].inputs)
@@ -265,7 +270,7 @@ def _union(states: Any) -> int:
 
 
 def _backwards(roots: Sequence[Node], states: dict[Node, int]) -> set[Node]:
-    """Return the nodes that are not finite, from `roots` back through such nodes."""
+    """Return the nonfinite nodes that lead to `roots`, found through nonfinite nodes only."""
     reached: set[Node] = set()
     stack = list(roots)
     while stack:
@@ -277,8 +282,9 @@ def _backwards(roots: Sequence[Node], states: dict[Node, int]) -> set[Node]:
 
 
 def _first(found: Sequence[_Origin]) -> _Origin:
-    """Return the origin that ran first: in the program's own operations before their derivatives,
-    and in one file by its lines.
+    """Return the origin that ran first.
+
+    Forward operations come before their derivatives, and within one file lines decide.
     """
     forward = [o for o in found if o.node.where is None or not o.node.where.gradient]
     if not forward:
@@ -354,7 +360,7 @@ def _counts(values: Sequence[Any], kinds: Sequence[Any]) -> tuple[int, int, int]
 
 
 def _shown(value: Any, type: Any) -> str:
-    """Return the type of an operand, with the range of its values."""
+    """Return the type of an operand as text, with the range of its values."""
     if not isinstance(type, TensorType) or type.size == 0 or type.dtype.kind not in "iuf":
         return str(type)
     array = buffers.to_array(value, type)
@@ -405,8 +411,9 @@ _pending = threading.local()
 
 
 def _raise_from_library(error: NonFiniteError) -> None:
-    """Raise an error where the function of the library that the user's code called gives its
-    result, if that is not finite.
+    """Raise an error if the result of the library function that the user called is not finite.
+
+    The error is raised where that function returns.
     """
     if getattr(_pending, "error", None) is not None:
         return
@@ -431,7 +438,7 @@ def _raise_from_library(error: NonFiniteError) -> None:
 
 
 def _holds(value: Any) -> bool:
-    """Return whether a result of a function holds what is looked for."""
+    """Return whether a function's result has values of the kinds looked for."""
     if isinstance(value, (tuple, list)):
         return any(_holds(v) for v in value)
     buffer = getattr(value, "_buf", None)

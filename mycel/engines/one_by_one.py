@@ -1,6 +1,4 @@
-"""Running a graph operation by operation, each as a program of its own: what eager execution would
-do with the same nodes.
-"""
+"""Running a graph operation by operation, each as a separate program, as eager execution does."""
 
 from __future__ import annotations
 
@@ -18,21 +16,21 @@ __all__ = ["OneByOne", "several"]
 
 
 def several(values: Any) -> tuple[Any, ...]:
-    """Return what a program gives, as a tuple."""
+    """Return a program's result as a tuple."""
     return values if type(values) is tuple else (values,)
 
 
 class OneByOne:
-    """Runs nodes and graphs on buffers.
+    """A runner of nodes and graphs on buffers.
 
-    Programs are kept as long as it lives, and are never checked for NaN.
+    It keeps its programs as long as it lives; they are never checked for NaN.
     """
 
     def __init__(self) -> None:
         self.programs: dict[Any, Callable[..., Any]] = {}
 
     def run(self, node: Node, given: Sequence[Any]) -> Any:
-        """Return the value of one node, or the tuple of its values, from those of its inputs."""
+        """Return the value of one node, or a tuple of values, given those of its inputs."""
         if node.prim is CONSTANT:
             return buffers.from_array(np.array(node.value))
         if node.prim is GET_ITEM:

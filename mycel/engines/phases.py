@@ -1,11 +1,10 @@
-"""Programs with sizes that data decide: a graph cut at its `positions` nodes into phases, each run
-when the sizes that it needs are known.
+"""Programs whose sizes depend on data: a graph is cut at its `positions` nodes into phases.
 
-The level of a node is how many rounds of positions must be known before it can be computed: those
-that it depends on, and those whose counts appear in its type or parameters. Phase k computes the
-nodes of level k that a later phase, a mask or an output needs; then the positions of the masks at
-that level are found, which binds their symbols. Each phase is a graph of its own, with a program
-for each tuple of sizes (`Engine.sized`).
+Each phase runs when the sizes that it needs are known. The level of a node is the number of steps
+of finding positions that must come before it: those that it depends on, and those whose counts
+appear in its type or parameters. Phase k computes the nodes of level k that a later phase, a mask
+or an output needs; then the positions of the masks at that level are found, which binds their
+symbols. Each phase is a separate graph, with a program for each tuple of sizes (`Engine.sized`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import numpy as np
 from mycel.engines import buffers, nonfinite
 from mycel.engines.base import current
 from mycel.engines.sizes import types_for
-from mycel.ir.dims import Dim, symbols_in
+from mycel.ir.dim_values import symbols_in
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.prims.base import CONSTANT
 from mycel.prims.elementwise import identity
@@ -29,7 +29,12 @@ __all__ = ["Phases"]
 
 
 class _Phase:
-    """One phase: its program, which values it takes, and which it gives."""
+    """One phase: its program, the values that it takes, and those that it gives.
+
+    `graph` is the phase's graph. `sources` are the nodes of the whole graph that its inputs stand
+    for, `results` those that its outputs stand for; `aliases` maps outputs to the inputs into whose
+    memory they are written.
+    """
 
     def __init__(self, graph: Graph, sources: list[Node], results: list[Node], aliases: dict[int, int]) -> None:
         self.programs = current().sized(graph, aliases)
@@ -39,7 +44,10 @@ class _Phase:
 
 
 class Phases:
-    """The phases of a graph; `aliases` says which outputs are written into which inputs' memory."""
+    """The phases of a graph.
+
+    `aliases` maps outputs to the inputs into whose memory they are written.
+    """
 
     def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
         self.graph = graph
@@ -55,7 +63,7 @@ class Phases:
         self.phases = self._cut(max(counts.values(), default=0))
 
     def _find_levels(self, counts: dict[str, int]) -> None:
-        """The levels of all nodes, given those at which symbols are bound, and the latter anew."""
+        """Compute the levels of all nodes, and update those in `counts`, which bind symbols."""
         for node in self.graph.inputs:
             self.level[node] = 0
         for node in self.graph.nodes:
@@ -113,8 +121,9 @@ class Phases:
         return _Phase(inner, order, results, self.aliases if is_last else {})
 
     def run(self, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the outputs' buffers and their types, from the inputs' buffers and the sizes of
-        their symbols.
+        """Return the outputs' buffers and their types.
+
+        `given` are the inputs' buffers, `sizes` those of the symbols in the inputs' types.
         """
         known = dict(sizes)
         values: dict[Node, Any] = dict(zip(self.graph.inputs, given))

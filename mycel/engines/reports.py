@@ -1,6 +1,6 @@
-"""What engines say of programs: costs, accounts of their steps, and the memory that they need.
+"""Reports on programs: their costs, accounts of their steps, and the memory that they need.
 
-The records are the same for every engine. A step is whatever an engine runs at one go: a fused
+The records are the same for every engine. A step is the unit that an engine runs at once: a fused
 kernel, a call of a library, one operation in NumPy.
 """
 
@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from mycel.engines.failures import readable
-from mycel.ir.dims import DimLike, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node, Where
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes read, bytes written and floating-point operations.
+    """The bytes read, the bytes written and the floating-point operations.
 
     >>> Cost(8, 4, 1) + Cost(8, 4, 1)
     Cost(read=16, written=8, flops=2)
@@ -53,16 +54,19 @@ ZERO_COST = Cost()
 
 
 def work(node: Node, number: Callable[[DimLike], int] = hint) -> int:
-    """Return the floating-point operations of a product or a convolution; 0 of anything else."""
+    """Return the floating-point operations of a product or a convolution; 0 for other nodes.
+
+    `number` gives dimensions as integers.
+    """
     return node.prim.work(node, number) if node.prim is not None and node.prim.work is not None else 0
 
 
 @dataclass(frozen=True)
 class StepAccount:
-    """One step: its kind (kernel, dense, host, copy, cond, while, ...), the operations in it, its
-    loops, what it writes and why, what it computes again, and the user's line.
+    """One step: its kind (kernel, dense, host, copy, cond, while, ...), operations and loops.
 
-    `stores` are (operation, type with layout, reason, whether it is written over what it reads).
+    It also says which values the step writes and why, which it recomputes, and the user's line.
+    `stores` are tuples (operation, type with layout, reason, whether it overwrites an operand).
     """
 
     number: int
@@ -76,7 +80,7 @@ class StepAccount:
 
     @property
     def text(self) -> str:
-        """A few lines."""
+        """The account of the step in a few lines."""
         flops = f"{self.cost.flops:,}".replace(",", " ")
         counted = f"{readable(self.cost.bytes)} moved, {flops} operations"
         head = (
@@ -99,11 +103,11 @@ class Account:
 
     @property
     def total(self) -> Cost:
-        """What all steps do; of a branch the side that moves more, of a loop one round."""
+        """The sum over all steps: of a branch its costlier side, of a loop one iteration."""
         return sum((s.cost for s in self.steps), Cost())
 
     def text(self, most: int = 200) -> str:
-        """Return the totals by kind, and the steps; of more than `most` those that move most."""
+        """Return the totals by kind, and the steps; at most `most`, those that move most bytes."""
         by_kind: dict[str, tuple[int, Cost]] = {}
         for s in self.steps:
             count, known = by_kind.get(s.kind, (0, Cost()))
@@ -122,7 +126,7 @@ class Account:
 
 
 def joined(names: Any, most: int = 12) -> str:
-    """Return names in one line; of more than `most` how many there are beside."""
+    """Return names in one line; beyond `most` of them only how many there are."""
     names = list(names)
     more = f", {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -130,8 +134,9 @@ def joined(names: Any, most: int = 12) -> str:
 
 @dataclass(frozen=True)
 class Alive:
-    """A buffer at the fullest moment: its bytes, what it holds, the user's line, and the first and
-    last step that use it.
+    """A buffer in use at the peak.
+
+    It has the bytes, the value, the user's line, and the first and last step that use it.
     """
 
     nbytes: int
@@ -145,10 +150,10 @@ class Alive:
 class Footprint:
     """The bytes that a program needs.
 
-    `inputs` by input; `results` are those that get memory of their own; `arena` what the program
-    keeps for values in between, of which `scratch` belongs to the dense library at the peak;
-    `bound` is the least that any layout of the arena could need for this order of steps. `alive` is
-    what the arena holds at its peak, largest first, in step `at` of `steps`.
+    `inputs` has those of each input, `results` those of each result that gets memory of its own.
+    `arena` is the memory for intermediate values, of which the dense library uses `scratch` at the
+    peak; `bound` is the least that any layout of the arena could need for this order of steps.
+    `alive` are the buffers in the arena at its peak, largest first, in step `at` of `steps`.
     """
 
     name: str
@@ -170,18 +175,18 @@ class Footprint:
 
     @property
     def own(self) -> int:
-        """The bytes that a run needs beside its inputs."""
+        """The bytes that a run needs besides its inputs."""
         return self.total - sum(self.inputs)
 
     def by_line(self) -> list[tuple[int, str]]:
-        """Return what is alive in the arena at its peak, added up by the user's lines."""
+        """Return the bytes in the arena at its peak, added up by the user's lines."""
         found: dict[str, int] = {}
         for a in self.alive:
             found[place_of(a.where)] = found.get(place_of(a.where), 0) + a.nbytes
         return sorted(((n, line) for line, n in found.items()), key=lambda e: (-e[0], e[1]))
 
     def text(self, most: int = 12) -> str:
-        """Return the figures, and of what is alive the lines with most bytes."""
+        """Return the figures, and the `most` lines with the most bytes in the arena."""
         lines = [
             f"memory of {self.name} at its peak: {readable(self.total)}",
             f"  inputs {readable(sum(self.inputs))}, results {readable(self.results)}, constants "
@@ -199,7 +204,7 @@ class Footprint:
 
 
 def place_of(where: Optional[Where]) -> str:
-    """Return a line of the user's, for people."""
+    """Return a place in the user's source as text."""
     if where is None:
         return "library code"
     return f"{where.file}:{where.line}" + (" (derivative)" if where.gradient else "")

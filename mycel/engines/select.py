@@ -1,8 +1,9 @@
-"""Which engine runs primitives and graphs, and their entries: functions from buffers to buffers.
+"""The choice of the engine, and entries of primitives and graphs: functions from buffers to
+buffers.
 
 Every engine registers here and nowhere else. The environment variable `MYCEL_ENGINE` names the one
-that is used, for the whole process: what is compiled is kept, and programs of two engines do not
-meet.
+that the whole process uses: compiled programs are remembered, and those of two engines must not be
+mixed.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict
 def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None, alone: bool = False) -> Callable[..., Any]:
     """Return a function from buffers to a buffer (or a tuple of them) that runs a graph.
 
-    `aliases` says which outputs are written into which inputs' memory; `alone` that the graph is
-    one operation that the user's code runs by itself.
+    `aliases` maps outputs to the inputs into whose memory they are written; `alone` marks an eager
+    operation of the user's code.
     """
     if nonfinite.is_on():
         return nonfinite.checked(graph, base.current().compile(graph), alone)

@@ -1,8 +1,8 @@
-"""Programs of graphs with symbolic sizes, whatever engine makes them.
+"""Programs of graphs with symbolic sizes, for every engine.
 
-`programs_of` remembers those of a graph as long as the graph lives. `Specialized` is what an engine
-can give that has no code for all sizes at once: the graph with actual sizes put in, compiled for
-each tuple of them, of which the most recently used are remembered.
+`programs_of` remembers those of a graph as long as the graph lives. `Specialized` serves an engine
+without code for all sizes at once: it compiles the graph for each tuple of actual sizes, and
+remembers the programs most recently used.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _lock = locks.reentrant()
 
 
 class BySizes(ABC, Generic[T]):
-    """What is made of a graph for each tuple of sizes."""
+    """An object for each tuple of sizes of a graph, made when it is first needed."""
 
     def __init__(self) -> None:
         self.programs = Remembered[tuple[int, ...], T]("programs by sizes", FEW)
 
     def program(self, sizes: Mapping[str, int]) -> T:
-        """Return what there is for actual sizes of all symbols."""
+        """Return the object for actual sizes of all symbols."""
         key = tuple(sizes.values())
         with _lock:
             return self.programs.recall(key, lambda: self.make(sizes))
 
     @abstractmethod
     def make(self, sizes: Mapping[str, int]) -> T:
-        """Make it for sizes that are new."""
+        """Make the object for new sizes."""
 
 
 class Specialized(BySizes[Entry], Sized):
@@ -58,13 +58,14 @@ _programs = RememberedOf[Sized]("graphs of symbolic sizes", MANY, config.COMPILE
 
 
 def programs_of(graph: Graph) -> Sized:
-    """Return the programs of a graph that writes over none of its inputs; remembered as long as the
-    graph lives.
+    """Return the programs of a graph that overwrites none of its inputs.
+
+    They are remembered as long as the graph lives.
     """
     # Of a copy, as what holds its own key would never be let go.
     return _programs.of(graph, lambda: current().sized(Graph(graph.inputs, graph.outputs, graph.name)))
 
 
 def types_for(types: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
-    """Return types with actual sizes."""
+    """Return types with actual sizes in place of symbols."""
     return tuple([concrete(t, sizes) for t in types])

@@ -1,5 +1,6 @@
-"""What a trace holds: the steps of programs that ran, their runs, and the memory that was taken and
-given back, whatever engine ran them.
+"""The records of a trace: runs of steps and of programs, and memory taken and given back.
+
+They are the same for every engine.
 
 Times are nanoseconds of the monotonic clock, as `time.monotonic_ns` gives them; threads are named
 by `threading.get_ident`.
@@ -20,12 +21,12 @@ NESTING = frozenset(("cond", "while", "call"))
 
 
 class TracedStep:
-    """What a program does at one go, the same object for all its events.
+    """The unit that a program runs at once; all its events share one object.
 
     `kind` is "kernel" (generated code), "dense" (a library's call), "host" (NumPy), "copy", "cond",
     "while", "call", "tape" or "batch" (several kernels at once); `nodes` are those that it
-    computes; `called` is what it asks of a library, `title` what it is called where no node tells;
-    `alone` says that its program does nothing else.
+    computes. `called` is the function of a library that it calls, `title` its name where no node
+    gives one; `alone` says that it is its program's only step.
     """
 
     program: TracedProgram
@@ -37,26 +38,27 @@ class TracedStep:
 
     @property
     def cost(self) -> Cost:
-        """What one run moves and computes itself; nothing for what runs other steps."""
+        """The bytes and operations of one run; zero for a step that runs other steps."""
         return ZERO_COST
 
     @property
     def threads(self) -> int:
-        """The threads that a library's call is given.
+        """The number of threads that a library's call uses.
 
-        1 for what an engine shares out itself, whose threads are noted as parts.
+        It is 1 for steps that the engine itself divides among threads, which are recorded as parts.
         """
         return 1
 
     @property
     def schedule(self) -> str:
-        """How the loops of a kernel run; empty for what is no kernel of loops."""
+        """The order and vectors of a kernel's loops; empty for other steps."""
         return ""
 
 
 class ArenaPart(NamedTuple):
-    """What lies in an arena: its bytes, and the step that writes it; where it is scratch memory,
-    the step that uses it.
+    """A value or scratch memory in an arena, with its bytes.
+
+    The step is the one that writes the value, or that uses the scratch memory.
     """
 
     nbytes: int
@@ -65,24 +67,22 @@ class ArenaPart(NamedTuple):
 
 
 class TracedProgram:
-    """A program, the same object for all its runs."""
+    """A program; all its runs share one object."""
 
     name: str
 
     @property
     def results(self) -> Sequence[Node]:
-        """The outputs that get memory of their own, in the order in which it is taken."""
+        """The outputs that get memory of their own, in the order of allocation."""
         return ()
 
     def arena(self) -> list[ArenaPart]:
-        """Return what lies in the program's arena at the step when most of it is in use, the
-        largest first.
-        """
+        """Return the values in the program's arena at the step of its peak, largest first."""
         return []
 
 
 class Event(NamedTuple):
-    """One run of one step; `inner` says that it ran inside of another one of its thread."""
+    """One run of one step; `inner` marks one inside another step's run in its thread."""
 
     step: TracedStep
     begin: int
@@ -101,7 +101,7 @@ class Run(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one thread did of a step that was shared out.
+    """The share of one thread in a step that threads divided.
 
     `step` is None where its program is gone.
     """
@@ -115,8 +115,8 @@ class Part(NamedTuple):
 class Move(NamedTuple):
     """A block of memory that was taken or given back.
 
-    `node` is whose value it holds, where that is known. A block that is given back may have no
-    size.
+    `node` is the one whose value it holds, where known. The size of a block given back may be
+    missing.
     """
 
     taken: bool
@@ -128,7 +128,7 @@ class Move(NamedTuple):
 
 
 class Trace:
-    """What was noted, complete when the trace has ended; this one is empty."""
+    """The records of a trace, complete when it has ended; the base class has none."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -142,25 +142,25 @@ class Trace:
 
     @property
     def parts(self) -> Sequence[Part]:
-        """What threads did of steps that were shared out."""
+        """The shares of threads in the steps that they divided."""
         return ()
 
     @property
     def moves(self) -> Sequence[Move]:
-        """The memory that was taken and given back."""
+        """The blocks of memory taken and given back."""
         return ()
 
     @property
     def missed(self) -> int:
-        """The records for which there was no room, and the steps whose programs are gone."""
+        """The number of records without room, and of steps whose programs are gone."""
         return 0
 
     @property
     def threads(self) -> Sequence[int]:
-        """The threads that anything was noted of."""
+        """The threads with records."""
         return ()
 
     @property
     def held(self) -> Sequence[tuple[TracedProgram, int]]:
-        """The programs that had memory of their own when the trace began, and its bytes."""
+        """The programs with memory of their own when the trace began, and its bytes."""
         return ()

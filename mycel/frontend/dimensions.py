@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.ir.binding import Binder
 from mycel.ir.decisions import Decisions
-from mycel.ir.dims import Dim, DimLike, evaluate, substitute, symbol, symbols_in
+from mycel.ir.dim_values import evaluate, substitute, symbols_in
+from mycel.ir.dims import Dim, DimLike, symbol
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.positions import positions
 

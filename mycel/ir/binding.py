@@ -1,4 +1,4 @@
-"""Finding the sizes of symbols: types with symbolic dimensions against the types of actual values.
+"""Finds the sizes of symbols by matching types with symbolic dimensions to actual types.
 
 Each symbol is read from the first dimension that is linear in it alone, ``factor * symbol +
 offset``; every other dimension is then a check. So a binding also says whether the types fit:
@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from mycel.ir.dims import Dim, DimLike, evaluate, symbols_in
+from mycel.ir.dim_values import evaluate, symbols_in
+from mycel.ir.dims import Dim, DimLike
 from mycel.ir.types import TensorType
 
 __all__ = ["Binder"]
 
 
 class Binder:
-    """Types with symbols in them.
+    """Types with symbolic dimensions, matched to actual types.
 
     Calling it with actual types gives the sizes by symbol, or None where they do not fit.
 
@@ -70,7 +71,7 @@ class Binder:
         return sizes if self.fits(actual, sizes) else None
 
     def fits(self, actual: Sequence[Any], sizes: Mapping[str, int]) -> bool:
-        """Return whether the dimensions that bind nothing have the sizes that they should."""
+        """Return whether the dimensions that bind no symbol have the sizes that they should."""
         return all(actual[i].shape[axis] == evaluate(d, sizes) for i, axis, d in self.checks)
 
 

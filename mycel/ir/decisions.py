@@ -1,8 +1,8 @@
-"""What is decided of symbolic dimensions while a program is compiled for certain sizes.
+"""Decisions about symbolic dimensions, made while a program is compiled for certain sizes.
 
-While `Decisions` are in force in a thread, what the bounds leave open is decided by the sizes that
-they hold (the *hints*), and remembered as a guard: the result is good for all sizes for which the
-guards hold. So code that needs a number gets one and is only specialised by it.
+While `Decisions` are in force in a thread, a comparison that the bounds leave open is decided by
+the sizes that they hold (the *hints*), and recorded as a guard: the result is valid for all sizes
+for which the guards hold. So code that needs a number gets one, and is specialised to it.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from mycel.ir.dims import Atom, Dim, DimLike, InconclusiveDimension, evaluate, in_force, symbols_in
+from mycel.ir.dim_values import evaluate, symbols_in
+from mycel.ir.dims import Atom, Dim, DimLike, InconclusiveDimension, in_force
 
 __all__ = ["Decisions", "current_decisions", "deciding", "evaluator"]
 
 
 class Decisions:
-    """The sizes that a compilation is made for, by symbol, and what was decided by them.
+    """The sizes that a compilation is made for, by symbol, and the guards recorded with them.
 
-    `as_number`, where given, makes what stands for a dimension where arithmetic leaves whole
-    numbers; `compare` what stands for "is negative" where a comparison may stay open.
+    `as_number`, where given, returns a stand-in for a dimension whose arithmetic leaves the whole
+    numbers; `compare` returns a stand-in for "is negative" where a comparison may stay open.
     """
 
     def __init__(self, sizes: Mapping[str, int], shows_values: bool = False) -> None:
@@ -60,9 +61,9 @@ class Decisions:
         return self._decide(value, False)
 
     def value(self, dim: Dim) -> int:
-        """Return the number that a dimension is here.
+        """Return the size of a dimension under the hints.
 
-        The result is good for sizes of which that is true.
+        The guard recorded is that the dimension has this size.
         """
         try:
             number = evaluate(dim, self.sizes)
@@ -74,14 +75,14 @@ class Decisions:
         return number
 
     def rewind(self, count: int) -> None:
-        """Forget the guards after the first `count`: what needed them was given up."""
+        """Drop the guards after the first `count`, as the work that needed them was given up."""
         self._condition = None
         while len(self.guards) > count:
             difference, equal = self.guards.popitem()[0]
             self._known.pop((frozenset(difference.terms.items()), equal), None)
 
     def condition(self) -> Callable[[Mapping[str, int]], bool]:
-        """Return whether the decisions are the same for other sizes."""
+        """Return a function that says whether all guards hold for other sizes."""
         guards = list(self.guards.items())
         if self._condition is not None and self._condition[0] == len(guards):
             return self._condition[1]
@@ -98,7 +99,7 @@ class Decisions:
         return holds
 
     def describe(self) -> list[str]:
-        """Return one line for each guard."""
+        """List the guards as text, one line each."""
         words = {(True, True): "==", (True, False): "!=", (False, True): "<", (False, False): ">="}
         return [f"{d!r} {words[equal, answer]} 0" for (d, equal), answer in self.guards.items()]
 
@@ -110,7 +111,7 @@ def current_decisions() -> Optional[Decisions]:
 
 @contextmanager
 def deciding(decisions: Optional[Decisions]) -> Iterator[Optional[Decisions]]:
-    """Put decisions (None: none) in force in this thread for a block."""
+    """Put decisions in force in this thread for a block; None puts none in force."""
     previous, in_force.decisions = in_force.decisions, decisions
     try:
         yield decisions

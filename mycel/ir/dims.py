@@ -1,13 +1,13 @@
-"""Symbolic dimensions: integer expressions over named sizes, kept in a canonical form so that
-equality is structural.
+"""Symbolic dimensions: integer expressions over named sizes, in a canonical form.
 
 A `Dim` is a polynomial with integer coefficients. Its indeterminates (`Atom`) are symbols and the
-opaque results of ``//``, ``%``, ``max`` and ``min``. Every symbol is at least its lower bound (1
-unless stated); comparisons are decided by the bounds of the difference, and one that stays open
-raises `InconclusiveDimension`. A constant never stays a `Dim`: `make` returns a Python int instead.
+opaque results of ``//``, ``%`` and ``max``. The form is canonical, so equal expressions are
+structurally equal. Every symbol is at least its lower bound (1 unless stated); comparisons are
+decided by the bounds of the difference, and an undecided one raises `InconclusiveDimension`. A
+constant never stays a `Dim`: `make` returns a Python int instead.
 
-While decisions are in force in a thread (`mycel.ir.decisions`), what the bounds leave open is
-decided by the sizes that they hold.
+While decisions are in force in a thread (`mycel.ir.decisions`), comparisons that the bounds leave
+open are decided by the sizes that these hold.
 """
 
 from __future__ import annotations
@@ -28,16 +28,12 @@ __all__ = [
     "DimLike",
     "InconclusiveDimension",
     "Symbol",
-    "evaluate",
-    "hint",
     "in_force",
     "is_one",
     "is_zero",
     "product",
     "same",
-    "substitute",
     "symbol",
-    "symbols_in",
 ]
 
 DimLike = Union[int, "Dim"]
@@ -48,7 +44,11 @@ class InconclusiveDimension(ShapeError):
 
 
 class Atom:
-    """An indeterminate: a symbol, or ``op(left, right)`` of dimensions."""
+    """An indeterminate: a symbol, or ``op(left, right)`` of dimensions.
+
+    `operator` is "symbol", "//", "%" or "max"; `name` is that of a symbol, `operands` are the two
+    dimensions that another operator takes. `low` and `high` are bounds of the value.
+    """
 
     __slots__ = ("name", "operator", "operands", "low", "high", "key", "_text")
 
@@ -240,7 +240,7 @@ class Dim:
         return complex(int(self))
 
     def bit_length(self) -> int:
-        """As of an int."""
+        """Return the number of bits, as of an int."""
         return int(self).bit_length()
 
     def __copy__(self) -> Dim:
@@ -250,7 +250,7 @@ class Dim:
         return self
 
     def bounds(self) -> tuple[float, float]:
-        """Return an interval that the value lies in, whatever the sizes."""
+        """Return an interval that contains the value for all sizes."""
         low = high = 0.0
         for mono, c in self.terms.items():
             a, b = 1.0, 1.0
@@ -346,13 +346,13 @@ Symbol = Dim
 
 
 def _not(value: Any) -> bool:
-    """Return the negation of a comparison, which may be what stands for one."""
+    """Return the negation of a comparison, which may be a stand-in for a bool."""
     negated: bool = not value if type(value) is bool else ~value
     return negated
 
 
 def _operand(value: Any) -> Optional[DimLike]:
-    """Return a dimension or whole number as an operand of dimensions; None for anything else."""
+    """Return a dimension or a whole number as an operand of dimensions; None for anything else."""
     kind = type(value)
     if kind is int or kind is Dim:
         known: DimLike = value
@@ -368,7 +368,10 @@ def _operand(value: Any) -> Optional[DimLike]:
 
 
 def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
-    """Return an operation on a dimension that is none of dimensions: on the number that it is here."""
+    """Apply an operation that dimensions do not have, such as division, to the dimension's number.
+
+    `apply` takes `dim` and `other`, in exchanged order where `reflected`.
+    """
     found = in_force.decisions
     if not isinstance(other, (int, float, complex, Dim)):
         return NotImplemented
@@ -386,7 +389,7 @@ def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: b
 
 
 def _compared(dim: Dim, other: Any, apply: Callable[[Any, Any], Any]) -> bool:
-    """Return `_beyond` for comparisons; NotImplemented is for the interpreter alone."""
+    """Return `_beyond` for a comparison; NotImplemented passes through to the interpreter."""
     found: bool = _beyond(dim, other, apply)
     return found
 
@@ -401,8 +404,10 @@ _COMPARISONS: dict[Any, Callable[[Dim, float], bool]] = {
 
 
 def _shifted_bounds(terms: Mapping[Monomial, int]) -> tuple[float, float]:
-    """Return bounds from the polynomial in what each indeterminate exceeds its lower bound by,
-    where its coefficients have one sign.
+    """Return bounds of a polynomial whose coefficients, after a shift, have one sign.
+
+    Each indeterminate is written as its lower bound plus an excess that is not negative. If all
+    coefficients in the excesses have one sign, the constant term is a bound.
     """
     shifted: dict[Monomial, int] = {}
     for mono, c in terms.items():
@@ -517,110 +522,33 @@ def maximum(left: DimLike, right: DimLike) -> DimLike:
 
 
 def product(values: Any) -> DimLike:
-    """Return the product of dimensions; 1 for none."""
+    """Return the product of dimensions; 1 where there are none."""
     result: DimLike = 1
     for v in values:
         result = result * v
     return result
 
 
-def substitute(value: DimLike, sizes: Mapping[str, int]) -> DimLike:
-    """Return a dimension with the sizes of some symbols put in."""
-    if not isinstance(value, Dim):
-        return value
-    total: DimLike = 0
-    for mono, c in value.terms.items():
-        part: DimLike = c
-        for atom, power in mono:
-            part = part * product([_substitute_atom(atom, sizes)] * power)
-        total = total + part
-    return total
-
-
-def _substitute_atom(atom: Atom, sizes: Mapping[str, int]) -> DimLike:
-    if atom.operator == "symbol":
-        size = sizes.get(atom.name)
-        return Dim({((atom, 1),): 1}) if size is None else size
-    left, right = (substitute(v, sizes) for v in atom.operands)
-    if atom.operator == "max":
-        return maximum(left, right)
-    return left // right if atom.operator == "//" else left % right
-
-
-def evaluate(value: DimLike, sizes: Mapping[str, int]) -> int:
-    """Return the value of a dimension where each symbol's size is given.
-
-    KeyError names one that is not.
-    """
-    if not isinstance(value, Dim):
-        return int(value)
-    total = 0
-    for mono, c in value.terms.items():
-        for atom, power in mono:
-            c *= _evaluate_atom(atom, sizes) ** power
-        total += c
-    return total
-
-
-def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int:
-    if atom.operator == "symbol":
-        return sizes[atom.name]
-    left, right = (evaluate(v, sizes) for v in atom.operands)
-    if atom.operator == "max":
-        return max(left, right)
-    return left // right if atom.operator == "//" else left % right
-
-
 def is_zero(size: DimLike) -> bool:
-    """Return whether a dimension is 0 for all sizes; never a question of hints."""
+    """Return whether a dimension is 0 for all sizes; hints are not consulted."""
     return type(size) is int and size == 0
 
 
-def hint(value: DimLike) -> int:
-    """Return the number that a dimension is expected to be: what may steer a choice that is right
-    for all sizes.
-    """
-    if not isinstance(value, Dim):
-        return value
-    found = in_force.decisions
-    try:
-        return evaluate(value, found.sizes if found is not None else {})
-    except KeyError:
-        return int(min(max(value.bounds()[0], -(2.0**62)), 2.0**62))
-
-
 def is_one(size: DimLike) -> bool:
-    """Return whether a dimension is 1 for all sizes; never a question of hints."""
+    """Return whether a dimension is 1 for all sizes; hints are not consulted."""
     return type(size) is int and size == 1
 
 
 def same(left: Any, right: Any) -> bool:
-    """Return whether two dimensions, or two shapes, are the same expression; never a question of
-    hints.
+    """Return whether two dimensions, or two shapes, are the same expression.
+
+    Hints are not consulted.
     """
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, Dim) and isinstance(right, Dim):
         return left.terms == right.terms
     return not isinstance(left, Dim) and not isinstance(right, Dim) and bool(left == right)
-
-
-def symbols_in(*values: Any) -> dict[str, Atom]:
-    """Return the symbols in dimensions, and in tuples of them, by name, in the order in which they
-    are met.
-    """
-    found: dict[str, Atom] = {}
-    for value in values:
-        if isinstance(value, Dim):
-            for mono in value.terms:
-                for atom, _ in mono:
-                    if atom.operator == "symbol":
-                        found.setdefault(atom.name, atom)
-                    else:
-                        found.update({k: v for k, v in symbols_in(*atom.operands).items() if k not in found})
-        elif isinstance(value, tuple):
-            found.update({k: v for k, v in symbols_in(*value).items() if k not in found})
-    return found
 
 
 class _InForce(threading.local):

@@ -2,9 +2,9 @@
 
 A `Node` applies a primitive to earlier nodes. Nodes never change and know nothing of the graphs
 they are in, so a graph is just its inputs and outputs, and every transformation builds new nodes
-beside the old ones. A `Graph` is closed: whatever its outputs reach ends in its inputs or in
-constants. Effects are ordered by token values that flow like any other. `where` is the user's
-position; nodes that a rule makes while `at(where)` is in force inherit it.
+beside the old ones. A `Graph` is closed: its outputs depend on its inputs and on constants only.
+Effects are ordered by token values that flow like any other. `where` is the position in the user's
+source; nodes that a rule makes while `at(where)` is in force inherit it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Graph", "Node", "Where", "at", "current_where", "input_node", "subst
 
 
 class Where(NamedTuple):
-    """A place in the user's source: an expression from its first to its last character, columns in
-    bytes of UTF-8.
+    """A place in the user's source: an expression from its first to its last character.
 
-    `gradient` names the operation here of whose derivative a node is a part; it is empty for what
-    the user wrote. `cell` is the path of the Cell that computes it.
+    Columns count bytes of UTF-8. `gradient` names the operation at this place whose derivative the
+    node belongs to; it is empty for nodes that the user wrote. `cell` is the path of the Cell that
+    computes the node.
     """
 
     file: str
@@ -44,8 +44,9 @@ class Where(NamedTuple):
         return f"{self.file}:{self.line}"
 
     def derivative_of(self, operation: str) -> Where:
-        """Return the same place for a node in the derivative of an operation here; in a derivative
-        of higher order, of the user's operation.
+        """Return the same place for a node in the derivative of an operation.
+
+        In a derivative of higher order it keeps the name of the user's operation.
         """
         if self.gradient:
             return self
@@ -68,7 +69,7 @@ def current_where() -> Optional[Where]:
 def at(where: Optional[Where]) -> Iterator[None]:
     """Give nodes made inside this block the source position `where`.
 
-    An error that leaves it keeps the innermost one.
+    An error that leaves nested blocks keeps the position of the innermost one.
     """
     previous = _position.where
     _position.where = where
@@ -96,7 +97,7 @@ def set_cell(path: str) -> None:
 
 
 def _in_cell(where: Where, cell: str) -> Where:
-    """Return a place with the Cell that is in force, unless it has one."""
+    """Return a place with the path of the current Cell, unless it has one."""
     return where if where.cell else where._replace(cell=cell)
 
 
@@ -107,7 +108,12 @@ GET_ITEM_OP = "get_item"
 
 
 class Node:
-    """The application of a primitive to nodes; `prim` is None for an input of a graph."""
+    """The application of a primitive to nodes.
+
+    `prim` is the primitive, None for an input of a graph; `inputs` are its operands and `params`
+    its parameters by name. `type` is the type of the result, a tuple of types for several outputs;
+    `where` is the place in the user's source.
+    """
 
     __slots__ = ("prim", "inputs", "params", "type", "where", "__weakref__")
 
@@ -207,10 +213,7 @@ class Graph:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes that the outputs need, each after its inputs.
-
-        Graph inputs are not among them.
-        """
+        """The nodes that the outputs need, each after its inputs; the graph's inputs excepted."""
         if self._order is None:
             self._order = tuple(n for n in toposort(self.outputs) if n.prim is not None)
         return self._order
@@ -228,8 +231,9 @@ class Graph:
 
 
 def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) -> list[Node]:
-    """Return every node that `outputs` reach, inputs before users, without entering what lies
-    behind the nodes of `stop`.
+    """Return every node that `outputs` depend on, inputs before users.
+
+    The inputs of nodes in `stop` are not followed.
     """
     order: list[Node] = []
     done: set[int] = set()
@@ -253,9 +257,9 @@ def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) ->
 
 
 def substitute(outputs: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
-    """Return `outputs` with every node of `replacement` exchanged for its image.
+    """Return `outputs` with each node in `replacement` exchanged for its image.
 
-    What does not depend on them is shared.
+    Nodes that do not depend on a replaced one are shared.
     """
     outputs = list(outputs)
     image: dict[Node, Node] = dict(replacement)

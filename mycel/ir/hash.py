@@ -1,8 +1,10 @@
-"""A graph's structure as a SHA-256 digest: the same in every process, whatever the nodes are called
-and wherever they came from.
+"""The structure of a graph as a SHA-256 digest.
+
+It is the same in every process, and depends neither on the names of nodes nor on their places in
+the source.
 
 The nodes are written down in topological order, each as its primitive, the numbers of its inputs
-and its parameters; types follow from the inputs' by inference, so only those are written. Symbols
+and its parameters; of types only those of the inputs are written, as the others follow. Symbols
 are numbered in the order in which they appear (sorted by name where several new ones appear in one
 dimension). Constants count by their bytes. One pass, linear in the size of the graph.
 """
@@ -24,11 +26,10 @@ __all__ = ["structural_hash"]
 
 
 def structural_hash(graph: Graph) -> str:
-    """Return the digest, in hexadecimal; equal for graphs that compute the same expressions of
-    their inputs.
+    """Return the digest of a graph, in hexadecimal.
 
-    TypeError where a parameter is of a kind that has no lasting identity, such as a Python
-    function.
+    It is equal for graphs that compute the same expressions of their inputs. Raises TypeError where
+    a parameter has no lasting identity, as Python functions have none.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -46,8 +47,9 @@ def structural_hash(graph: Graph) -> str:
 
 
 class _Writer:
-    """Writes graphs down; a nested graph appears as the digest of its own text, so that one used
-    often is written once.
+    """A writer of graphs as text for the digest.
+
+    A nested graph appears as the digest of its own text, so that one used often is written once.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
-"""Places in the user's source: which one is running, and how a message shows one.
+"""Places in the user's source: finding the one that is running, and showing one in a message.
 
-`excerpt` shows a line with carets as Python's own tracebacks do: under an operation ``~~~^~~``,
-under anything else ``^^^^``, and of an expression of several lines the first. Columns count bytes
-of UTF-8, as in Python's syntax trees and code objects, and are turned into columns of the screen.
+`excerpt` shows a line with carets as Python's own tracebacks do: ``~~~^~~`` under an operation,
+``^^^^`` under anything else. Of an expression of several lines it shows the first. Columns count
+bytes of UTF-8, as in Python's syntax trees and code objects, and are converted to columns of the
+screen.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ _DEMO = os.path.join(PACKAGE, "demo") + os.sep
 
 
 def is_library(file: str) -> bool:
-    """Return whether a file is part of this package, and not of its examples."""
+    """Return whether a file belongs to this package, its examples excepted."""
     return file.startswith(PACKAGE) and not file.startswith(_DEMO)
 
 
 def caller(depth: int = 1) -> Optional[Where]:
-    """Return where the innermost frame outside this package is now; None where there is none."""
+    """Return the place that the innermost frame outside this package is at.
+
+    `depth` is the number of frames to skip first. Returns None where there is no such frame.
+    """
     frame: Optional[types.FrameType] = sys._getframe(depth)
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
@@ -47,8 +51,9 @@ _DEBUGGERS = frozenset(("pdb", "bdb", "cmd", "code", "reprlib", "traceback", "_p
 
 
 def asked_by_program() -> bool:
-    """Return whether the text of a tensor is wanted by the program that is being compiled, and not
-    for a message or by a debugger.
+    """Return whether the program being compiled asks for the text of a tensor.
+
+    The others who may ask are messages of this package and debuggers.
     """
     frame: Optional[types.FrameType] = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") in _TENSORS:
@@ -60,7 +65,10 @@ def asked_by_program() -> bool:
 
 
 def position_in(frame: types.FrameType) -> Where:
-    """Return where a frame is now; without columns before Python 3.11, which does not record them."""
+    """Return the place that a frame is at.
+
+    It has no columns before Python 3.11, which does not record them.
+    """
     code = frame.f_code
     if hasattr(code, "co_positions") and frame.f_lasti >= 0:
         line, end_line, column, end_column = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
@@ -70,8 +78,10 @@ def position_in(frame: types.FrameType) -> Where:
 
 
 def excerpt(where: Where, name: str = "", indent: str = "  ") -> str:
-    """Return the file and line of a place, in a function of this name, and below the source line,
-    with carets where columns are known.
+    """Return the file and line of a place and, below, the source line with carets.
+
+    `name` is that of the function around it; carets appear where columns are known. `indent` goes
+    before each line.
     """
     head = f"{indent}{where.file}:{where.line}{f', in {name}' if name else ''}"
     text = linecache.getline(where.file, where.line).rstrip()
@@ -94,8 +104,9 @@ def excerpt(where: Where, name: str = "", indent: str = "  ") -> str:
 
 
 def spelled(where: Where) -> str:
-    """Return how the source calls the operation at a place: a function's name, or "x[...]" for a
-    subscript; empty where that cannot be said.
+    """Return how the source calls the operation at a place.
+
+    That is the name of a function, or "x[...]" for a subscript; empty where it cannot be found.
     """
     lines = [linecache.getline(where.file, n).encode() for n in range(where.line, max(where.end_line, where.line) + 1)]
     if not where.end_column or not all(lines):
@@ -112,8 +123,9 @@ def spelled(where: Where) -> str:
 
 
 def annotate(error: BaseException, text: str) -> None:
-    """Add lines to what is shown with an error: a note, or, before Python 3.11, an end of its
-    message.
+    """Add lines to the text shown with an error.
+
+    They are a note or, before Python 3.11, added to the end of the message.
     """
     if hasattr(error, "add_note"):
         error.add_note(text)
@@ -122,12 +134,12 @@ def annotate(error: BaseException, text: str) -> None:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of the screen a text takes."""
+    """Return the number of screen columns that a text takes."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _marks(segment: str) -> str:
-    """Return the line below an expression that points at it."""
+    """Return the line of carets to show below an expression."""
     span = _operator(segment)
     if span is None:
         return "^" * max(_width(segment), 1)
@@ -136,8 +148,9 @@ def _marks(segment: str) -> str:
 
 
 def _operator(segment: str) -> Optional[tuple[int, int]]:
-    """Return where the operator is in the text of an operation of two operands, and the brackets in
-    that of a subscript; None in others.
+    """Return the position of the operator in the text of a binary operation.
+
+    For a subscript it is the position of the brackets; None for other expressions.
     """
     try:
         node = ast.parse(f"(\n{segment}\n)", mode="eval").body

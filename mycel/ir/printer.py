@@ -1,5 +1,4 @@
-"""Graphs as Python-like text: one statement for each node, with its type; the user's position as a
-comment.
+"""Graphs as Python-like text: a statement for each node, with its type and place.
 
 Scalar constants and the parts of tuples are written where they are used. A graph in a parameter is
 printed as a function before the first statement that names it. Names are unique within a text.
@@ -48,7 +47,7 @@ def node_text(node: Node) -> str:
 
 
 def type_text(type: Any) -> str:
-    """Return a type as it is printed; a tuple of types in parentheses."""
+    """Return the text of a type; a tuple of types is in parentheses."""
     if isinstance(type, tuple):
         return f"({', '.join(map(type_text, type))}{',' if len(type) == 1 else ''})"
     return str(type)
@@ -129,7 +128,7 @@ class _Writer:
 
 
 def graphs_in(value: Any) -> Iterator[Graph]:
-    """Yield the graphs in a parameter: itself, or inside tuples."""
+    """Yield the graphs in a parameter: the parameter itself, or those inside tuples."""
     if isinstance(value, Graph):
         yield value
     elif isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What a user says of a size that varies: `Symbol`."""
+"""`Symbol`: a user's declaration of a size that varies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _numbers = itertools.count()
 
 
 class Symbol:
-    """A size of a declared tensor that may vary between calls, within what is said of it.
+    """A size of a declared tensor that may vary between calls, within limits.
 
     The size is at least `min`, at most `max` where that is larger than `min`, and of the form
-    ``divisor * N + remainder`` with N >= 1. With `unique` all dimensions that the symbol stands for
-    have one size, otherwise each has its own. Raises TypeError for arguments of other types,
+    ``divisor * N + remainder`` with N >= 1. With `unique`, all dimensions declared by this symbol
+    have one size; otherwise each has its own. Raises TypeError for arguments of other types,
     ValueError for a `min` or `divisor` below 1 and a `remainder` outside [0, divisor).
 
     >>> import mycel as ms
@@ -50,7 +50,7 @@ class Symbol:
         )
 
     def dim(self) -> DimLike:
-        """Return a dimension of this kind: always the same one where the symbol is unique."""
+        """Return a dimension of this kind; always the same one where the symbol is unique."""
         if self._dim is not None:
             return self._dim
         low = -(-(self.min - self.remainder) // self.divisor)
@@ -63,7 +63,7 @@ class Symbol:
 
 
 def declared_shape(shape: Any) -> tuple[DimLike, ...]:
-    """Return a shape in which None, -1 and `Symbol`s are sizes that vary."""
+    """Return a shape with a varying size in place of each None, -1 and `Symbol`."""
     made: list[DimLike] = []
     for d in shape:
         if isinstance(d, Symbol):

@@ -1,11 +1,10 @@
-"""The types of values in a graph: tensors (shape and element type), tuples of types, and the token
-that orders effects.
+"""The types of values in a graph: tensors, tuples of types, and the token that orders effects.
 
 `TensorType` is interned: equal types are one object, so that dictionaries keyed by types hash and
-compare by identity. A type is checked when it is first made: sizes are ints that are not negative,
-and the bytes of a tensor, those of a broadcast that takes no memory too, can be counted in 63 bits.
-So every count, stride and offset in a value of the type can be as well. What symbols stand for is
-checked when the type is made for their sizes.
+compare by identity. A type is checked when it is first made: sizes are ints of at least 0, and the
+number of bytes of a tensor fits 63 bits, even of a broadcast that takes no memory. So every count,
+stride and offset in a value of the type fits as well. Types with symbols are checked again when
+sizes are put in.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MOST_BYTES = (1 << 63) - 1
 
 
 class TensorType:
-    """Shape and element type of a tensor; make one with `tensor_type`."""
+    """The shape and element type of a tensor; `tensor_type` makes one."""
 
     __slots__ = ("shape", "dtype", "rank", "is_static", "__weakref__")
 
@@ -80,7 +79,7 @@ _SYMBOLIC: WeakValueDictionary[tuple[tuple[DimLike, ...], DType], TensorType] = 
 def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
     """Return the type of tensors of this shape and element type.
 
-    Raises SizeError for sizes that are negative, or too large for 63 bits together.
+    Raises SizeError for negative sizes, and where the number of bytes does not fit 63 bits.
     """
     key = (shape, dtype)
     found = _INTERNED.get(key)
@@ -95,9 +94,9 @@ def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
 
 
 def _checked(shape: tuple[DimLike, ...], dtype: DType) -> tuple[DimLike, ...]:
-    """Return the shape, its sizes Python's ints, if tensors of it can exist.
+    """Return the shape with Python's ints as sizes; raise SizeError if no tensor can have it.
 
-    Sizes of 0 count as 1, as strides are products of the others.
+    Sizes of 0 count as 1 in the product, as strides are products of the others.
     """
     if not isinstance(dtype, DType):
         raise TypeError(f"{dtype!r:.80} is not a data type that tensors can hold")
@@ -125,5 +124,5 @@ def _shown(shape: tuple[DimLike, ...], most: int = 16) -> str:
 
 
 def _power(size: int) -> str:
-    """Return a number, the roughly equal power of 2 for one of hundreds of digits."""
+    """Return a number as text: roughly, as a power of 2, where it has hundreds of digits."""
     return str(size) if -(1 << 127) < size < 1 << 127 else f"{'-' if size < 0 else ''}2**{abs(size).bit_length() - 1}"

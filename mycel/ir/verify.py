@@ -4,8 +4,8 @@
 2. Each node's type is what its primitive infers from its inputs and parameters, which are hashable.
 3. Each token is used at most once, and each part of a tuple that is a token is taken at most once:
    effects form chains.
-4. The graphs in parameters obey the same rules; being closed, they see nothing of the graph around
-   them.
+4. The graphs in parameters obey the same rules; as they are closed, they use nothing of the graph
+   around them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ __all__ = ["verify"]
 
 
 def verify(graph: Graph) -> None:
-    """Check a graph and the graphs nested in it; VerifyError names the node that breaks an
-    invariant.
+    """Check a graph and the graphs nested in it.
+
+    Raises VerifyError, which names the node that violates an invariant.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> x = input_node(tensor_type((), float32), "x")
-    >>> verify(Graph([], [x], "f"))
+    >>> verify(Graph([], [x], "f"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    mycel.base.errors.VerifyError: f: `input x: float32[]` is reached but is not an input of the graph
+    mycel.base.errors.VerifyError: f: `input x: float32[]` is reached but is not an input of ...
     """
     _verify(graph, graph.name, set())
 

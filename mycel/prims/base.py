@@ -6,15 +6,17 @@ gives a node; rules are written in the same applications, so that a rule's resul
 differentiated, batched and compiled again.
 
     infer(*types, **params)                 -> type, or a tuple of types
-    vjp(ct, out, *inputs, **params)         -> one cotangent, or None, for each input; for several outputs `ct` and `out` are
-                                               tuples (a `ct` may be None)
-    batch(size, values, axes, **params)     -> (value, axis), or tuples of both; axes[i] is None where value i is not batched
+    vjp(ct, out, *inputs, **params)         -> one cotangent, or None, for each input
+    batch(size, values, axes, **params)     -> (value, axis), or tuples of both
     expand(*inputs, **params)               -> node, or a tuple of nodes
     reference(*arrays, **params)            -> array, or a tuple of arrays
 
-A record without `vjp` is differentiated, and one without `batch` batched, through `expand`. What
-transformations, engines and reports go by is said by the record's further fields, so that none of
-them lists primitives by name.
+Where there are several outputs, `ct` and `out` are tuples, and each `ct` may be None. axes[i] is
+None where value i is not batched.
+
+A record without `vjp` is differentiated, and one without `batch` batched, through `expand`. The
+further fields of a record state properties that transformations, engines and reports need, so that
+none of them lists primitives by name.
 """
 
 from __future__ import annotations
@@ -84,9 +86,9 @@ class Literal:
 class Sample:
     """One case for the contract test: input shapes (or arrays) and parameters.
 
-    `domain` limits random floats to an interval, `integers` random integers to
-    ``range(*integers)``. `dtypes` names each input's type, with "*" for one that goes through the
-    primitive's `dtypes`; all do unless it is given. An array in `shapes` is passed as it is.
+    Random floats lie in the interval `domain`, random integers in ``range(*integers)``. `dtypes`
+    names each input's type; "*", the default of all, stands for each of the primitive's `dtypes` in
+    turn. An array in `shapes` is passed as it is.
     """
 
     shapes: tuple[Any, ...]
@@ -98,10 +100,11 @@ class Sample:
 
 
 class Cost(IntEnum):
-    """What one application costs, by which it is decided what may be computed twice.
+    """The cost of one application, which decides whether it may be computed twice.
 
     LIGHT: a view, a number, or arithmetic that takes no longer than reading its operands. PASS: one
-    pass over the elements, as elementary functions, copies and reductions. HEAVY: anything else.
+    pass over the elements, as elementary functions, copies and reductions take. HEAVY: anything
+    else.
     """
 
     LIGHT = 0
@@ -110,12 +113,13 @@ class Cost(IntEnum):
 
 
 class Rounding(Enum):
-    """How a floating-point result is rounded, which says in which type a constant is computed.
+    """How a floating-point result is rounded.
 
-    OWN: as the operation does it in the type of its operands. EXACT: not at all; elements of the
-    operands, or functions of them that are numbers of their type. ONCE: after a computation in a
-    wider type. SUM: likewise, of so many terms that float64 wants a wider type as well. IN_PLACE:
-    at each addition into memory.
+    This decides the type in which a constant is computed. OWN: in the way of the operation, in the
+    type of its operands. EXACT: not at all; the result has elements of the operands, or functions
+    of them that their type represents exactly. ONCE: after a computation in a wider type. SUM:
+    likewise, of so many terms that float64 needs a wider type as well. IN_PLACE: at each addition
+    into memory.
     """
 
     OWN = "own"
@@ -127,17 +131,18 @@ class Rounding(Enum):
 
 @dataclass(eq=False)
 class Primitive:
-    """The record of one primitive; see the module's description for the form of each rule.
+    """The record of one primitive; the module's description has the form of each rule.
 
     `elementwise`: element i of the result depends on element i of the broadcast operands alone.
-    `view`: the value is the operand's, found at other positions. `linear`: known to be linear over
-    the real numbers in all but indices and conditions, so that it is applied to the two parts of
-    complex numbers one by one. `holomorphic`: the rule for real operands, with conjugates of the
-    cotangents and of its results, is the rule for complex ones. `effect`: it acts on more than its
-    results, and is neither dropped nor moved. `traps(node)`: whether an application stops the
-    program for some operands, as indices out of range do. `work(node, number)`: the floating-point
-    operations of a product or convolution, `number` giving sizes as integers. `advice`: what to
-    write where it gives the first NaN or infinity.
+    `view`: each element of the result is one of the operand's, at another position. `linear`: known
+    to be linear over the real numbers in all operands but indices and conditions, so that it is
+    applied to the real and imaginary parts of complex numbers separately. `holomorphic`: the rule
+    for real operands also serves complex ones if the cotangents that go in and come out are
+    conjugated. `effect`: it acts on more than its results, and is neither dropped nor moved.
+    `traps(node)`: whether an application stops the program for some operands, as indices out of
+    range do. `work(node, number)`: the floating-point operations of a product or convolution, where
+    `number` gives sizes as integers. `advice`: what to write instead where it gives the first NaN
+    or infinity.
     """
 
     name: str
@@ -167,13 +172,11 @@ class Primitive:
         return (_find, (self.name,))
 
     def node(self, *inputs: Node, **params: Any) -> Node:
-        """Return the application as one node, whose type is a tuple where there are several
-        outputs.
-        """
+        """Apply to nodes: one node, whose type is a tuple where there are several outputs."""
         return Node(self, inputs, params, self.type_of(*[n.type for n in inputs], **params))
 
     def type_of(self, *types: Any, **params: Any) -> Any:
-        """Return what `infer` says; an error of sizes names the primitive."""
+        """Return the type that `infer` gives; a SizeError names the primitive."""
         try:
             return self.infer(*types, **params)
         except SizeError as error:
@@ -181,21 +184,21 @@ class Primitive:
             raise
 
     def __call__(self, *inputs: Any, **params: Any) -> Node:
-        """Apply to nodes and Python scalars (which take the type of the first node): a node.
+        """Apply to nodes and Python scalars, which take the type of the first node; return a node.
 
-        `outputs` is for primitives of several.
+        Primitives of several outputs have `outputs` instead.
         """
         made: Node = outputs_of(self.node(*_as_nodes(inputs), **params))
         return made
 
     def outputs(self, *inputs: Any, **params: Any) -> tuple[Node, ...]:
-        """Apply a primitive of several outputs: one node for each."""
+        """Apply a primitive of several outputs; return one node for each."""
         made: tuple[Node, ...] = outputs_of(self.node(*_as_nodes(inputs), **params))
         return made
 
 
 def outputs_of(node: Node) -> Any:
-    """Return the node itself, or one node for each output where there are several."""
+    """Return one node for each output where there are several, else the node itself."""
     if isinstance(node.type, tuple):
         known = getattr(node, "items", None)
         if known is not None:
@@ -215,12 +218,11 @@ REGISTRY: dict[str, Primitive] = {}
 
 
 class Services:
-    """What the rules of primitives that hold graphs need from the layers above, which put it here
-    when they load.
+    """Functions of higher layers that the rules of primitives with graphs need.
 
-    `differentiate` is `mycel.transforms.grad.vjp`, `push_forward` is `mycel.transforms.jvp.jvp`,
-    `evaluate` that of `mycel.engines.reference`, `concrete` and `specialize` those of
-    `mycel.transforms.specialize`.
+    Those layers put them here when they load. `differentiate` is `mycel.transforms.grad.vjp`,
+    `push_forward` is `mycel.transforms.jvp.jvp`, `evaluate` that of `mycel.engines.reference`,
+    `concrete` and `specialize` those of `mycel.transforms.specialize`.
     """
 
     differentiate: Callable[..., list[Optional[Node]]]
@@ -311,7 +313,7 @@ def get_item(whole: Node, index: int) -> Node:
 def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimLike, ...]:
     """Return the common shape by NumPy's rule.
 
-    ShapeError, in the name of an operation, where there is none.
+    Raises ShapeError, with the operation's `name` in front, where there is none.
     """
     if len(shapes) == 2 and shapes[0] is shapes[1] and all(type(d) is int for d in shapes[0]):
         return shapes[0]
@@ -340,7 +342,10 @@ def _show(shape: Iterable[DimLike]) -> str:
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
-    """Return `axis` counted from the front; ShapeError outside [-rank, rank)."""
+    """Return `axis` counted from the front.
+
+    Raises ShapeError, with `name` in front, for an axis outside [-rank, rank).
+    """
     if not -rank <= axis < rank:
         raise ShapeError(
             f"{name} {axis} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})"
@@ -349,8 +354,9 @@ def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
 
 
 def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
-    """Return axes (None: all; an int; a sequence) counted from the front, in order, without
-    repeats.
+    """Return `axes` (None for all, an int or a sequence) counted from the front and sorted.
+
+    Raises ShapeError where an axis is out of range or repeated.
     """
     if axes is None:
         return tuple(range(rank))
@@ -363,7 +369,7 @@ def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
 
 
 def same_dtype(name: str, *types: TensorType) -> DType:
-    """Return the one element type of `types`; TypeError where they differ."""
+    """Return the common element type of `types`; raise TypeError where they differ."""
     for t in types[1:]:
         if t.dtype is not types[0].dtype:
             raise TypeError(f"{name}: element types {', '.join(x.dtype.name for x in types)} differ; cast one of them")
@@ -371,7 +377,7 @@ def same_dtype(name: str, *types: TensorType) -> DType:
 
 
 def need_kind(name: str, kinds: str, *types: TensorType) -> None:
-    """Raise TypeError unless each type's kind is one of `kinds`."""
+    """Raise TypeError unless each type's kind is one of the letters in `kinds`."""
     for t in types:
         if t.dtype.kind not in kinds:
             words = {"b": "boolean", "i": "signed integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
@@ -381,8 +387,11 @@ def need_kind(name: str, kinds: str, *types: TensorType) -> None:
 def batch_elementwise(
     primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[Optional[int]], params: Any
 ) -> Any:
-    """Return the batch rule of element-wise primitives: batch axes go to the front and ranks are
-    aligned behind them.
+    """Apply the batch rule of element-wise primitives; return the result and its batch axis, 0.
+
+    `values` are the operands of `primitive`, `params` its parameters. The batch axis of each value,
+    in `axes` (None: not batched), moves to the front, and axes of size 1 behind it align the ranks.
+    `size` is the number of examples; the rule does not need it.
     """
     from mycel.prims import shape as S
 

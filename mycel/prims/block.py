@@ -1,5 +1,4 @@
-"""Blocks of a tensor at a start that is data: `dynamic_slice` reads one, `dynamic_update_slice`
-replaces one.
+"""Blocks of a tensor that start at data: `dynamic_slice` reads, `dynamic_update_slice` writes one.
 
 A start is clamped so that the block lies inside the tensor; unlike an index, a negative one does
 not count from the end. The two are each other's transposes. With one start for each example of a
@@ -78,9 +77,10 @@ def _clamped(start: Node, limit: DimLike, size: DimLike) -> Node:
 
 
 def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
-    """Return `take` where x may, and the index (rank 2) may, have a batch in front.
+    """Return `take` along an axis, and whether the result has a batch in front.
 
-    It is inside, or one beyond where nothing is to be read.
+    `x` has a batch in front where `batched`, `index` where its rank is 2. Each index is inside the
+    axis, or one beyond it where nothing is to be read.
     """
     many = index.type.rank == 2
     if not batched and not many:
@@ -91,9 +91,9 @@ def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, ax
 
 
 def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequence[Node], sizes: Shape) -> Node:
-    """Return `dynamic_slice` where x, and each start, may have a batch in front.
+    """Return `dynamic_slice` as one `take` for each axis.
 
-    One `take` for each axis.
+    `x`, where `batched`, and each start may have a batch in front.
     """
     shape = x.shape[1:] if batched else x.shape
     for axis, (start, d, n) in enumerate(zip(starts, shape, sizes)):
@@ -106,8 +106,10 @@ def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequ
 def _update_by_take(
     size: Optional[DimLike], x: Node, update: Node, batched: bool, shape: Shape, starts: Sequence[Node]
 ) -> Node:
-    """Return `dynamic_update_slice` where x, the update (if `batched`) and each start may have a
-    batch in front; `shape` is one example's.
+    """Return `dynamic_update_slice` by `take`.
+
+    `x`, `update` (where `batched`) and each start may have a batch in front; `shape` is that of one
+    example.
     """
     sizes = update.shape[1:] if batched else update.shape
     rank = len(shape)
@@ -124,8 +126,10 @@ def _update_by_take(
 
 
 def _update_open(x: Node, update: Node, *starts: Node) -> Node:
-    """Return `dynamic_update_slice` in simpler primitives: few rows are scattered into a copy,
-    which costs what they are; else every element is chosen.
+    """Return `dynamic_update_slice` in simpler primitives.
+
+    Few rows are scattered into a copy, at the cost of those rows; otherwise each element is
+    selected.
     """
     partial = [i for i, (d, n) in enumerate(zip(x.shape, update.shape)) if d is not n and d != n]
     lead = update.shape[: max(partial, default=-1) + 1]

@@ -1,10 +1,10 @@
-"""Complex numbers: making them of their parts, and taking them apart.
+"""Complex numbers: making them of their real and imaginary parts, and taking these out.
 
 All else about complex numbers is composed of these and of the element-wise primitives. The gradient
 of a real function by a complex number z = x + iy is df/dx + i df/dy. So the rule of a function that
 is complex-differentiable, made of the same formula as its real derivative, takes the conjugate of
-the cotangent and gives the conjugate of the result: `Primitive.holomorphic` says which, and
-differentiation does it.
+the cotangent and gives the conjugate of the result: differentiation does so for the primitives that
+are marked `holomorphic`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mycel.prims.base import (
     register,
     same_dtype,
 )
+from mycel.prims.elementwise_records import unbroadcast
 
 __all__ = [
     "angle",
@@ -95,7 +96,7 @@ complex_: Primitive = register(
         "complex",
         _complex_infer,
         _complex_reference,
-        lambda ct, out, re, im: (E.unbroadcast(real(ct), re), E.unbroadcast(imag(ct), im)),
+        lambda ct, out, re, im: (unbroadcast(real(ct), re), unbroadcast(imag(ct), im)),
         lambda size, values, axes: batch_elementwise(complex_, size, values, axes, {}),
         samples=(
             Sample(((2, 3), (2, 3)), differentiable=False),
@@ -112,7 +113,7 @@ imag: Primitive = _part(
 
 
 def conjugate(x: Node) -> Node:
-    """Return the complex conjugate; a real node itself."""
+    """Return the complex conjugate; for a real node the node itself."""
     return complex_(real(x), E.neg(imag(x))) if x.dtype.is_complex else x
 
 

@@ -1,14 +1,14 @@
 """Control flow as primitives that hold graphs.
 
     cond(pred, *operands; true, false)              the outputs of one of two graphs of the operands
-    while_loop(*operands; test, body, carried)      the first `carried` operands, replaced by `body`'s outputs while `test` holds;
-                                                    the other operands stay the same in every round
+    while_loop(*operands; test, body, carried)      the final values of the first `carried` operands
     call(*operands; graph)                          the outputs of a graph
 
-All three give a tuple. The graph of a `call` may have symbolic sizes, which the operands' types
-bind. The graphs are closed: what they use from outside is among the operands. The derivative of
-`cond` is a `cond` of the derivatives of its branches, which compute anew what they need; that of
-`while_loop` is in `loop_gradient`.
+All three give a tuple. A loop replaces the carried values by the outputs of `body` while `test`
+holds; the other operands stay the same in every iteration. The graph of a `call` may have symbolic
+sizes, which the operands' types bind. The graphs are closed: what they use from outside is among
+the operands. The derivative of `cond` is a `cond` of the derivatives of its branches, which
+recompute the values that they need; that of `while_loop` is in `loop_gradient`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run_graph(graph: Graph, arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def inner_gradient(graph: Graph, given: Sequence[Optional[Node]]) -> list[Optional[Node]]:
-    """Return the cotangents of a graph's inputs from those of its outputs."""
+    """Return the cotangents of a graph's inputs, given those of its outputs."""
     pairs = [(o, c) for o, c in zip(graph.outputs, given) if c is not None]
     return SERVICES.differentiate([o for o, _ in pairs], [c for _, c in pairs], graph.inputs)
 
@@ -185,9 +185,9 @@ _binders = RememberedOf[Binder]("sizes of called graphs", MANY)
 
 
 def sizes_in_call(graph: Graph, types: Sequence[Type]) -> dict[str, int]:
-    """Return the sizes that operands' types give the symbols of a called graph.
+    """Return the sizes of a called graph's symbols, read from the types of the operands.
 
-    None where the types are the graph's own.
+    Returns an empty dict where the types are the graph's own.
     """
     if graph.input_types == tuple(types):
         return {}
@@ -205,7 +205,7 @@ def results_of_call(graph: Graph, types: Sequence[Type]) -> tuple[Type, ...]:
 
 
 def graph_for_call(graph: Graph, types: Sequence[Type]) -> Graph:
-    """Return a called graph with the sizes of its operands' types."""
+    """Return a called graph specialised to the sizes in the types of its operands."""
     sizes = sizes_in_call(graph, types)
     return SERVICES.specialize(graph, sizes) if sizes else graph
 

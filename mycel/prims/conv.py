@@ -27,7 +27,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import Number, Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
-from mycel.prims.elementwise import FLOATS
+from mycel.prims.elementwise_records import FLOATS
 
 __all__ = ["conv", "conv_grad_input", "conv_grad_weight", "window_output"]
 
@@ -47,7 +47,10 @@ def window_output(
 ) -> Shape:
     """Return how many positions a window takes along each spatial axis.
 
-    Raises ShapeError where it takes none.
+    `spatial` and `window` are the sizes of the input and of the window, `strides` and `dilation`
+    (None: 1) the steps between positions and within the window, `padding` the (low, high) amounts,
+    all one entry for each spatial axis. Raises ShapeError, with the operation's `name` in front,
+    where there is no position.
     """
     rank = len(spatial)
     dilation = (1,) * rank if dilation is None else dilation
@@ -108,7 +111,7 @@ def _check(
 
 
 def _differs(a: DimLike, b: DimLike) -> bool:
-    """Return whether two sizes are certainly different."""
+    """Return whether two sizes are different for certain."""
     try:
         return bool(a < b) or bool(a > b)
     except InconclusiveDimension:
@@ -158,7 +161,7 @@ def _wide(a: Any) -> Any:
 
 
 def _taps(kernel: Any, out: Any, strides: Any, dilation: Any) -> Any:
-    """For each kernel position, the slices of the padded input that it meets."""
+    """Return, for each kernel position, the slices of the padded input that it meets."""
     for k in np.ndindex(*kernel):
         yield k, tuple(slice(i * d, i * d + (n - 1) * s + 1, s) for i, n, s, d in zip(k, out, strides, dilation))
 
@@ -232,7 +235,7 @@ def _grad_weight_vjp(c: Node, out: Node, x: Node, ct: Node, *, weight_shape: Sha
 
 
 def _fold_images(x: Node, axis: int) -> Node:
-    """Return the batch joined with N."""
+    """Return `x` with its batch axis joined with N."""
     x = S.move_axis(x, axis, 0)
     return S.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
@@ -242,7 +245,10 @@ def _unfold_images(y: Node, size: DimLike) -> Node:
 
 
 def _fold_channels(x: Node, axis: int, groups: DimLike, outer: bool) -> Node:
-    """Return (B, N, G * C, ...) as (N, B * G * C, ...) where `outer`, else (N, G * B * C, ...)."""
+    """Return (B, N, G * C, ...) with the batch joined with the channels.
+
+    The result is (N, B * G * C, ...) where `outer`, else (N, G * B * C, ...).
+    """
     x = S.move_axis(x, axis, 0)
     size, n, c, rest = x.shape[0], x.shape[1], x.shape[2], tuple(x.shape[3:])
     if outer:
@@ -260,8 +266,9 @@ def _unfold_channels(y: Node, size: DimLike, groups: DimLike, outer: bool) -> No
 
 
 def _fold_weight_outputs(w: Node, axis: int, groups: DimLike, outer: bool) -> Node:
-    """Return (B, G * O, C, *kernel) as (B * G * O, C, *kernel) where `outer`, else (G * B * O, C,
-    *kernel).
+    """Return (B, G * O, C, *kernel) with the batch joined with the output channels.
+
+    The first axis is B * G * O where `outer`, else G * B * O.
     """
     w = S.move_axis(w, axis, 0)
     size, o, rest = w.shape[0], w.shape[1], tuple(w.shape[2:])
@@ -325,7 +332,7 @@ def _grad_weight_batch(
 
 
 def _corners(kernel: Shape, out: Shape, strides: Any, dilation: Any) -> list[tuple[Shape, Shape]]:
-    """For each kernel position, where the patch that it meets starts and stops in the padded input."""
+    """Return, for each kernel position, where the patch it meets starts and stops when padded."""
     found = []
     for k in positions_of(*[range(int(n)) for n in kernel]):
         starts = tuple(i * d for i, d in zip(k, dilation))
@@ -334,7 +341,10 @@ def _corners(kernel: Shape, out: Shape, strides: Any, dilation: Any) -> list[tup
 
 
 def _patches(x: Node, kernel: Shape, out: Shape, strides: Any, padding: Any, dilation: Any, groups: DimLike) -> Node:
-    """Return (N, G, C / G * kernel, positions): what each kernel position meets, side by side."""
+    """Return the patches that the kernel positions meet, joined.
+
+    The shape is (N, G, C / G * kernel, positions).
+    """
     low, high = (0, 0, *(a for a, _ in padding)), (0, 0, *(b for _, b in padding))
     wide, n, c = S.pad(x, 0, low, high), x.shape[0], x.shape[1]
     steps = (1, 1, *strides)
@@ -415,8 +425,9 @@ _CASES = (
 
 
 def _work(image: TensorType, weights: TensorType, number: Number) -> int:
-    """Return the operations of a convolution: every weight meets every position of the image that
-    has its output channels.
+    """Return the number of floating-point operations of a convolution.
+
+    Every weight meets every position of the image that has its output channel.
     """
     return 2 * number(weights.size) * number(image.size) // number(image.shape[1])
 

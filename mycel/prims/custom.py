@@ -1,19 +1,19 @@
-"""Derivatives that a program gives itself, and calls that keep what their derivative needs.
+"""Derivatives defined by the user's program, and calls that keep values for their derivative.
 
     custom(*values, *operands; count, backward, rule)
 
-gives its `count` values, whose derivative by whatever they were computed from is replaced: their
-cotangents become cotangents of the operands as the graph ``backward(*operands, *values,
-*cotangents)`` says, which gives one for each operand in `wanted`. Cotangents are those of the
-values of differentiable type. `rule` is the program's own function. Where it could not become a
-graph, `backward` is None and ``rule.refusal`` says why; then only who meets the node while the
-function's variables are at hand can call it (`own` in `transforms.grad.vjp`).
+returns its `count` values with another derivative. Whatever they were computed from, their
+cotangents become cotangents of the operands: the graph ``backward(*operands, *values,
+*cotangents)`` computes one for each operand in `wanted`, from the cotangents of the values of
+differentiable type. `rule` is the program's own function. Where it could not become a graph,
+`backward` is None and ``rule.refusal`` says why; then it can be called only where the function's
+variables have values, by the caller's `own` in `transforms.grad.vjp`.
 
     kept_call(*operands; graph, count, link)
 
-calls a graph whose outputs after the first `count` are what `link.backward(present)`, the
-derivative of the others, takes besides the operands, so that nothing is computed twice. Both give a
-tuple.
+calls a graph. Its first `count` outputs are the function's; the others are values that the
+derivative, `link.backward(present)`, takes besides the operands, so that nothing is computed twice.
+Both primitives give a tuple.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = ["Rule", "cotangents_of", "custom", "kept_call", "refusal"]
 
 
 class Rule:
-    """A program's own derivative: ``function(values, cotangents)`` gives a cotangent, or None, for
-    each of the first operands.
+    """A derivative defined by the program.
 
-    The rule of a hook leaves values alone, so that tangents pass.
+    ``function(values, cotangents)`` returns a cotangent, or None, for each of the first operands.
+    The rule of a hook leaves the values unchanged, so that tangents pass through.
     """
 
     __slots__ = ("function", "is_hook", "refusal", "removed")
@@ -58,7 +58,7 @@ def _infer(*types: Type, count: int, **params: Any) -> tuple[Type, ...]:
 
 
 def cotangents_of(values: Sequence[Node], ct: Sequence[Optional[Node]]) -> list[Node]:
-    """Return the cotangents of the values of differentiable type, zeros where there is none."""
+    """Return the cotangents of the values of differentiable type; zeros where one is missing."""
     return [zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
 
 
@@ -99,9 +99,9 @@ custom: Primitive = register(
 
 
 def refusal(graph: Graph) -> str:
-    """Return why a graph cannot be differentiated as it is: a rule in it that is no graph.
+    """Return why a graph cannot be differentiated as a graph; empty where it can.
 
-    Empty where it can.
+    The reason is a rule in it that could not become a graph.
     """
     return _refusals.of(graph, lambda: _refusal(graph))
 

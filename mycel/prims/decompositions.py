@@ -1,12 +1,11 @@
-"""Decompositions of matrices and systems of triangular ones: LAPACK's, for stacks of matrices in
-the last two axes.
+"""Decompositions of matrices and triangular systems, by LAPACK, for matrices in the last two axes.
 
 The derivatives are the adjoints of the differentials of the defining equations (Giles, "An extended
 collection of matrix derivative results", 2008; Seeger et al., "Auto-differentiating linear
 algebra", 2017; Boeddeker et al., "On the computation of complex-valued gradients", 2017). `H` is
 the conjugate transpose throughout, so one formula serves real and complex matrices. Where
-eigenvalues or singular values coincide, vectors are not differentiable; the terms in question are
-left out.
+eigenvalues or singular values coincide, the vectors are not differentiable; their terms are left
+out.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def adjoint(x: Node) -> Node:
 
 
 def _triangle(x: Node, lower: bool, diagonal: float = 1.0) -> Node:
-    """Return one triangle of matrices, the diagonal multiplied."""
+    """Return one triangle of each matrix, with the diagonal multiplied by `diagonal`."""
     shape = tuple(x.shape[-2:])
     row, column = (S.iota(shape=shape, axis=axis, dtype=int32) for axis in (0, 1))
     kept = E.gt(row, column) if lower else E.lt(row, column)
@@ -72,7 +71,7 @@ def _triangle(x: Node, lower: bool, diagonal: float = 1.0) -> Node:
 
 
 def _diagonal_of(values: Node) -> Node:
-    """Return vectors as diagonal matrices."""
+    """Return diagonal matrices with the vectors `values` on their diagonals."""
     n = values.shape[-1]
     row, column = (S.iota(shape=(n, n), axis=axis, dtype=int32) for axis in (0, 1))
     return E.select(E.eq(row, column), S.reshape(values, (*values.shape, 1)), 0)
@@ -112,7 +111,7 @@ def _solve_infer(a: TensorType, b: TensorType, *, lower: bool, trans: str, unit:
 
 
 def _stacked(function: Callable[..., Any], *arrays: Any) -> Any:
-    """Return a function of matrices over stacks of them; results stacked, each by itself."""
+    """Apply a function of matrices to each of a stack, and stack each of its results."""
     lead = arrays[0].shape[:-2]
     flat = [a.reshape(-1, *a.shape[-2:]) for a in arrays]
     found = [function(*matrices) for matrices in zip(*flat)]
@@ -304,7 +303,7 @@ lu: Primitive = register(
 
 
 def solve(a: Node, b: Node) -> Node:
-    """Return the solution x of a x = b for square matrices."""
+    """Return the solution x of a x = b for square matrices a."""
     packed, _, order = lu.outputs(a)
     turned = I.take_along(b, _spread(order, b), axis=b.type.rank - 2, bounds="drop")
     middle = triangular_solve(packed, turned, lower=True, trans="N", unit=True)

@@ -1,8 +1,7 @@
 """Element-wise primitives: operands broadcast by NumPy's rule and share one element type.
 
-The derivative of a broadcast is a sum, so each rule passes its cotangents through `unbroadcast`.
 Comparisons give booleans and have no derivative. Integer division and remainder are floored, as in
-Python. Where a function has a kink, its derivative is the one stated in its rule. bfloat16 and
+Python. Where a function is not differentiable, its rule states the derivative. bfloat16 and
 float16 are computed in float32 and rounded once.
 """
 
@@ -10,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from mycel.base.dtype import ALL, DType, bool_
-from mycel.ir.dims import same
 from mycel.ir.graph import OPERATORS, Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import scalar_functions
@@ -26,33 +24,17 @@ from mycel.prims.base import (
     Sample,
     batch_elementwise,
     broadcast_shapes,
-    need_kind,
     register,
     same_dtype,
 )
-
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-NUMBERS = FLOATS + INTEGERS
-Rule = Optional[Callable[..., Any]]
-
-
-class Facts(NamedTuple):
-    """What the records of element-wise primitives say beside their rules; see `Primitive`."""
-
-    cost: Cost = Cost.PASS
-    rounding: Rounding = Rounding.ONCE
-    linear: bool = False
-    traps: Optional[Callable[[Node], bool]] = None
-    advice: str = ""
+from mycel.prims.elementwise_records import NUMBERS, Facts, binary, unary, unbroadcast
 
 
 def _zero_traps(node: Node) -> bool:
-    """Return whether a division by zero has no result."""
+    """Return whether a division by zero stops the program, as for integers."""
     return bool(node.dtype.is_integer)
 
 
-_FUNCTION = Facts()
 _ARITHMETIC = Facts(Cost.LIGHT)
 _LINEAR = Facts(Cost.LIGHT, linear=True)
 _EXACT = Facts(rounding=Rounding.EXACT)
@@ -62,129 +44,6 @@ _QUOTIENT = Facts(rounding=Rounding.OWN, traps=_zero_traps)
 
 def _advised(advice: str) -> Facts:
     return Facts(advice=advice)
-
-
-def unbroadcast(ct: Node, like: Node) -> Node:
-    """Sum a cotangent over the axes along which `like` was broadcast."""
-    from mycel.prims import reduce as R
-    from mycel.prims import shape as S
-
-    if same(ct.shape, like.shape):
-        return ct
-    extra = len(ct.shape) - len(like.shape)
-    axes = tuple(range(extra)) + tuple(
-        extra + i for i, d in enumerate(like.shape) if not same(d, ct.shape[extra + i]) and d == 1
-    )
-    return S.reshape(R.reduce_sum(ct, axes=axes, keepdims=False), like.shape)
-
-
-def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the reference in float32 for the 16-bit types, and with floating-point warnings off."""
-
-    def run(*arrays: Any, **params: Any) -> Any:
-        kind = arrays[0].dtype
-        with np.errstate(all="ignore"):
-            if kind.itemsize == 2 and kind.kind not in "iub":
-                wide = [a.astype(np.float32) if a.dtype == kind else a for a in arrays]
-                result = np.asarray(function(*wide, **params))
-                return result.astype(kind) if result.dtype != np.bool_ else result
-            return np.asarray(function(*arrays, **params))
-
-    return run
-
-
-def _define(
-    name: str,
-    arity: int,
-    reference: Callable[..., Any],
-    vjp: Rule,
-    kinds: str,
-    result: Optional[DType],
-    doc: str,
-    domain: tuple[float, float],
-    expand: Rule,
-    integers: tuple[int, int],
-    facts: Facts,
-) -> Primitive:
-    def infer(*types: TensorType) -> TensorType:
-        if len(types) != arity:
-            raise TypeError(f"{name} takes {arity} operands, not {len(types)}")
-        need_kind(name, kinds, *types)
-        dtype = same_dtype(name, *types)
-        shape = types[0].shape if arity == 1 else broadcast_shapes(*[t.shape for t in types], name=name)
-        return tensor_type(shape, result or dtype)
-
-    def batch(size: Any, values: Any, axes: Any, **params: Any) -> Any:
-        return batch_elementwise(primitive, size, values, axes, params)
-
-    allowed = tuple(n for n in (*FLOATS, *INTEGERS, "bool") if _kind(n) in kinds)
-    shapes: tuple[Any, ...] = {
-        1: (((2, 3),), ((),), ((0, 2),)),
-        2: (((2, 3), (2, 3)), ((2, 1, 3), (4, 1)), ((), (3,)), ((0, 2), (1,))),
-    }[arity]
-    samples = tuple(Sample(s, domain=domain, integers=integers) for s in shapes)
-    primitive = Primitive(
-        name,
-        infer,
-        _widened(reference),
-        vjp,
-        batch,
-        expand,
-        samples,
-        allowed,
-        elementwise=True,
-        holomorphic="c" in kinds,
-        doc=doc,
-        **facts._asdict(),
-    )
-    return register(primitive)
-
-
-def _kind(name: str) -> str:
-    return {"b": "f", "f": "f", "i": "i", "u": "u"}[name[0]] if name != "bool" else "b"
-
-
-def unary(
-    name: str,
-    reference: Any,
-    derivative: Rule,
-    kinds: str = "f",
-    result: Optional[DType] = None,
-    doc: str = "",
-    domain: tuple[float, float] = (-2.0, 2.0),
-    expand: Rule = None,
-    integers: tuple[int, int] = (-5, 6),
-    facts: Facts = _FUNCTION,
-) -> Primitive:
-    """Define a unary primitive; `derivative(ct, out, x)` is the cotangent of x."""
-    vjp = (lambda ct, out, x: (derivative(ct, out, x),)) if derivative is not None else None
-    if derivative is None and expand is None:
-        vjp = lambda ct, out, x: (None,)
-    return _define(name, 1, reference, vjp, kinds, result, doc, domain, expand, integers, facts)
-
-
-def binary(
-    name: str,
-    reference: Any,
-    derivative: Rule,
-    kinds: str,
-    result: Optional[DType] = None,
-    doc: str = "",
-    domain: tuple[float, float] = (-2.0, 2.0),
-    integers: tuple[int, int] = (-5, 6),
-    facts: Facts = _FUNCTION,
-) -> Primitive:
-    """Define a binary primitive; `derivative(ct, out, x, y)` gives both cotangents before
-    unbroadcasting.
-    """
-
-    def vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:
-        if derivative is None:
-            return None, None
-        dx, dy = derivative(ct, out, x, y)
-        return (None if dx is None else unbroadcast(dx, x)), (None if dy is None else unbroadcast(dy, y))
-
-    return _define(name, 2, reference, vjp, kinds, result, doc, domain, None, integers, facts)
 
 
 neg: Primitive = unary(
@@ -382,8 +241,10 @@ bitwise_not: Primitive = unary("bitwise_not", np.invert, None, "iu", doc="All bi
 
 
 def trigamma(x: Node) -> Node:
-    """Return the derivative of digamma: ten steps of its recurrence, then its asymptotic series; by
-    reflection below 0.
+    """Return the derivative of digamma.
+
+    It takes ten steps of the recurrence, then the asymptotic series; below 0 it uses the reflection
+    formula.
     """
     reflected = lt(x, 0.0)
     y = select(reflected, sub(1.0, x), x)
@@ -579,7 +440,7 @@ def select(condition: Node, x: Any, y: Any) -> Node:
 
 
 def zero_like(x: Node) -> Node:
-    """Return a scalar zero of the element type of `x`."""
+    """Return a scalar zero with the element type of `x`."""
     from mycel.prims.base import constant
 
     return constant(0, x.dtype)
@@ -597,8 +458,10 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
 
 
 def to_odd(x: Any) -> Any:
-    """Return float64 with the precision of float32, odd where bits were cut off: so what is then
-    rounded by way of float32 is rounded once.
+    """Return float64 values rounded to odd at the precision of float32.
+
+    Where bits are cut off, the last bit kept is set. A later rounding by way of float32 then gives
+    the same as a single rounding.
     """
     bits = x.view(np.uint64) if x.flags.c_contiguous else x.copy().view(np.uint64)
     cut = np.uint64((1 << 29) - 1)

@@ -1,26 +1,21 @@
 """Reading and writing at positions that are data: gather, scatter, take and put.
 
-Indices are int32 or int64. What becomes of one that is not in [0, size) is said by `bounds`:
+Indices are int32 or int64. `bounds` says how an index outside [0, size) is treated:
 
     wrap    a negative one counts from the end; one out of range is an error (IndexRangeError)
     front   a negative one is an error, too
     drop    a negative one counts from the end; one out of range reads 0 and writes nothing
 
-The error is the engine's: a compiled program finds the index while it runs and raises when it ends.
-No access leaves its array in any case. Derivatives look at the same indices in the same way, as the
-operation itself may not be computed where only its derivative is wanted. `checked` looks at indices
-of operations that are composed otherwise.
+The engine raises the error: a compiled program finds the index while it runs and raises when it
+ends. No access leaves its array in any case. Derivatives check the same indices in the same way, as
+the operation itself may not be computed where only its derivative is wanted. `checked` checks the
+indices of operations that are composed of other primitives.
 
 Where several writes meet in one place, `set` keeps the last in row-major order and the other modes
 combine all of them with what is there. 16-bit sums accumulate in float32.
 
-Reading is linear and its transpose is an adding write. For the writes, with a = the value at the
-place, u = an update that meets it, others(u) = everything else that meets there:
-
-    set   da = 0 where written          du = ct at the place for the update that stays, else 0
-    add   da = ct                       du = ct at the place
-    mul   da = ct * product of u        du = ct * a * product of the other u
-    max   da and du share ct equally among those that equal the result; min likewise
+Reading is linear and its transpose is an adding write; `index_writes` has the derivatives of
+writes.
 """
 
 from __future__ import annotations
@@ -40,14 +35,14 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
+from mycel.prims.elementwise_records import NUMBERS
 from mycel.prims.index_bounds import BOUNDS, inside, may_be_outside, wrapped
+from mycel.prims.index_writes import MODES, write_at, write_vjp
 
 __all__ = ["checked", "gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along"]
 
 
 Shape = tuple[DimLike, ...]
-MODES = ("set", "add", "mul", "max", "min")
-_WRITE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 def _need_index(name: str, *indices: TensorType) -> None:
@@ -66,67 +61,8 @@ def _same_shape(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and not any(_differs(p, q) for p, q in zip(a, b))
 
 
-def _write_at(x: Any, where: Any, updates: Any, mode: str) -> Any:
-    """Return a copy of `x` with `updates` written at the positions `where`, in order."""
-    narrow = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
-    result = x.astype(np.float32) if narrow else x.copy()
-    with np.errstate(all="ignore"):
-        if mode == "set":
-            result[where] = updates
-        else:
-            _WRITE[mode].at(result, where, updates.astype(result.dtype))
-    return result.astype(x.dtype)
-
-
-def _write_vjp(
-    ct: Node,
-    out: Node,
-    x: Node,
-    updates: Node,
-    mode: str,
-    slots: Shape,
-    writes: Shape,
-    gather: Callable[[Node], Node],
-    scatter: Callable[[Node, Node, str], Node],
-) -> tuple[Optional[Node], Optional[Node]]:
-    """Return the cotangents of what is written to and of the updates.
-
-    `slots` is the shape of the places that one index names and `writes` that of the indices; both
-    lead the shapes of `x` and `updates`.
-    """
-    if not x.dtype.is_differentiable:
-        return None, None
-    if mode == "add":
-        return ct, gather(ct)
-    if mode == "set":
-        number = S.reshape(S.iota(shape=(_count(writes),), axis=0, dtype=int32), writes)
-        last = gather(scatter(S.full(slots, -1, int32), number, "set"))
-        stays = S.reshape(E.eq(last, number), (*writes, *(1,) * (updates.type.rank - len(writes))))
-        zeros = S.full(updates.shape, 0, ct.dtype)
-        return scatter(ct, zeros, "set"), E.select(stays, gather(ct), 0)
-    if mode == "mul":
-        ones = S.full(x.shape, 1, x.dtype)
-        zero = E.eq(updates, 0)
-        zeros = gather(scatter(S.full(x.shape, 0, x.dtype), E.cast(zero, dtype=x.dtype), "add"))
-        rest = gather(scatter(ones, E.select(zero, 1, updates), "mul"))
-        alone = E.select(E.eq(zeros, 1), rest, 0)
-        others = E.select(zero, alone, E.select(E.eq(zeros, 0), E.div(rest, E.select(zero, 1, updates)), 0))
-        return E.mul(ct, scatter(ones, updates, "mul")), E.mul(gather(E.mul(ct, x)), others)
-    kept = E.cast(E.eq(x, out), dtype=x.dtype)
-    hit = E.cast(E.eq(updates, gather(out)), dtype=x.dtype)
-    share = E.div(ct, scatter(kept, hit, "add"))
-    return E.mul(share, kept), E.mul(gather(share), hit)
-
-
-def _count(shape: Shape) -> DimLike:
-    total: DimLike = 1
-    for d in shape:
-        total = total * d
-    return total
-
-
 def _front(value: Node, axis: Optional[int], size: DimLike) -> Node:
-    """Return the value with its batch in front, repeated if it has none."""
+    """Return the value with its batch axis in front; repeat the value where it has none."""
     return S.broadcast_to(value, (size, *value.shape)) if axis is None else S.move_axis(value, axis, 0)
 
 
@@ -178,7 +114,7 @@ def _gather_nd_reference(x: Any, indices: Any, *, bounds: str = "wrap") -> Any:
 
 def _scatter_nd_reference(x: Any, indices: Any, updates: Any, *, mode: str, bounds: str = "wrap") -> Any:
     where, valid = _nd_position("scatter_nd", x, indices, bounds)
-    return _write_at(x, tuple(w[valid] for w in where), updates[valid], mode)
+    return write_at(x, tuple(w[valid] for w in where), updates[valid], mode)
 
 
 def _gather_nd_vjp(ct: Node, out: Node, x: Node, indices: Node, **p: Any) -> tuple[Optional[Node], None]:
@@ -191,7 +127,7 @@ def _scatter_nd_vjp(
     ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, mode: str, **p: Any
 ) -> tuple[Any, ...]:
     k = indices.shape[-1]
-    dx, du = _write_vjp(
+    dx, du = write_vjp(
         ct,
         out,
         x,
@@ -206,7 +142,7 @@ def _scatter_nd_vjp(
 
 
 def _with_batch_index(indices: Node, axis: Optional[int], size: DimLike) -> Node:
-    """Return indices (B, ..., 1 + k) that name the example first."""
+    """Return indices (B, ..., 1 + k) whose first number is that of the example."""
     indices = _front(indices, axis, size)
     column = S.iota(shape=(*indices.shape[:-1], 1), axis=0, dtype=indices.dtype)
     return S.concat([column, indices], len(indices.shape) - 1)
@@ -274,7 +210,7 @@ def _take_add_reference(ct: Any, indices: Any, *, axis: int, size: int, bounds: 
     where, valid = wrapped("take_add", indices, axis, size, bounds)
     rest = ct.shape[:axis] + ct.shape[axis + indices.ndim :]
     rows = np.moveaxis(ct, range(axis, axis + indices.ndim), range(indices.ndim))
-    total = _write_at(np.zeros((size, *rest), ct.dtype), (where[valid],), rows[valid], "add")
+    total = write_at(np.zeros((size, *rest), ct.dtype), (where[valid],), rows[valid], "add")
     return np.moveaxis(total, 0, axis)
 
 
@@ -304,20 +240,22 @@ def _take_add_expand(ct: Node, indices: Node, *, axis: int, size: DimLike, **p: 
 
 
 def _put_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
-    """Return the `length` axes after the first `skip` moved `axis` places back."""
+    """Move the `length` axes that follow the first `skip` axes back by `axis` places."""
     order = [*range(skip), *range(skip + length, skip + length + axis), *range(skip, skip + length)]
     return S.transpose(x, (*order, *range(len(order), x.type.rank)))
 
 
 def _take_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
-    """Return the inverse of `_put_block`."""
+    """Return the result of the inverse of `_put_block`."""
     order = [*range(skip), *range(skip + axis, skip + axis + length), *range(skip, skip + axis)]
     return S.transpose(x, (*order, *range(len(order), x.type.rank)))
 
 
 def _joined_indices(indices: Node, axis: int, count: DimLike, size: DimLike, along: int, bounds: str = "wrap") -> Node:
-    """Return indices into the rows of all examples joined, each example having `size` rows along
-    its axis `along`; they are looked at here, so that the joined ones need not be.
+    """Return indices into the rows of all examples, joined along one axis.
+
+    Each of the `count` examples has `size` rows along its axis `along`; the batch axis of `indices`
+    is `axis`. The indices are checked by `bounds` here, so that the joined ones need no check.
     """
     front = E.cast(S.move_axis(indices, axis, 0), dtype=int64)
     if bounds != "drop":
@@ -399,11 +337,11 @@ def _put_along_reference(x: Any, indices: Any, updates: Any, *, axis: int, mode:
     where, valid = wrapped("put_along", indices, axis, x.shape[axis], bounds)
     position = [g[valid] for g in np.indices(indices.shape)]
     position[axis] = where[valid]
-    return _write_at(x, tuple(position), updates[valid], mode)
+    return write_at(x, tuple(position), updates[valid], mode)
 
 
 def _along_position(indices: Node, axis: int) -> Node:
-    """Return the indices of `gather_nd` that name the same places."""
+    """Return indices for `gather_nd` that name the same places."""
     columns = [
         indices if i == axis else S.iota(shape=tuple(indices.shape), axis=i, dtype=indices.dtype)
         for i in range(indices.type.rank)
@@ -420,7 +358,7 @@ def _take_along_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, *
 def _put_along_vjp(
     ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, axis: int, mode: str, **p: Any
 ) -> tuple[Any, ...]:
-    dx, du = _write_vjp(
+    dx, du = write_vjp(
         ct,
         out,
         x,
@@ -509,7 +447,7 @@ scatter_nd: Primitive = register(
             *(Sample(((3, 2, 2), (2, 3, 2), (2, 3, 2)), {"mode": m}, integers=(-2, 2), dtypes=_XIU) for m in MODES),
             Sample(((3,), (0, 1), (0,)), {"mode": "add"}, dtypes=_XIU),
         ),
-        dtypes=E.NUMBERS,
+        dtypes=NUMBERS,
         linear=True,
         rounding=Rounding.IN_PLACE,
         traps=may_be_outside,
@@ -551,7 +489,7 @@ take_add: Primitive = register(
             Sample(((2,), ()), {"axis": 1, "size": 4}, integers=(0, 4), dtypes=("*", "int64")),
             Sample(((0, 2), (0,)), {"axis": 0, "size": 3}, dtypes=_XI),
         ),
-        dtypes=E.NUMBERS,
+        dtypes=NUMBERS,
         linear=True,
         rounding=Rounding.IN_PLACE,
         traps=may_be_outside,
@@ -594,7 +532,7 @@ put_along: Primitive = register(
             ),
             Sample(((3, 2), (2, 2), (2, 2)), {"axis": 0, "mode": "set"}, integers=(0, 3), dtypes=("*", "int64", "*")),
         ),
-        dtypes=E.NUMBERS,
+        dtypes=NUMBERS,
         linear=True,
         rounding=Rounding.IN_PLACE,
         traps=may_be_outside,

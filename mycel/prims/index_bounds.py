@@ -1,6 +1,4 @@
-"""Which indices may be given: what becomes of one that is not in [0, size), as `mycel.prims.index`
-says it.
-"""
+"""Checks of indices against the size of an axis, by the rules in `mycel.prims.index`."""
 
 from __future__ import annotations
 
@@ -18,15 +16,20 @@ BOUNDS = ("wrap", "front", "drop")
 
 
 def out_of_range(name: str, index: int, axis: int, size: int, bounds: str = "wrap") -> IndexRangeError:
-    """Return the error for an index along an axis."""
+    """Return the error for `index`, which is out of range along an axis.
+
+    `name` is that of the operation, `size` that of the axis number `axis`; `bounds` is "wrap",
+    "front" or "drop".
+    """
     mend = f"use one in [{0 if bounds == 'front' else -size}, {size})" if size else "the axis has no elements"
     return IndexRangeError(f"{name}: index {index} is out of range for axis {axis} of size {size}; {mend}")
 
 
 def inside(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
-    """Return indices counted from the front, and whether each is in range.
+    """Return `indices` counted from the front, and whether each is in range.
 
-    Raises IndexRangeError for those that must be and are not.
+    `name` is that of the operation, `size` that of the axis number `axis`; `bounds` is "wrap",
+    "front" or "drop". Raises IndexRangeError for an index out of range, unless `bounds` is "drop".
     """
     front = indices
     if bounds != "front" and indices.dtype.kind == "i":
@@ -38,13 +41,16 @@ def inside(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[
 
 
 def wrapped(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
-    """Return indices counted from the front and made safe to read with, and whether each was in
-    range.
+    """Return `indices` counted from the front, and whether each is in range.
+
+    Those out of range become 0, which is safe to read. `name` is that of the operation, `size` that
+    of the axis number `axis`; `bounds` is "wrap", "front" or "drop". Raises IndexRangeError as
+    `inside` does.
     """
     front, valid = inside(name, indices, axis, size, bounds)
     return np.where(valid, front, 0), valid
 
 
 def may_be_outside(node: Node) -> bool:
-    """Return whether an index out of range is an error."""
+    """Return whether an index out of range stops the program."""
     return bool(node.params.get("bounds", "wrap") != "drop")

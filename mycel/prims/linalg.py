@@ -15,7 +15,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, broadcast_shapes, need_kind, register, same_dtype
-from mycel.prims.elementwise import FLOATS, unbroadcast
+from mycel.prims.elementwise_records import FLOATS, unbroadcast
 
 
 def _infer(a: TensorType, b: TensorType) -> TensorType:
@@ -40,7 +40,7 @@ def _reference(a: Any, b: Any) -> Any:
 
 
 def swap_last(x: Node) -> Node:
-    """Return the last two axes exchanged."""
+    """Return `x` with its last two axes exchanged."""
     r = x.type.rank
     return S.transpose(x, (*range(r - 2), r - 1, r - 2))
 

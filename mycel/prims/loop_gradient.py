@@ -1,11 +1,13 @@
-"""The derivative of `while_loop`, for any number of rounds.
+"""The derivative of `while_loop`, for any number of iterations.
 
     while_grad(*values, *fixed, *cts; test, body, backward, carried, smooth, free, keep)
 
-goes through the loop and gives the cotangents of the carried values `smooth` and of the fixed
-operands `free`, from the cotangents `cts` of the final values `smooth`. Its definition is
+runs the loop and gives the cotangents of the carried values `smooth` and of the fixed operands
+`free`, from the cotangents `cts` of the final values `smooth`. Its definition is
 
-    x[k+1] = body(x[k], fixed),        l[k] = l[k+1] d body / d x,        m <- m + l[k+1] d body / d fixed,
+    x[k+1] = body(x[k], fixed)
+    l[k] = l[k+1] d body / d x
+    m <- m + l[k+1] d body / d fixed
 
 and `backward` is the graph (values, fixed, l) -> (l, the addend of m). It is a primitive, so that
 derivatives of a gradient need no tape of tapes: it is linear in `cts`, g(x, l) = J(x)^T l, and the
@@ -17,13 +19,14 @@ that
 which is `while_grad` of the loop that carries v, and its push-forward is the same (Griewank and
 Walther, "Evaluating Derivatives", 2008, chapter 5.3).
 
-An engine that claims `while_grad` keeps the state before each round, or with ``keep="root"`` about
-as many as the root of their number. `expand` is for the others: the loop is run again with a tape
-of `SLOTS` states: the state before every `stride`-th round is kept, and when the tape is full every
-second entry is dropped and the stride doubles (Stumm and Walther, "New algorithms for optimal
-online checkpointing", SIAM J. Sci. Comput. 2010, describe this family). The rounds between two
-entries are computed anew, the last ones first. Up to SLOTS rounds each costs one further run of the
-body; n rounds cost about n * n / (2 * SLOTS) of them, in memory that does not grow.
+An engine that claims `while_grad` keeps the state before each iteration, or with ``keep="root"``
+about as many states as the square root of their number. For other engines, `expand` runs the loop
+again with a tape of `SLOTS` states: it keeps the state before every `stride`-th iteration, and when
+the tape is full it drops every second entry and doubles the stride (Stumm and Walther, "New
+algorithms for optimal online checkpointing", SIAM J. Sci. Comput. 2010, describe this family). The
+iterations between two entries are computed anew, the last ones first. Up to SLOTS iterations cost
+one more run of the body each; n iterations cost about n * n / (2 * SLOTS) runs, in memory that does
+not grow.
 """
 
 from __future__ import annotations
@@ -50,7 +53,12 @@ Nodes = Sequence[Node]
 def loop_vjp(
     ct: Sequence[Optional[Node]], out: Any, *operands: Node, test: Graph, body: Graph, carried: int
 ) -> tuple[Optional[Node], ...]:
-    """Return the cotangents of a loop's operands."""
+    """Return the cotangents of a loop's operands.
+
+    `ct` are the cotangents of its outputs; `out`, the outputs themselves, is not used. `operands`
+    are the loop's, the first `carried` of them the carried values; `test` and `body` are its
+    graphs.
+    """
     values = operands[:carried]
     cts = [S.zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
     result: list[Optional[Node]] = [None] * len(operands)
@@ -65,7 +73,7 @@ def loop_vjp(
 def _gradient(
     test: Graph, body: Graph, carried: int, operands: Nodes, cts: Nodes, keep: str = "all"
 ) -> tuple[list[int], list[Node]]:
-    """Return the operands that have cotangents, and these."""
+    """Return which operands have cotangents, by position, and these cotangents."""
     backward, smooth, free = backward_graph(body, carried)
     params = {"test": test, "body": body, "backward": backward, "carried": carried}
     whole = while_grad.node(*operands, *cts, **params, smooth=smooth, free=free, keep=keep)
@@ -78,9 +86,9 @@ def _or_zeros(change: Optional[Node], like: Node) -> Node:
 
 
 def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], tuple[int, ...]]:
-    """Return one round backwards.
+    """Return the derivative of one iteration, and the positions that it has cotangents for.
 
-    The carried values and the fixed operands that have cotangents.
+    The positions are those of carried values and those of fixed operands.
     """
     from mycel.prims.control import inner_gradient
 
@@ -96,10 +104,11 @@ def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], t
 
 
 def tangent_loop(test: Graph, body: Graph, carried: int, moving: Sequence[int], fixed: Sequence[int]) -> dict[str, Any]:
-    """Return the parameters of the loop that carries the tangents of the values `moving` too, given
-    those of the operands `fixed`.
+    """Return the parameters of a loop that carries tangents along with its values.
 
-    Its operands are the values, their tangents, the fixed operands, and the tangents of those.
+    `test`, `body` and `carried` are the parameters of the loop itself. `moving` are the positions
+    of the values that have tangents, `fixed` those of the other operands that do. The new loop's
+    operands are the values, their tangents, the fixed operands, and the tangents of those.
     """
     values = [input_node(n.type, "carried") for n in body.inputs[:carried]]
     changes = [input_node(body.inputs[i].type, "tangent") for i in moving]
@@ -161,8 +170,9 @@ def _reference(
 
 
 def _with_tangents(inputs: Nodes, params: Any, start: Nodes, drift: Nodes) -> tuple[dict[str, Any], list[Node]]:
-    """Return the loop that carries tangents of the values `smooth`, with tangents of the operands
-    `free`; its parameters and operands.
+    """Return the parameters and operands of the loop that carries tangents.
+
+    `start` are the tangents of the values `smooth`, `drift` those of the operands `free`.
     """
     values, fixed, _ = _parts(inputs, params)
     carried = params["carried"]
@@ -192,7 +202,7 @@ def _vjp(ct: Sequence[Optional[Node]], out: Any, *inputs: Node, **params: Any) -
 
 
 def push_while_grad(node: Node, tangents: Sequence[Optional[Node]]) -> tuple[list[Node], list[Optional[Node]]]:
-    """Return the outputs of `while_grad` and their tangents, from one loop."""
+    """Return the outputs of `while_grad` and their tangents, computed by one loop."""
     params = node.params
     values, fixed, cts = _parts(node.inputs, params)
     smooth, free, carried = params["smooth"], params["free"], params["carried"]
@@ -263,7 +273,7 @@ while_grad: Primitive = register(
 
 
 def _loop(state: Sequence[Node], fixed: Sequence[Node], test: Any, step: Any) -> tuple[Node, ...]:
-    """Return a `while_loop` from functions of nodes."""
+    """Return a `while_loop` whose test and step are functions of nodes."""
     from mycel.prims.control import while_loop
 
     graphs = []
@@ -278,7 +288,7 @@ def _loop(state: Sequence[Node], fixed: Sequence[Node], test: Any, step: Any) ->
 
 
 def _choose(pred: Node, state: Sequence[Node], true: Any, false: Any) -> tuple[Node, ...]:
-    """Return a `cond` from functions of nodes."""
+    """Return a `cond` whose branches are functions of nodes."""
     from mycel.prims.control import cond
 
     graphs = []
@@ -304,13 +314,13 @@ def _get(entries: Node, slot: Node, like: Node) -> Node:
 
 
 def _thinned(entries: Node) -> Node:
-    """Return every second entry, in the first half of the tape."""
+    """Return the tape with every second entry, moved to its first half."""
     kept = S.slice_axis(entries, 0, 0, SLOTS, 2)
     return S.concat([kept, kept], 0)
 
 
 def _record(values: Sequence[Node], fixed: Sequence[Node], test: Graph, body: Graph) -> tuple[Node, Node, list[Node]]:
-    """Return the number of rounds, the stride, and the tape."""
+    """Return the number of iterations, the stride, and the tape."""
     from mycel.prims.control import inline
 
     size = len(values)
@@ -345,8 +355,9 @@ def _sweep(
     body: Graph,
     backward: Graph,
 ) -> Sequence[Node]:
-    """Return the cotangents before the first round, from those behind the last; the first `states`
-    belong to the state.
+    """Return the cotangents before the first iteration, given those after the last.
+
+    The first `states` of them belong to the state.
     """
     from mycel.prims.control import inline
 

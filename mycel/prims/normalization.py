@@ -1,8 +1,7 @@
-"""Mean and variance, soft-max and its logarithm: what normalises along axes, with derivatives that
-need what lies in memory anyway.
+"""Mean and variance, softmax and its logarithm, with derivatives that use values already in memory.
 
-Composed of simpler primitives they would be right as well; their derivatives, made rule by rule,
-would keep and read more than these:
+Compositions of simpler primitives would be correct as well, but their derivatives, made rule by
+rule, would keep and read more values than these:
 
     moments       d x = d mean / n + d variance * 2 (x - mean) / n
     softmax       d x = p (d p - sum(p d p))            with p the result
@@ -65,8 +64,9 @@ def _moments_batch(size: Any, values: Any, batch_axes: Any, *, axes: Axes) -> An
 
 
 def _moments_expand(x: Node, *, axes: Axes) -> tuple[Node, Node]:
-    """Return each chunk around its own mean, while it is in a cache; then the chunks together
-    (Chan, Golub and LeVeque, 1979).
+    """Return the moments of chunks that fit a cache, joined.
+
+    Each chunk is reduced around its own mean (Chan, Golub and LeVeque, 1979).
     """
     shape = x.shape
     axes = tuple(sorted(axes))
@@ -87,8 +87,9 @@ def _moments_expand(x: Node, *, axes: Axes) -> tuple[Node, Node]:
 
 
 def _chunks(x: Node, axes: Axes) -> tuple[Node, Axes, Axes]:
-    """Return `x` with neighbouring axes of a chunk joined and one axis perhaps cut; its reduced
-    axes within a chunk; and those that number the chunks.
+    """Return `x` reshaped into chunks, its reduced axes within a chunk, and its axes of chunks.
+
+    Neighbouring axes of a chunk are joined, and one axis may be cut.
     """
     kept = product(d for a, d in enumerate(x.shape) if a not in axes)
     limit = max(min(CHUNK, TOGETHER // max(kept, 1)), 8) if isinstance(kept, int) else CHUNK

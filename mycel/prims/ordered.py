@@ -1,9 +1,8 @@
-"""Primitives along an axis whose order matters: sorting, running sums, products and extremes, and
-binary search.
+"""Sorting, running sums, products and extremes along an axis, and binary search.
 
-Sorting is stable in both directions. NaN is above every number, as the extremes have it: last of an
-ascending order, first of a descending one. Running extremes pass NaN on. Running sums and products
-of 16-bit floats accumulate in float32; integers wrap.
+Sorting is stable in both directions. NaN counts as larger than every number, as in the extremes: it
+is last in ascending order and first in descending order. Running extremes propagate NaN. Running
+sums and products of 16-bit floats accumulate in float32; integers wrap.
 
 The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of
 ct_j y_j over j >= i, and z the first zero of x, they are y_j / x_i before z, so dx_i = D_i / x_i
@@ -30,6 +29,7 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
+from mycel.prims.elementwise_records import NUMBERS
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "search_sorted", "sort", "top_k"]
 
@@ -42,14 +42,14 @@ def _need_axis(name: str, axis: int, x: TensorType) -> None:
 
 
 def _need_near(name: str, axis: int, x: TensorType) -> None:
-    """Records hold positions of 32 bits, so that an axis that is ordered has fewer elements."""
+    """Raise an error for an axis too long for the 32-bit positions that sorting holds."""
     size = x.shape[axis]
     if type(size) is int and size > S.FAR:
         raise ShapeError(f"{name}: axis {axis} of {x} has more than {S.FAR} elements; order parts of it, and join them")
 
 
 def _comparable(x: Any) -> Any:
-    """Return the same order in a type that NumPy sorts with NaN last."""
+    """Return `x` in a type that NumPy sorts in the same order, with NaN last."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
 
 
@@ -188,7 +188,7 @@ def _running(
         batch,
         None,
         tuple(samples),
-        E.NUMBERS,
+        NUMBERS,
         linear=linear,
         holomorphic=holomorphic,
         rounding=rounding,
@@ -250,7 +250,7 @@ sort: Primitive = register(
             for s, a in (((7,), 0), ((3, 5), 1), ((4, 3), 0), ((2, 0), 1))
             for d in (False, True)
         ),
-        dtypes=(*E.NUMBERS, "bool"),
+        dtypes=(*NUMBERS, "bool"),
         doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every "
         "number.",
     )
@@ -275,7 +275,7 @@ top_k: Primitive = register(
             )
             for largest in (False, True)
         ),
-        dtypes=(*E.NUMBERS, "bool"),
+        dtypes=(*NUMBERS, "bool"),
         doc="The k first of the sorted values along an axis and their int32 positions, as `sort` gives them.",
     )
 )
@@ -327,7 +327,7 @@ search_sorted: Primitive = register(
             for t in ("float32", "float64", "int32")
         )
         + (Sample(((0,), (3,)), {"side": "left"}), Sample(((1,), (4,)), {"side": "right"})),
-        dtypes=E.NUMBERS,
+        dtypes=NUMBERS,
         doc="For each value, the int32 position in the ascending row at which it would keep the row sorted.",
     )
 )

@@ -1,8 +1,8 @@
-"""Where a mask holds: the one primitive whose result has a size that only the data decide.
+"""The positions where a mask is true: the one primitive whose result has a size decided by data.
 
 Everything else of such a size (`nonzero`, boolean indexing, `masked_select`, `unique`) gathers at
 these positions. The number of positions is the symbol `count`, which the program binds when it has
-them; positions are integers, so there is no derivative.
+computed them; positions are integers, so there is no derivative.
 """
 
 from __future__ import annotations

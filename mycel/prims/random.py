@@ -43,7 +43,7 @@ _ROUNDS = 10
 
 
 def seed_state(seed: int) -> np.ndarray[Any, Any]:
-    """Return the state that a seed (taken modulo 2**64) begins with.
+    """Return the initial state for a seed, which is taken modulo 2**64.
 
     >>> seed_state(7)
     array([7, 0], dtype=uint64)
@@ -144,10 +144,11 @@ def _unit(state: Node, shape: Shape, dtype: DType) -> Node:
 
 
 def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0, high: Bound = 1.0) -> Node:
-    """Return numbers spread evenly over [low, high); the bounds are numbers, or tensors that
-    broadcast to `shape`.
+    """Return numbers distributed uniformly over [low, high).
 
-    With numbers as bounds `high` itself never comes; with tensors it may, by rounding.
+    `state` is a generator's state (uint64[2]), `shape` the shape of the result and `dtype` its
+    element type. `low` and `high` are numbers, or tensors that broadcast to `shape`. With numbers
+    as bounds `high` itself never occurs; with tensors it may, by rounding.
     """
     unit = _unit(state, shape, dtype)
     if isinstance(low, Node) or isinstance(high, Node):
@@ -162,10 +163,12 @@ def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0,
 
 
 def normal(state: Node, shape: Shape, dtype: DType = float32, mean: Bound = 0.0, std: Bound = 1.0) -> Node:
-    """Return numbers of the normal distribution; always finite.
+    """Return normally distributed numbers, all finite.
 
-    16- and 32-bit floats come from the two halves of a block by the transform of Box and Muller
-    (1958), up to 6.8 standard deviations; float64 from 53 bits by the inverse of erf, up to 8.2.
+    `state` is a generator's state (uint64[2]), `shape` the shape of the result and `dtype` its
+    element type. `mean` and `std` are numbers, or tensors that broadcast to `shape`. 16- and 32-bit
+    floats come from the two halves of a block by the transform of Box and Muller (1958), up to 6.8
+    standard deviations; float64 from 53 bits by the inverse of erf, up to 8.2.
     """
     if dtype is float64:
         bits = E.shift_right(random_bits(state, shape=tuple(shape), dtype=uint64), 12)
@@ -187,9 +190,11 @@ def normal(state: Node, shape: Shape, dtype: DType = float32, mean: Bound = 0.0,
 
 
 def randint(state: Node, shape: Shape, low: int, high: int, dtype: DType = int32) -> Node:
-    """Return integers spread evenly over low .. high - 1.
+    """Return integers distributed uniformly over low .. high - 1.
 
-    64 bits decide, so the unevenness is below (high - low) / 2**64.
+    `state` is a generator's state (uint64[2]), `shape` the shape of the result and `dtype` its
+    element type. Each is made of 64 bits, so the probabilities differ by less than (high - low) /
+    2**64.
     """
     limits = np.iinfo(dtype.numpy) if dtype.is_integer else None
     if limits is None:
@@ -208,8 +213,9 @@ def randint(state: Node, shape: Shape, low: int, high: int, dtype: DType = int32
 
 
 def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
-    """Return booleans that are true with a probability: a number, or a floating tensor that
-    broadcasts to `shape`.
+    """Return booleans that are true with a given probability.
+
+    `probability` is a number, or a floating tensor that broadcasts to `shape`.
     """
     if not isinstance(probability, Node):
         if not 0.0 <= probability <= 1.0:
@@ -219,5 +225,5 @@ def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
 
 
 def permutation(state: Node, n: DimLike) -> Node:
-    """Return the int32 numbers 0 .. n - 1 in random order: the order of n random 64-bit numbers."""
+    """Return the int32 numbers 0 .. n - 1 in random order: that of n random 64-bit numbers."""
     return O.sort.outputs(random_bits(state, shape=(n,), dtype=uint64), axis=0, descending=False)[1]

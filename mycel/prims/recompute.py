@@ -1,14 +1,14 @@
-"""Regions whose values are not kept for their derivative.
+"""Regions whose values are recomputed for their derivative instead of kept.
 
-    recompute(*operands; graph, fresh)      the outputs of a graph, whose derivative computes the graph's values anew
+    recompute(*operands; graph, fresh)      the outputs of a graph
     after(x, token)                         x, available only when `token` is
 
-The derivative is a graph of the operands and the cotangents. The operands in `fresh` go into it
-through `after` a cotangent, so that what is computed from them is neither the same expression as in
-the forward graph, which would be kept instead, nor ready before the backward pass gets there.
-Gradients of loops inside keep about as many states as the root of the number of rounds
-(`loop_gradient`). After Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory
-cost", 2016.
+The derivative of `recompute` is a graph of the operands and the cotangents that computes the values
+of `graph` again. The operands in `fresh` enter it through `after` a cotangent. So the recomputed
+values are not the same expressions as in the forward graph, which would be kept instead, and they
+are not computed before the backward pass gets there. Gradients of loops inside keep about as many
+states as the square root of the number of iterations (`loop_gradient`). After Chen, Xu, Zhang and
+Guestrin, "Training deep nets with sublinear memory cost", 2016.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def with_root_tapes(graph: Graph) -> Graph:
 
 
 def _element(x: Node) -> Node:
-    """Return one element of a tensor, as a token."""
+    """Return one element of a tensor, to use as a token."""
     rank = len(x.shape)
     return S.reshape(S.slice_(x, (0,) * rank, (1,) * rank), ()) if rank else x
 
@@ -88,8 +88,10 @@ _known = RememberedOf[dict[Any, tuple[Graph, list[int]]]]("derivatives of region
 
 
 def _backward(graph: Graph, present: tuple[bool, ...]) -> tuple[Graph, list[int]]:
-    """Return the derivative of a region where these outputs have cotangents, and whose cotangents
-    it gives; remembered as long as the graph lives.
+    """Return the derivative of a region, and the positions of the inputs it has cotangents for.
+
+    `present` says which outputs have cotangents. The result is remembered as long as the graph
+    lives.
     """
     found = _known.of(graph, dict)
     if present not in found:

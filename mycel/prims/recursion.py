@@ -1,14 +1,15 @@
 """Recursive functions as primitives.
 
     recursion(*operands; graph, label)     the outputs of `graph` for the operands
-    recur(*operands; label, types)         inside such a graph: the outputs, of these types, of the nearest enclosing `recursion` of that label
+    recur(*operands; label, types)         a recursive call of `label`, with outputs of these types
 
-Both give a tuple. A label is bound where the program's text would bind a name, so that graphs stay
-trees: a mutually recursive function is a `recursion` inside the graph of another, which both may
-call. The derivative of a recursion is a recursion under a label of its own; it takes the operands
-and a cotangent for each differentiable output and gives a cotangent for each differentiable
-operand. What it needs of the function itself it computes anew, through `bind`, which puts the whole
-`recursion` in place of a `recur` that has left its graph.
+Both give a tuple. A `recur` calls the nearest `recursion` of its label whose graph encloses it. A
+label is bound where the program's text would bind a name, so that graphs stay trees: a mutually
+recursive function is a `recursion` inside the graph of another, which both may call. The derivative
+of a recursion is a recursion under a label of its own; it takes the operands and a cotangent for
+each differentiable output and gives a cotangent for each differentiable operand. It recomputes the
+values of the function that it needs, through `bind`, which puts the whole `recursion` in place of a
+`recur` that has left its graph.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ __all__ = ["bind", "derived_label", "differentiable", "recur", "recursion"]
 
 
 def bind(graph: Graph, label: str, definition: Graph) -> Graph:
-    """Return `graph` with a whole `recursion` of `definition` for each `recur` of a label that is
-    not bound in it.
+    """Return `graph` with a whole `recursion` in place of each unbound `recur` of a label.
+
+    `definition` is the graph of the recursion.
     """
     return _Binder(label, definition).graph(graph)
 
@@ -76,7 +78,10 @@ def differentiable(types: Sequence[Any]) -> list[int]:
 
 
 def derived_label(kind: str, label: str) -> str:
-    """Return the label of a derivative of the recursion of a label."""
+    """Return the label of a derivative of a recursion.
+
+    `kind` tells derivatives apart, `label` is that of the recursion.
+    """
     return f"{kind} {label}"
 
 
@@ -99,7 +104,7 @@ def _seeds(ct: Sequence[Optional[Node]], types: Sequence[Any], like: Any) -> lis
 
 
 def _spread(whole: Node, operands: Sequence[Node]) -> tuple[Optional[Node], ...]:
-    """Return the outputs of a derivative as the cotangents of the operands."""
+    """Return the outputs of a derivative, each as the cotangent of its operand."""
     result: list[Optional[Node]] = [None] * len(operands)
     for place, i in enumerate(differentiable([o.type for o in operands])):
         result[i] = get_item(whole, place)
@@ -123,7 +128,7 @@ def _vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph, 
 
 
 def _sample() -> dict[str, Any]:
-    """Return x to the power n, as x times x to the power n - 1."""
+    """Return the parameters of a recursion for tests: x ** n as x * x ** (n - 1)."""
     from mycel.prims.control import cond
 
     n, x = input_node(tensor_type((), int64), "n"), input_node(tensor_type((3,), float64), "x")

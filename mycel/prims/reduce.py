@@ -1,9 +1,10 @@
 """Reductions over axes.
 
-Sums of 16-bit floats accumulate in float32; reductions over nothing give the operation's identity.
+Sums of 16-bit floats accumulate in float32; reductions of no elements give the operation's
+identity.
 
-`max` and `min` share their derivative equally among equal extremes. NaN wins in `max` and `min`.
-Integer sums keep their type (modular).
+`max` and `min` divide their derivative equally among equal extremes, and are NaN if any element is.
+Sums of integers keep their type and are modular.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Cost, Primitive, Rounding, Sample, need_kind, register
+from mycel.prims.elementwise_records import NUMBERS, kind_of
 
 Axes = tuple[int, ...]
 
@@ -38,7 +40,7 @@ def reduced_shape(x: TensorType, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
 
 
 def restore(y: Node, x: Node, axes: Axes) -> Node:
-    """Return a reduced value with its axes back as size 1, so that it broadcasts against `x`."""
+    """Return a reduced value with the reduced axes back as size 1, to broadcast against `x`."""
     return S.reshape(y, tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
 
 
@@ -84,7 +86,7 @@ def _define(
         need_kind(name, kinds, x)
         return tensor_type(reduced_shape(x, axes, keepdims), x.dtype)
 
-    dtypes = tuple(n for n in (*E.NUMBERS, "bool") if E._kind(n) in kinds)
+    dtypes = tuple(n for n in (*NUMBERS, "bool") if kind_of(n) in kinds)
     samples = tuple(
         Sample((shape,), {"axes": axes, "keepdims": keep})
         for shape, axes, keep in (
@@ -190,7 +192,7 @@ def _define_arg(name: str, function: Any, doc: str) -> Primitive:
         batch,
         None,
         (Sample(((2, 5),), {"axis": 1}), Sample(((4, 3),), {"axis": 0}), Sample(((2, 3, 2),), {"axis": 1})),
-        (*E.NUMBERS,),
+        (*NUMBERS,),
         doc=doc,
     )
     return register(primitive)
@@ -209,7 +211,7 @@ argmin: Primitive = _define_arg(
 
 
 def count(x: Node, axes: Axes) -> Any:
-    """Return how many elements a reduction of `x` over `axes` joins."""
+    """Return how many elements of `x` a reduction over `axes` combines into one."""
     return product(x.shape[a] for a in axes)
 
 

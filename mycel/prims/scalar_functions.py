@@ -1,4 +1,4 @@
-"""NumPy references of element-wise functions that NumPy does not have, or has with other errors."""
+"""References of element-wise functions that NumPy lacks, or computes with other errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["digamma", "erfinv", "lgamma", "power", "sigmoid", "vectorized"]
 
 
 def vectorized(function: Callable[[float], float]) -> Callable[..., Any]:
-    """Return a function of numbers applied to each element, computed in float64."""
+    """Return a function that applies `function` to each element, in float64."""
 
     def run(x: Any) -> Any:
         flat = np.asarray(x, np.float64).ravel()
@@ -32,8 +32,10 @@ def lgamma(v: float) -> float:
 
 
 def digamma(v: float) -> float:
-    """Return the derivative of `lgamma`: by reflection below 0, by recurrence up to 12, and there
-    by its asymptotic series.
+    """Return the derivative of `lgamma`.
+
+    It uses the reflection formula below 0, the recurrence up to 12, and the asymptotic series
+    there.
     """
     if math.isnan(v) or v == -math.inf or (v < 0 and v == math.floor(v)):
         return math.nan
@@ -60,7 +62,7 @@ def sigmoid(x: Any) -> Any:
 
 
 def erfinv(v: float) -> float:
-    """Return the inverse of erf: a closed approximation, and four steps of Newton's method."""
+    """Return the inverse of erf, by a closed approximation and four steps of Newton's method."""
     if abs(v) >= 1 or math.isnan(v):
         return math.copysign(math.inf, v) if abs(v) == 1 else math.nan
     w = -math.log((1 - v) * (1 + v))
@@ -75,7 +77,7 @@ def erfinv(v: float) -> float:
 
 
 def power(x: Any, y: Any) -> Any:
-    """Return x ** y, where a negative power of an integer is truncated."""
+    """Return x ** y; a negative power of an integer is truncated to an integer."""
     if x.dtype.kind in "iu":
         safe = np.where(y < 0, 0, y)
         result = np.power(x, safe.astype(x.dtype))

@@ -1,5 +1,4 @@
-"""Primitives that move elements without computing: reshape, transpose, broadcast, slice, pad,
-concatenate, reverse, iota.
+"""Primitives that move elements: reshape, transpose, broadcast, slice, pad, concatenate, reverse.
 
 Each derivative is the transposed movement. Sizes and positions may be symbolic dimensions. Axes are
 counted from the front.
@@ -65,7 +64,7 @@ RESHAPE: Primitive = register(
 
 
 def reshape(x: Node, shape: Shape) -> Node:
-    """Return `x` under another shape; `x` itself where the shape is the same."""
+    """Return `x` in another shape; `x` itself where the shape is the same."""
     return x if same(x.shape, tuple(shape)) else RESHAPE(x, shape=tuple(shape))
 
 
@@ -125,7 +124,7 @@ def _broadcast_infer(x: TensorType, *, shape: Shape) -> TensorType:
 
 
 def _broadcast_vjp(ct: Node, out: Node, x: Node, *, shape: Shape) -> tuple[Node]:
-    from mycel.prims.elementwise import unbroadcast
+    from mycel.prims.elementwise_records import unbroadcast
 
     return (unbroadcast(ct, x),)
 
@@ -215,7 +214,10 @@ SLICE: Primitive = register(
 
 
 def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]] = None) -> Node:
-    """Return the part of `x` between `starts` and `stops` on every axis."""
+    """Return the part of `x` between `starts` and `stops` on every axis.
+
+    `steps` are positive, one for each axis; None is 1 on all.
+    """
     steps = tuple(steps) if steps is not None else (1,) * x.type.rank
     if all(isinstance(a, int) and a == 0 for a in starts) and same(tuple(stops), x.shape) and set(steps) <= {1}:
         return x
@@ -223,7 +225,7 @@ def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]
 
 
 def slice_axis(x: Node, axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Node:
-    """Return `x[..., start:stop:step, ...]` on one axis."""
+    """Return `x[..., start:stop:step, ...]`, sliced on one axis."""
     starts: list[DimLike] = [0] * x.type.rank
     stops, steps = list(x.shape), [1] * x.type.rank
     starts[axis], stops[axis], steps[axis] = start, stop, step
@@ -310,9 +312,10 @@ PAD: Primitive = register(
 
 
 def pad(x: Node, value: Any, low: Shape, high: Shape, interior: Optional[tuple[int, ...]] = None) -> Node:
-    """Return `x` surrounded by `value`.
+    """Return `x` with `value` around it and between its elements.
 
-    Negative amounts crop; `x` itself where nothing is to be done.
+    `low` and `high` are the numbers of copies before and after each axis, where negative ones crop;
+    `interior` is that between neighbours (None: 0). Returns `x` itself where all are 0.
     """
     interior = tuple(interior) if interior is not None else (0,) * x.type.rank
     if all(isinstance(v, int) and v == 0 for v in (*low, *high, *interior)):
@@ -371,7 +374,7 @@ CONCAT: Primitive = register(
 
 
 def concat(values: Any, axis: int) -> Node:
-    """Return `values` joined along an axis; the value itself where there is one."""
+    """Return `values` joined along an axis; a single value is returned as it is."""
     values = tuple(values)
     return values[0] if len(values) == 1 else CONCAT(*values, axis=axis)
 
@@ -412,8 +415,9 @@ def _iota_infer(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
 
 
 def position_type(size: DimLike) -> DType:
-    """Return the type of positions along an axis: int32, and int64 where a size is known for which
-    that is too small.
+    """Return the type of positions along an axis.
+
+    It is int32, or int64 where the size is known to be too large for that.
     """
     return int64 if type(size) is int and size > FAR else int32
 
@@ -464,15 +468,15 @@ def size_node(dim: Dim, dtype: Optional[DType]) -> Node:
 
 
 def constant_like(value: Any, x: Node) -> Node:
-    """Return a scalar (a number or a dimension) of the element type of `x`."""
+    """Return a number or a dimension as a scalar of the element type of `x`."""
     return constant(value, x.dtype)
 
 
 def full(shape: Shape, value: Any, dtype: DType) -> Node:
-    """Return a tensor of one value."""
+    """Return a tensor filled with one value."""
     return broadcast_to(constant(value, dtype), tuple(shape))
 
 
 def zeros_like(x: Node) -> Node:
-    """Return a zero tensor of the type of `x`."""
+    """Return a tensor of zeros of the type of `x`."""
     return full(x.shape, 0, x.dtype)

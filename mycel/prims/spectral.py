@@ -1,9 +1,8 @@
-"""Eigenvalues, singular values and exponentials of matrices, for stacks of them in the last two
-axes.
+"""Eigenvalues, singular values and exponentials of matrices, which lie in the last two axes.
 
-What holds of decompositions (`mycel.prims.decompositions`) holds of these: their sources, and that
-one formula serves real and complex matrices. Where eigenvalues or singular values coincide, vectors
-are not differentiable; the terms in question are left out.
+As in `mycel.prims.decompositions`, whose description names the sources, one formula serves real and
+complex matrices. Where eigenvalues or singular values coincide, the vectors are not differentiable;
+their terms are left out.
 """
 
 from __future__ import annotations

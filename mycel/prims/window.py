@@ -1,13 +1,12 @@
-"""Windows that slide over the spatial axes of (N, C, *spatial): sums, extremes, and where the
-extremes are.
+"""Windows that slide over the spatial axes of (N, C, *spatial): sums, extremes and their positions.
 
 Window position p covers the input positions ``p * stride - low + k`` for 0 <= k < window. In
-`window_sum` padding counts as 0; in `window_max` it is lower than everything, and each window must
+`window_sum` padding counts as 0; in `window_max` it is lower than every value, and each window must
 meet the input, so padding is smaller than the window. `window_argmax` numbers the places of a
-window in row-major order. With that index fixed, `window_gather` (take the place that is named) and
-`window_scatter` (add to it) are linear and each other's transposes, and so close the derivatives of
-`window_max`; a place in the padding holds 0 and drops what is added. A sum spreads back as a sum:
-over the cotangent with zeros between its elements.
+window in row-major order. With that index fixed, `window_gather`, which reads the named place, and
+`window_scatter`, which adds to it, are linear and each other's transposes; so all derivatives of
+`window_max` consist of them. A place in the padding reads 0 and ignores additions. The derivative
+of a sum is again a sum, over the cotangent with zeros between its elements.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register
 from mycel.prims.conv import _ALL, _corners, _differs, _fold_images, _taps, _unfold_images, window_output
+from mycel.prims.elementwise_records import NUMBERS
 
 __all__ = ["window_argmax", "window_gather", "window_max", "window_scatter", "window_spread", "window_sum"]
 
@@ -45,7 +45,7 @@ def _output(name: str, x: Shape, window: Any, strides: Any, padding: Padding, in
 
 
 def lowest(dtype: DType) -> Any:
-    """Return the value below every other of a type."""
+    """Return the lowest value of an element type."""
     if dtype.is_floating:
         return -np.inf
     return int(np.iinfo(dtype.numpy).min)
@@ -56,7 +56,7 @@ def _padded(x: Any, padding: Any, value: Any) -> Any:
 
 
 def _views(x: Any, window: Any, strides: Any, padding: Any, value: Any) -> Any:
-    """Return (places of the window, N, C, *out): what each place meets."""
+    """Return (places of the window, N, C, *out): the elements that each place meets."""
     out = window_output("window", x.shape[2:], window, strides, padding)
     wide = _padded(x, padding, value)
     taps = _taps(window, out, strides, (1,) * len(window))
@@ -64,7 +64,7 @@ def _views(x: Any, window: Any, strides: Any, padding: Any, value: Any) -> Any:
 
 
 def _parts(x: Node, window: Any, strides: Any, padding: Padding, value: Any) -> list[Node]:
-    """Return the nodes of `_views`, place by place."""
+    """Return the elements that each place of the window meets, in one node for each place."""
     out = window_output("window", x.shape[2:], window, strides, padding)
     wide = S.pad(x, value, (0, 0, *(a for a, _ in padding)), (0, 0, *(b for _, b in padding)))
     corners = _corners(window, out, strides, (1,) * len(window))
@@ -99,8 +99,10 @@ def _fold(function: Callable[..., Node], parts: Sequence[Node]) -> Node:
 
 
 def window_spread(ct: Node, *, input_shape: Shape, window: Any, strides: Any, padding: Padding) -> Node:
-    """Return the transpose of `window_sum`: each value of `ct` added to every position that its
-    window covers.
+    """Return the transpose of `window_sum`.
+
+    Each value of `ct` is added to every position of an input of `input_shape` that its `window`
+    covers; `strides` and `padding` are those of the sum.
     """
     sizes = list(zip(input_shape[2:], ct.shape[2:], window, strides, padding))
     low = (0, 0, *(k - 1 - lo for _, _, k, _, (lo, _) in sizes))
@@ -273,8 +275,6 @@ _CASES = (
 )
 _PLACES = [int(np.prod(p["window"])) for _, _, p in _CASES]
 
-_NUMBERS = E.NUMBERS
-
 window_sum: Primitive = register(
     Primitive(
         "window_sum",
@@ -287,7 +287,7 @@ window_sum: Primitive = register(
             *(Sample((x,), p) for x, _, p in _CASES),
             Sample(((1, 1, 2),), _case((1, 1, 2), (1,), (1,), ((0, 0),))[2]),
         ),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         linear=True,
         rounding=Rounding.ONCE,
         doc="The sum over each window; padding counts as 0, and integers wrap.",
@@ -302,7 +302,7 @@ window_max: Primitive = register(
         _batch(lambda: window_max),
         _max_expand,
         samples=tuple(Sample((x,), p, integers=(0, 100)) for x, _, p in _CASES),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         doc="The largest in each window, padding excluded; NaN wins; the first of equal extremes takes the derivative.",
     )
 )
@@ -315,7 +315,7 @@ window_argmax: Primitive = register(
         _batch(lambda: window_argmax),
         _argmax_expand,
         samples=tuple(Sample((x,), p, integers=(0, 3)) for x, _, p in _CASES),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         doc="The int32 row-major place of the first largest of each window, never in the padding; the first NaN wins.",
     )
 )
@@ -331,7 +331,7 @@ window_scatter: Primitive = register(
             Sample((out, out), {"input_shape": x, **p}, integers=(0, n), dtypes=("*", "int32"))
             for (x, out, p), n in zip(_CASES, _PLACES)
         ),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         rounding=Rounding.IN_PLACE,
         doc="Each value added to the input position that its index names in its window.",
     )
@@ -347,7 +347,7 @@ window_gather: Primitive = register(
         samples=tuple(
             Sample((x, out), p, integers=(0, n), dtypes=("*", "int32")) for (x, out, p), n in zip(_CASES, _PLACES)
         ),
-        dtypes=_NUMBERS,
+        dtypes=NUMBERS,
         doc="The value of each window at the place that its index names.",
     )
 )

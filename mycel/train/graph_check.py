@@ -30,7 +30,8 @@ from typing import Any
 from mycel.base.dtype import DType
 from mycel.ir.binding import Binder
 from mycel.ir.decisions import deciding
-from mycel.ir.dims import Dim, symbols_in
+from mycel.ir.dim_values import symbols_in
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node
 from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from mycel.base.dtype import from_any
 from mycel.base.errors import Unsupported, VerifyError
 from mycel.ir.decisions import Decisions, deciding
-from mycel.ir.dims import Atom, Dim, make, maximum, symbols_in
+from mycel.ir.dim_values import symbols_in
+from mycel.ir.dims import Atom, Dim, make, maximum
 from mycel.ir.graph import Graph, at, input_node
 from mycel.ir.types import TOKEN, TensorType, tensor_type
 from mycel.prims.base import REGISTRY, Literal

@@ -38,7 +38,7 @@ from mycel.frontend.segments import REFUSALS
 from mycel.frontend.tracebacks import show_user_lines
 from mycel.ir.binding import Binder
 from mycel.ir.decisions import Decisions
-from mycel.ir.dims import symbols_in
+from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph
 from mycel.prims import control as C
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted

@@ -1,12 +1,13 @@
 """A graph of complex numbers as one of real numbers.
 
-Inside of the result a complex value is a pair of real nodes; at its boundary, and where control
-flow passes it on, it is one array whose last axis holds the two parts: the very memory of a complex
-array, so that callers notice nothing. Functions become formulas of the parts (`FORMULAS`),
-operations that only move or add elements are applied to both parts, nested graphs are treated
-alike, and what is left (`on_complex`) computes with complex arrays in the reference engine.
+Inside the result a complex value is a pair of real nodes. At the boundary, and where control flow
+passes it on, it is one array whose last axis holds the two parts; this is the memory layout of a
+complex array, so callers need no conversion. Functions become formulas of the parts (`FORMULAS`),
+operations that only move or add elements are applied to both parts, and nested graphs are
+transformed in the same way. All other operations compute with complex arrays in the reference
+engine (`on_complex`).
 
-A graph without complex values is given back as it is.
+A graph without complex values is returned as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["complex_pairs"]
 
 
 class Pair(NamedTuple):
-    """A complex value by its parts, which have its shape."""
+    """A complex value as its real and imaginary parts, which have its shape."""
 
     re: Node
     im: Node
@@ -98,7 +99,7 @@ class _Walk:
         return result
 
     def visit(self, node: Node, values: Sequence[Any]) -> Any:
-        """Return the value of a node, a tuple of them where there are several."""
+        """Return the value of a node; a tuple of values where it has several outputs."""
         prim = node.prim
         assert prim is not None
         if prim is GET_ITEM:
@@ -144,7 +145,7 @@ class _Walk:
 
 
 def _touches(node: Node) -> bool:
-    """Return whether a node, or a graph that it holds, has complex values."""
+    """Return whether a node, or a graph in its parameters, has complex values."""
     if _is_complex(node.type) or any(_is_complex(i.type) for i in node.inputs):
         return True
     return any(_touches(n) for v in node.params.values() for g in _graphs(v) for n in g.nodes)
@@ -288,7 +289,7 @@ def _atanh(z: Pair) -> Pair:
 
 
 def _turned(function: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
-    """Return the trigonometric function of a hyperbolic one: -i f(i z)."""
+    """Return a trigonometric function made of its hyperbolic one: -i f(i z)."""
 
     def run(z: Pair) -> Pair:
         found = function(_by_i(z))

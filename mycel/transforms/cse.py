@@ -1,11 +1,11 @@
-"""Common subexpressions: nodes that apply the same primitive to the same inputs with the same
-parameters become one, the first.
+"""Elimination of common subexpressions: equal applications of a primitive become one node, the
+first.
 
-Literals are the same by their bytes, so 0.0 and -0.0 stay apart; floats in parameters by their
-bits; nested graphs by their structural hash and the symbolic sizes in them, since two graphs of one
-structure may speak of different sizes. Operands of `add`, `mul` and their like count in either
-order. Effects are never joined. What no output needs is not in the result: a graph is what its
-outputs reach.
+Applications are equal if the primitive, the inputs and the parameters are. Literals are compared by
+their bytes, so 0.0 and -0.0 differ; floats in parameters by their bits; nested graphs by their
+structural hash and their symbolic sizes, since two graphs of one structure may have different
+sizes. Operands of commutative primitives such as `add` and `mul` are compared in either order.
+Effects are never joined. Nodes that no output needs are dropped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COMMUTATIVE = frozenset(
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
     """Return `graph` with each subexpression computed once.
 
-    The graph itself where none is repeated.
+    Returns the graph itself where none is repeated.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -93,7 +93,7 @@ def _key(params: Mapping[str, Any]) -> Any:
 
 
 def _identity(value: Any) -> Any:
-    """Return what makes a parameter the same as another, as a hashable value."""
+    """Return a hashable value that is equal for equal parameters."""
     kind = type(value)
     if kind is int:
         return value
@@ -123,7 +123,7 @@ def _graph_identity(graph: Graph) -> Any:
 
 
 def _sizes(graph: Graph, seen: set[Graph]) -> tuple[Any, ...]:
-    """Return the symbolic sizes that the parameters in a graph name, in the order of its nodes."""
+    """Return the symbolic sizes in the parameters of a graph, in the order of its nodes."""
     if graph in seen:
         return ()
     seen.add(graph)

@@ -1,17 +1,17 @@
-"""Constant folding: what depends on constants alone is computed while compiling, by the primitives'
-references.
+"""Constant folding: nodes that depend on constants alone are computed during compilation.
 
-A constant here is a literal, or a literal broadcast to no more than `LIMIT` elements; a result of
-more than `LIMIT` elements is not computed, nor is one from more than `INPUT_LIMIT`. Literals whose
-elements are all the same bytes become a broadcast scalar, so that the rules that know scalars see
-them and none takes memory. `broadcast_to` is therefore never computed itself. Effects, random
-numbers, control flow and whatever depends on a symbolic size stay as they are.
+The primitives' references compute them. A constant here is a literal, or a literal broadcast to at
+most `LIMIT` elements; a result of more than `LIMIT` elements is not computed, nor is one from more
+than `INPUT_LIMIT`. A literal whose elements all have the same bytes becomes a broadcast scalar, so
+that it takes no memory and the rules for scalars apply. `broadcast_to` is therefore never computed
+itself. Effects, random numbers, control flow and nodes that depend on a symbolic size stay as they
+are.
 
-A constant is to be what the same numbers would give as arguments, up to the rounding of the result.
-NumPy adds a long float32 column with an error that grows with its length, which engines do not; so
-sums, products and element-wise functions are computed in float64 (sums of float64 in the widest
-type there is) and rounded once. Sums that are written in place round each time in 16 bits, and are
-left to the engine. A primitive's `rounding` says which it is.
+A folded constant equals the result for the same numbers as arguments, up to the rounding of the
+result. NumPy sums a long float32 column with an error that grows with its length, which engines do
+not; so sums, products and element-wise functions are computed in float64 (sums of float64 in the
+widest type there is) and rounded once. Sums written in place round each time in 16 bits, and are
+left to the engine. A primitive's `rounding` says which case it is.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Array = np.ndarray[Any, Any]
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """Return `graph` with what depends on constants alone replaced by its value.
+    """Return `graph` with nodes that depend on constants alone replaced by their values.
 
-    The graph itself where there is nothing such.
+    Returns the graph itself where there are none.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -82,7 +82,7 @@ def _start(graph: Graph) -> Visit:
 
 
 def literal(array: Array, node: Node) -> Node:
-    """Return the constant that replaces `node`, as a broadcast scalar where its elements are equal."""
+    """Return the constant that replaces `node`: a broadcast scalar where all elements are equal."""
     return _scalar_broadcast(Node(CONSTANT, (), {"value": Literal(array)}, node.type, node.where))
 
 
@@ -103,9 +103,7 @@ def _is_uniform(array: Array) -> bool:
 
 
 def known_value(node: Node) -> Optional[Array]:
-    """Return the array of a literal, or of a literal broadcast to a few elements; None for anything
-    else.
-    """
+    """Return the array of a literal, or of one broadcast to at most `LIMIT` elements; else None."""
     if node.prim is CONSTANT:
         return node.value
     if node.prim is S.BROADCAST_TO and node.inputs[0].prim is CONSTANT and _is_small(node.type):
@@ -123,7 +121,7 @@ def _is_small(type: Any) -> bool:
 
 
 def _arguments(node: Node) -> Optional[list[Array]]:
-    """Return the arrays to compute `node` from; None where it is not to be computed."""
+    """Return the arrays of a node's operands; None where the node is not to be computed."""
     prim = node.prim
     assert prim is not None
     arrays = []
@@ -154,7 +152,7 @@ def _compute(node: Node, arrays: list[Array]) -> Any:
 
 
 def _widened(prim: Primitive, array: Array) -> Array:
-    """Return an operand in the type that its operation is computed in."""
+    """Return an operand in the type in which its operation is computed."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if prim.rounding not in (Rounding.ONCE, Rounding.SUM):
         return array
@@ -166,7 +164,7 @@ def _widened(prim: Primitive, array: Array) -> Array:
 
 
 def _rounded(array: Array, wanted: Any) -> Array:
-    """Return results in the type that they were promised in, rounded once."""
+    """Return a result in the type that the node has, rounded once."""
     if array.dtype == wanted or array.dtype.kind not in "fc" or from_any(wanted).kind not in "fc":
         return array
     with np.errstate(all="ignore"):

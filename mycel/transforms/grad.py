@@ -1,9 +1,9 @@
 """Reverse-mode differentiation as a transformation of nodes.
 
 The sweep goes through the nodes between `wrt` and the outputs in reverse topological order; each
-node's cotangent is the sum of what its users' rules return, and absent cotangents (None) stand for
-zero. The result is nodes again, made of the same primitives, so that it can be differentiated,
-batched and compiled like any other.
+node's cotangent is the sum of those that its users' rules return; a missing cotangent (None) is
+zero. The result consists of nodes of the same primitives, so it can be differentiated, batched and
+compiled like any other.
 
     vjp(outputs, cotangents, wrt)[i] = sum_j cotangents[j] * d outputs[j] / d wrt[i]
 """
@@ -23,7 +23,7 @@ __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
 
 
 def expanded(primitive: Primitive, inputs: Sequence[Node], params: Any) -> tuple[Node, ...]:
-    """Return the outputs of a primitive's definition in simpler ones."""
+    """Return the outputs of a primitive by its definition in simpler primitives."""
     assert primitive.expand is not None
     result = primitive.expand(*inputs, **params)
     return tuple(result) if isinstance(result, tuple) else (result,)
@@ -35,9 +35,11 @@ Own = Callable[[Node, Any], Optional[Sequence[Optional[Node]]]]
 def vjp(
     outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequence[Node], own: Optional[Own] = None
 ) -> list[Optional[Node]]:
-    """Return the cotangents of `wrt`; None where the outputs do not depend on one differentiably.
+    """Return the cotangents of the nodes `wrt`, given those of `outputs`.
 
-    `own(node, cotangent)` replaces the rule of the nodes for which it does not give None.
+    A cotangent is None where the outputs do not depend differentiably on the node. `own(node,
+    cotangent)` returns the cotangents of a node's inputs in place of its rule, or None to use the
+    rule.
     """
     stop = set(wrt)
     order = toposort(outputs, stop=stop)
@@ -102,7 +104,11 @@ def _conjugate(ct: Optional[Node]) -> Optional[Node]:
 
 
 def gradient_graph(graph: Graph, wrt: Sequence[int], keep_value: bool = True) -> Graph:
-    """From f to (f's outputs, d outputs[0] / d inputs[wrt]) for a scalar first output."""
+    """Return the graph of a function's derivatives by the inputs at the positions `wrt`.
+
+    The first output of `graph` is a scalar and is differentiated; with `keep_value` the new graph
+    returns the outputs of `graph` before the derivatives.
+    """
     out = graph.outputs[0]
     seed = broadcast_to(constant(1, out.dtype), out.shape)
     chosen = [graph.inputs[i] for i in wrt]

@@ -1,5 +1,4 @@
-"""Jacobians: a derivative along every direction of a basis at once, by vectorising it
-(`transforms.vmap`).
+"""Jacobians: derivatives along all directions of a basis at once, by `transforms.vmap`.
 
 Rows come from pulling back the unit vectors of an output, columns from pushing forward those of an
 input. Both give, for an output of shape s and an input of shape t, a node of shape s + t.
@@ -23,15 +22,16 @@ __all__ = ["basis", "columns", "rows"]
 
 
 def basis(like: Node) -> Node:
-    """Return the unit vectors of a node's type, one after another along a new first axis."""
+    """Return the unit vectors of a node's type, stacked along a new first axis."""
     size: Any = math.prod(like.shape)
     row, column = (S.iota(shape=(size, size), axis=axis, dtype=int64) for axis in (0, 1))
     return S.reshape(E.cast(E.eq(row, column), dtype=like.dtype), (size, *like.shape))
 
 
 def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Optional[Node]]:
-    """Return `results`, linear in `direction`, for every unit vector in its place, along a new
-    first axis.
+    """Return `results` for every unit vector in place of `direction`, along a new first axis.
+
+    `results` are linear in `direction`.
     """
     size: Any = math.prod(direction.shape)
     present = [r for r in results if r is not None]
@@ -48,9 +48,10 @@ def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Opt
 
 
 def rows(output: Node, wrt: Sequence[Node], own: Optional[Own] = None) -> list[Optional[Node]]:
-    """Return the Jacobians of an output by each of `wrt`, row by row.
+    """Return the Jacobians of an output by each of `wrt`, computed row by row.
 
-    None where it does not depend on one.
+    A Jacobian is None where the output does not depend on the node. `own` replaces rules as in
+    `transforms.grad.vjp`.
     """
     seed = input_node(output.type, "cotangent")
     found = _along_basis(vjp([output], [seed], wrt, own), seed)
@@ -58,9 +59,9 @@ def rows(output: Node, wrt: Sequence[Node], own: Optional[Own] = None) -> list[O
 
 
 def columns(outputs: Sequence[Node], by: Node) -> list[Optional[Node]]:
-    """Return the Jacobians of each output by one node, column by column.
+    """Return the Jacobians of each output by one node, computed column by column.
 
-    None where an output does not depend on it.
+    A Jacobian is None where the output does not depend on the node.
     """
     seed = input_node(by.type, "tangent")
     found = _along_basis(jvp(outputs, [by], [seed])[1], seed)

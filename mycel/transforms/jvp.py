@@ -1,5 +1,4 @@
-"""Forward-mode differentiation as a transformation of nodes: the transpose of the transpose, one
-primitive at a time.
+"""Forward-mode differentiation as a transformation of nodes, by transposing each primitive twice.
 
 The derivative rule of a primitive is linear in the cotangent `u`, so that its own derivative by
 `u`, taken along the inputs' tangents, is the push-forward:
@@ -7,8 +6,8 @@ The derivative rule of a primitive is linear in the cotangent `u`, so that its o
     g(u) = J^T u,        tangent of the output = J t = d <g(u), t> / d u.
 
 The dummy `u` itself does not appear in the result. Control flow carries its tangents along: a
-`cond` gives values and tangents from the same branch, a `while_loop` moves both in the same round,
-so that nothing is recorded on a tape. Absent tangents (None) stand for zero.
+`cond` gives values and tangents from the same branch, a `while_loop` updates both in the same
+iteration, so that nothing is recorded on a tape. A missing tangent (None) is zero.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ Rule = Callable[[Node, Tangents], Optional[Tangents]]
 def jvp(
     outputs: Sequence[Node], wrt: Sequence[Node], tangents: Tangents, own: Optional[Rule] = None
 ) -> tuple[list[Node], list[Optional[Node]]]:
-    """Return the outputs, and how they move when `wrt` moves by `tangents`.
+    """Return the outputs, and their tangents when the nodes `wrt` have the given `tangents`.
 
-    The outputs are new nodes where values and tangents come out of the same piece of control flow.
-    `own(node, tangents)` replaces the rule of the nodes for which it gives tangents, and whose
-    values stay what they are; it gives None for the others.
+    The outputs are new nodes where one piece of control flow computes values and tangents together.
+    `own(node, tangents)` returns the tangents of a node in place of its rule, and leaves the values
+    as they are; it returns None to use the rule.
     """
     given = dict(zip(wrt, tangents))
     image: dict[Node, Node] = {}
@@ -72,11 +71,11 @@ def jvp(
 
 
 def tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[int]] = None) -> tuple[Graph, list[int]]:
-    """From f to (f's inputs, tangents of the inputs `active`) -> (f's outputs, tangents); and which
-    outputs' tangents these are.
+    """Return a graph of the outputs of `graph` and their tangents, and a list of positions.
 
-    Those are the outputs that move, or the ones in `keep`. The graph is remembered as long as the
-    first one lives.
+    Its inputs are those of `graph` and the tangents of the inputs at `active`. The list says which
+    outputs the tangents belong to: those at `keep`, or by default those that depend on `active`.
+    The result is remembered as long as `graph` lives.
     """
     key = (tuple(active), None if keep is None else tuple(keep))
     known = _graphs.of(graph, dict)

@@ -1,9 +1,11 @@
-"""The order of the passes: common subexpressions, then rules, constants and common subexpressions
-again until nothing changes, at most `ROUNDS` times; last, long reductions are cut.
+"""The order of the passes over a graph.
 
-Rules settle a node completely when they reach it, so that a second round meets only what constants
-and joined nodes opened. Where the environment variable MYCEL_VERIFY is set to anything but 0, the
-graph is verified before the first pass and after each.
+First common subexpressions are eliminated. Then simplification, constant folding and elimination
+repeat until nothing changes, at most `ROUNDS` times. Last, long reductions are split in two stages.
+
+Rules simplify a node completely when they reach it, so a second round finds only the chances that
+folded constants and joined nodes opened. Where the environment variable MYCEL_VERIFY is set to
+anything but 0, the graph is verified before the first pass and after each.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ ROUND: tuple[Callable[[Graph], Graph], ...] = (simplify, fold_constants, elimina
 
 @timed("passes", lambda graph: graph.name)
 def optimize(graph: Graph) -> Graph:
-    """Return the same function of the same inputs with less work, differentiated or not.
+    """Return a graph that computes the same function, and its derivatives, with less work.
 
     Optimizing the result again gives the same structure.
 

@@ -1,16 +1,16 @@
-"""Long reductions to few elements, in two stages, so that threads can share them.
+"""Splits long reductions to few elements into two stages, so that threads can share the work.
 
-The outermost reduced axes make the parts, of which each is reduced for itself; a second, short
-reduction joins their results. Where whole axes do not give `LEAST` to `SHORT` parts, or leave each
-fewer than `LENGTH` elements, one axis of size d is cut into (g, d / g), so that there are about
-`parts`. The cut is made below the element-wise work that only this reduction uses, which stays next
-to it. The parts depend on the shape alone, never on the number of threads, and so does the rounding
-of the result. Columns of many rows are cut into parts of about `PART` elements, which stay in a
-cache while the columns are gone through one group after another.
+The outermost reduced axes make the parts, each of which is reduced separately; a second, short
+reduction combines their results. Where whole axes do not give `LEAST` to `SHORT` parts, or leave
+each fewer than `LENGTH` elements, one axis of size d is cut into (g, d / g), so that there are
+about `parts`. The cut is made below the element-wise work that only this reduction uses, which
+stays next to it. The parts, and so the rounding of the result, depend on the shape alone, never on
+the number of threads. Columns of many rows are cut into parts of about `PART` elements, which stay
+in a cache while one group of columns after another is reduced.
 
-`simplify` joins the stages again and the choice is the same for what was cut before, so that
-optimizing an optimized graph gives the same stages. A reduction whose only users reduce further in
-the same way is a first stage and stays.
+`simplify` joins the stages again and the same choice is made anew, so that optimizing an optimized
+graph gives the same stages. A reduction whose only users reduce further in the same way is a first
+stage and stays.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _SPLIT = frozenset({R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod})
 
 
 def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
-    """Return `graph` with each reduction of more than `MANY` elements to fewer than `FEW` in two
-    stages of about `parts` parts.
+    """Return `graph` with long reductions to few elements in two stages.
+
+    These reduce more than `MANY` elements to fewer than `FEW`, in about `parts` parts.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -73,7 +74,7 @@ def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
 
 
 def _later_users(graph: Graph) -> dict[Node, set[Optional[Primitive]]]:
-    """Return the primitives that use each reduction; None among them for an output."""
+    """Return the primitives that use each reduction; None is among them for an output."""
     users: dict[Node, set[Optional[Primitive]]] = {}
     for node in graph.nodes:
         for i in node.inputs:
@@ -100,7 +101,7 @@ def _is_long(node: Node) -> bool:
 
 
 def _in_stages(node: Node, parts: int, single: set[Node]) -> Optional[Node]:
-    """Return the two stages; None where the sizes do not divide into parts."""
+    """Return a reduction in two stages; None where the sizes do not divide into parts."""
     (x,) = node.inputs
     prim = node.prim
     assert prim is not None
@@ -124,8 +125,9 @@ def _in_stages(node: Node, parts: int, single: set[Node]) -> Optional[Node]:
 
 
 def _reshaped(x: Node, shape: tuple[DimLike, ...], single: set[Node]) -> Node:
-    """Return `x` under another shape, reshaped below element-wise work on full tensors and scalars
-    that nothing else uses.
+    """Return `x` in another shape, reshaped below element-wise work where that has no other user.
+
+    This holds for work on full tensors and scalars.
     """
     size, left = x.shape, WORK
 
@@ -143,8 +145,9 @@ def _reshaped(x: Node, shape: tuple[DimLike, ...], single: set[Node]) -> Node:
 
 
 def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], Optional[int]]:
-    """Return the outermost sizes that are parts as they are, and how many parts the next one is cut
-    into, if it is.
+    """Return the sizes of the outermost axes that are parts as a whole, and a number of parts.
+
+    The next axis is cut into that number of parts; None leaves it whole.
     """
     outer: list[int] = []
     total = 1
@@ -161,8 +164,9 @@ def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], Option
 
 
 def _divisor(d: int, total: int, parts: int, least: int) -> Optional[int]:
-    """Return the divisor g of d, neither 1 nor d, for which ``total * g`` is nearest to `parts`,
-    the larger of two.
+    """Return the divisor g of d for which ``total * g`` is nearest to `parts`.
+
+    It is neither 1 nor d, and the larger of two that are equally near; None where there is none.
     """
     found = [g for g in range(2, min(d - 1, 2 * parts // total) + 1) if d % g == 0 and total * g >= min(least, LEAST)]
     return min(found, key=lambda g: (abs(total * g - parts), -g), default=None)

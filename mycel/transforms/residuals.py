@@ -1,10 +1,10 @@
-"""What a called graph has to keep so that its derivative need not compute it again.
+"""Residuals: the values that a called graph keeps for its derivative.
 
-The derivative of a graph uses values of the forward graph. Inputs are at hand anyway; of the rest
-the called graph gives back those that are worth it, as further outputs, and the derivative becomes
-a graph of the operands, the kept values and the cotangents. A value is computed again instead where
-that costs next to nothing: constants, movements of data, and arithmetic without elementary
-functions, of what is at hand. In place of a broadcast value its source is kept.
+The derivative of a graph uses values of the forward graph. Inputs are available anyway. Of the
+other values, the called graph returns those that are expensive to compute, as further outputs; the
+derivative is then a graph of the operands, the kept values and the cotangents. Cheap values are
+computed again from those available: constants, movements of data, and arithmetic without elementary
+functions. In place of a broadcast value its source is kept.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ __all__ = ["Link", "link"]
 
 
 class Link:
-    """A graph with the values that it keeps (`graph`, whose first `count` outputs are the
-    function's), and its derivatives.
+    """A graph that returns the values to keep as well, and its derivatives.
 
-    `places` says which outputs of the graph are the kept values. `active` are the inputs by which
-    it is differentiated; with symbolic sizes, `decisions` says for which of them the derivatives
-    are good.
+    `graph` is that graph; its first `count` outputs are the function's, and `places` says which
+    outputs are the kept values. `active` are the inputs by which it is differentiated. With
+    symbolic sizes, `decisions` holds the guards under which the derivatives are valid.
     """
 
     def __init__(self, graph: Graph, active: Sequence[int], decisions: Optional[Decisions] = None) -> None:
@@ -49,10 +48,10 @@ class Link:
         return vjp([o for o, _ in pairs], [s for _, s in pairs], [self._inputs[i] for i in self.active])
 
     def backward(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
-        """Return the derivative where these outputs have cotangents: a graph of the inputs, the
-        kept values and those, and whose cotangents it gives.
+        """Return the derivative, and the positions of the inputs that it has cotangents for.
 
-        None where no input has any.
+        It is a graph of the inputs, the kept values and the cotangents of the outputs that
+        `present` marks; None where no input has a cotangent.
         """
         found = self._backward.get(present)
         if found is None:
@@ -75,7 +74,10 @@ class Link:
 
 
 def _replaced(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:
-    """Return `substitute`, where an item of a forward node may have been named anew by a rule."""
+    """Return the result of `substitute`.
+
+    An item of a forward node counts as replaced also where a rule made a new node for it.
+    """
     items = {(n.inputs[0], n.params["index"]): m for n, m in replacement.items() if n.prim is GET_ITEM}
     for node in toposort(outputs, stop=replacement):
         if node.prim is GET_ITEM and node not in replacement:
@@ -117,7 +119,7 @@ def _source(node: Node) -> Node:
 
 
 def _is_light(node: Node, at_hand: set[Node], depth: int = 4) -> bool:
-    """Return whether a node can be computed from what is at hand for next to nothing."""
+    """Return whether a node is cheap to compute from the nodes `at_hand`."""
     if node in at_hand:
         return True
     if node.prim is None or depth == 0 or node.prim.cost is not Cost.LIGHT:
@@ -129,8 +131,9 @@ _links = RememberedOf[dict[tuple[int, ...], list[Link]]]("calls that keep residu
 
 
 def link(graph: Graph, active: Sequence[int], sizes: Optional[Mapping[str, int]] = None) -> Link:
-    """Return how to call a graph, for these sizes of its symbols, that is differentiated by its
-    inputs `active`; remembered as long as the graph lives.
+    """Return the `Link` of a graph that is differentiated by its inputs `active`.
+
+    `sizes` are those of its symbols. The link is remembered as long as the graph lives.
     """
     key = tuple(active)
     known = _links.of(graph, dict).setdefault(key, [])

@@ -1,11 +1,10 @@
-"""The walk that the passes share: a graph rebuilt bottom-up, and the graphs in its nodes'
-parameters with it.
+"""The traversal that all passes share: it rebuilds a graph and its nested graphs from the inputs
+up.
 
-A pass gives, for each graph, a function from (a node, the same node over rebuilt inputs) to the
-node that takes its place. Each node and each nested graph is visited once, so a pass is linear.
-What does not change is shared, down to the graph itself: a pass that finds nothing to do returns
-the very graph that it was given. Inputs always stay. A graph that calls itself is replaced by a new
-one that calls the new one.
+A pass provides, for each graph, a function from (a node, the same node with rebuilt inputs) to the
+node that replaces it. Each node and each nested graph is visited once, so a pass is linear.
+Unchanged parts are shared: a pass that changes nothing returns the graph object that it was given.
+Inputs always stay. A graph that calls itself is replaced by a new one that calls the new one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Visit = Callable[[Node, Node], Node]
 
 
 def rewrite(graph: Graph, start: Callable[[Graph], Visit]) -> Graph:
-    """Return `graph` with every node replaced as the visitor that `start` makes for its graph says.
+    """Return `graph` with every node replaced by a visitor, which `start` makes for each graph.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -67,9 +66,9 @@ class _Walk:
         return result
 
     def over(self, node: Node, image: Mapping[Node, Node]) -> Node:
-        """Return `node` over the images of its inputs and nested graphs.
+        """Return `node` with the images of its inputs and nested graphs.
 
-        Itself where they are the same.
+        Returns the node itself where nothing changed.
         """
         inputs = node.inputs
         for i in inputs:
@@ -109,7 +108,7 @@ def holds_graphs(value: Any) -> bool:
 
 
 def use_counts(graph: Graph) -> dict[Node, int]:
-    """Return how often each node of a graph is an input of another or an output."""
+    """Return how often each node of a graph is used, as an input of another node or an output."""
     uses: dict[Node, int] = {}
     for node in graph.nodes:
         for i in node.inputs:

@@ -1,16 +1,17 @@
-"""What a rewrite rule is, the table of them, and how they are applied to one node.
+"""Rewrite rules: their form, the table of them, and their application to one node.
 
-A rule takes a node whose inputs are simplified and gives a node of exactly the same type that
+A rule takes a node whose inputs are simplified and returns a node of exactly the same type that
 computes the same, or None. Rules of a primitive are tried in the order of their definition until
-none applies; nodes that a rule makes on its way go through the table too. Every rule makes its
+none applies; nodes that a rule makes go through the table too. Every rule makes its
 expression smaller or moves it towards a normal form (constants to the right and outwards,
 broadcasts late, reductions without `keepdims`), so the number of applications is proportional to
 the number of nodes.
 
-What a rule may change of a floating-point result: the sign of a zero; the rounding, and overflow on
-the way, where it joins constant factors or moves one across a sum (where an infinite one may give
-an infinity instead of a NaN). NaN and infinities stay: ``x * 0``, ``x - x`` and ``x / x`` are not
-rewritten. Rules that round differently leave 16-bit floats alone.
+A rule may change a floating-point result in these ways only: the sign of a zero; and, where it
+joins constant factors or moves one across a sum, the rounding and intermediate overflow (an
+infinite factor may then give an infinity instead of a NaN). Otherwise NaN and infinities are kept:
+``x * 0``, ``x - x`` and ``x / x`` are not rewritten. Rules that change the rounding do not apply to
+16-bit floats.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ STEPS = 32
 
 
 def rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
-    """Enter a function into the table as a rule of `primitives`."""
+    """Register the decorated function as a rule of `primitives`."""
 
     def enter(function: Rule) -> Rule:
         for primitive in primitives:
@@ -43,7 +44,7 @@ def rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
 
 
 class Context:
-    """What rules know of the graph around a node, and how they make nodes.
+    """The facts about a graph that rules use, and the way in which they make nodes.
 
     `applications` counts the rules applied.
     """
@@ -53,13 +54,14 @@ class Context:
         self.applications = 0
 
     def is_single(self, node: Node) -> bool:
-        """Return whether a node has no other user, so that rewriting it into its user computes
-        nothing twice.
+        """Return whether a node has only one user.
+
+        Rewriting it into that user then computes nothing twice.
         """
         return self.uses.get(node, 1) <= 1
 
     def make(self, primitive: Primitive, *inputs: Node, **params: Any) -> Node:
-        """Return the simplified application of a primitive."""
+        """Apply a primitive and simplify the result."""
         return self.simplify(primitive.node(*inputs, **params))
 
     def broadcast(self, x: Node, shape: tuple[DimLike, ...]) -> Node:
@@ -69,7 +71,7 @@ class Context:
         return x if x.shape == shape else self.make(S.RESHAPE, x, shape=shape)
 
     def simplify(self, node: Node) -> Node:
-        """Return `node` after the rules of its primitive, of what they make of it, and so on."""
+        """Apply the rules to `node`, and to the results, until none applies."""
         for _ in range(STEPS):
             result = self.step(node)
             if result is None:
@@ -92,8 +94,9 @@ class Context:
 
 
 def broadcast_late(node: Node, context: Context) -> Optional[Node]:
-    """Return element-wise work before the broadcast rather than after it; where an operand
-    broadcasts it anyway, no broadcast at all.
+    """Return element-wise work moved before the broadcast of its operands.
+
+    Where another operand broadcasts the result anyway, the broadcast is dropped.
     """
     for i in node.inputs:
         if i.prim is S.BROADCAST_TO:
@@ -108,7 +111,7 @@ def broadcast_late(node: Node, context: Context) -> Optional[Node]:
 
 
 def uniform(node: Node) -> Any:
-    """Return the value of a constant that is the same everywhere; None for anything else."""
+    """Return the value of a constant whose elements are all equal; None for any other node."""
     if node.prim is S.BROADCAST_TO:
         node = node.inputs[0]
     if node.prim is not CONSTANT:
@@ -120,20 +123,22 @@ def uniform(node: Node) -> Any:
 
 
 def full(node: Node, value: Any, context: Context) -> Node:
-    """Return a tensor of one value, of the type of `node`."""
+    """Return a tensor of the type of `node`, filled with one value."""
     return context.broadcast(constant(value, node.dtype), node.shape)
 
 
 def is_close_under_rounding(node: Node) -> bool:
-    """Return whether another order of rounding is acceptable for a node's type: integers, which are
-    exact, and wide floats.
+    """Return whether a rule may change the rounding of a node.
+
+    It may for integers, which are exact, and for floats wider than 16 bits.
     """
     return node.dtype.is_integer or node.dtype.name in ("float32", "float64")
 
 
 def runs_of(old: tuple[DimLike, ...], new: tuple[DimLike, ...]) -> Optional[list[tuple[list[int], list[int]]]]:
-    """Return axes other than those of size 1, as the shortest runs that have equal sizes in both
-    shapes; None where that stays open.
+    """Return the axes of two shapes in the shortest runs that have the same number of elements.
+
+    Axes of size 1 are left out; None where sizes cannot be compared.
     """
     left = [a for a, d in enumerate(old) if d != 1]
     right = [a for a, d in enumerate(new) if d != 1]

@@ -1,5 +1,7 @@
-"""Rules of primitives that move elements: what moves nothing goes, what moves twice moves once, and
-a uniform value is only broadcast.
+"""Rules of primitives that move elements.
+
+Movements that change nothing are removed, two in a row become one, and uniform values are only
+broadcast.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ THROUGH = 16
 
 
 def _scalar(node: Node) -> Optional[Node]:
-    """Return the scalar that a tensor repeats everywhere."""
+    """Return the scalar that a tensor repeats everywhere; None for other tensors."""
     if node.prim is S.BROADCAST_TO and node.inputs[0].shape == ():
         return node.inputs[0]
     return None
@@ -45,8 +47,9 @@ def _reshape(node: Node, context: Context) -> Optional[Node]:
 
 @rule(S.RESHAPE)
 def _joined_axes(node: Node, context: Context) -> Optional[Node]:
-    """Return axes are joined before element-wise work rather than after it, where every operand
-    allows that: values in memory join for nothing.
+    """Join axes before element-wise work rather than after it, where all operands allow that.
+
+    Joining the axes of a value in memory costs nothing.
     """
     (x,) = node.inputs
     if not x.prim or not x.prim.elementwise or node.type.rank >= x.type.rank or not context.is_single(x):
@@ -84,14 +87,15 @@ def _transpose(node: Node, context: Context) -> Optional[Node]:
 
 
 def swapped(x: Node, context: Context) -> Node:
-    """Return the last two axes exchanged."""
+    """Return `x` with its last two axes exchanged."""
     rank = x.type.rank
     return context.make(S.TRANSPOSE, x, permutation=(*range(rank - 2), rank - 1, rank - 2))
 
 
 def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node]:
-    """Return a transpose of element-wise work that undoes the transposes at its leaves, if it
-    undoes them all; of few nodes only.
+    """Move a transpose below element-wise work if that undoes all transposes at its leaves.
+
+    Only a few nodes are tried.
     """
     left = THROUGH
 
@@ -118,8 +122,9 @@ def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node
 
 @rule(matmul)
 def _rows_of_all(node: Node, context: Context) -> Optional[Node]:
-    """Return a row, or a column, of each example times one matrix: one product of all of them,
-    where each by itself would read the matrix again.
+    """Multiply a row, or a column, of each example by one matrix in a single product.
+
+    Separate products would each read the matrix again.
     """
     a, b = node.inputs
     if b.type.rank == 2 and a.type.rank > 2 and a.shape[-2] == 1:
@@ -171,7 +176,7 @@ def _slice(node: Node, context: Context) -> Optional[Node]:
 
 
 def _slice_of_pad(node: Node, x: Node) -> Optional[Node]:
-    """Return the part of a padded tensor that is the tensor itself, or lies in it."""
+    """Return a slice of a padded tensor as a slice of the tensor, if it has no padding in it."""
     source, low = x.inputs[0], x.params["low"]
     starts, stops, steps = node.params["starts"], node.params["stops"], node.params["steps"]
     if any(x.params["interior"]) or not _are_ints(low, source.shape):
@@ -184,7 +189,7 @@ def _slice_of_pad(node: Node, x: Node) -> Optional[Node]:
 
 
 def _slice_of_concat(node: Node, x: Node, context: Context) -> Optional[Node]:
-    """Return a slice that lies in one of the joined tensors, as a slice of that one."""
+    """Return a slice of joined tensors as a slice of one of them, if it lies in one."""
     axis = x.params["axis"]
     start, stop = node.params["starts"][axis], node.params["stops"][axis]
     position = 0

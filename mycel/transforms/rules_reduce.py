@@ -1,9 +1,9 @@
 """Rules of reductions.
 
-The normal form has ``keepdims=False`` (a reshape puts the axes back), no axis of size 1, and joins
-all that successive reductions of one kind join. A reshape below a reduction is looked through: both
-shapes are cut into the shortest runs of axes of equal size, and a run that is reduced as a whole on
-one side is so on the other.
+The normal form has ``keepdims=False`` (a reshape puts the axes back), no axis of size 1, and one
+reduction in place of successive ones of the same kind. A reduction of a reshaped value may reduce
+the value before the reshape: both shapes are cut into the shortest runs of axes with equally many
+elements, and a run that is reduced as a whole in one shape is so in the other.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ Shape = tuple[DimLike, ...]
 
 
 def _is_exact(node: Node) -> bool:
-    """Return whether a reduction may be cut or joined: sums and products of 16-bit floats round at
-    the end only.
+    """Return whether a reduction may be cut or joined without another rounding.
+
+    Sums and products of 16-bit floats may not: they round once, at the end.
     """
     return node.prim not in (R.reduce_sum, R.reduce_prod) or is_close_under_rounding(node)
 
@@ -53,7 +54,7 @@ def _normal_form(node: Node, context: Context) -> Optional[Node]:
 
 @rule(*REDUCTIONS)
 def _twice(node: Node, context: Context) -> Optional[Node]:
-    """Return a reduction of a reduction of the same kind."""
+    """Return a reduction of a reduction of the same kind as one."""
     (x,) = node.inputs
     if x.prim is not node.prim or x.params["keepdims"] or not context.is_single(x) or not _is_exact(node):
         return None
@@ -86,7 +87,7 @@ def _of_reshape(node: Node, context: Context) -> Optional[Node]:
 
 
 def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
-    """Return neighbouring axes that are reduced, as one axis of the reshape."""
+    """Return a reduction of neighbouring axes as the reduction of one axis of a reshape."""
     axes = node.params["axes"]
     shape: list[DimLike] = []
     merged: list[int] = []
@@ -105,7 +106,10 @@ def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
 
 @rule(R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_any, R.reduce_all)
 def _of_broadcast(node: Node, context: Context) -> Optional[Node]:
-    """Return a reduction over repeated axes: a multiple for a sum, nothing for an extreme."""
+    """Return a reduction without the repeated axes.
+
+    For a sum it is a multiple, for an extreme the value itself.
+    """
     (x,) = node.inputs
     if x.prim is not S.BROADCAST_TO:
         return None
@@ -132,9 +136,7 @@ def _is_positive(size: DimLike) -> bool:
 
 
 def _can_count(times: DimLike, node: Node) -> bool:
-    """Return whether a count is a number of the type of `node` and multiplying by it is as good as
-    summing.
-    """
+    """Return whether multiplying by a count is as accurate as summing, in the type of `node`."""
     if not is_close_under_rounding(node):
         return False
     if isinstance(times, Dim):
@@ -148,7 +150,7 @@ def _largest_count(dtype: DType) -> int:
 
 @rule(R.reduce_sum)
 def _of_multiple(node: Node, context: Context) -> Optional[Node]:
-    """Return constant factors, and the sign, are taken out of a sum."""
+    """Take constant factors and signs out of a sum."""
     (x,) = node.inputs
     if not is_close_under_rounding(node):
         return None
@@ -169,8 +171,9 @@ def _of_multiple(node: Node, context: Context) -> Optional[Node]:
 
 @rule(R.reduce_sum)
 def _of_row_factors(node: Node, context: Context) -> Optional[Node]:
-    """Return factors that are the same along the summed axes are taken out of a sum, so that sums
-    of one thing under several factors become one.
+    """Take factors that are the same along the summed axes out of a sum.
+
+    Sums of one value with several such factors then become one.
     """
     (x,) = node.inputs
     axes = node.params["axes"]
@@ -195,8 +198,9 @@ DEEPEST = 6
 def _without_row_factors(
     x: Node, axes: tuple[int, ...], factors: list[tuple[Any, Node]], context: Context, depth: int
 ) -> Node:
-    """Return what is left of a product when the factors that are the same along `axes` are taken
-    out.
+    """Return the rest of a product when factors that are constant along `axes` are taken out.
+
+    The factors are added to `factors`.
     """
     if x.prim not in (E.mul, E.div) or depth == 0:
         return x
@@ -216,16 +220,18 @@ def _without_row_factors(
 
 
 def _is_same_along(factor: Node, rank: int, axes: tuple[int, ...]) -> bool:
-    """Return whether a factor, which is no scalar (those are left to `_of_multiple`), has one value
-    along the axes.
+    """Return whether a factor has one value along the axes.
+
+    Scalars are left to `_of_multiple`.
     """
     missing = rank - factor.type.rank
     return any(d != 1 for d in factor.shape) and all(a < missing or factor.shape[a - missing] == 1 for a in axes)
 
 
 def _factor(x: Node) -> Optional[tuple[Node, ...]]:
-    """Return the scalar that the rest of a product or quotient is multiplied with or divided by;
-    nothing for a change of sign.
+    """Return the scalar that the rest of a product is multiplied, or of a quotient divided, by.
+
+    The tuple is empty for a change of sign; None where there is no such scalar.
     """
     if x.prim is E.neg:
         return ()

@@ -1,7 +1,7 @@
-"""Local algebra: every node goes through the rules of its primitive, after its inputs have.
+"""Simplification by local rules, applied to every node after its inputs.
 
-The rules, and what they may change of a result, are in `rules` and its families: arithmetic,
-movement and reductions.
+`rules` says what they may change in a result; `rules_arithmetic`, `rules_movement` and
+`rules_reduce` have the rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAMILIES = (rules_arithmetic, rules_movement, rules_reduce)
 def simplify(graph: Graph) -> Graph:
     """Return `graph` after the rewrite rules; the graph itself where none applies.
 
-    Types stay exactly as they are.
+    All types stay exactly as they are.
 
     >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
@@ -33,7 +33,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def simplify_counted(graph: Graph) -> tuple[Graph, int]:
-    """Return what `simplify` gives, and how many rules were applied."""
+    """Return the result of `simplify`, and how many rules were applied."""
     contexts: list[Context] = []
 
     def start(inner: Graph) -> Visit:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mycel.ir.dims import Dim, substitute
+from mycel.ir.dim_values import substitute
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.base import SERVICES
@@ -14,9 +15,7 @@ __all__ = ["concrete", "inner_sizes", "specialize"]
 
 
 def inner_sizes(value: Any) -> tuple[Dim, ...]:
-    """Return the symbolic dimensions in a parameter, a type, a node or a graph, those of nested
-    graphs included.
-    """
+    """Return the symbolic dimensions in a parameter, type, node or graph, also in nested graphs."""
     if isinstance(value, Dim):
         return (value,)
     if isinstance(value, TensorType):
@@ -31,7 +30,7 @@ def inner_sizes(value: Any) -> tuple[Dim, ...]:
 
 
 def concrete(value: Any, sizes: Mapping[str, int]) -> Any:
-    """Return a parameter or type with the sizes put in; symbols without one stay."""
+    """Return a parameter or type with sizes in place of symbols; symbols without a size stay."""
     if isinstance(value, Dim):
         return substitute(value, sizes)
     if isinstance(value, TensorType):

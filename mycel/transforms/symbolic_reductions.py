@@ -1,12 +1,11 @@
-"""Long reductions to few elements where sizes are symbols: in two stages, as `reductions` has it,
-chosen by the sizes that are expected.
+"""Splits long reductions over symbolic sizes into two stages, as `reductions` does for known sizes.
 
-The outermost reduced axes make the parts where there are some `LEAST` to `SHORT` of them and each
-is long. Else the outermost reduced axis, of size d, is cut into `PARTS` parts of (d - 1) // PARTS
-elements and a tail of one to `PARTS`, which is reduced by itself and joined at the end. The cut is
-made below the element-wise work that only this reduction uses. Whether a reduction is long is
-decided by the sizes of the call at hand and guarded, so that long and short ones each have the code
-that suits them. The parts depend on sizes alone, never on threads.
+The outermost reduced axes make the parts where there are `LEAST` to `SHORT` of them and each is
+long. Otherwise the outermost reduced axis, of size d, is cut into `PARTS` parts of (d - 1) // PARTS
+elements and a tail of one to `PARTS`, which is reduced separately and combined at the end. The cut
+is made below the element-wise work that only this reduction uses. The sizes of the call that is
+compiled decide whether a reduction is long, and a guard records it, so that long and short
+reductions each have suitable code. The parts depend on sizes alone, never on threads.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from mycel.ir.dims import Dim, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, at
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -36,7 +36,7 @@ _JOIN: dict[Primitive, Primitive] = {
 def split_symbolic(graph: Graph) -> Graph:
     """Return `graph` with each long reduction over symbolic sizes in two stages.
 
-    Made inside decisions that have a hint for each symbol.
+    Decisions with a hint for each symbol must be in force.
     """
 
     def start(inner: Graph) -> Visit:
@@ -103,9 +103,7 @@ def _in_stages(node: Node, single: set[Node]) -> Node:
 
 
 def _moved(x: Node, single: set[Node], view: Callable[[Node], Node]) -> Node:
-    """Return `view` of a node, taken below element-wise work on full tensors and scalars that
-    nothing else uses.
-    """
+    """Apply `view` below element-wise work on full tensors and scalars with no other user."""
     size, left = x.shape, WORK
 
     def moved(node: Node) -> Node:

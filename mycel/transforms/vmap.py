@@ -1,25 +1,24 @@
-"""Vectorisation as a transformation of nodes: a function of one example becomes one of a batch of
-them.
+"""Vectorisation as a transformation of nodes: a function of one example becomes one of a batch.
 
-A value is *mapped* where it has a batch axis, and stays unmapped as long as no mapped value enters
-it: what does not depend on the example is computed once. Every primitive has a rule
-(`Primitive.batch`), or opens through `expand`, or is applied to one example after another by a
-loop. Primitives that hold graphs are treated here.
+A value is *mapped* if it has a batch axis. A value that depends on no mapped value stays unmapped
+and is computed once. A primitive is batched by its rule (`Primitive.batch`), through its `expand`,
+or by a loop over the examples. Primitives that hold graphs are treated here.
 
-* `cond` of an unmapped condition stays a `cond`, of mapped branches. Of a mapped one, each branch
-  is computed for the batch and the results are selected.
-* `while_loop` of an unmapped test stays as it is, with a mapped body; what it carries is mapped if
-  a fixpoint of the body shows that it has to be. Of a mapped test, it runs as long as any example
-  does, and what is finished keeps its state.
-* `while_grad` goes back through the mapped loop, for what is finished without a step.
+* `cond`: with an unmapped condition it stays a `cond`, of mapped branches. With a mapped one, both
+  branches are computed for the batch and the results are selected.
+* `while_loop`: with an unmapped test it stays a loop, with a mapped body; a fixpoint of the body
+  shows which carried values have to be mapped. With a mapped test it runs as long as any example
+  does, and finished examples keep their state.
+* `while_grad` goes back through the mapped loop; examples that were finished take no step.
 * `call` and `recompute` take the mapped graph, `custom` its mapped derivative. All operands of a
-  `recursion` are mapped, and what `recur` gives in it.
+  `recursion` are mapped, and so are the results of `recur` in it.
 
-What is computed for an example that did not ask for it must neither be seen, nor trap, nor loop
-without end, nor spoil a derivative (0 * inf is NaN). So mapped operands of a branch pass through
-`select`, whose derivative drops what comes back from other examples. Where that is not enough
-(unmapped operands, inner loops, integer division, indices), those examples get the operands of one
-that did take the branch, and a branch that no example takes is not computed at all.
+A branch is also computed for examples that did not take it. Their values must not appear in a
+result, trap, loop without end, or spoil a derivative (0 * inf is NaN). So mapped operands of a
+branch pass through `select`, whose derivative drops the cotangents of the other examples. Where
+that is not enough (unmapped operands, inner loops, integer division, indices), the other examples
+get the operands of one that did take the branch, and a branch that no example takes is not computed
+at all.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ _LIGHT = 40
 
 
 def batch(outputs: Sequence[Node], mapped: Mapping[Node, tuple[Node, int]], size: DimLike) -> list[Value]:
-    """Return `outputs` as functions of a batch: each a node with the position of its batch axis,
-    None where it has none.
+    """Return the values of `outputs` for a batch, each a node and its batch axis (None: no batch).
 
     `mapped` gives, for nodes of one example, the values of all `size` examples and the axis along
     which they lie.
@@ -65,8 +63,9 @@ def batch(outputs: Sequence[Node], mapped: Mapping[Node, tuple[Node, int]], size
 
 
 def batch_graph(graph: Graph, axes: Sequence[Optional[int]], size: DimLike) -> tuple[Graph, tuple[Optional[int], ...]]:
-    """Return the graph of a batch of `size` examples, whose input i has its batch at `axes[i]`
-    (None: no batch), and the axes of its outputs.
+    """Return the graph for a batch of `size` examples, and the batch axes of its outputs.
+
+    Input i has its batch at `axes[i]`; None is no batch.
     """
     known: dict[Node, Values] = {}
     inputs = []
@@ -83,7 +82,7 @@ def _lifted(kind: TensorType, size: DimLike, axis: int = 0) -> TensorType:
 
 
 class _Batch:
-    """The vectorisation of nodes for one size."""
+    """The vectorisation of nodes for one size of batch."""
 
     def __init__(self, size: DimLike) -> None:
         self.size = size
@@ -93,9 +92,9 @@ class _Batch:
     # Nodes.
 
     def run(self, outputs: Sequence[Node], known: Mapping[Node, Values]) -> list[Any]:
-        """Return the values of nodes, from those that are known.
+        """Return the values of nodes, given those that are known.
 
-        What depends on none of these stays as it is.
+        Nodes that depend on no known value stay as they are.
         """
         image: dict[Node, Values] = dict(known)
         for node in toposort(outputs, stop=known):
@@ -143,7 +142,7 @@ class _Batch:
         return self._each(node, given)
 
     def _each(self, node: Node, given: Sequence[Value]) -> Values:
-        """Return a primitive without a rule: applied to one example after another."""
+        """Return a primitive without a rule, applied to one example after another."""
         prim = node.prim
         assert prim is not None
         kinds = list(node.type) if isinstance(node.type, tuple) else [node.type]
@@ -170,7 +169,7 @@ class _Batch:
     # Helpers.
 
     def _front(self, value: Value) -> Node:
-        """Return a value with its batch in front, repeated if it has none."""
+        """Return a value with its batch axis in front; repeat the value where it has none."""
         node, axis = value
         return S.broadcast_to(node, (self.size, *node.shape)) if axis is None else S.move_axis(node, axis, 0)
 
@@ -191,7 +190,7 @@ class _Batch:
         return {n: (v, 0 if g else None) for n, v, g in zip(graph.inputs, inputs, given)}
 
     def _aligned(self, chosen: Node, rank: int) -> Node:
-        """Return one boolean for each example, ready to select among values of `rank` further axes."""
+        """Return one boolean for each example, shaped to select values of `rank` further axes."""
         return S.reshape(chosen, (self.size, *(1,) * rank))
 
     def _select(self, chosen: Node, a: Value, b: Value) -> Value:
@@ -202,9 +201,9 @@ class _Batch:
         return E._SELECT(self._aligned(chosen, rank), x, y), 0
 
     def _masked(self, chosen: Node, value: Value, example: Optional[Node]) -> Value:
-        """Return an operand from which derivatives come back only for the chosen examples.
+        """Return an operand whose derivative is zero except for the chosen examples.
 
-        The others take the value of `example`, if there is one.
+        The other examples take the value of `example`, if one is given.
         """
         node, axis = value
         smooth = node.dtype.is_differentiable
@@ -250,7 +249,7 @@ class _Batch:
         return self._flags(p["graph"], given) if node.prim in (C.call, recompute) else True
 
     def _recurs(self, node: Node) -> bool:
-        """Return whether a node's value is that of a mapped recursion around it."""
+        """Return whether a node is, or has in its graphs, a `recur` of a mapped recursion."""
         if not self._recursions:
             return False
         if node.prim is recur:
@@ -265,7 +264,7 @@ class _Batch:
         return tuple([a or b or i is None or i != j for a, b, i, j in pairs])
 
     def _loop_flags(self, given: Flags, test: Graph, body: Graph, carried: int) -> tuple[Flags, bool]:
-        """Return which operands of a loop are mapped once it runs, and whether its test is."""
+        """Return which operands of a loop are mapped in its iterations, and whether its test is."""
         kept = [o is i for o, i in zip(body.outputs, body.inputs)]
         while True:
             after = self._flags(body, given)
@@ -330,7 +329,7 @@ class _Batch:
         return [self._select(chosen, a, b) for a, b in zip(taken, others)]
 
     def _side(self, graph: Graph, chosen: Node, operands: Sequence[Value]) -> list[Value]:
-        """Return the outputs of a branch for the chosen examples; anything for the others."""
+        """Return the outputs of a branch for the chosen examples; those of others are arbitrary."""
         passed = _passed(graph)
         missing = [k for k, i in enumerate(passed) if i is None]
         wanted = [graph.outputs[k] for k in missing]
@@ -351,8 +350,9 @@ class _Batch:
         return _weight(graph) <= _LIGHT
 
     def _guarded(self, name: str, outputs: list[Node], chosen: Node, used: Mapping[Node, Value]) -> list[Values]:
-        """Return nodes of one example, computed if any example is chosen, with operands of a chosen
-        one in place of the others'.
+        """Return nodes of one example for the batch, computed if any example is chosen.
+
+        The examples that are not chosen get the operands of one that is.
         """
         operands = [chosen, *[self._front(v) if v[1] is not None else v[0] for v in used.values()]]
         inputs = [input_node(v.type, "operand") for v in operands]
@@ -381,7 +381,10 @@ class _Batch:
         return _parts(C.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=carried), flags[:carried])
 
     def _masked_loop(self, test: Graph, body: Graph, flags: Flags) -> tuple[Graph, Graph]:
-        """Return a test and a body that go on while any example does and change only those that do."""
+        """Return a test and a body that continue while any example does.
+
+        The body changes the values of those examples only.
+        """
         inputs = self._inputs(test, flags)
         active = self._active(test, inputs, flags)
         any_active = Graph(inputs, [R.reduce_any(active, axes=(0,), keepdims=False)], test.name)
@@ -393,8 +396,10 @@ class _Batch:
         return any_active, Graph(inputs, results, body.name)
 
     def _masked_round(self, test: Graph, graph: Graph, inputs: Sequence[Node], flags: Flags) -> tuple[Node, list[Any]]:
-        """Return which examples go on, and the outputs of a graph of the loop's operands (and more)
-        for these; anything for the others.
+        """Return which examples continue, and the outputs of a graph for them.
+
+        The graph takes the loop's operands and possibly more; outputs of other examples are
+        arbitrary.
         """
         active = self._active(test, inputs[: len(test.inputs)], flags)
         reached = set(toposort(graph.outputs))
@@ -428,7 +433,7 @@ class _Batch:
         )
 
     def _active(self, test: Graph, inputs: Sequence[Node], flags: Flags) -> Node:
-        """For each example, whether it goes on."""
+        """Return, for each example, whether it continues."""
         (found,) = self.run(test.outputs, self._entered(test, inputs, flags))
         return self._front(found)
 
@@ -438,7 +443,7 @@ def _parts(whole: Node, flags: Sequence[bool]) -> list[Value]:
 
 
 def _passed(graph: Graph) -> list[Optional[int]]:
-    """For each output, the number of the input that it is; None where it is computed."""
+    """Return, for each output, the number of the input that it is; None where it is computed."""
     place = {n: i for i, n in enumerate(graph.inputs)}
     return [place.get(o) for o in graph.outputs]
 
@@ -448,7 +453,7 @@ def _is_single(kind: TensorType) -> bool:
 
 
 def _may_trap(node: Node) -> bool:
-    """Return whether a node may stop the program where its operands are not meant for it."""
+    """Return whether a node may stop the program for arbitrary operands."""
     return node.prim is not None and node.prim.traps is not None and node.prim.traps(node)
 
 
@@ -463,8 +468,9 @@ def _is_total(graph: Graph) -> bool:
 
 
 def _without_graph(rule: Rule) -> Rule:
-    """Return the rule of a program that could not become a graph, for a batch: it cannot be called
-    for all examples at once.
+    """Return, for a batch, a program's rule that could not become a graph.
+
+    It refuses, as it cannot be called for all examples at once.
     """
 
     def refuse(values: Any, cotangents: Any) -> Any:
@@ -479,7 +485,7 @@ def _without_graph(rule: Rule) -> Rule:
 
 
 def _weight(graph: Graph) -> float:
-    """Return the number of nodes of a graph that costs little and ends; infinite for others."""
+    """Return the number of nodes of a cheap graph that ends; infinity for others."""
     total = 0.0
     for node in graph.nodes:
         prim = node.prim

@@ -11,7 +11,7 @@ from mycel.base.errors import NonFiniteError, ShapeError
 from mycel.core import fused as F
 from mycel.core.fused import fused
 from mycel.engines.native.program.template import Template
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 
 
 def array(*shape, seed=0):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mycel.base.dtype import float32, int32
 from mycel.ir.binding import Binder
 from mycel.ir.decisions import Decisions, deciding, evaluator
-from mycel.ir.dims import InconclusiveDimension, evaluate, hint, is_one, maximum, same, substitute, symbol, symbols_in
+from mycel.ir.dim_values import evaluate, hint, substitute, symbols_in
+from mycel.ir.dims import InconclusiveDimension, is_one, maximum, same, symbol
 from mycel.ir.types import tensor_type
 
 N, M = symbol("rows", 2), symbol("columns", 2)

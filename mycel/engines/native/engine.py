@@ -1,6 +1,6 @@
 """The native engine as the rest of Mycel sees it.
 
-What it is made of is loaded when it is first needed, so that importing Mycel costs nothing for it.
+Its modules are loaded when they are first needed, so that importing Mycel stays fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NativeEngine"]
 
 
 class NativeEngine(HostEngine):
-    """Code generated with LLVM, and a dense library."""
+    """The engine of generated code, compiled by LLVM, and a dense library."""
 
     name: ClassVar[str] = "native"
 
@@ -104,22 +104,22 @@ class NativeEngine(HostEngine):
 
     @property
     def threads(self) -> int:
-        from mycel.engines.native.runtime.door import runtime
+        from mycel.engines.native.runtime.runtime import runtime
 
         return runtime().threads
 
     def set_threads(self, count: int) -> None:
-        from mycel.engines.native.runtime.door import runtime
+        from mycel.engines.native.runtime.runtime import runtime
 
         runtime().set_threads(count)
 
     def default_threads(self) -> int:
-        from mycel.engines.native.runtime.door import default_threads, runtime
+        from mycel.engines.native.runtime.runtime import default_threads, runtime
 
         return default_threads() if runtime().openmp is not None else 1
 
     def sharing(self, count: int) -> Optional[Callable[[], Any]]:
-        from mycel.engines.native.runtime.door import runtime
+        from mycel.engines.native.runtime.runtime import runtime
 
         return runtime().sharing(count)
 

@@ -1,9 +1,8 @@
 """The reference engine as the rest of Mycel sees it: NumPy, one operation at a time.
 
-What it is made of is loaded when it is first needed.
-
-It answers everything that is asked of an engine, so that whatever is built on engines can be tried
-against it. It computes on one thread, fuses nothing and keeps nothing in files.
+Its modules are loaded when they are first needed. It implements the whole interface of engines, so
+that all code above engines can be tested with it. It computes on one thread, fuses nothing and
+keeps nothing in files.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class ReferenceEngine(HostEngine):
     # Reports.
 
     def host_steps(self, graph: Graph) -> list[tuple[Node, str]]:
-        """Return None: NumPy is what this engine's own programs are made of."""
+        """Return an empty list, as all programs of this engine run in NumPy."""
         return []
 
     def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
@@ -90,7 +89,7 @@ class ReferenceEngine(HostEngine):
         return 1
 
     def set_threads(self, count: int) -> None:
-        """Raise ValueError for more than one."""
+        """Raise ValueError for more than one thread."""
         if count > 1:
             raise ValueError(
                 f"the reference engine computes on one thread, not on {count}; the native engine does on many"

@@ -1,10 +1,10 @@
 """The reference engine: NumPy, one primitive at a time.
 
-The oracle of the tests, and what folds constants.
+It is the oracle of the tests, and constant folding uses it.
 
 Each node's `reference` runs on the arrays of its inputs; a primitive without one runs through its
-`expand`. Every result is checked against the inferred type and made C-contiguous, so a wrong
-`infer` rule shows at the node that is wrong. Symbolic sizes are solved from the shapes of the
+`expand`. Every result is checked against the inferred type and made C-contiguous, so an error in an
+`infer` rule is found at the node itself. Symbolic sizes are solved from the shapes of the
 inputs and put into the parameters before a reference sees them; graphs nested in parameters inherit
 the sizes of the graph around them. Arrays are dropped after their last use.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from mycel.base.dtype import from_any
 from mycel.base.errors import ShapeError, Unsupported, VerifyError
-from mycel.ir import dims
+from mycel.ir import dim_values
 from mycel.ir.dims import Dim, DimLike
 from mycel.ir.graph import Graph, Node, input_node, static_type, toposort
 from mycel.ir.types import TensorType, TokenType
@@ -34,19 +34,19 @@ _sizes: ContextVar[Mapping[str, int]] = ContextVar("sizes", default={})  # noqa:
 
 
 class Watch:
-    """Who is told of each node of a graph as it is computed; this one does nothing."""
+    """An observer of each node of a graph as it is computed; this one does nothing."""
 
     def begins(self, node: Node) -> None:
-        """The node is computed next."""
+        """Observe that a node is computed next."""
 
     def ended(self, node: Node, value: Any) -> None:
-        """The node has this value."""
+        """Observe that a node has a value."""
 
     def dropped(self, node: Node) -> None:
-        """Nothing needs the node's value any more."""
+        """Observe that nothing needs the node's value any more."""
 
     def failed(self, node: Node, types: Sequence[Any], error: Exception) -> None:
-        """The node, of operands of these types, raised an error, which goes on."""
+        """Observe that a node, with operands of these types, raised an error, which propagates."""
 
 
 def evaluate(
@@ -54,12 +54,11 @@ def evaluate(
     inputs: Union[Sequence[Any], Mapping[Node, Any]] = (),
     watch: Optional[Watch] = None,
 ) -> tuple[Any, ...]:
-    """Run a graph, or the nodes given, with NumPy.
+    """Run a graph, or the nodes given, with NumPy; return one array for each output.
 
     For a `Graph`, `inputs` are the arrays of its inputs in order; for nodes, a mapping from the
-    input nodes that they reach to arrays. Returns one array for each output. ShapeError or
-    TypeError where an array does not fit its input. `watch` is told of the nodes, not of those of
-    graphs inside them.
+    input nodes that they depend on to arrays. `watch` observes the nodes, except those of nested
+    graphs. Raises ShapeError or TypeError where an array does not fit its input.
 
     >>> from mycel.ir.graph import Graph, input_node
     >>> from mycel.ir.types import tensor_type
@@ -123,9 +122,9 @@ def evaluate(
 
 
 def apply(prim: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    """Return the result of one primitive on arrays, as its `reference` gives it.
+    """Return the result of one primitive on arrays, by its `reference`.
 
-    A tuple where it has several outputs.
+    It is a tuple where there are several outputs.
 
     >>> from mycel.prims import elementwise as E
     >>> apply(E.add, [np.ones(2), np.ones(2)], {})
@@ -166,9 +165,9 @@ def _canonical(value: Any, node: Node) -> Any:
 
 
 def _solve(pairs: Sequence[tuple[Node, Any]]) -> dict[str, int]:
-    """Return the sizes of the symbols, from dimensions ``coefficient * symbol + constant``.
+    """Return the sizes of the symbols, read from dimensions ``coefficient * symbol + constant``.
 
-    The other dimensions are then checked.
+    Raises an error where other dimensions do not fit them.
     """
     found: dict[str, int] = {}
     rows = [(n, d, int(s)) for n, a in pairs if isinstance(n.type, TensorType) for d, s in zip(n.type.shape, a.shape)]
@@ -177,7 +176,7 @@ def _solve(pairs: Sequence[tuple[Node, Any]]) -> dict[str, int]:
             _bind(dim, size, found)
     for node, dim, size in rows:
         try:
-            wanted = dims.evaluate(dim, found)
+            wanted = dim_values.evaluate(dim, found)
         except KeyError as missing:
             raise ShapeError(
                 f"{node!r}: the size {missing.args[0]} does not follow from the shapes of the inputs"
@@ -201,7 +200,7 @@ def _bind(dim: Dim, size: int, found: dict[str, int]) -> None:
 
 def _concrete(value: Any, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, Dim):
-        return dims.evaluate(value, sizes)
+        return dim_values.evaluate(value, sizes)
     if isinstance(value, tuple):
         return tuple(_concrete(v, sizes) for v in value)
     return value
@@ -215,7 +214,7 @@ def _checked(result: Any, type: Any, name: str, sizes: Mapping[str, int]) -> Any
     if isinstance(type, TokenType):
         return result
     array = np.asarray(result, order="C")
-    shape: tuple[DimLike, ...] = tuple(dims.evaluate(d, sizes) for d in type.shape)
+    shape: tuple[DimLike, ...] = tuple(dim_values.evaluate(d, sizes) for d in type.shape)
     if array.dtype != type.dtype.numpy or array.shape != shape:
         raise VerifyError(f"{name}: infer promises {type}, the reference gave {array.dtype}{list(array.shape)}")
     return array

@@ -1,6 +1,4 @@
-"""Programs of the reference engine: a graph that is evaluated at each call, from buffers to
-buffers.
-"""
+"""Programs of the reference engine, which evaluate a graph on buffers at each call."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ _ALIGNED = 64
 class Program:
     """A graph of static types; `entry` runs it.
 
-    Outputs in `aliases` are written into those inputs' memory when everything is computed.
+    Outputs in `aliases` are copied into those inputs' memory once all are computed.
     """
 
     @timed("program", lambda _, graph, *__: graph.name)
@@ -43,9 +41,7 @@ class Program:
         self.traced = ReferenceProgram(graph, list(self.aliases))
 
     def entry(self, *given: Any) -> Any:
-        """Return the buffer of the output, or the tuple of the outputs' buffers, from those of the
-        inputs.
-        """
+        """Return the buffer of the output, or a tuple of buffers, given those of the inputs."""
         trace = active[0] if active else None
         begin = trace.begin_run() if trace is not None else 0
         watch = Watching(self.traced, trace)
@@ -65,10 +61,7 @@ class Program:
 
 
 def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
-    """Return the program of an entry, to be run for many rounds.
-
-    None where it runs no program alone.
-    """
+    """Return the program of an entry as a `Repetition`; None where it is not a single program."""
     found = getattr(entry, "__self__", None)
     return _Repetition(found, carried) if isinstance(found, Program) else None
 
@@ -99,6 +92,10 @@ class _Repetition(Repetition):
         keep: bool = False,
         restore: Optional[Callable[[int, Any], None]] = None,
     ) -> Rounds:
+        """Run the program for each of `rounds`.
+
+        `stay`, `keep` and `restore` are as `Repetition.run` says.
+        """
         program, state, moving = self.program, list(stay), len(rounds[0])
         own = [j for j in range(len(program.outputs)) if j not in program.aliases and j not in self.carried]
         size = sum(-(-max(int(program.outputs[j].nbytes), 1) // _ALIGNED) * _ALIGNED for j in own)

@@ -1,9 +1,9 @@
-"""What graphs cost in the reference engine, and the memory that they need: every node is a step,
-and every value an array until its last use.
+"""The cost of graphs in the reference engine, and the memory that they need.
 
-Counted are the bytes of a node's operands and results, and the floating-point operations of
-products, convolutions, and element-wise functions (one for each element). What NumPy takes inside
-of an operation, and what the graphs inside of a node take, is not counted.
+Every node is a step, and every value an array until its last use. The cost has the bytes of a
+node's operands and results, and the floating-point operations of products, convolutions, and
+element-wise functions (one for each element). Memory that NumPy takes inside an operation, and the
+cost of nested graphs, are not counted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ __all__ = ["account", "footprint", "is_step", "node_cost"]
 
 
 def is_step(node: Node) -> bool:
-    """Return whether a node computes anything: a constant and the choice of one of several results
-    do not.
+    """Return whether a node computes anything.
+
+    A constant does not, nor does the choice of one of several results.
     """
     return node.prim is not None and node.prim is not CONSTANT and node.prim is not GET_ITEM
 
 
 def node_cost(node: Node) -> Cost:
-    """Return what one node moves and computes."""
+    """Return the bytes that one node moves and its floating-point operations."""
     assert node.prim is not None
     flops = work(node)
     if node.prim.elementwise and isinstance(node.type, TensorType) and node.type.dtype.kind == "f":
@@ -36,7 +37,7 @@ def node_cost(node: Node) -> Cost:
 
 
 def account(graph: Graph) -> Account:
-    """Return the nodes of a graph of static types, in the order in which they are run."""
+    """Return the account of a graph of static types: its nodes in the order of execution."""
     readers: dict[Node, int] = {}
     for node in graph.nodes:
         for i in node.inputs:
@@ -53,9 +54,9 @@ def account(graph: Graph) -> Account:
 
 
 def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
-    """Return the arrays of a graph of static types.
+    """Return the memory that the arrays of a graph of static types need.
 
-    Results are copied from them into buffers of their own at the end.
+    At the end, results are copied from the arrays into buffers of their own.
     """
     nodes = list(graph.nodes)
     end = len(nodes)

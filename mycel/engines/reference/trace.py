@@ -1,7 +1,6 @@
-"""What the reference engine did and when: an event for each operation, and the arrays that came and
-went.
+"""Traces of the reference engine: an event for each operation, and the arrays taken and dropped.
 
-Nothing is noted of graphs inside of an operation, nor of the buffers that results are copied into
+Graphs nested in an operation are not recorded, nor are the buffers that results are copied into
 when a run ends.
 """
 
@@ -45,7 +44,7 @@ class ReferenceStep(TracedStep):
 
 
 class ReferenceProgram(TracedProgram):
-    """A graph that is run."""
+    """A graph that the engine runs."""
 
     def __init__(self, graph: Graph, aliased: Sequence[int]) -> None:
         self.graph, self.name = graph, graph.name
@@ -66,7 +65,7 @@ class ReferenceProgram(TracedProgram):
 
 
 class ReferenceTrace(Trace):
-    """A trace in the making, and when it is made; `room` bounds each kind of records."""
+    """A trace, and the time when it is taken; `room` limits each kind of records."""
 
     def __init__(self, room: int, before_run: Optional[Callable[[], None]]) -> None:
         self.room, self.before_run = room, before_run
@@ -83,13 +82,13 @@ class ReferenceTrace(Trace):
             self._missed += 1
 
     def begin_run(self) -> int:
-        """Return a program is about to run; when it began."""
+        """Record that a program is about to run; return the time."""
         if self.before_run is not None:
             self.before_run()
         return time.monotonic_ns()
 
     def end_run(self, program: TracedProgram, begin: int) -> None:
-        """A program has run since `begin`."""
+        """Record that a program has run since the time `begin`."""
         self.note(self._runs, Run(program, begin, time.monotonic_ns(), threading.get_ident()))
 
     @property
@@ -114,9 +113,7 @@ class ReferenceTrace(Trace):
 
 
 class Watching(Watch):
-    """Shows with an error the operation that raised it, and notes what one run of a program does in
-    the trace that is being taken.
-    """
+    """An observer that adds the failed operation to errors, and records one run in the trace."""
 
     def __init__(self, program: ReferenceProgram, trace: Optional[ReferenceTrace]) -> None:
         self.program, self.trace = program, trace
@@ -158,7 +155,10 @@ class Watching(Watch):
         note_host_step(error, node, types)
 
     def ends(self) -> None:
-        """The run is over: its results are in buffers, and what is left of its arrays goes."""
+        """Record that the run is over.
+
+        Its results are in buffers, and its other arrays are dropped.
+        """
         for node in list(self.blocks):
             self.dropped(node)
 

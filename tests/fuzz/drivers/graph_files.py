@@ -359,7 +359,7 @@ def _all_nodes(graph: Graph) -> list[Node]:
 
 
 def _number(size: Any, sizes: dict[str, int]) -> int:
-    from mycel.ir.dims import evaluate
+    from mycel.ir.dim_values import evaluate
 
     return evaluate(size, sizes) if isinstance(size, Dim) else size
 

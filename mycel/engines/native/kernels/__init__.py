@@ -1,1 +1,1 @@
-"""Loop nests, how they run, and the code made of them."""
+"""Kernels: loop nests, the schedules of their loops, and the code generated from them."""

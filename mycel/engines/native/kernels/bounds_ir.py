@@ -1,18 +1,17 @@
-"""Kernels that look before they read and write: every access of a kernel's LLVM IR is made to ask
-whether it lies in its buffer.
+"""Bounds checks: makes every access in a kernel's LLVM IR check that it lies in its buffer.
 
-A check works on the text of a finished kernel, so that it knows nothing of who wrote it. Small
-functions that take pointers are inlined and slots become values first; then every pointer comes, by
-arithmetic, `select` and `phi`, from an argument word or from memory of the kernel's own, which is
-its *origin*: where that begins, its bytes, and the number of the word. Each access becomes one of
-what is inside of its origin: a single one goes to spare memory instead, of a vector those lanes
-that are active and inside are moved. The first that was outside is noted. What this module does not
-understand is an error, so that nothing goes by unseen.
+The checks are added to the text of a finished kernel, whichever module wrote it. Small functions
+that take pointers are inlined and slots become values first; then every pointer comes, by
+arithmetic, `select` and `phi`, from an argument word or from the kernel's own memory. This is its
+*origin*: the address where the memory begins, its bytes, and the number of the word. Each access is
+limited to its origin: a scalar access outside goes to spare memory instead, and of a vector only
+the lanes that are active and inside are accessed. The first access outside is recorded. Code that
+this module does not know is an error, so that no access goes unchecked.
 
-Behind a kernel's words follow the address of the record, the number of the step, and the bytes of
-each buffer (`HEADER` and one for each pointer). The record is seven words (`bounds.RECORD`):
-whether something is noted, step, word (-1 for memory of the kernel's own), whether it was a write,
-offset, bytes of the access, bytes of the buffer.
+After a kernel's words come the address of the record, the number of the step, and the bytes of each
+buffer (`HEADER` and one for each pointer). The record is seven words (`bounds.RECORD`): whether an
+access is recorded, its step, its word (-1 for the kernel's own memory), whether it was a write, its
+offset, its bytes, and the bytes of the buffer.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ __all__ = ["HEADER", "with_checks"]
 HEADER = 2
 
 _HELPERS = r"""
-define internal void @bounds_note(ptr %words, i64 %write, i64 %offset, i64 %bytes, i64 %size, i64 %word) noinline cold nounwind {
+define internal void @bounds_note(ptr %words, i64 %write, i64 %offset, i64 %bytes, i64 %size, i64 %word)
+    noinline cold nounwind {
   %pr = getelementptr i64, ptr %words, i64 RECORD_WORD
   %record = load ptr, ptr %pr
   %taken = cmpxchg ptr %record, i64 0, i64 1 monotonic monotonic
@@ -55,7 +55,8 @@ done:
   ret void
 }
 
-define internal ptr @bounds_one(ptr %words, i64 %write, ptr %at, ptr %base, i64 %size, i64 %word, i64 %bytes, ptr %spare) noinline nounwind {
+define internal ptr @bounds_one(ptr %words, i64 %write, ptr %at, ptr %base, i64 %size, i64 %word, i64 %bytes,
+    ptr %spare) noinline nounwind {
   %a = ptrtoint ptr %at to i64
   %b = ptrtoint ptr %base to i64
   %offset = sub i64 %a, %b
@@ -71,7 +72,8 @@ bad:
   ret ptr %spare
 }
 
-define internal i64 @bounds_lanes(ptr %words, i64 %write, ptr %at, ptr %base, i64 %size, i64 %word, i64 %bytes, i64 %lanes, i64 %mask) noinline nounwind {
+define internal i64 @bounds_lanes(ptr %words, i64 %write, ptr %at, ptr %base, i64 %size, i64 %word, i64 %bytes,
+    i64 %lanes, i64 %mask) noinline nounwind {
 entry:
   %a = ptrtoint ptr %at to i64
   %b = ptrtoint ptr %base to i64
@@ -112,7 +114,8 @@ end:
   ret i64 %kept1
 }
 
-define internal i64 @bounds_each(ptr %words, i64 %write, ptr %places, ptr %base, i64 %size, i64 %word, i64 %bytes, i64 %lanes, i64 %mask) noinline nounwind {
+define internal i64 @bounds_each(ptr %words, i64 %write, ptr %places, ptr %base, i64 %size, i64 %word, i64 %bytes,
+    i64 %lanes, i64 %mask) noinline nounwind {
 entry:
   %b = ptrtoint ptr %base to i64
   %room = sub i64 %size, %bytes
@@ -168,7 +171,7 @@ _HARMLESS = re.compile(
 
 
 def size_of(kind: str) -> int:
-    """Return the bytes that a value of an LLVM type takes in memory."""
+    """Return the number of bytes of an LLVM type in memory."""
     if kind[0] in "<[":
         count, element = kind[1:-1].split(" x ", 1)
         return -(-int(count) // 8) if element == "i1" else int(count) * size_of(element)
@@ -180,7 +183,7 @@ def size_of(kind: str) -> int:
 
 
 class Origin(NamedTuple):
-    """Where the memory behind a pointer begins, its bytes, and its word: operands of LLVM IR."""
+    """The memory behind a pointer: its address, its bytes and its word, as operands of LLVM IR."""
 
     base: str
     size: str
@@ -194,15 +197,16 @@ RECORDS = Origin("", "", "")
 def with_checks(text: str, words: int, pointers: Sequence[int], records: Sequence[int]) -> str:
     """Return a kernel's text with checks.
 
-    It has `words` argument words, of which those numbered `pointers` are addresses of buffers and
-    `records` those of the runtime's.
+    The kernel has `words` argument words; those numbered `pointers` are addresses of buffers, those
+    numbered `records` addresses of the runtime's records.
     """
     return _Checker(words, pointers, records).run(_prepared(text))
 
 
 def _prepared(text: str) -> str:
-    """Return the module with pointers that are followed easily: no functions that take them, and
-    none in slots.
+    """Return the module with pointers easy to follow.
+
+    No function takes pointers any more, and no slot holds one.
     """
     import llvmlite.binding as llvm
 
@@ -220,7 +224,7 @@ def _prepared(text: str) -> str:
 
 
 class _Checker:
-    """The text of one module, line by line."""
+    """The text of one module, which checks are added to line by line."""
 
     def __init__(self, words: int, pointers: Sequence[int], records: Sequence[int]) -> None:
         self.words, self.records = words, frozenset(records)
@@ -261,7 +265,7 @@ class _Checker:
         return head + mark + "\n".join([signature, *self.lines]) + tail + rest + helpers
 
     def note(self, line: str) -> None:
-        """Remember how a pointer is made."""
+        """Remember how the instruction on a line computes a pointer."""
         if m := _ALLOCA.match(line):
             self.memory[m[1]] = size_of(m[2]) * int(m[3] or 1)
         elif m := _ELEMENT.match(line):
@@ -310,7 +314,7 @@ class _Checker:
         raise NotImplementedError(f"bounds checks cannot tell where the pointer {name} comes from")
 
     def line(self, line: str) -> None:
-        """Append a line, with the checks that it needs."""
+        """Append a line, with the checks that it needs in front."""
         if m := _LOAD.match(line):
             if m[3] not in self.places:
                 line = f"{m[1]}{self.one(m[3], size_of(m[2]), 0)}{m[4]}"
@@ -342,6 +346,7 @@ class _Checker:
         return name
 
     def choose(self, name: str, condition: str, x: str, y: str) -> None:
+        """Define the origin of `name`, a pointer selected by `condition` between `x` and `y`."""
         a, b = self.origin(x), self.origin(y)
         if a == b:
             return
@@ -355,7 +360,7 @@ class _Checker:
             self.lines.append(f"  {name}.{part} = phi {kind} {each}")
 
     def one(self, pointer: str, size: int, write: int) -> str:
-        """Return where an access of some bytes goes."""
+        """Return the address that an access of `size` bytes may use; `write` is 1 for a store."""
         if self.memory.get(pointer, 0) >= size:
             return pointer
         if (found := self.origin(pointer)) is RECORDS:
@@ -368,7 +373,10 @@ class _Checker:
         )
 
     def call(self, start: str, function: str, arguments: str, end: str) -> str:
-        """Return a call of a function that takes a pointer."""
+        """Return the line that calls a function with a pointer, where the access is checked.
+
+        `start` is the text before the function's name, `end` that after its `arguments`.
+        """
         given = _split(arguments)
         kind, _, rest = function.removeprefix("llvm.").partition(".")
         if function.startswith(_IGNORED):

@@ -1,16 +1,16 @@
-"""From a loop nest to a native kernel ``void f(words, begin, end)``.
+"""Code generation: from a loop nest to a native kernel ``void f(words, begin, end)``.
 
-The last loop's iterations are the lanes of vectors. Where it is parallel, reductions run inside it
-with a vector of accumulators; where it is reducing, accumulators are joined across lanes at the end
-of each row. Iterations that do not fill a vector run under a mask. The outer parallel loops are one
-range that threads split; without any, the vector loop itself is.
+The iterations of the last loop are the lanes of vectors. Where that loop is parallel, reductions
+run inside it with a vector of accumulators; where it reduces, the lanes of an accumulator are
+combined at the end of each row. Iterations that do not fill a vector run under a mask. The outer
+parallel loops are one range that threads split; without any, the vector loop itself is.
 
 Code does not depend on sizes: extents, strides, offsets and addresses are read from the argument
-words, so that one kernel serves every shape of the same structure. `Kernel.words` lists what a
-caller puts there: ('pointer', buffer), ('int', value), or ('site', site): the address of a site's
-record; kernels with very long rows have ('status', 0) and ('listen', 0): the address of the
-program's status, and the function that says whether the run is to end. Values that do not depend on
-an inner loop are computed outside it.
+words, so that one kernel serves every shape of the same structure. `Kernel.words` lists the words
+that a caller provides: ('pointer', buffer), ('int', value), or ('site', site), the address of a
+site's record. Kernels with very long rows also have ('status', 0) and ('listen', 0): the address of
+the program's status, and the function that says whether the run is to end. Values that do not
+depend on an inner loop are computed outside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mycel.base.spans import timed
 from mycel.engines.native.kernels.deduplication import digest_of
 from mycel.engines.native.kernels.nest import Expr, Nest, Reduce, Store
 from mycel.engines.native.kernels.scans import ScanWriter
-from mycel.engines.native.kernels.schedule import copies, described, grain
+from mycel.engines.native.kernels.schedule import copies, describe, grain
 from mycel.engines.native.kernels.values import Word
 from mycel.engines.native.llvm.jit import machine
 from mycel.engines.native.math import library as vector_math
@@ -39,8 +39,10 @@ OBJECTS = ("pointer", "site")
 
 @dataclass
 class Kernel:
-    """A module's text, the argument words, the size of the range that threads split, the work of
-    all of it, and how its loops run, in words.
+    """The text of a module and facts about its kernel.
+
+    These are its argument words, the size of the range that threads divide, the work of the whole
+    range, and a description of its loops.
     """
 
     text: str
@@ -54,7 +56,7 @@ class Kernel:
 def generate(nest: Nest) -> Kernel:
     """Return the kernel of a nest.
 
-    That of an earlier one with other buffers in it, where there was one that is alike.
+    Where an earlier nest differs in its buffers only, its kernel is used with the buffers replaced.
     """
     key, buffers = digest_of(nest, machine().identity)
     if key is None:
@@ -78,7 +80,7 @@ _texts: dict[str, str] = {}
 
 
 class _Generator(ScanWriter):
-    """The loops of a kernel, from the range that threads split down to the statements."""
+    """A writer of a kernel's loops, from the range that threads divide to the statements."""
 
     def run(self) -> Kernel:
         nest, e = self.nest, self.e
@@ -126,7 +128,7 @@ class _Generator(ScanWriter):
             extent = 1
         e.do("ret void")
         work = pymath.prod(loop.extent for loop in nest.loops) * max(1, len(self.depths) // 6)
-        return Kernel(self.text(), self.words, extent, work, described(nest, self.lanes, self.most_copies, extent))
+        return Kernel(self.text(), self.words, extent, work, describe(nest, self.lanes, self.most_copies, extent))
 
     def text(self) -> str:
         e = self.e
@@ -144,12 +146,13 @@ class _Generator(ScanWriter):
         return "\n".join(parts) + "\n"
 
     def blocks(self, loop: int, count: DimLike) -> str:
-        """Return how many iterations of a loop threads share: all, or the blocks of it."""
+        """Return the number of a loop's iterations, or of blocks of them, that threads divide."""
         return self.word("int", count) if loop == self.tile else str(self.extents[loop])
 
     def row_range(self, rows: Sequence[int], counts: dict[int, str]) -> None:
-        """The outer loops over the rows from begin to end, as one loop over what is outside and one
-        over the innermost of them.
+        """Write the outer loops over the rows from begin to end.
+
+        They are two loops: one over the innermost of these loops, the other over all outside it.
         """
         e = self.e
         *outer, last = rows
@@ -174,8 +177,9 @@ class _Generator(ScanWriter):
                 self.nested([k], {k: p})
 
     def tile_block(self, block: str) -> None:
-        """One block of the tiled loop: for each vector, its tiles and then the iterations of the
-        block.
+        """Write one block of the tiled loop.
+
+        For each vector it has the tiles and then the block's iterations.
         """
         e = self.e
         assert self.tile is not None
@@ -214,7 +218,7 @@ class _Generator(ScanWriter):
             self.nested(rows[1:], positions, then)
 
     def vector_range(self, start: str, end: str, body: Callable[[], None]) -> None:
-        """The vector loop: whole groups of vectors, then single ones under a mask."""
+        """Write the vector loop: groups of vectors first, then single vectors under a mask."""
         e, loop = self.e, self.vector_loop
         if not self.wide:
             with self.loop(start, end, 1) as iv, self.scope(loop, iv):
@@ -268,9 +272,7 @@ class _Generator(ScanWriter):
         self.begin(0)
 
     def begin(self, stage: int) -> tuple[list[Reduce], list[Store]]:
-        """Turn to the statements of one stage: those whose values need the reductions of the stages
-        before, and no other.
-        """
+        """Start the statements of one stage, whose values need the reductions of earlier stages."""
         self.stage = stage
         self.current = (
             [r for r in self.nest.reduces if self.stages[id(r.value)] == stage],
@@ -306,7 +308,7 @@ class _Generator(ScanWriter):
         return [x for r in reduces for x in (r.value, r.valid) if x is not None] + [s.value for s in stores]
 
     def enter(self, depth: int, rows: bool = False) -> None:
-        """Compute what the statements inside need and what can be computed at this depth."""
+        """Compute the values that statements inside need and this depth allows."""
         wanted = [s.value for s in self.nest.stores if not s.full] if rows else self.needed()
         limit = len(self.nest.reduces) + 1 if rows or not self.inner else self.stage
         seen: set[int] = set()

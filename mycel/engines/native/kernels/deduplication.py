@@ -1,10 +1,10 @@
-"""Nests that are the same but for the memory that they work on: their code is written once.
+"""Deduplication: code is generated once for nests that differ only in their buffers.
 
-`digest_of` is the digest of a nest written down as nested tuples, with buffers numbered in the
-order in which they appear; nests that are written down the same have the same text and argument
-words, buffers exchanged. Sizes, strides and offsets are written as they are, so nothing that code
-generation looks at is lost. Optimizers and repeated layers have many such nests. What cannot be
-written down, as a symbolic size, is not remembered.
+`digest_of` is the digest of a nest in the form of nested tuples, where buffers are numbered in the
+order in which they appear; nests with the same form have the same text and the same argument words,
+but for the buffers. Sizes, strides and offsets are part of the form, and so is everything else that
+code generation depends on. Optimizers and repeated layers have many such nests. Nests that have no
+such form, as those with symbolic sizes, are not remembered.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["digest_of"]
 
 
 class _Unknown(Exception):
-    """Something that this module cannot write down."""
+    """The error for a part of a nest that has no form as tuples."""
 
 
 _FIELDS = {
@@ -32,8 +32,9 @@ _FIELDS = {
 
 
 def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Union[Buffer, Site]]]:
-    """Return the digest of what a nest is on a target, and its buffers and sites in order; None
-    where it cannot be said.
+    """Return the digest of a nest on a target, and its buffers and sites in order.
+
+    The digest is None where the nest has no form as tuples.
     """
     writer = _Writer()
     try:
@@ -44,8 +45,9 @@ def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Union[Buff
 
 
 class _Writer:
-    """The numbers of buffers and sites, and of expressions and reductions, which are shared and
-    written once.
+    """A writer of nests as tuples, which numbers buffers and sites.
+
+    It also numbers expressions and reductions, which are shared and written once.
     """
 
     def __init__(self) -> None:

@@ -1,14 +1,14 @@
-"""Depthwise convolutions of row-major images, and both gradients, as kernels of their own.
+"""Depthwise convolutions of row-major images, and both gradients, as special kernels.
 
-There is so little work for each element that reading it once is all that counts, and the dense
-library would rearrange the images first. One kernel per channel is held in registers. Rows are
-followed as they lie, for the processor to fetch them ahead; lanes and rows of the kernel that meet
-only padding are left out. The gradient by the image is the convolution of the cotangent with the
-kernel turned about, which needs windows that move by one. For the gradient by the kernel a
-channel's sums over all images stay in registers; threads share channels, so that no sum is shared
-and results do not depend on their number.
+There is so little work for each element that the time is that of reading it once, while the dense
+library would reorder the images first. The convolution kernel of one channel is held in registers.
+Rows are read in the order of memory, so that the processor can prefetch them; lanes and kernel rows
+that meet only padding are left out. The gradient by the image is the convolution of the cotangent
+with the flipped kernel, which requires a stride of 1. For the gradient by the kernel, a channel's
+sums over all images stay in registers; each thread takes whole channels, so that threads share no
+sum and results do not depend on their number.
 
-Along the rows of memory windows move by one; what else there is goes to the library.
+The stride along the rows must be 1; other convolutions go to the library.
 """
 
 from __future__ import annotations
@@ -65,9 +65,8 @@ _OPERANDS = {conv: (0, 1, None), conv_grad_input: (None, 1, 0), conv_grad_weight
 def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Optional[Kernel]:
     """Return the kernel of a convolution, or of a gradient of one.
 
-    None for what goes to the library.
-
-    `inputs` are where its operands lie, `out` is where its result goes, in row-major order.
+    `inputs` are the places of its operands, `out` that of its result, all in row-major order.
+    Returns None for convolutions that go to the library.
     """
     prim, p = node.prim, node.params
     assert prim is not None
@@ -134,7 +133,7 @@ def _kernel(prim: Primitive, p: Any, views: list[View], shapes: list[tuple[DimLi
 
 
 class _Writer:
-    """The kernel's text."""
+    """A writer of the kernel's text."""
 
     def __init__(self, kernel_y: int, kernel_x: int) -> None:
         self.code = Code()
@@ -153,7 +152,7 @@ class _Writer:
         return self.code.put(f"shufflevector {vector} {first}, {vector} undef, <{self.lanes} x i32> zeroinitializer")
 
     def below(self, start: str, limit: str) -> str:
-        """Return the lanes whose numbers, from `start`, lie in [0, limit)."""
+        """Return the mask of lanes whose numbers, counted from `start`, lie in [0, limit)."""
         kind = f"<{self.lanes} x i32>"
         steps = ", ".join(f"i32 {k}" for k in range(self.lanes))
         first, end = (self.splat(self.code.put(f"trunc i64 {v} to i32"), "i32") for v in (start, limit))
@@ -173,7 +172,7 @@ class _Writer:
         )
 
     def ahead(self, base: str, index: str) -> None:
-        """Fetch what will be read soon: processors do not foresee masked reads."""
+        """Prefetch elements that will be read soon, as processors do not predict masked reads."""
         place = self.code.at("float", base, self.code.op("add i64", index, AHEAD))
         self.code.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
@@ -182,8 +181,9 @@ class _Writer:
         return self.code.put(f"fadd contract {self.vector} {total}, {part}")
 
     def columns(self, column: str) -> tuple[str, list[tuple[str, str]]]:
-        """Return the lanes of a column of vectors; for each kernel column where it meets the image,
-        and the lanes that do.
+        """Return the lanes of a column of vectors that exist.
+
+        For each kernel column, its position in the image and the lanes that meet the image follow.
         """
         c, n = self.code, self.number
         inside = self.below(column, n["columns"])
@@ -195,8 +195,9 @@ class _Writer:
         return inside, found
 
     def lines(self, source: str, y: str) -> list[tuple[str, str]]:
-        """For each row of the kernel where the image's row begins that it meets, and whether there
-        is one.
+        """Return, for each kernel row, the address of the image row it meets.
+
+        Whether that row exists follows.
         """
         c, n = self.code, self.number
         found = []
@@ -227,9 +228,10 @@ class _Writer:
 
 
 def _text(kernel_y: int, kernel_x: int, gradient: bool) -> str:
-    """Return the kernel for a window.
+    """Return the text of the kernel for a window of `kernel_y` by `kernel_x`.
 
-    Its range is the images' channels, or the channels for the gradient by the kernel.
+    Its range is over the channels of all images; for the `gradient` by the kernel, over the
+    channels.
     """
     w = _Writer(kernel_y, kernel_x)
     (_sums if gradient else _images)(w)

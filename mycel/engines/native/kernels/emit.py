@@ -44,8 +44,9 @@ _MEMORY = {
 
 
 def is_cast(node: Node) -> bool:
-    """Return whether a node is a cast that code can be generated for: 8-bit floats are moved as
-    bytes, and what they stand for is the reference's affair.
+    """Return whether a node is a cast that code can be generated for.
+
+    8-bit floats are only moved as bytes; the reference converts them.
     """
     return node.prim is CAST and "s" not in (node.dtype.kind, node.inputs[0].dtype.kind)
 
@@ -68,7 +69,7 @@ def compute_type(dtype: DType) -> str:
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """Return a number as an LLVM literal of the compute type."""
+    """Return a number as an LLVM literal of the type in which it is computed."""
     kind = compute_type(dtype)
     if kind == "i1":
         return "true" if value else "false"
@@ -82,7 +83,7 @@ def literal(value: Any, dtype: DType) -> str:
 
 
 class Emitter:
-    """Text of one function body; `lanes` is the vector width."""
+    """The text of one function body; `lanes` is the vector width."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -99,13 +100,13 @@ class Emitter:
         return f"%v{self.counter}"
 
     def put(self, text: str) -> str:
-        """Return an instruction with a result."""
+        """Append an instruction and return the name of its result."""
         result = self.name()
         self.lines.append(f"  {result} = {text}")
         return result
 
     def do(self, text: str) -> None:
-        """An instruction without one."""
+        """Append an instruction without a result."""
         self.lines.append(f"  {text}")
 
     def label(self, name: str) -> None:
@@ -124,12 +125,17 @@ class Emitter:
         return self.put(f"call {kind} @{function}({', '.join(args)})")
 
     def intrinsic(self, kind: str, name: str, types: list[str], values: list[str]) -> str:
+        """Append a call of an intrinsic and declare it; return the name of its result.
+
+        `kind` is the type of the result, `name` that of the intrinsic; `types` and `values` are
+        those of its arguments.
+        """
         self.declares.add(f"declare {kind} @{name}({', '.join(types)})")
         return self.call(kind, name, *[f"{t} {v}" for t, v in zip(types, values)])
 
 
 def suffix(kind: str) -> str:
-    """Return the name of a type inside an intrinsic's name."""
+    """Return the form that a type has in an intrinsic's name."""
     lanes = ""
     if kind.startswith("<"):
         count, kind = kind[1:-1].split(" x ")
@@ -142,14 +148,15 @@ RULES: dict[str, Rule] = {}
 
 
 def is_supported(name: str) -> bool:
-    """Return whether an element-wise primitive has code."""
+    """Return whether code can be generated for an element-wise primitive."""
     return name in RULES
 
 
 def operation(e: Emitter, name: str, wide: bool, dtype: DType, args: list[str], types: list[DType]) -> str:
-    """Return the instructions of an element-wise primitive.
+    """Write an element-wise primitive and return the name of its result.
 
-    Operands have the types `types`, the result `dtype`.
+    `e` is the writer, `name` the primitive's, `args` are the operands and `types` their element
+    types; the result has type `dtype`. With `wide` the operands are vectors, otherwise scalars.
     """
     kind = compute_type(types[-1] if types else dtype)
     return RULES[name](e, e.vector(kind) if wide else kind, dtype, args, types)
@@ -191,12 +198,18 @@ def _mask(kind: str) -> str:
 
 
 def choose(e: Emitter, kind: str, condition: str, x: str, y: str) -> str:
-    """Return a select."""
+    """Write a `select` and return the name of its result: `x` where `condition` holds, else `y`.
+
+    `e` is the writer, `kind` the LLVM type of `x` and `y`.
+    """
     return e.put(f"select {_mask(kind)} {condition}, {kind} {x}, {kind} {y}")
 
 
 def extreme(e: Emitter, kind: str, dtype: DType, x: str, y: str, largest: bool) -> str:
-    """Return the larger or smaller of two, NaN if either is."""
+    """Write the larger of `x` and `y`, or the smaller unless `largest`; NaN if either is.
+
+    `e` is the writer, `kind` the LLVM type of both and `dtype` their element type.
+    """
     if dtype.kind == "f":
         better = e.put(f"fcmp {'ogt' if largest else 'olt'} {kind} {x}, {y}")
         nan = e.put(f"fcmp uno {kind} {x}, {x}")
@@ -235,7 +248,10 @@ def _sign(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType])
 
 
 def _division(floored: bool) -> Rule:
-    """Return (quotient, remainder) of integers without traps, towards minus infinity if `floored`."""
+    """Return the rule of an integer division without traps: (quotient, remainder).
+
+    The quotient is rounded towards minus infinity if `floored`, else towards zero.
+    """
 
     def rule(e: Emitter, kind: str, dtype: DType, x: str, y: str) -> tuple[str, str, str]:
         zero, one = _number(e, kind, dtype, 0), _number(e, kind, dtype, 1)
@@ -383,7 +399,11 @@ def _select(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType
 
 
 def cast(e: Emitter, wide: bool, value: str, source: DType, target: DType) -> str:
-    """Convert between compute types; floats to integers by truncation, saturating."""
+    """Write a conversion from the type `source` to `target` and return the name of its result.
+
+    `e` is the writer; `value` is a vector where `wide`, else a scalar. Floats become integers by
+    truncation and saturate.
+    """
     old, new = compute_type(source), compute_type(target)
     shape = e.vector if wide else (lambda t: t)
     if target is D.bool_:

@@ -1,9 +1,9 @@
-"""Putting a nest's loops in order: which runs in vector lanes, which outside, and which are one.
+"""The order of a nest's loops: outer loops, merged loops, and the loop of vector lanes.
 
-Loops follow the strides of a reference value, the largest stride outermost. Two neighbours of one
-kind become one loop when every position in the nest moves along them as along one longer loop, for
-all sizes. The last loop is the vector loop: the one of the smallest stride, unless it is reducing
-and short while a parallel one is long.
+Loops are sorted by the strides of a reference value, the largest stride outermost. Two neighbours
+of one kind become one loop when every position in the nest moves along them as along one longer
+loop, for all sizes. The last loop is the vector loop: the one of the smallest stride, unless it
+reduces and is short while a parallel one is long.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mycel.engines.native.kernels.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
-from mycel.engines.native.kernels.schedule import better_lanes, tile_of, turnable, turns
-from mycel.ir.dims import DimLike, hint, is_one, same
+from mycel.engines.native.kernels.schedule import better_lanes, is_transposed, tile_of, transposable
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one, same
 
 __all__ = ["arrange"]
 
@@ -20,8 +21,9 @@ SHORT = 8
 
 
 def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
-    """Return the nest with its loops ordered by the strides `like`, merged, and those of one
-    iteration gone.
+    """Return the nest with its loops ordered by the strides `like` and merged.
+
+    Loops of one iteration are removed.
     """
     steps = [hint(s) for s in like]
     order = sorted(range(len(nest.loops)), key=lambda k: (-steps[k] if steps[k] else -(1 << 60), k))
@@ -92,8 +94,10 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
 
 
 def _tiled(nest: Nest) -> Nest:
-    """Return the nest with the loop that most of its transposed loads are contiguous along before
-    the last, if there are such loads.
+    """Return the nest with the tiled loop before the last.
+
+    It is the loop along which most of the transposed loads are contiguous; without such loads the
+    nest stays as it is.
     """
     tile = tile_of(nest, loads_of(nest))
     if tile is None:
@@ -108,12 +112,12 @@ def _tiled(nest: Nest) -> Nest:
     made = rewritten(nest, move, False)
     made.loops = [nest.loops[k] for k in order]
     made.tile = last - 1
-    made.turned = frozenset(a for a in turnable(made, loads_of(made)) if turns(a, last - 1, last))
+    made.turned = frozenset(a for a in transposable(made, loads_of(made)) if is_transposed(a, last - 1, last))
     return made
 
 
 def loads_of(nest: Nest) -> list[Access]:
-    """Return what a nest reads, each access once."""
+    """Return the accesses that a nest reads, each once."""
     found: dict[Access, None] = {}
     seen: set[int] = set()
     stack = [r.value for r in nest.reduces] + [s.value for s in nest.stores]
@@ -129,7 +133,7 @@ def loads_of(nest: Nest) -> list[Access]:
 
 
 def _carrying(nest: Nest) -> str:
-    """Return the kinds of the loops whose iterations a nest's reductions join."""
+    """Return the kinds of the loops over which a nest's reductions run."""
     return "rs" if any(r.scan for r in nest.reduces) else "r"
 
 
@@ -165,8 +169,9 @@ def _positions(nest: Nest) -> Iterator[Affine]:
 
 
 def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> Nest:
-    """Return a copy of a nest with every position exchanged; where nothing reduces, a reduction is
-    its one value.
+    """Return a copy of a nest with every position replaced by `move`.
+
+    Unless `reducing`, no loop reduces and each reduction becomes its single value.
     """
     builder = Builder()
     image: dict[int, Expr] = {}

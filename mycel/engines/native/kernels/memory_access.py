@@ -1,10 +1,10 @@
-"""Writing the loads and stores of a kernel.
+"""Writes the loads and stores of a kernel.
 
-Elements that follow each other, or lie a few apart (`strided`), are moved by whole vectors, others
-one for each lane. Lanes that do not exist, fail a guard or have an index outside are masked. A load
-with guards first asks whether all its lanes pass, and is then read without a mask: masked loads
-keep processors from fetching ahead, and reading memory through them alone is several times slower
-than the memory is.
+Elements that are contiguous, or a few elements apart (`strided`), are moved by whole vectors,
+others by one access for each lane. Lanes that do not exist, fail a guard or have an index out of
+range are masked. A load with guards first tests whether all its lanes pass, and then reads without
+a mask: masked loads prevent processors from prefetching, and reading through them alone is several
+times slower than the memory.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ __all__ = ["MemoryWriter"]
 
 
 class MemoryWriter(KernelWriter):
-    """Addresses, masks, loads and stores."""
+    """A writer of addresses, masks, loads and stores."""
 
     def address(self, access: Access, copy: int) -> str:
-        """Return the address of the first lane of a copy, for accesses whose data-dependent part is
-        uniform.
+        """Return the address of the first lane of a copy.
+
+        The data-dependent part of the access must be the same for all lanes.
         """
         e = self.e
         i = self.access_index[access]
@@ -52,7 +53,11 @@ class MemoryWriter(KernelWriter):
         return base
 
     def lanes_addresses(self, access: Access, copy: int, moved: Optional[str], moved_wide: bool) -> str:
-        """Return a vector of addresses, one for each lane."""
+        """Return a vector of addresses of an access, one for each lane.
+
+        `copy` is the number of the vector among those computed side by side. `moved` is the offset
+        that data-dependent indices add (None: none), a vector where `moved_wide`.
+        """
         e = self.e
         kind = memory_type(access.buffer.dtype)
         base = self.address(access, copy)
@@ -71,7 +76,12 @@ class MemoryWriter(KernelWriter):
         return e.put(f"getelementptr {kind}, ptr {base}, {e.vector('i64')} {steps or 'zeroinitializer'}")
 
     def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
-        """Return the mask of a vector access: lanes that exist, guards and index checks."""
+        """Return the mask of a vector access: existing lanes that pass guards and index checks.
+
+        `copy` is the number of the vector among those computed side by side. `valid` says whether
+        the indices of `access` are in range (None: it has none), as a vector where `valid_wide`.
+        Returns None where no lane is masked.
+        """
         e = self.e
         parts = [] if self.mask is None else [self.mask]
         guard = self.guards(access.guards, copy, True)
@@ -92,6 +102,11 @@ class MemoryWriter(KernelWriter):
         return [self.load_one(access, default, u, wide) for u in range(self.copies if wide else 1)]
 
     def load_one(self, access: Access, default: Any, copy: int, wide: bool, reports: bool = True) -> str:
+        """Return the value of a load, a vector where `wide`.
+
+        `default` is the value where a guard of `access` fails. `copy` is the number of the vector
+        among those computed side by side; an index out of range is reported where it `reports`.
+        """
         e = self.e
         dtype: DType = access.buffer.dtype
         kind = memory_type(dtype)
@@ -149,8 +164,12 @@ class MemoryWriter(KernelWriter):
     def load_near(
         self, access: Access, copy: int, pointer: str, default: Any, valid: Optional[str], checked: bool = False
     ) -> str:
-        """Return a vector of elements that follow each other or lie a few apart, as they lie in
-        memory; all of them are there if `checked`.
+        """Return a vector of elements, contiguous or a few elements apart, in memory's type.
+
+        `pointer` is the address of the first lane of `access`. `copy` is the number of the vector
+        among those computed side by side; `default` is the value of masked lanes, `valid` says
+        whether the indices are in range (None: there are none). With `checked` all lanes are known
+        to be readable.
         """
         e, dtype = self.e, access.buffer.dtype
         kind, size = memory_type(dtype), dtype.itemsize
@@ -171,9 +190,10 @@ class MemoryWriter(KernelWriter):
         )
 
     def all_inside(self, access: Access, copy: int, valid: Optional[str]) -> Optional[str]:
-        """Return whether all lanes pass the guards and checks of an access, which are monotonic.
+        """Return whether all lanes pass the guards and checks of an access.
 
-        None where there are none.
+        As these are monotonic, the first and the last lane decide. Returns None where there are
+        none.
         """
         e = self.e
         tests = [] if valid is None else [valid]
@@ -197,7 +217,7 @@ class MemoryWriter(KernelWriter):
         return result
 
     def load_tile(self, access: Access) -> str:
-        """Return a vector of a tile that was turned round; see `TileWriter`."""
+        """Return a vector of a transposed tile, as `TileWriter` keeps it."""
         raise NotImplementedError
 
     def raw_default(self, default: Any, dtype: DType, raw: str) -> str:
@@ -219,6 +239,10 @@ class MemoryWriter(KernelWriter):
         return value
 
     def to_memory(self, value: str, dtype: DType, wide: bool, known: int = ANY) -> str:
+        """Return `value` of type `dtype` in the type that memory holds, a vector where `wide`.
+
+        `known` says how far a 16-bit float is known to be rounded already.
+        """
         e = self.e
         shape = e.vector if wide else (lambda t: t)
         if dtype is D.bool_:
@@ -244,6 +268,11 @@ class MemoryWriter(KernelWriter):
             self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
 
     def store_one(self, access: Access, value: str, copy: int, wide: bool, known: int = ANY) -> None:
+        """Write `value` at `access`, as a vector where `wide`.
+
+        `copy` is the number of the vector among those computed side by side; `known` says how far a
+        16-bit float is known to be rounded already.
+        """
         e = self.e
         dtype: DType = access.buffer.dtype
         kind, size = memory_type(dtype), dtype.itemsize

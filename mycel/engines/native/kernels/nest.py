@@ -1,4 +1,4 @@
-"""Loop nests over strided memory: what fusion builds and an engine turns into code.
+"""Loop nests over strided memory, which fusion builds and code generation turns into kernels.
 
 A nest has loops, each parallel (its iterations are independent), reducing, or sequential, and
 statements over scalar expressions. Positions are affine in the loop variables; sizes, coefficients
@@ -9,13 +9,13 @@ structure, so that equal work is done once:
     const     a literal
     index     an affine position as a number
     op        a primitive by name on operands of given element types
-    check     an index, which is looked at
+    check     an index, reported where it is out of range
     reduced   the result of a `Reduce` statement
-    scanned   what a running one has come to, for each iteration
+    scanned   the value of a running reduction after each iteration
 
-`Reduce` joins the values of an expression over all reducing loops; `Store` writes one, for every
-iteration ("full") or once for each setting of the other loops ("row"). Statements that use a
-reduced value run after the loops that made it.
+`Reduce` combines the values of an expression over all reducing loops; `Store` writes a value, in
+every iteration ("full") or once for each iteration of the other loops ("row"). Statements that use
+a reduced value run after the loops that made it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def affine(loop: int) -> Affine:
 class Buffer:
     """Memory that nests read and write: `size` elements of a type.
 
-    The planner fills in where it lies.
+    The planner assigns its place.
     """
 
     dtype: DType
@@ -112,9 +112,10 @@ class Buffer:
 
 @dataclass(eq=False)
 class Site:
-    """Where a kernel looks at an index: that of axis `axis` of `size` in the operation of `node`.
+    """A place where a kernel checks an index, for an axis in the operation of `node`.
 
-    Negative ones count from the end if it `wraps`.
+    The axis has the number `axis` and the size `size`; negative indices count from its end if the
+    site `wraps`.
     """
 
     node: Any
@@ -128,12 +129,11 @@ Guard = tuple[Affine, DimLike]
 
 @dataclass(frozen=True)
 class Access:
-    """Element ``offset + sum(dynamic index * stride)`` of a buffer.
+    """Element ``offset + sum(dynamic index * stride)`` of a buffer, guarded.
 
-    Reads only where every guard ``0 <= position < size`` holds.
-
-    `dynamic` holds (integer expression, stride, size, site); an index outside of the size counts as
-    a failing guard, and is reported at its `Site`, if it has one.
+    It is accessed only where every guard ``0 <= position < size`` holds. `dynamic` has tuples
+    (integer expression, stride, size, site); an index out of range counts as a failing guard, and
+    is reported at its `Site`, if it has one.
     """
 
     buffer: Buffer
@@ -143,7 +143,11 @@ class Access:
 
 
 class Expr:
-    """A scalar expression; make one with the functions of `Builder`."""
+    """A scalar expression; the functions of `Builder` make them.
+
+    `kind` is one of those in the module's description, `dtype` the element type, `args` are the
+    operands and `data` the rest: an access, a literal, a position or a statement.
+    """
 
     __slots__ = ("kind", "dtype", "args", "data", "__weakref__")
 
@@ -156,9 +160,9 @@ class Expr:
 
 @dataclass
 class Loop:
-    """A loop of `extent` iterations.
+    """A loop of `extent` iterations, of kind 'p' parallel, 'r' reducing or 's' sequential.
 
-    Kind 'p' parallel, 'r' reducing, 's' sequential; small fixed ones may be unrolled.
+    A small loop of fixed extent may be unrolled.
     """
 
     extent: DimLike
@@ -168,11 +172,11 @@ class Loop:
 
 @dataclass(eq=False)
 class Reduce:
-    """Join `value` over the reducing loops: kind sum, prod, max, min, any, all, argmax or argmin.
+    """The reduction of `value` over the reducing loops.
 
-    The last two give the index `position` of the first extreme among the iterations where `valid`
-    holds. A running one (`scan`) joins them in the order of the one sequential loop, and its result
-    is a value of each iteration.
+    Its kind is sum, prod, max, min, any, all, argmax or argmin. The last two give the index
+    `position` of the first extreme among the iterations where `valid` holds. A running one (`scan`)
+    combines the values in the order of the one sequential loop, and has a result in each iteration.
     """
 
     kind: str
@@ -185,7 +189,7 @@ class Reduce:
 
 @dataclass(eq=False)
 class Store:
-    """Write `value` to `target`; mode 'set', or 'add' to what is there."""
+    """The statement that writes `value` to `target`, or adds it there with mode 'add'."""
 
     target: Access
     value: Expr
@@ -197,10 +201,9 @@ class Store:
 class Nest:
     """Loops, outermost first, and statements.
 
-    The last loop is the one whose iterations become vector lanes.
-
-    `turned` are the loads that are contiguous along the loop `tile`, the one before the last, which
-    is gone through in blocks for their sake.
+    The iterations of the last loop are the vector lanes. `turned` are the loads that are contiguous
+    along the loop `tile`, the one before the last; that loop then runs in blocks, so that these
+    loads are read as transposed tiles.
     """
 
     loops: list[Loop]
@@ -216,8 +219,9 @@ FAR = 1 << 30
 
 
 def reaches_far(nest: Nest) -> bool:
-    """Return whether a position may be larger than `FAR`, by the sizes that are known: then it
-    takes 64 bits, else 32 are enough.
+    """Return whether positions take 64 bits: one may be larger than `FAR` by the sizes known.
+
+    Otherwise 32 bits are enough.
     """
     sizes: list[Any] = [loop.extent for loop in nest.loops]
     accesses = [s.target for s in nest.stores]
@@ -250,7 +254,7 @@ def reaches_far(nest: Nest) -> bool:
 
 
 class Builder:
-    """Makes expressions, one object for each distinct structure."""
+    """A maker of expressions: one object for each distinct structure."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Expr] = {}
@@ -283,6 +287,10 @@ class Builder:
     def reduce(
         self, kind: str, value: Expr, dtype: DType, position: Optional[Affine] = None, scan: bool = False
     ) -> Reduce:
+        """Return the statement that reduces `value` by `kind`; its `result` has type `dtype`.
+
+        `position` is the index that argmax and argmin give; with `scan` the reduction is running.
+        """
         statement = Reduce(kind, value, position=position, scan=scan)
         statement.result = Expr("scanned" if scan else "reduced", dtype, (value,), statement)
         return statement

@@ -10,13 +10,13 @@ way of sorting records is stable.
 with vectors and no branch. More are sorted by the bytes of their keys, from the lowest up, between
 two halves of scratch memory; a byte that all keys share costs one look at its counts.
 
-*Selecting.* The first k of a row are sought with a threshold, the k-th of what has been seen:
-elements below it, which become few soon, are put aside, and when there is no room left all but the
-k first are dropped, and the threshold falls. Equal elements that come later are never below it, so
+*Selecting.* The first k of a row are found with a threshold, the k-th of the elements seen so far:
+elements below it, which soon become few, are collected, and when there is no room left all but the
+first k are dropped, and the threshold falls. Equal elements that come later are never below it, so
 this is stable as well.
 
-*Searching* halves an interval whose length does not depend on what is found, for a vector of values
-at once.
+*Searching* is a binary search for a vector of values at once; all of them take the same number of
+steps.
 
 A sorted element is computed back from its key, except zeros and NaN, which are read again to keep
 their sign and payload.
@@ -46,7 +46,7 @@ def record_bytes(dtype: DType) -> int:
 
 
 class _Order:
-    """Keys and records of an element type and a direction."""
+    """The keys and records of an element type in one direction."""
 
     def __init__(self, dtype: DType, descending: bool) -> None:
         self.floating, self.signed, self.descending = dtype.is_floating, dtype.kind == "i", descending
@@ -92,7 +92,7 @@ class _Order:
         return c.put(f"select {flag} {nan}, {t} {n(self.nan)}, {t} {key}")
 
     def unkey(self, c: Code, key: str, lanes: int = 1) -> str:
-        """Return the bits of a key that is neither a zero's nor a NaN's."""
+        """Return the bits of the element with a key, which is not that of a zero or a NaN."""
         t = self.kind(lanes)
 
         def n(value: int) -> str:
@@ -107,7 +107,7 @@ class _Order:
         return c.put(f"xor {t} {key}, {mask}")
 
     def pack(self, c: Code, key: str, position: str) -> str:
-        """Return a record."""
+        """Return a record of a key and a position."""
         high = c.put(f"zext {self.element} {key} to {self.record}")
         high = c.put(f"shl {self.record} {high}, {self.shift}")
         low = c.put(f"zext i64 {position} to i128") if self.wide else position
@@ -119,7 +119,7 @@ class _Order:
 
 
 def _prepare(o: _Order) -> str:
-    """Return records of the first `n` elements."""
+    """Return the function that makes records of the first `n` elements."""
     c = Code()
     done = "0"
     if not o.wide:
@@ -147,7 +147,7 @@ def _splat(c: Code, value: str, element: str, lanes: int) -> str:
 
 
 def _rank(o: _Order) -> str:
-    """Put each of the `n` records at `a` where it belongs at `b`."""
+    """Return the function that copies the `n` records at `a` to their ranks at `b`."""
     c = Code()
     if o.wide:
         with c.loop("0", "%n") as i:
@@ -186,7 +186,10 @@ def _rank(o: _Order) -> str:
 
 
 def _radix(o: _Order) -> str:
-    """Sort `n` records at `a` by the bytes of their keys; where they are at last, `a` or `b`."""
+    """Return the function that sorts `n` records at `a` by the bytes of their keys.
+
+    It gives the place where they lie at the end, `a` or `b`.
+    """
     c = Code()
     r = o.record
     counts = c.slot("i32", 256 * o.bytes)
@@ -231,7 +234,10 @@ def _radix(o: _Order) -> str:
 
 
 def _sort(o: _Order) -> str:
-    """Sort `n` records at `a`; where they are at last, `a` or `b`."""
+    """Return the function that sorts `n` records at `a`.
+
+    It gives the place where they lie at the end, `a` or `b`.
+    """
     c = Code()
     with c.when(c.op("icmp sle i64", "%n", RANKED_WIDE if o.wide else RANKED)):
         c.do("call void @rank(ptr %a, ptr %b, i64 %n)")
@@ -241,7 +247,10 @@ def _sort(o: _Order) -> str:
 
 
 def _finish(o: _Order) -> str:
-    """Return the elements and positions of the first `n` records, whose elements are at `x`."""
+    """Return the function that writes the elements and positions of the first `n` records.
+
+    The elements that the records were made of are at `x`.
+    """
     c = Code()
     done = "0"
     if not o.wide:
@@ -273,9 +282,9 @@ def _finish(o: _Order) -> str:
 
 
 def _select(o: _Order) -> str:
-    """Return the first `k` records of the `n` elements at `x`, in order.
+    """Return the function that gives the first `k` records of the `n` elements at `x`, in order.
 
-    `a` and `b` have room for twice as many and some.
+    `a` and `b` have room for more than twice as many.
     """
     c = Code()
     double, some = c.op("shl i64", "%k", 1), c.op("add i64", "%k", 48)
@@ -336,12 +345,11 @@ def _select(o: _Order) -> str:
 
 
 def _rows(o: _Order, stack: int, body: str) -> str:
-    """Return the kernel: some rows of `n` elements, whose results are `m` long.
+    """Return the kernel over rows of `n` elements, whose results are `m` long.
 
-    Scratch memory is on the stack if `stack` is its size.
-
-    Words: rows, parts, n, m, the records that half of the scratch memory holds, then the addresses
-    of the elements, values, positions and scratch memory.
+    Scratch memory is on the stack where `stack`, its size, is not 0. The words are rows, parts, n,
+    m, the records that half of the scratch memory holds, then the addresses of the elements,
+    values, positions and scratch memory.
     """
     c = Code()
     c.leave_if(c.op("icmp sge i64", "%begin", "%end"), "void")
@@ -379,24 +387,26 @@ _DECLARED = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 def sort_text(dtype: DType, descending: bool, stack: int) -> str:
-    """Return the kernel that sorts rows."""
+    """Return the text of the kernel that sorts rows."""
     o = _Order(dtype, descending)
     parts = (_DECLARED, _prepare(o), _rank(o), _radix(o), _sort(o), _finish(o), _rows(o, stack, "sort"))
     return "\n".join(parts) + "\n"
 
 
 def top_text(dtype: DType, largest: bool, stack: int) -> str:
-    """Return the kernel that finds the first elements of rows."""
+    """Return the text of the kernel that finds the first elements of rows."""
     o = _Order(dtype, largest)
     parts = (_DECLARED, _prepare(o), _rank(o), _radix(o), _sort(o), _finish(o), _select(o), _rows(o, stack, "top"))
     return "\n".join(parts) + "\n"
 
 
 def search_text(dtype: DType, side: str, one_row: bool, position: DType) -> str:
-    """Return the kernel that finds where values belong in sorted rows, as int32 or int64.
+    """Return the text of the kernel that finds where values belong in sorted rows.
 
-    Words: elements of a row, values of a row, addresses of the rows, values and positions. Its
-    range is all values.
+    `dtype` is the type of the elements, `position` int32 or int64, that of the result. `side` is
+    "left" or "right" of equal elements; with `one_row` all values are searched in the same row. The
+    words are the elements of a row, the values of a row, and the addresses of rows, values and
+    positions; the range is over all values.
     """
     o = _Order(dtype, False)
     c = Code()

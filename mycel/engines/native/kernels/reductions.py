@@ -1,4 +1,4 @@
-"""Writing the reductions of a kernel: accumulators, joining a value, and the result across lanes."""
+"""Writes the reductions of a kernel: accumulators, combining a value, and the result over lanes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ __all__ = ["ReductionWriter"]
 
 
 class ReductionWriter(TileWriter):
-    """Accumulators are stack slots, which LLVM turns into registers: one for each copy of a vector."""
+    """A writer of reductions.
+
+    Accumulators are stack slots, one for each copy of a vector, which LLVM turns into registers.
+    """
 
     def declare_accumulators(self, r: Reduce) -> None:
         dtype = r.value.dtype
@@ -35,12 +38,12 @@ class ReductionWriter(TileWriter):
             self.accumulators[r, "indices"] = indices
 
     def index_kind(self, r: Reduce) -> str:
-        """Return the type of the positions of a reduction that gives one."""
+        """Return the LLVM type of the positions that argmax and argmin give."""
         kind = compute_type(r.result.dtype)
         return self.e.vector(kind) if self.wide else kind
 
     def unset(self, r: Reduce) -> str:
-        """Return the position of a reduction that has met nothing yet: one that no axis has."""
+        """Return the position of a reduction before its first value: one that no axis has."""
         return str((1 << (r.result.dtype.bits - 1)) - 1)
 
     def unset_lanes(self, r: Reduce) -> str:
@@ -86,6 +89,10 @@ class ReductionWriter(TileWriter):
                 e.do(f"store {self.index_kind(r)} {self.unset_lanes(r)}, ptr {slot}")
 
     def merge(self, r: Reduce, kind: str, x: str, y: str) -> str:
+        """Return two partial results of the reduction `r` combined.
+
+        `x` and `y` have the LLVM type `kind`.
+        """
         e, dtype = self.e, r.value.dtype
         if r.kind == "sum":
             return e.put(f"{'fadd' if dtype.kind == 'f' else 'add'} {kind} {x}, {y}")
@@ -96,7 +103,7 @@ class ReductionWriter(TileWriter):
         return extreme(e, kind, dtype, x, y, r.kind == "max")
 
     def join(self, r: Reduce) -> None:
-        """Take one iteration's value into the accumulators."""
+        """Combine one iteration's value with the accumulators."""
         e = self.e
         kind = self.kind_of(r)
         values = self.widened(r.value, self.wide)
@@ -114,7 +121,10 @@ class ReductionWriter(TileWriter):
             e.do(f"store {kind} {after}, ptr {slot}")
 
     def better(self, r: Reduce, kind: str, new: str, old: str) -> str:
-        """Return whether `new` beats `old`; NaN beats every number."""
+        """Return whether `new` beats `old` in the argmax or argmin `r`; NaN beats every number.
+
+        Both have the LLVM type `kind`.
+        """
         e, dtype = self.e, r.value.dtype
         largest = r.kind == "argmax"
         mask_kind = kind.replace(compute_type(dtype), "i1") if kind.startswith("<") else "i1"
@@ -127,6 +137,11 @@ class ReductionWriter(TileWriter):
         return e.put(f"icmp {op} {kind} {new}, {old}")
 
     def join_position(self, r: Reduce, kind: str, value: str, before: str, copy: int) -> None:
+        """Combine one iteration's value and position with the accumulators of an argmax or argmin.
+
+        `r` is the reduction, `value` the new value and `before` the accumulator's, both of the LLVM
+        type `kind`; `copy` is the number of the vector.
+        """
         e = self.e
         assert r.position is not None
         slot, index_slot = self.accumulators[r, "slots"][copy], self.accumulators[r, "indices"][copy]
@@ -150,7 +165,7 @@ class ReductionWriter(TileWriter):
         e.do(f"store {index_kind} {choose(e, index_kind, take, here, old_index)}, ptr {index_slot}")
 
     def finish(self, r: Reduce) -> None:
-        """The result of a reduction from its accumulators."""
+        """Compute the result of a reduction from its accumulators."""
         e = self.e
         kind = self.kind_of(r)
         slots = self.accumulators[r, "slots"]
@@ -174,10 +189,11 @@ class ReductionWriter(TileWriter):
         self.accumulators[r, "result"] = [self.folded(r, total)]
 
     def folded(self, r: Reduce, vector: str) -> str:
-        """Return the lanes of a vector as one value, half joined with half.
+        """Return the lanes of a vector combined into one value, half with half.
 
-        Each round is on vectors half as long. On long ones whose upper lanes nobody reads LLVM 22.1
-        takes the wrong lanes where a function has two such sums of integers and AVX-512.
+        Each step works on vectors half as long. On vectors that stay long, with upper lanes that
+        nothing reads, LLVM 22.1 takes wrong lanes in a function with two such sums of integers and
+        AVX-512.
         """
         e, element, width = self.e, compute_type(r.value.dtype), self.lanes
         while width > 1:

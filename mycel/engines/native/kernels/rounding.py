@@ -1,14 +1,13 @@
-"""Where 16-bit floats are rounded: after every operation, so that a program computes what its
-operations compute one by one.
+"""Rounding of 16-bit floats after every operation, so that fused operations give the same results.
 
-Values of 16-bit types are float32 in registers. What an operation cannot be sure to give exactly (a
-sum is not a number of the type, the larger of two is) is rounded as it would be on its way through
-memory. What one operation computes inside of itself, as the terms of a product of matrices or the
-running total of a sum, is float32 as ever and rounded at the end, and so is what the library
-computes in float32 between casts.
+Values of 16-bit types are float32 in registers. A result that may not be a number of the type is
+rounded as it would be on its way through memory: a sum is, the larger of two values is not.
+Intermediate values inside one operation, such as the terms of a product of matrices or the running
+total of a sum, stay float32 and are rounded at the end; so are those that the library computes in
+float32 between casts.
 
 With ``set_context(wide_intermediates=True)`` or MYCEL_WIDE_INTERMEDIATES=1 values are rounded only
-where they are stored: then their digits depend on what is computed together.
+where they are stored; then results depend on which operations are fused.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ def is_narrow(dtype: DType) -> bool:
 
 
 def setting() -> str:
-    """Return what is entered in the keys of kept programs."""
+    """Return the setting as a part of the keys of stored programs."""
     return "wide intermediates" if config._context["wide_intermediates"] else "rounded"
 
 
 def rounded(builder: Builder, node: Node, value: Expr) -> Expr:
-    """Return the value of a node as a number of its type."""
+    """Return the value of a node, rounded to a number of its type."""
     if not is_narrow(value.dtype) or config._context["wide_intermediates"] or is_rounded(value):
         return value
     plain = node.prim in _ARITHMETIC
@@ -49,7 +48,7 @@ def rounded(builder: Builder, node: Node, value: Expr) -> Expr:
 
 
 def is_rounded(value: Expr) -> bool:
-    """Return whether what code computes for an expression is a number of its type."""
+    """Return whether the value of an expression is certainly a number of its type."""
     pending, seen = [value], set()
     while pending:
         x = pending.pop()

@@ -1,10 +1,11 @@
-"""Writing running reductions: the accumulator after each iteration is a value.
+"""Writes running reductions, which have a value after each iteration.
 
-Where the lanes are another loop, that is the accumulator itself. Where the lanes go along the
-running loop, a vector's running values come from log2(lanes) rounds of shifting by 1, 2, 4 ...
-lanes and joining, and are then joined with what came before the vector. That is carried as a vector
-of one value; it depends on each vector through one operation only, so that vectors overlap in time.
-Sums start from -0.0, which leaves every number as it is.
+Where the lanes are iterations of another loop, the value is the accumulator itself. Where they are
+iterations of the running loop, a vector's running values come from log2(lanes) steps, each of which
+shifts by 1, 2, 4 ... lanes and combines; they are then combined with the result of all earlier
+vectors. That result is carried as a vector of one value; it depends on each vector through one
+operation only, so that the processor overlaps the work of several vectors. Sums start from -0.0,
+which leaves every number unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["ScanWriter"]
 
 
 class ScanWriter(ReductionWriter):
-    """Reductions some of which are running."""
+    """A writer of reductions, some of which are running."""
 
     def identity(self, r: Reduce) -> str:
         if r.scan and r.kind == "sum" and r.value.dtype.kind == "f":
@@ -49,7 +50,7 @@ class ScanWriter(ReductionWriter):
         self.accumulators[r, "result"] = results
 
     def running(self, r: Reduce, kind: str, value: str) -> str:
-        """Return the running values inside of one vector."""
+        """Return the running values within one vector."""
         e, lanes = self.e, self.lanes
         nothing = "<" + ", ".join([f"{compute_type(r.value.dtype)} {self.identity(r)}"] * lanes) + ">"
         step = 1

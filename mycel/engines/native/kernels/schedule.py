@@ -1,17 +1,16 @@
-"""How a nest's loops run: the one place where tiles, copies of vectors and shares of threads are
-chosen.
+"""The schedule of a nest's loops: the choice of tiles, copies of vectors and shares of threads.
 
-Choices follow the structure of a nest and, where any would be right, the sizes that are expected
-(hints). They are numbers in a kernel's text, of which there are few, so that kernels stay shared
-among shapes.
+Choices depend on the structure of a nest and, where every choice is correct, on the expected sizes
+(hints). Few different numbers are chosen, and become part of a kernel's text, so that many shapes
+still share a kernel.
 
-* A *tile* turns loads that are contiguous along another loop than the lanes (`tiles`). It costs
-  about as much as the vectors that it yields, a gather several times that, so it pays as soon as a
-  tile is not mostly edge.
-* *Copies* are vectors computed side by side in one iteration. They hide latency, and where rows are
-  walked down by columns each row's visit moves that many vectors of one page of memory: the time of
-  a visit is about `VISIT` vectors and one for each vector moved. What is left over at the end goes
-  one vector at a time.
+* A *tile* transposes loads that are contiguous along another loop than the lanes (`tiles`). It
+  costs about as much as the vectors that it yields, while a gather costs several times that, so it
+  pays unless a tile is mostly edge.
+* *Copies* are vectors computed side by side in one iteration. They hide latency. Where columns are
+  walked down row by row, each visit of a row moves that many vectors of one page of memory: a visit
+  takes the time of about `VISIT` vectors and of the vectors moved. Remaining vectors are computed
+  one at a time.
 * A *grain* is the share of a range below which another thread costs more than it gains:
   `GRAIN_WORK` operations, some 20 microseconds of one core.
 """
@@ -24,9 +23,20 @@ from typing import Optional
 
 from mycel.engines.native.kernels.nest import Access, Nest
 from mycel.engines.native.kernels.strided import small_step
-from mycel.ir.dims import DimLike, hint, is_one, is_zero
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one, is_zero
 
-__all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "row_work", "tile_of", "turnable", "turns"]
+__all__ = [
+    "better_lanes",
+    "copies",
+    "describe",
+    "grain",
+    "is_transposed",
+    "pays_to_copy",
+    "row_work",
+    "tile_of",
+    "transposable",
+]
 
 NARROW = 4
 GRAIN_WORK = 65536
@@ -42,8 +52,8 @@ LIGHT, HEAVY = 8, 16
 MASKED = 4
 
 
-def turns(access: Access, tile: int, vector: int) -> bool:
-    """Return whether a load is contiguous along the loop `tile` and strided along the vector loop."""
+def is_transposed(access: Access, tile: int, vector: int) -> bool:
+    """Return whether a load is contiguous along the loop `tile`, and strided along `vector`."""
     step = access.offset.coefficient(vector)
     return (
         not access.guards
@@ -55,18 +65,19 @@ def turns(access: Access, tile: int, vector: int) -> bool:
     )
 
 
-def turnable(nest: Nest, loads: Sequence[Access]) -> list[Access]:
-    """Return the loads that may be read a tile ahead: those that no store may be written over
-    (`inplace`), which would be at the same place.
+def transposable(nest: Nest, loads: Sequence[Access]) -> list[Access]:
+    """Return the loads that may be read a tile ahead.
+
+    No store may write at the same place (`inplace`).
     """
     written = {s.target.offset for s in nest.stores}
     return [a for a in loads if a.offset not in written]
 
 
 def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
-    """Return the loop to be tiled for the sake of loads that are contiguous along it.
+    """Return the loop to tile for the loads that are contiguous along it.
 
-    None where there is none or it does not pay.
+    Returns None where there is none or it does not pay.
     """
     vector = len(nest.loops) - 1
     if nest.scalar or nest.reduces or any(loop.kind != "p" for loop in nest.loops):
@@ -75,23 +86,26 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
         return None
     best, most = None, 0
     for k in range(vector):
-        count = sum(turns(a, k, vector) for a in turnable(nest, loads))
+        count = sum(is_transposed(a, k, vector) for a in transposable(nest, loads))
         if count > most and hint(nest.loops[k].extent) >= NARROW:
             best, most = k, count
     return best
 
 
 def better_lanes(extents: Sequence[DimLike], steps: Sequence[DimLike]) -> bool:
-    """Return whether the last but one of the parallel loops makes better lanes than the last: that
-    is too short, and elements along the other are near each other.
+    """Return whether the last parallel loop but one should be the lanes instead of the last.
+
+    It should where the last is too short and elements along the other are near each other.
     """
     short = hint(extents[-1]) < NARROW and hint(extents[-2]) >= WIDE
     return short and all(is_zero(s) or is_one(s) or small_step(s) for s in steps)
 
 
 def pays_to_copy(steps: Mapping[int, DimLike], sizes: Mapping[int, DimLike], inner: int) -> bool:
-    """Return whether an operand of these strides and sizes by loop, read along the loop `inner`, is
-    worth a copy in that order: it is contiguous along another, and large.
+    """Return whether an operand read along the loop `inner` is worth a copy in that order.
+
+    `steps` and `sizes` are its strides and sizes by loop. It is where it is contiguous along
+    another loop, and large.
     """
     step = steps[inner]
     if is_one(step) or small_step(step) or not any(is_one(s) and hint(sizes[k]) >= NARROW for k, s in steps.items()):
@@ -100,10 +114,10 @@ def pays_to_copy(steps: Mapping[int, DimLike], sizes: Mapping[int, DimLike], inn
 
 
 def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> int:
-    """Return how many vectors one iteration computes.
+    """Return how many vectors one iteration of `nest` computes.
 
-    `weight` counts expressions, `looped` says whether a loop runs inside of the lanes' (or is
-    theirs, `across`).
+    `lanes` is the vector width; `weight` counts expressions. `looped` says whether a loop runs
+    inside that of the lanes, `across` whether it is that of the lanes itself.
     """
     if nest.tile is not None:
         return 1
@@ -126,10 +140,10 @@ def _fewest(nest: Nest, lanes: int, choices: Sequence[int], visit: int) -> int:
     return min(choices, key=lambda c: whole // c * (visit + c) + (whole % c + (rest > 0)) * masked)
 
 
-def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
-    """Return how a nest runs: its loops with their kinds, what the lanes are, and what threads
-    share.
+def describe(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
+    """Return a description of a nest's loops with their kinds, its lanes and its threads.
 
+    `count` is the number of copies of a vector of `lanes`, `extent` the range that threads divide.
     For example ``64p 32r 1024p: 16 lanes of 1024, 16 copies; threads share 64``.
     """
     loops = " ".join(f"{loop.extent}{loop.kind}{'!' if loop.unroll else ''}" for loop in nest.loops)
@@ -142,14 +156,14 @@ def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
 
 
 def row_work(nest: Nest, shared: Sequence[int]) -> int:
-    """Return how many iterations there are for each of those loops that threads share.
+    """Return the number of iterations for each iteration of the loops that threads divide.
 
-    0 where that depends on sizes that are not known.
+    It is 0 where it depends on unknown sizes.
     """
     inner = [loop.extent for k, loop in enumerate(nest.loops) if k not in shared]
     return prod(inner) if all(type(d) is int for d in inner) else 0  # type: ignore[arg-type]
 
 
 def grain(extent: int, work: int) -> int:
-    """Return how much of a range one thread takes at least; 0 where it is not to be split."""
+    """Return the smallest part of a range that one thread takes; 0 where it stays whole."""
     return 0 if extent == 1 else max(1, -(-GRAIN_WORK * extent // max(work, 1)))

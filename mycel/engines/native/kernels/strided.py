@@ -1,11 +1,10 @@
-"""Vectors of elements that lie a few apart in memory, by whole loads and stores and one shuffle
-instead of gathering.
+"""Vectors of elements a few apart in memory, by vector loads and stores and shuffles, not gathers.
 
 Lane i of an access with stride s along the vector loop is element ``s * i`` from the address of
-lane 0, for s of 2 to `WIDEST` or negative; for -1 that is a vector turned round. Loads cover the
-elements from the first to the last lane's and no other: the last load ends there and overlaps the
-one before, so that nothing outside of what the lanes name is touched. Under a mask an element is
-loaded or stored where its lane's bit is set. The stride is part of the kernel's text.
+lane 0, where s is 2 to `WIDEST` or negative; -1 is a reversed vector. Loads cover the elements from
+the first lane's to the last lane's and no others: the last load ends there and overlaps the one
+before. Under a mask an element is loaded or stored where its lane's bit is set. The stride is part
+of the kernel's text.
 """
 
 from __future__ import annotations
@@ -23,12 +22,16 @@ WIDEST = 4
 
 
 def small_step(step: Any) -> int:
-    """Return a stride along the lanes that is known and small, but not 1; 0 for any other."""
+    """Return a stride along the lanes that is known, small and not 1; 0 for any other."""
     return step if type(step) is int and (1 < step <= WIDEST or -WIDEST <= step < 0) else 0
 
 
 class _Span:
-    """The elements between the first and the last lane's, and the parts that vectors cover."""
+    """The elements from the first lane's to the last lane's, and the parts that vectors cover.
+
+    `e` is the writer, `lanes` the vector width, `step` the stride, `element` the LLVM type of an
+    element and `pointer` the address of lane 0.
+    """
 
     def __init__(self, lanes: int, step: int, element: str, pointer: str, e: Emitter) -> None:
         self.lanes, self.step, self.gap, self.e, self.element = lanes, step, abs(step), e, element
@@ -38,7 +41,7 @@ class _Span:
             self.base = e.put(f"getelementptr {element}, ptr {pointer}, i64 {1 - self.length}")
 
     def place(self, lane: int) -> int:
-        """Return where a lane's element is, from the lowest address."""
+        """Return the position of a lane's element, counted from the lowest address."""
         return self.gap * (lane if self.step > 0 else self.lanes - 1 - lane)
 
     def lane(self, place: int) -> Optional[int]:
@@ -52,9 +55,7 @@ class _Span:
         return self.base if not start else self.e.put(f"getelementptr {self.element}, ptr {self.base}, i64 {start}")
 
     def mask(self, mask: Optional[str], start: int) -> Optional[str]:
-        """Return the mask of the part from `start`; None where every element of it belongs to a
-        lane.
-        """
+        """Return the mask of the part from `start`; None where each of its elements has a lane."""
         e, bits = self.e, self.e.vector("i1")
         owners = [self.lane(start + k) for k in range(self.lanes)]
         if mask is None:
@@ -75,11 +76,11 @@ def load_strided(
     default: str,
     spread: Callable[[list[Optional[int]]], str],
 ) -> str:
-    """Return a vector of `element` read from lane 0's address on.
+    """Return a vector whose lanes are elements `step` apart, from the address of lane 0 on.
 
-    Lanes without a bit are the vector `default`.
-
-    `spread` makes the mask of a part from its elements' lanes.
+    `e` is the writer, `element` the LLVM type of an element, `size` its bytes and `pointer` the
+    address of lane 0. Lanes not in `mask` (None: all are) have the values of the vector `default`;
+    `spread` makes the mask of a part from the lanes of its elements.
     """
     span = _Span(e.lanes, step, element, pointer, e)
     kind = e.vector(element)
@@ -116,7 +117,7 @@ def load_strided(
 def _joined(
     e: Emitter, kind: str, a: tuple[list[Optional[int]], str], b: Optional[tuple[list[Optional[int]], str]] = None
 ) -> tuple[list[Optional[int]], str]:
-    """Return two parts as one that holds, lane by lane, what either has."""
+    """Return two parts as one with the lanes of both."""
     if b is None:
         return a
     order, held = [], []
@@ -131,7 +132,12 @@ def _joined(
 def store_strided(
     e: Emitter, step: int, element: str, size: int, pointer: str, mask: Optional[str], value: str
 ) -> None:
-    """Write a vector's lanes from lane 0's address on; what lies between is left alone."""
+    """Write a vector's lanes `step` elements apart, from the address of lane 0 on.
+
+    `e` is the writer, `element` the LLVM type of an element of `value`, `size` its bytes and
+    `pointer` the address of lane 0; only the lanes in `mask` (None: all) are written. The elements
+    between are unchanged.
+    """
     span = _Span(e.lanes, step, element, pointer, e)
     kind = e.vector(element)
     for start in range(0, span.length, e.lanes):
@@ -148,11 +154,11 @@ def store_strided(
 
 
 def spread_mask(w: Any, access: Access, copy: int, valid: Optional[str], owners: list[Optional[int]]) -> str:
-    """Return the mask of elements that belong to the given lanes: computed from the lanes' numbers,
-    as bits are slow to move about.
+    """Return the mask of elements that belong to the lanes `owners` (None: to no lane).
 
-    `w` is the writer of the kernel; what it says of the lanes (those that exist, and an access's
-    guards) is said of their elements.
+    It is computed from the lanes' numbers, as moving bits of a mask is slow. `w` is the writer of
+    the kernel, which knows the existing lanes; `access` has the guards, `copy` is the number of the
+    vector, and `valid` says whether the indices are in range (None: there are none).
     """
     e: Emitter = w.e
     place, bits = f"i{w.near}", e.vector("i1")

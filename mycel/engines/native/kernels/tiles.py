@@ -1,11 +1,11 @@
-"""Turning tiles round in registers: loads that are contiguous along another loop than the lanes.
+"""Tiles transposed in registers, for loads that are contiguous along another loop than the lanes.
 
-Where a nest's vector loop V is contiguous in what is written, and a load is contiguous along a loop
-T instead, T is gone through in blocks of as many positions as there are lanes. For each block and
-each vector of V the load's tile, one row along T for each lane of V, is read by whole vectors,
-transposed (log2(lanes) rounds of shuffles) and kept on the stack, where the iterations of T inside
-the block find their vectors. So no element is gathered, whatever else the kernel computes. Tiles
-that hang over an edge are read under masks.
+Where stores are contiguous along a nest's vector loop V, and a load along a loop T instead, T runs
+in blocks of as many positions as there are lanes. For each block and each vector of V, the load's
+tile, one row along T for each lane of V, is read by whole vectors, transposed (log2(lanes) steps of
+shuffles) and kept on the stack, where the iterations of T inside the block find their vectors. So
+no element is gathered, whatever else the kernel computes. Tiles that cross an edge are read under
+masks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["TileWriter"]
 
 
 class TileWriter(MemoryWriter):
-    """Where the tiles lie on the stack, and how they get there."""
+    """A writer of tiles, which lie on the stack."""
 
     def declare_tiles(self) -> None:
-        """Room for the tile of each load that the nest's schedule has transposed."""
+        """Reserve stack memory for the tile of each transposed load."""
         for access in self.accesses:
             if access in self.nest.turned:
                 name = f"%tile{len(self.tiles)}"
@@ -32,13 +32,14 @@ class TileWriter(MemoryWriter):
                 self.entry.append(f"  {name} = alloca [{self.lanes * self.lanes} x {kind}], align 64")
 
     def raw_type(self, access: Access) -> str:
-        """Return the type that an element is moved as."""
+        """Return the LLVM type in which an element is moved."""
         kind = memory_type(access.buffer.dtype)
         return "i16" if kind in ("half", "bfloat") else kind
 
     def fill_tiles(self, start: str, columns: str, rows: Optional[str]) -> None:
-        """Read the tiles at the open positions: along T from `start` under the mask `columns`, for
-        `rows` lanes (None: all).
+        """Read the tiles at the current positions.
+
+        They begin at `start` along T, under the mask `columns`, and have `rows` lanes (None: all).
         """
         e, lanes = self.e, self.lanes
         assert self.tile is not None
@@ -69,8 +70,9 @@ class TileWriter(MemoryWriter):
                 e.do(f"store {vector} {value}, ptr {at}, align {min(64, size * lanes)}")
 
     def transposed(self, vector: str, values: list[str]) -> list[str]:
-        """Return lane j of result k is lane k of value j: blocks off the diagonal change places, of
-        1, 2, 4 ... lanes.
+        """Return a tile transposed: lane j of result k is lane k of value j.
+
+        Blocks of 1, 2, 4 ... lanes off the diagonal change places.
         """
         e, lanes = self.e, self.lanes
         half = 1
@@ -88,7 +90,7 @@ class TileWriter(MemoryWriter):
         return values
 
     def load_tile(self, access: Access) -> str:
-        """Return the vector of V at the open position of T, as it lies in memory."""
+        """Return the vector of V at the current position of T, in memory's type."""
         e = self.e
         kind, size = self.raw_type(access), access.buffer.dtype.itemsize
         row = e.put(f"mul i64 {e.put(f'sub i64 {self.position[self.tile]}, {self.tile_start}')}, {self.lanes}")  # type: ignore[index]

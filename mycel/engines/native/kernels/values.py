@@ -1,9 +1,9 @@
-"""Writing the values of a kernel: positions, guards and operations on vectors and scalars.
+"""Writes the values of a kernel: positions, guards and operations on vectors and scalars.
 
-A `KernelWriter` knows a nest's accesses and where code stands: the loops that are open, their
+A `KernelWriter` knows a nest's accesses and the state of the code so far: the open loops, their
 positions, and how many copies of each vector are computed side by side. A value that varies over
 lanes is a list with one vector for each copy, any other a list of one scalar. Values are remembered
-in the scope of the loop that they were computed in.
+in the scope of the loop in which they were computed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONG, TICKS = 1 << 26, 1 << 20
 
 
 class KernelWriter:
-    """The state of one kernel's text, and the values in it."""
+    """A writer of a kernel's values, with the state of its text."""
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
@@ -85,7 +85,10 @@ class KernelWriter:
     # Analysis.
 
     def analyse(self, x: Expr) -> None:
-        """Depth (how many code loops it lies in), lane dependence and stage of an expression."""
+        """Find the depth, lane dependence and stage of an expression.
+
+        The depth is the number of loops in the code around it.
+        """
         if id(x) in self.depths:
             return
         if x.kind == "scanned":
@@ -173,8 +176,9 @@ class KernelWriter:
         e.label(leave)
 
     def listen(self) -> None:
-        """The end of an iteration in a kernel with very long rows: from time to time ask whether
-        the run is to end, and end.
+        """Write, at the end of an iteration of very long rows, a test whether the run is to end.
+
+        The test runs from time to time, and ends the kernel.
         """
         e = self.e
         if "ticks" not in self.pointers:
@@ -194,8 +198,9 @@ class KernelWriter:
 
     @contextmanager
     def stretches(self, start: str, end: str, extent: str) -> Iterator[tuple[str, str, str]]:
-        """A loop over a flat range of rows by the number before them: that number, and where its
-        rows begin and end.
+        """Write a loop over a flat range of rows by the number of the outer iteration.
+
+        Yields that number, and where its rows begin and end.
         """
         e = self.e
         head, body, latch, leave = (self.fresh(n) for n in ("head", "body", "latch", "leave"))
@@ -221,7 +226,10 @@ class KernelWriter:
 
     @contextmanager
     def scope(self, loop: Optional[int], position: Any) -> Iterator[None]:
-        """Inside one more loop at this position: its offsets and values live until the block ends."""
+        """Write code inside one more loop at a position.
+
+        Offsets and values computed in it are forgotten when the block ends.
+        """
         self.scopes.append({})
         previous = self.offsets[-1]
         mine = dict(previous)
@@ -254,8 +262,9 @@ class KernelWriter:
     # Values.
 
     def value(self, x: Expr) -> list[str]:
-        """Return the SSA values of an expression: one, or one for each copy where it varies over
-        lanes.
+        """Return the SSA values of an expression.
+
+        There is one for each copy where it varies over lanes, else one.
         """
         key = id(x)
         for scope in reversed(self.scopes):
@@ -296,7 +305,7 @@ class KernelWriter:
         return results
 
     def widened(self, x: Expr, wide: bool) -> list[str]:
-        """Return values as vectors where `wide`."""
+        """Return the values of an expression, as vectors where `wide`."""
         values = self.value(x)
         if not wide or self.varies[id(x)]:
             return values
@@ -314,7 +323,10 @@ class KernelWriter:
         return "<" + ", ".join(["i1 true"] * self.lanes) + ">"
 
     def place(self, position: Affine, copy: int, bits: int, wide: bool) -> str:
-        """Return an affine position as an integer (a vector of them where `wide`)."""
+        """Return an affine position as an integer of `bits` bits, a vector where `wide`.
+
+        `copy` is the number of the vector among those computed side by side.
+        """
         e = self.e
         total: Optional[str] = None
         const: Any = position.const
@@ -345,7 +357,7 @@ class KernelWriter:
         return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {lanes}")
 
     def number(self, value: Any) -> str:
-        """Return a number in the text, or the word of one that a symbolic size decides."""
+        """Return a number as a literal, or the word of one that a symbolic size decides."""
         return self.word_once(("number", value), value) if isinstance(value, Dim) else str(value)
 
     def index(self, x: Expr, copy: int) -> str:
@@ -388,7 +400,9 @@ class KernelWriter:
     ) -> tuple[Optional[str], Optional[str]]:
         """Return the offset that data-dependent indices add, and whether they are in range.
 
-        One that is not is reported where it `reports`.
+        They are those of `access`; both results are vectors where `wide`. `copy` is the number of
+        the vector among those computed side by side; an index out of range is reported where it
+        `reports`.
         """
         e = self.e
         kind = e.vector("i64") if wide else "i64"
@@ -416,7 +430,7 @@ class KernelWriter:
         return total, valid
 
     def check(self, x: Expr) -> list[str]:
-        """Return the values of an index, reported where they are out of range."""
+        """Return the values of an index, and report those out of range."""
         e, site, wide = self.e, x.data, self.varies[id(x)]
         values = self.widened(x.args[0], wide)
         kind = e.vector("i64") if wide else "i64"
@@ -432,8 +446,11 @@ class KernelWriter:
         return values
 
     def report(self, site: Site, number: str, inside: str, wide: bool) -> None:
-        """Where a lane that exists is not `inside`: leave the first such index in the site's
-        record, and the record in the program's status, if that is free.
+        """Write code that reports an index out of range.
+
+        Where an existing lane is not `inside`, the first such index of `number` is stored in the
+        record of `site`, and the record's address in the program's status, if that is free.
+        `number` and `inside` are vectors where `wide`.
         """
         e = self.e
         record = self.word_once(("site", id(site)), site, "site")
@@ -470,5 +487,5 @@ class KernelWriter:
         return self.pointers[key]
 
     def load(self, x: Expr) -> list[str]:
-        """Return the vectors or the scalar of a load; see `MemoryWriter`."""
+        """Return the vectors or the scalar of a load, which `MemoryWriter` writes."""
         raise NotImplementedError

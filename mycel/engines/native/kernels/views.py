@@ -1,4 +1,4 @@
-"""Views: a shape and strides over a buffer, in elements."""
+"""Views: buffers with a shape and with strides counted in elements."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mycel.engines.native.kernels.nest import Access, Affine, Buffer
-from mycel.ir.dims import Dim, DimLike, hint, is_one, is_zero, product, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import Dim, DimLike, is_one, is_zero, product, same
 
-__all__ = ["View", "contiguous_strides", "like_order", "room", "row_major"]
+__all__ = ["View", "contiguous_strides", "element_count", "like_order", "row_major"]
 
 
-def room(shape: Sequence[DimLike]) -> DimLike:
-    """Return the elements of a buffer for a shape: one at least where that is known."""
+def element_count(shape: Sequence[DimLike]) -> DimLike:
+    """Return the number of elements of a buffer for a shape; at least one where that is known."""
     size: DimLike = product(shape)
     return size if isinstance(size, Dim) else max(size, 1)
 
@@ -29,7 +30,7 @@ def contiguous_strides(shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A tensor's value in memory."""
+    """The place of a tensor's value in memory."""
 
     buffer: Buffer
     shape: tuple[DimLike, ...]
@@ -37,7 +38,7 @@ class View:
     offset: DimLike = 0
 
     def access(self, position: Sequence[Affine]) -> Access:
-        """Return the element at a position."""
+        """Return the access of the element at a position."""
         where = Affine((), self.offset)
         for p, s in zip(position, self.strides):
             where = where + p.scale(s)
@@ -56,14 +57,12 @@ class View:
 
 
 def row_major(buffer: Buffer, shape: Sequence[DimLike]) -> View:
-    """Return the whole buffer in row-major order."""
+    """Return a view of the whole buffer in row-major order."""
     return View(buffer, tuple(shape), contiguous_strides(shape))
 
 
 def like_order(strides: Sequence[DimLike], shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
-    """Return strides for a shape whose axes lie in memory in the order that other strides have,
-    without gaps.
-    """
+    """Return strides without gaps for a shape, with its axes in the order of other strides."""
     axes = sorted(range(len(shape)), key=lambda k: (-abs(hint(strides[k])), k))
     result: list[DimLike] = [0] * len(shape)
     step: DimLike = 1

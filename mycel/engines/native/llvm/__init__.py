@@ -1,1 +1,1 @@
-"""From LLVM IR to callable addresses."""
+"""LLVM: from its intermediate representation (IR) to callable addresses."""

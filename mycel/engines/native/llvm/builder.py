@@ -1,9 +1,8 @@
-"""Writing whole kernels in LLVM IR by hand: what no nest of loops describes (sorting, selecting,
-searching).
+"""A writer of kernels in LLVM IR that no loop nest describes, such as sorting and searching.
 
-A `Code` is one function's body in the making. Values are SSA names; what changes in the course of
-it is a variable, a slot of the stack that the `sroa` pass turns into registers. Slots are made in
-the entry block, so that loops do not grow the stack.
+A `Code` is the body of one function. Values are SSA names; a value that changes is a variable, a
+slot of the stack that the `sroa` pass turns into registers. Slots are made in the entry block, so
+that loops do not grow the stack.
 """
 
 from __future__ import annotations
@@ -38,27 +37,27 @@ class Code:
         return f"v{self._count}"
 
     def put(self, text: str) -> str:
-        """Append an instruction that has a value; its name."""
+        """Append an instruction that has a value; return the value's name."""
         name = "%" + self._name()
         self._lines.append(f"{name} = {text}")
         return name
 
     def op(self, name: str, a: str, b: str | int) -> str:
-        """Append an instruction of two operands; its name."""
+        """Append an instruction of two operands; return the name of its value."""
         return self.put(f"{name} {a}, {b}")
 
     def do(self, text: str) -> None:
-        """Append an instruction."""
+        """Append an instruction without a value."""
         self._lines.append(text)
 
     def slot(self, kind: str, count: int = 1) -> str:
-        """Return memory of the function's own for some values of a type."""
+        """Return the address of stack memory for `count` values of a type."""
         name = "%" + self._name()
         self._entry.append(f"{name} = alloca {kind}, i64 {count}, align 64")
         return name
 
     def variable(self, kind: str, value: str) -> str:
-        """Return a slot that holds a value."""
+        """Return a slot that holds `value`."""
         name = self.slot(kind)
         self.do(f"store {kind} {value}, ptr {name}")
         return name
@@ -68,25 +67,31 @@ class Code:
         return self.put(f"getelementptr {kind}, ptr {base}, i64 {index}")
 
     def load(self, kind: str, base: str, index: str = "0", element: str = "", align: int = 0) -> str:
-        """Return an element; `element` is the type that the index counts, where it is not that of
-        the value.
+        """Return an element of type `kind`, number `index` from the address `base`.
+
+        `element` is the type that the index counts, where it is not `kind`; `align` is the
+        alignment in bytes (0: that of the type).
         """
         place = base if index == "0" else self.at(element or kind, base, index)
         return self.put(f"load {kind}, ptr {place}{f', align {align}' if align else ''}")
 
     def store(self, kind: str, value: str, base: str, index: str = "0", element: str = "", align: int = 0) -> None:
-        """Write an element."""
+        """Write `value` of type `kind` as element number `index` from the address `base`.
+
+        `element` is the type that the index counts, where it is not `kind`; `align` is the
+        alignment in bytes (0: that of the type).
+        """
         place = base if index == "0" else self.at(element or kind, base, index)
         self.do(f"store {kind} {value}, ptr {place}{f', align {align}' if align else ''}")
 
     def label(self, name: str) -> None:
-        """Begin a block."""
+        """Begin a basic block."""
         self._lines.append(f"{name}:")
         self._block = name
 
     @contextmanager
     def loop(self, start: str, end: str, step: int = 1) -> Iterator[str]:
-        """The block for each of start, start + step, ... below end; gives the number."""
+        """Write the block as a loop over start, start + step, ... below end; yield the number."""
         head, body, leave = self._name(), self._name(), self._name()
         before = self._block
         index, after = "%" + self._name(), "%" + self._name()
@@ -104,7 +109,7 @@ class Code:
 
     @contextmanager
     def repeat(self, condition: Callable[[], str]) -> Iterator[None]:
-        """The block as long as the condition holds."""
+        """Write the block as a loop that runs while the condition holds."""
         head, body, leave = self._name(), self._name(), self._name()
         self.do(f"br label %{head}")
         self.label(head)
@@ -116,7 +121,7 @@ class Code:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """The block if the condition holds."""
+        """Write the block so that it runs if the condition holds."""
         body, leave = self._name(), self._name()
         self.do(f"br i1 {condition}, label %{body}, label %{leave}")
         self.label(body)
@@ -125,7 +130,7 @@ class Code:
         self.label(leave)
 
     def leave_if(self, condition: str, result: str) -> None:
-        """Return a result if the condition holds."""
+        """Return from the function with `result` if the condition holds."""
         leave, stay = self._name(), self._name()
         self.do(f"br i1 {condition}, label %{leave}, label %{stay}")
         self.label(leave)
@@ -133,7 +138,11 @@ class Code:
         self.label(stay)
 
     def function(self, result: str, name: str, arguments: str, attributes: str = "internal ") -> str:
-        """Return the text of the function."""
+        """Return the text of the function.
+
+        `name` is its name and `result` its type, `arguments` are its parameters in LLVM IR, and
+        `attributes` stand before them.
+        """
         return "\n".join(
             [f"define {attributes}{result} @{name}({arguments}) {{", "entry:", *self._entry, *self._lines, "}"]
         )

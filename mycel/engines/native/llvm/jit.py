@@ -1,12 +1,12 @@
-"""From LLVM IR to callable addresses: the machine, the optimizer, the linker and the object cache.
+"""Compilation of LLVM IR to callable addresses: target machine, optimizer, linker and object cache.
 
-Objects are kept on disk (`mycel.cache`) in a folder for the processor's features and LLVM's
-version, whatever host it is, under the hash of the IR. Compilation releases Python's lock, so that
-several modules compile at once.
+Objects are kept on disk (`mycel.cache`) under the hash of the IR, in a folder for the processor's
+features and LLVM's version, which several hosts may share. Compilation releases Python's lock, so
+that several modules compile at once.
 
-Code is made for the processor at hand, or for the level of x86-64 that `MYCEL_CPU` names (x86-64,
-x86-64-v2, x86-64-v3, x86-64-v4: the levels of the System V ABI), so that one cache serves several
-machines.
+Code is compiled for this machine's processor, or for the level of x86-64 that `MYCEL_CPU` names
+(x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the levels of the System V ABI), so that one cache serves
+several machines.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ LINK_BYTES = 8 << 20
 
 
 def processor() -> tuple[str, str, frozenset[str]]:
-    """Return LLVM's name of the processor that code is made for, its features in LLVM's form, and
-    the names of those it has.
+    """Return the name and features of the processor that code is compiled for.
 
-    Raises ValueError where `MYCEL_CPU` names no level, or one that this processor does not reach.
+    These are LLVM's name, the features in LLVM's form, and the names of those it has. Raises
+    ValueError where `MYCEL_CPU` is not a level, or one that this processor does not reach.
     """
     host = llvm.get_host_cpu_features()
     present = frozenset(name for name, has in host.items() if has)
@@ -68,13 +68,13 @@ def processor() -> tuple[str, str, frozenset[str]]:
 
 
 def _address(name: str) -> int:
-    """Return the address of a function that the process has loaded; 0 if it has none."""
+    """Return the address of a function that the process has loaded; 0 if there is none."""
     function = getattr(ctypes.CDLL(None), name, None)
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 class Machine:
-    """What code is made for: its LLVM target, features, vector width and the process-wide linker."""
+    """The target of compilation: its LLVM name, features and vector width, and the linker."""
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
@@ -100,7 +100,7 @@ class Machine:
         self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def target_machine(self) -> Any:
-        """Return a code generator of this thread's own."""
+        """Return the code generator of this thread."""
         return self.target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default"
         )
@@ -138,7 +138,10 @@ class Machine:
 
     @timed("linking")
     def link(self, object_code: bytes, names: Sequence[str], symbols: dict[str, int]) -> list[int]:
-        """Load object code; the addresses of `names`."""
+        """Load object code and return the addresses of `names`.
+
+        `symbols` are the addresses of functions outside.
+        """
         with self._lock:
             found = None if symbols else self.pages.load(object_code, names)
             if found is not None:
@@ -196,8 +199,9 @@ def _one_object(text: str) -> bytes:
 
 @timed("LLVM", lambda texts: f"{len(texts)} modules")
 def compile_objects(texts: Sequence[str]) -> list[bytes]:
-    """Return the object code of several modules, compiled at once on the machine's cores; from the
-    cache where they are known.
+    """Return the object code of several modules, from the cache where it has them.
+
+    Others are compiled in parallel on the machine's cores.
     """
     left = addresses_left()
     if len(texts) < 3 or (left is not None and left < THREADS_BYTES):
@@ -209,7 +213,7 @@ def compile_objects(texts: Sequence[str]) -> list[bytes]:
 
 
 def python_symbols(names: Iterable[str]) -> dict[str, int]:
-    """Return addresses of the functions and variables of the running Python."""
+    """Return the addresses of functions and variables of the running Python."""
     found = {}
     for name in names:
         found[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0

@@ -1,14 +1,15 @@
-"""The 16-bit floats to and from float32, as LLVM instructions.
+"""Conversions between 16-bit floats and float32, as LLVM instructions.
 
-LLVM turns the conversions that a processor lacks into calls of a support library which is not there
+LLVM turns the conversions that a processor lacks into calls of a support library that is missing
 when code is generated at run time, and processors with a conversion to bfloat16 flush its subnormal
-numbers. So all of bfloat16, and float16 where there is no F16C, is integer arithmetic on the bits.
-It rounds to nearest, ties to even, and keeps infinities, NaNs and subnormal numbers (IEEE 754-2019,
-section 4.3).
+numbers. So conversions of bfloat16, and of float16 without F16C, are integer arithmetic on the
+bits. They round to nearest, ties to even, and keep infinities, NaNs and subnormal numbers (IEEE
+754-2019, section 4.3).
 
-A value that was widened is narrowed by taking what it was widened from, and one that is known to be
-a number of the type (`EXACT`) by dropping bits. A NaN could become a number where rounding carries
-out of its last 16 bits; none that arithmetic gives for 16-bit operands has any there (`COMPUTED`).
+Narrowing a value that was widened gives the original value back; a value that is known to be a
+number of the type (`EXACT`) is narrowed by dropping bits. Rounding could turn a NaN into a number
+by a carry out of its low 16 bits; the NaNs that arithmetic on 16-bit operands gives have none set
+there (`COMPUTED`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _has_half() -> bool:
 
 
 class _Bits:
-    """32-bit integers and floats of one shape."""
+    """Instructions on 32-bit integers and floats of one shape."""
 
     def __init__(self, emitter: Any, wide: bool) -> None:
         self.e, self.wide = emitter, wide
@@ -49,7 +50,7 @@ class _Bits:
         return str(self.e.put(f"{name} {self.int} {a}, {b if isinstance(b, str) else self.constant(b)}"))
 
     def choose(self, test: str, a: str, yes: int | str, no: str) -> str:
-        """Return `yes` where `a` is, unsigned, as `test` says, else `no`."""
+        """Return `yes` where the unsigned comparison `test` of `a` holds, else `no`."""
         name, limit = test.split()
         holds = self.op(f"icmp {name}", a, int(limit))
         other = yes if isinstance(yes, str) else self.constant(yes)
@@ -64,7 +65,10 @@ class _Bits:
 
 
 def widen(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
-    """Return a value of a 16-bit float type as float."""
+    """Return `value`, a 16-bit float of type `dtype`, as float32.
+
+    `emitter` writes the instructions; the value is a vector where `wide`, else a scalar.
+    """
     result = _widen(emitter, wide, value, dtype)
     emitter.narrowed[result] = value, dtype
     return result
@@ -87,7 +91,11 @@ def _widen(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
 
 
 def narrow(emitter: Any, wide: bool, value: str, dtype: DType, known: int = ANY) -> str:
-    """Return a float rounded to a 16-bit float type; `known` is what is known of it."""
+    """Return `value`, a float32, rounded to the 16-bit float type `dtype`.
+
+    `emitter` writes the instructions; the value is a vector where `wide`, else a scalar. `known` is
+    `ANY`, `COMPUTED` (by arithmetic on 16-bit operands) or `EXACT` (a number of the type).
+    """
     origin = emitter.narrowed.get(value)
     if origin is not None and origin[1] is dtype:
         return str(origin[0])

@@ -1,18 +1,18 @@
-"""Loading kernels into pages that they share.
+"""A loader of kernels into shared pages of memory.
 
-A kernel's object is small (2 KiB) and simple: code, constants, distances between the two, and calls
-of a few functions of the C library. LLVM's linker gives each object pages of its own, of which a
-process may have some 65,000, and takes half a millisecond. Here sections are laid one behind the
-other into chunks of memory that has two mappings, one to write and one to run (never one for both),
-distances are filled in, and calls go through stubs beside the code.
+A kernel's object is small (2 KiB) and simple: code, constants, relative addresses between the two,
+and calls of a few functions of the C library. LLVM's linker gives each object separate pages, of
+which a process may have some 65,000, and takes half a millisecond. This loader puts sections one
+after another into chunks of memory with two mappings, one to write and one to run (never one for
+both), fills in relative addresses, and lets calls go through stubs beside the code.
 
-What is not such an object (another format or processor, data that is written, other kinds of
-relocation) is refused with None and goes to LLVM's linker, as does everything where the system
-gives no such memory. Layout: the ELF specification and the System V ABI of x86-64 (R_X86_64_PC32,
+Other objects (another format or processor, writable data, other kinds of relocation) are refused
+with None and go to LLVM's linker, as do all objects where the system does not give such memory. The
+format is that of the ELF specification and the System V ABI of x86-64 (R_X86_64_PC32,
 R_X86_64_PLT32).
 
-A chunk is shared with child processes of a fork: a child begins chunks of its own and only runs
-what is there.
+A chunk is shared with forked child processes: a child only runs its code, and writes to new
+chunks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _JUMP = bytes([0xFF, 0x25, 0, 0, 0, 0])  # jmp *0(%rip): the address follows
 
 
 class _Chunk:
-    """Memory that is written through one mapping and run through another."""
+    """A block of memory that is written through one mapping and run through another."""
 
     def __init__(self) -> None:
         handle = os.memfd_create("mycel-kernels", os.MFD_CLOEXEC)
@@ -59,9 +59,9 @@ class _Chunk:
 
 
 class CodePages:
-    """Chunks of code; `address_of` finds functions outside (0: unknown).
+    """Chunks of code.
 
-    The caller serializes calls.
+    `address_of` finds functions outside (0: unknown). The caller serializes calls.
     """
 
     def __init__(self, address_of: Callable[[str], int]) -> None:
@@ -71,14 +71,11 @@ class CodePages:
         self.works = hasattr(os, "memfd_create")
 
     def begin_anew(self) -> None:
-        """Leave the current chunk to another process."""
+        """Stop writing to the current chunk, which another process writes."""
         self._current = None
 
     def load(self, code: bytes, names: Sequence[str]) -> Optional[list[int]]:
-        """Return the addresses of functions of an object.
-
-        None where it is not one that can be loaded here.
-        """
+        """Return the addresses of functions of an object; None where it cannot be loaded here."""
         image = _Object.read(code) if self.works else None
         if image is None or not all(name in image.functions for name in names):
             return None
@@ -117,9 +114,7 @@ class CodePages:
 
 
 class _Object:
-    """A relocatable object: its sections behind one another, where its functions begin, and the
-    distances to fill in.
-    """
+    """A relocatable object: its sections in a row, its functions' offsets, and relocations."""
 
     def __init__(self, content: bytes, functions: dict[str, int], fixes: list[tuple[int, Any, int]]) -> None:
         self.content = content
@@ -131,7 +126,7 @@ class _Object:
         self.outside = dict.fromkeys(target for _, target, _ in fixes if isinstance(target, str))
 
     def placed(self, place: int, stubs: Mapping[str, int]) -> bytes:
-        """Return the content as it is at `place` of a chunk."""
+        """Return the content relocated to the address `place` of a chunk."""
         content = bytearray(self.content)
         for at, target, added in self.fixes:
             goal = stubs[target] - place if isinstance(target, str) else target
@@ -140,7 +135,7 @@ class _Object:
 
     @classmethod
     def read(cls, code: bytes) -> Optional[_Object]:
-        """Return the object of a file; None where it is none of those that the module describes."""
+        """Return the object in a file; None where it is not of the kind that the module loads."""
         if len(code) < _HEADER.size:
             return None
         head = _HEADER.unpack_from(code)
@@ -167,7 +162,7 @@ class _Object:
 
 
 def _laid_out(code: bytes, sections: Sequence[tuple[int, ...]]) -> tuple[Optional[dict[int, int]], bytes]:
-    """Return where each section in memory begins, and all of them behind one another.
+    """Return the offset of each section that is loaded, and the sections in a row.
 
     Tables for unwinding are left out.
     """
@@ -206,9 +201,11 @@ def _defined(
 def _distances(
     code: bytes, sections: Sequence[tuple[int, ...]], table: tuple[int, int, int], places: Mapping[int, int], base: int
 ) -> Optional[list[tuple[int, Any, int]]]:
-    """Return the distances to fill into the section at `base`.
+    """Return the relocations of the section at offset `base`: where, and relative to what.
 
-    None where there is another kind of relocation.
+    `code` is the object file, `sections` its section headers, `table` the header of the
+    relocations, and `places` the offsets of sections. Returns None where there is another kind of
+    relocation.
     """
     offset, size, symbols = table
     symbol_table, strings = sections[symbols][4], sections[symbols][6]

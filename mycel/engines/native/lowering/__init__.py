@@ -1,1 +1,1 @@
-"""From graphs to steps: what fuses, and where values lie."""
+"""Lowering of graphs to steps: fusion, and the places of values in memory."""

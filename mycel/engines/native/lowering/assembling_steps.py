@@ -1,4 +1,4 @@
-"""Values put together of others: joined along an axis, or padded with gaps."""
+"""Steps that assemble a value from others: concatenation along an axis, and padding with gaps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def concat_step(steps: StepBuilder, node: Node) -> None:
 
 
 def pad_step(steps: StepBuilder, node: Node) -> None:
-    """Add the kernels of a pad with gaps: the value everywhere, then the elements at their places."""
+    """Add the kernels of a pad with gaps: one fills the result, one writes the elements."""
     x, value = node.inputs
     p = node.params
     target = new_target(node)

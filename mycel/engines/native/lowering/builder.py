@@ -1,9 +1,9 @@
-"""Where values lie, and the steps that compute them: what every builder of a step works with.
+"""The builder of a graph's steps, which also knows the place of each value in memory.
 
 A value is a `View`, strides over a buffer. Transposes, slices, broadcasts and most reshapes cost
-nothing; what needs a value in row-major order asks for `contiguous`, which copies where it has to.
-A builder of a step asks for the views of its node's inputs (`view`), adds what computes the node
-(`kernel`, `step`, `host`) and says where the results lie (`bind`).
+nothing; steps that need a value in row-major order call `contiguous`, which copies where it has to.
+A function that adds the steps of a node gets the views of the node's inputs (`view`), adds steps
+(`kernel`, `step`, `host`) and sets the places of the results (`bind`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.engines.native.kernels.loops import arrange
 from mycel.engines.native.kernels.nest import Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
-from mycel.engines.native.kernels.views import View, contiguous_strides, room, row_major
+from mycel.engines.native.kernels.views import View, contiguous_strides, element_count, row_major
 from mycel.engines.native.lowering.loop_pairs import loop_pairs
 from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step
 from mycel.engines.native.lowering.view_rules import NUMBERS, index_of, is_view, root_of, through_view
@@ -31,10 +31,10 @@ __all__ = ["StepBuilder", "new_target", "new_views", "result_types"]
 
 
 class StepBuilder:
-    """The steps of a graph while they are made, and where its values lie.
+    """The steps of a graph, as they are made, and the places of its values.
 
-    `lower` adds all steps of a builder's graph to it; `operands` are where the inputs lie of a
-    graph that is inside another one, whose builder is `outer`.
+    `lower` adds all steps of a builder's graph to it. For a graph nested in another one, `operands`
+    are the places of its inputs and `outer` is the builder of the graph around it.
     """
 
     def __init__(
@@ -76,16 +76,16 @@ class StepBuilder:
             self.lowered.inputs.append(buffer)
 
     def nested(self, graph: Graph, operands: list[View]) -> StepBuilder:
-        """Lower a graph inside this one over memory of this one.
+        """Lower a nested graph over memory of this one; return its builder.
 
-        What is added to its builder later comes after it.
+        Steps added to that builder later come after those of the graph.
         """
         inner = StepBuilder(graph, self._lower, operands, self)
         self._lower(inner)
         return inner
 
     def finish(self) -> None:
-        """Say where the graph's outputs lie; those of the outermost graph are contiguous."""
+        """Set the places of the graph's outputs; those of the outermost graph are contiguous."""
         for out in self.graph.outputs:
             view = self.view(out)
             self.lowered.outputs.append(view if self._is_nested else self.contiguous(view))
@@ -93,7 +93,7 @@ class StepBuilder:
     # Values in memory.
 
     def view(self, node: Node) -> View:
-        """Return where a node's value lies; what computes it must have been added."""
+        """Return the place of a node's value; the steps that compute it must have been added."""
         found = self.views.get(node)
         if found is None:
             found = self.views[node] = self._placed(node)
@@ -114,8 +114,8 @@ class StepBuilder:
         raise AssertionError(f"{node} has no place in memory")
 
     def _computed(self, node: Node) -> View:
-        """Put an index sequence, a size, or a tensor without elements into memory."""
-        target = row_major(Buffer(node.type.dtype, room(node.type.shape), "iota"), node.type.shape)
+        """Write an index sequence, a size, or a tensor without elements into memory."""
+        target = row_major(Buffer(node.type.dtype, element_count(node.type.shape), "iota"), node.type.shape)
         if node.type.size:
             position = tuple(affine(k) for k in range(len(node.type.shape)))
             index = index_of(node, position)
@@ -130,36 +130,35 @@ class StepBuilder:
         return View(view.buffer, shape, strides, view.offset)
 
     def contiguous(self, view: View) -> View:
-        """Return the value in row-major order, copied if it lies otherwise."""
+        """Return the value in row-major order, copied if it is in another order."""
         if view.is_row_major():
             return view
         return self.copy(view)
 
     def copy(self, view: View, target: Optional[View] = None) -> View:
-        """Copy a value by a kernel, to `target` or to a new buffer in row-major order, and return
-        where it is.
+        """Copy a value by a kernel and return the copy's place.
+
+        It is `target`, or a new buffer in row-major order.
         """
-        target = target or row_major(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape)
+        target = target or row_major(Buffer(view.buffer.dtype, element_count(view.shape), "copy"), view.shape)
         position = tuple(affine(k) for k in range(len(view.shape)))
         self.fill(target, lambda b: b.load(view.access(position)), "copy")
         return target
 
     def fill(self, target: View, value: Callable[[Builder], Expr], name: str = "fill") -> None:
-        """Add a kernel that writes the value of an expression, of loop k along axis k, to each
-        element.
-        """
+        """Add a kernel that writes an expression to each element; loop k runs along axis k."""
         position = tuple(affine(k) for k in range(len(target.shape)))
         store = Store(target.access(position), value(Builder()), True)
         self.kernel(Nest([Loop(d, "p") for d in target.shape], [], [store], name), target.strides)
 
     def copy_into(self, source: View, target: View) -> None:
-        """Move a value into a buffer that others read, as the variable of a loop."""
+        """Copy a value into a buffer that other steps read, such as the variable of a loop."""
         if math.prod(source.shape):
             source = self.contiguous(source)
             self.step(Copy(target, source), [source.buffer], [target.buffer])
 
     def bind(self, node: Node, values: Sequence[View]) -> None:
-        """Say where a node's results lie."""
+        """Set the places of a node's results."""
         if not isinstance(node.type, tuple):
             self.views[node] = values[0]
             return
@@ -176,25 +175,30 @@ class StepBuilder:
         node: Optional[Node] = None,
         members: tuple[Node, ...] = (),
     ) -> None:
-        """Make and add a step."""
+        """Add a step.
+
+        `data` is its action, `reads` and `writes` are the buffers that it touches, `node` is the
+        node that it runs for, and `members` are all nodes that a kernel computes.
+        """
         self.add(Step(data, list(reads), list(writes), node, members))
 
     def add(self, step: Step) -> None:
-        """Add a step that is made already."""
+        """Add a step that is already made."""
         self.lowered.steps.append(step)
 
     def kernel(
         self, nest: Nest, like: Sequence[DimLike], node: Optional[Node] = None, members: tuple[Node, ...] = ()
     ) -> None:
-        """Order and merge a nest's loops, as far as they may be for memory with the strides `like`,
-        and add it as a step.
+        """Add a nest as a step, with its loops ordered and merged for the strides `like`.
+
+        `node` is the node that it runs for, `members` are all nodes that it computes.
         """
         arranged = arrange(nest, like)
         reads, writes = buffers_of(arranged)
         self.step(arranged, reads, writes, node, members)
 
     def host(self, node: Node, why: str) -> None:
-        """Run a node in the reference engine, and note the reason."""
+        """Add a step that runs a node in the reference engine, with the reason."""
         self.lowered.fallbacks.append((node, why))
         reads = [self.contiguous(self.view(i)) for i in node.inputs]
         writes = new_views(result_types(node), "host")
@@ -202,9 +206,10 @@ class StepBuilder:
         self.bind(node, writes)
 
     def site(self, node: Node, indices: Node, axis: int, size: DimLike) -> Optional[Site]:
-        """Return where the indices of a node are looked at.
+        """Return the site at which the `indices` of a node are checked, for axis `axis` of `size`.
 
-        None where they need not be, or where another node looks at the same ones for the same size.
+        Returns None where no check is needed, or another node checks the same indices for the same
+        size.
         """
         bounds = node.params.get("bounds", "wrap")
         if bounds == "drop":
@@ -226,11 +231,11 @@ def new_target(node: Node) -> View:
 
 def new_views(types: Sequence[TensorType], name: str) -> list[View]:
     """Return new buffers for values of these types, in row-major order."""
-    return [row_major(Buffer(t.dtype, room(t.shape), name), t.shape) for t in types]
+    return [row_major(Buffer(t.dtype, element_count(t.shape), name), t.shape) for t in types]
 
 
 def regroup(view: View, shape: tuple[DimLike, ...]) -> Optional[tuple[DimLike, ...]]:
-    """Return strides for the same memory under another shape; None where there are none."""
+    """Return strides for a view's memory in another shape; None where there are none."""
     old = [(d, s) for d, s in zip(view.shape, view.strides) if not is_one(d)]
     result: list[DimLike] = []
     # Walk both shapes from the back, splitting or joining runs that are contiguous.
@@ -260,7 +265,7 @@ def regroup(view: View, shape: tuple[DimLike, ...]) -> Optional[tuple[DimLike, .
 
 
 def buffers_of(nest: Nest) -> tuple[list[Buffer], list[Buffer]]:
-    """Return what a nest reads and what it writes."""
+    """Return the buffers that a nest reads, and those that it writes."""
     reads: dict[int, Buffer] = {}
     seen: set[int] = set()
 

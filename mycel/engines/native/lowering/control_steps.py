@@ -17,7 +17,7 @@ __all__ = ["call_step", "cond_step", "while_step"]
 
 
 def cond_step(steps: StepBuilder, node: Node) -> None:
-    """Add the step that runs one of two graphs, by a boolean."""
+    """Add the step that runs one of two graphs, chosen by a boolean."""
     predicate, *operands = [steps.view(i) for i in node.inputs]
     targets = new_views(result_types(node), "cond")
     branches = []
@@ -33,7 +33,7 @@ def cond_step(steps: StepBuilder, node: Node) -> None:
 
 
 def while_step(steps: StepBuilder, node: Node) -> None:
-    """Add the step that repeats a graph as long as another one says."""
+    """Add the step that repeats a graph while another graph gives true."""
     steps.bind(node, forward_loop(steps, node, lambda carried: record(steps, node, carried)))
 
 

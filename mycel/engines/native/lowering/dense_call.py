@@ -1,4 +1,4 @@
-"""A call of the dense library: a product or a convolution, and the library's plan of it."""
+"""Calls of the dense library: products and convolutions, and the library's plans for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.views import View, contiguous_strides, row_major
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.reports import work
-from mycel.ir.dims import DimLike, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.prims.base import Primitive
 from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
@@ -35,7 +36,11 @@ CONVOLUTIONS: dict[Primitive, tuple[Callable[..., dense.Plan], tuple[str, str, s
 
 
 def operand(view: View, number: Number = hint) -> dense.Operand:
-    """Describe a view to the dense library; dimensions of size 1 get the stride they would have."""
+    """Describe a view to the dense library.
+
+    Dimensions of size 1 get the stride of a row-major layout; `number` gives dimensions as
+    integers.
+    """
     shape = tuple([number(d) for d in view.shape])
     strides: list[Any] = [number(s) for s in view.strides]
     packed = contiguous_strides(shape)
@@ -49,7 +54,7 @@ def operand(view: View, number: Number = hint) -> dense.Operand:
 class DenseCall:
     """A product or convolution with the places of its operands and its result.
 
-    `unstrided`: other steps see to the convolution's strides, and the library is given none.
+    If `unstrided`, other steps apply the convolution's strides, and the library is given none.
     """
 
     node: Node
@@ -61,7 +66,7 @@ class DenseCall:
         """Return the library's plan for actual sizes, and its buffers by name.
 
         Small work runs on one thread, which costs less than waking others. Raises Unsupported where
-        the library refuses.
+        the library refuses it.
         """
         operands = [operand(v, number) for v in (*self.inputs, self.out)]
         with dense.threads(1 if work(self.node, number) < SMALL else dense.max_threads()):

@@ -1,4 +1,4 @@
-"""Gradients by weights of size 1 in 16 bits, as products of matrices.
+"""Gradients by pointwise weights (kernel size 1) in 16 bits, as products of matrices.
 
 In channels-last memory an image batch is a matrix (positions, channels), and the gradient by
 weights that meet one position at a time is the product of one such matrix, transposed, with
@@ -17,7 +17,8 @@ from mycel.engines.native.kernels.views import View, contiguous_strides, row_maj
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.onednn import binding as dense
-from mycel.ir.dims import hint, is_one, is_zero, product, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import is_one, is_zero, product, same
 from mycel.ir.graph import Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims.conv import conv_grad_weight
@@ -29,7 +30,7 @@ MOST_POSITIONS = 8192
 
 
 def narrow_gradient(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
-    """Return whether a node was such a gradient, whose step was added."""
+    """Add the step of such a gradient; return whether the node is one."""
     p = node.params
     if node.prim is not conv_grad_weight or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:
         return False
@@ -54,7 +55,7 @@ def narrow_gradient(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
 
 
 def _matrix(view: View) -> Optional[View]:
-    """Return the matrix (positions, channels) of images, if they are one in memory."""
+    """Return the matrix (positions, channels) of images, if they are one in memory; else None."""
     count, channels, *sizes = view.shape
     wanted = contiguous_strides((count, *sizes, channels))
     lying = (view.strides[0], *view.strides[2:], view.strides[1])

@@ -1,4 +1,4 @@
-"""What the dense library computes: products of matrices, and convolutions with their gradients."""
+"""Rules for the nodes that the dense library computes: products, convolutions and gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_dense(node: Node) -> bool:
 
 
 def _is_countable(node: Node) -> bool:
-    """Return whether no size or number of the window that is known is too large for the library."""
+    """Return whether no known size or parameter of a window is too large for the library."""
     shapes = (node.type.shape, *[i.type.shape for i in node.inputs])
     numbers = [node.params[k] for k in ("strides", "dilation") if k in node.params]
     numbers += node.params.get("padding", ())
@@ -33,9 +33,10 @@ def _is_countable(node: Node) -> bool:
 
 
 def _is_vector_product(node: Node) -> bool:
-    """Return whether a product is that of a matrix and a vector or of two vectors.
+    """Return whether a product has a vector as an operand.
 
-    Each element is used once then, and memory is all that counts, so that a kernel does it as well.
+    Each element is then used once, so memory bandwidth limits it and a kernel is as fast as the
+    library.
     """
     a, b = (i.type.shape for i in node.inputs)
     return is_one(a[-2]) or is_one(a[-1]) or is_one(b[-1])

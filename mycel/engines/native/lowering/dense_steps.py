@@ -1,10 +1,10 @@
 """Products and convolutions as calls to the dense library.
 
-Operands are given as they lie, whatever their strides; only values repeated by a stride of 0 are
-copied first. Convolutions write their images channels-last, and kernels follow that layout; what is
-a result of the graph they write in row-major order, which the library does faster than a copy
-would. What the library refuses becomes a host step. A step says what is to be computed
-(`DenseCall`); the library's plans are made for actual sizes, with each program.
+Operands are passed with their strides; only values repeated by a stride of 0 are copied first.
+Convolutions write their images channels-last, and kernels follow that layout; a result of the graph
+is written in row-major order, which the library does faster than a copy. Nodes that the library
+refuses become host steps. A step describes the work (`DenseCall`); the library's plans are made for
+actual sizes, with each program.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from mycel.engines.native.kernels.views import View, row_major
 from mycel.engines.native.lowering.builder import StepBuilder, new_target
 from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.lowering.dense_narrow import narrow_gradient
-from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips, spread
+from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips_positions, spread
 from mycel.engines.native.onednn import binding as dense
-from mycel.ir.dims import hint, is_one, product
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import is_one, product
 from mycel.ir.graph import Node
 from mycel.prims.conv import conv_grad_input, conv_grad_weight
 from mycel.prims.linalg import matmul
@@ -36,7 +37,7 @@ def dense_step(steps: StepBuilder, node: Node) -> None:
     buffer = Buffer(node.type.dtype, node.type.size, node.op)
     lay = row_major if prim in (matmul, conv_grad_weight) or node in steps.results else channels_last
     out = target = lay(buffer, tuple(node.type.shape))
-    unstrided = skips(node)
+    unstrided = skips_positions(node)
     if unstrided and prim is not conv_grad_input:
         inputs[0] = gathered(steps, inputs[0], node)
     elif unstrided:
@@ -55,7 +56,7 @@ def dense_step(steps: StepBuilder, node: Node) -> None:
 
 
 def _readable(steps: StepBuilder, node: Node) -> View:
-    """Return a value as the library can read it."""
+    """Return the place of a value in a form that the library can read."""
     view = steps.view(node)
     if any(hint(s) <= 0 and not is_one(d) for s, d in zip(view.strides, view.shape)):
         return steps.copy(view)
@@ -63,9 +64,9 @@ def _readable(steps: StepBuilder, node: Node) -> View:
 
 
 def _depthwise_step(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
-    """Add a convolution, or a gradient of one, as a kernel of our own if there is one.
+    """Add a depthwise convolution, or a gradient of one, as a special kernel.
 
-    Return whether there is.
+    Returns whether there is such a kernel.
     """
     out = new_target(node)
     kernel = depthwise_kernel(node, inputs, out)

@@ -1,10 +1,9 @@
-"""Convolutions of size 1 that leave positions out, as convolutions without strides of the positions
-that are met.
+"""Strided convolutions with kernels of size 1, as convolutions without strides.
 
-For the gradient by the weights, and forward where there are many weights, those positions of the
-image are gathered first; the gradient by the image is computed for them and then spread, with zeros
-between, by a kernel that writes every element once. Both are less work than what the library does
-with the strides.
+Such a convolution uses only some positions of the image. For the gradient by the weights, and
+forward where there are many weights, these positions are gathered first; the gradient by the image
+is computed for them and then spread, with zeros between, by a kernel that writes every element
+once. Both are less work than the library's algorithms for strides.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from mycel.engines.native.kernels.nest import Access, Buffer, Builder, Loop, Nes
 from mycel.engines.native.kernels.views import View, contiguous_strides
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.onednn.pointwise import MANY
-from mycel.ir.dims import DimLike, hint, is_one, is_zero, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one, is_zero, same
 from mycel.ir.graph import Node
 from mycel.prims.conv import conv, conv_grad_weight
 from mycel.prims.linalg import matmul
 
-__all__ = ["channels_last", "gathered", "skips", "spread"]
+__all__ = ["channels_last", "gathered", "skips_positions", "spread"]
 
 # More kinds of positions would make a long kernel.
 MOST = 16
@@ -37,9 +37,10 @@ def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
     return View(buffer, shape, (size, 1, *inner[:-1]))
 
 
-def skips(node: Node) -> bool:
-    """Return whether a convolution or gradient has a window of a single position, which leaves some
-    out, and is to be done without strides.
+def skips_positions(node: Node) -> bool:
+    """Return whether a convolution or gradient is to be computed without its strides.
+
+    Its kernel has size 1, and its strides skip positions of the image.
     """
     p = node.params
     if node.prim is matmul or (node.prim is conv and hint(node.inputs[1].type.size) < MANY):
@@ -51,7 +52,7 @@ def skips(node: Node) -> bool:
 
 
 def gathered(steps: StepBuilder, image: View, node: Node) -> View:
-    """Return the positions that the window meets, channels-last."""
+    """Return the positions of an image that the kernel meets, channels-last."""
     met_by = node.type if node.prim is conv else node.inputs[1].type
     shape = (*image.shape[:2], *met_by.shape[2:])
     strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
@@ -61,8 +62,9 @@ def gathered(steps: StepBuilder, image: View, node: Node) -> View:
 
 
 def spread(steps: StepBuilder, node: Node, met: View, target: View) -> None:
-    """Write what was computed for the positions that the window meets where they are, and zero
-    elsewhere.
+    """Write the values `met` to the positions of `target` that the kernel meets, else zeros.
+
+    `steps` gets the kernel; `node` is the gradient by the image, with its strides.
     """
     b, strides, shape = Builder(), node.params["strides"], node.type.shape
     places = tuple(affine(k) for k in range(len(shape)))

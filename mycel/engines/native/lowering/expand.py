@@ -1,4 +1,4 @@
-"""Opening the primitives that the native engine has no code for, and inlining calls."""
+"""Expansion of the primitives that the native engine has no code for, and inlining of calls."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def is_claimed(node: Node) -> bool:
 
 
 def expand(graph: Graph) -> Graph:
-    """Return the graph with every unclaimed primitive that has a definition in simpler ones
-    replaced by it.
-    """
+    """Return the graph with each unclaimed primitive replaced by its definition, if it has one."""
     image: dict[Node, Node] = {}
     outs: dict[Node, tuple[Node, ...]] = {}
     given = set(graph.inputs)

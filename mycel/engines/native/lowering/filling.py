@@ -1,4 +1,4 @@
-"""Kernels that write one number everywhere, or a value at places of a larger one."""
+"""Kernels that fill a value with one number, or copy a value into part of a larger one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ __all__ = ["copy_part", "fill_zeros", "positions"]
 
 
 def positions(shape: tuple[DimLike, ...]) -> tuple[Affine, ...]:
-    """Return the position whose number on each axis is that of the axis' loop; 0 on axes of size 1."""
+    """Return the position with the number of loop k on axis k; 0 on axes of size 1."""
     return tuple(ZERO if is_one(d) else affine(k) for k, d in enumerate(shape))
 
 
 def fill_zeros(steps: StepBuilder, target: View) -> None:
-    """Write zeros everywhere."""
+    """Add a kernel that writes zeros everywhere."""
     steps.fill(target, lambda b: b.const(0, target.buffer.dtype))
 
 
 def copy_part(steps: StepBuilder, source: View, target: View, offset: DimLike = 0) -> None:
-    """Copy a value to the same positions of a value that is as large or larger, `offset` elements
-    further on.
+    """Add a kernel that copies a value to the same positions of a larger value.
+
+    `steps` gets the kernel; in `target` the positions of `source` are `offset` elements further on.
     """
     b = Builder()
     at = positions(source.shape)

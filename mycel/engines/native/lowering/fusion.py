@@ -1,11 +1,10 @@
-"""Fusion: which nodes are computed together by one kernel, and in which order.
+"""Fusion: groups of nodes that one kernel computes together, and the order of the groups.
 
 A group is one nest over a domain of positions, some axes of which reduce. Its members are "full" (a
 value for each position) or "row" (one for each position of the other axes). A node joins the group
-of a producer when it can be computed at the very position where the producer's value is, and when
-joining makes no cycle among groups. Only values that something outside needs are stored. Sizes may
-be symbolic: what has to be so for all sizes is asked of their expressions, what is only a matter of
-speed of their hints.
+of a producer when it can be computed at the same position as the producer's value, and when joining
+makes no cycle among groups. Only values that are needed outside a group are stored. Sizes may be
+symbolic: conditions for correctness use their expressions, decisions about speed their hints.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from mycel.engines.native.lowering.view_rules import (
     root_of,
     same_place,
 )
-from mycel.ir.dims import DimLike, hint, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
@@ -40,10 +40,11 @@ LARGEST = 128
 
 @dataclass(eq=False)
 class Unit:
-    """A group of fused nodes, or a single node that is run on its own.
+    """A group of fused nodes, or a single node that runs alone.
 
-    `members` have the position in `domain` at which each is computed; `before` is the set of the
-    units that this one needs, one bit for each number; `is_needed` says that another one needs it.
+    `members` have the position in `domain` at which each is computed. `before` is the set of the
+    units that this one needs, one bit for each number; `is_needed` says whether another unit needs
+    this one.
     """
 
     number: int
@@ -55,10 +56,10 @@ class Unit:
 
 
 class Fusion:
-    """The units of a graph, which of their values are stored, and which are computed `again` by
-    each reader.
+    """The units of a graph, the values to be stored, and those computed `again` by each reader.
 
-    `pairs` are loops and gradients that record and go back on one tape (`loop_pairs`).
+    `pairs` are loops and their gradients, which record states on one tape and read them back
+    (`loop_pairs`).
     """
 
     def __init__(self, graph: Graph, pairs: Mapping[Node, Node]) -> None:
@@ -74,14 +75,14 @@ class Fusion:
         self.stored.update(self.results)
 
     def producer(self, node: Node) -> Optional[Unit]:
-        """Return the unit that computes a node's value, if one does."""
+        """Return the unit that computes a node's value; None where there is none."""
         root = root_of(node)
         return self.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)
 
     # Placing.
 
     def _place(self, node: Node) -> None:
-        """Put a node into a group or a unit of its own."""
+        """Put a node into a group or into a separate unit."""
         if is_view(node) or node.op in NUMBERS or node.prim is GET_ITEM:
             return
         if isinstance(node.type, TensorType) and node.type.size == 0:
@@ -103,7 +104,7 @@ class Fusion:
             self.depend(self.unit_of[gradient], loop)
 
     def depend(self, unit: Unit, node: Node) -> None:
-        """Note that a unit needs a node's value, in all that need the unit as well."""
+        """Record that a unit, and all units that need it, need a node's value."""
         other = self.producer(node)
         if other is not None and other is not unit:
             before = unit.before | other.before | 1 << other.number
@@ -115,7 +116,7 @@ class Fusion:
                         u.before |= before
 
     def _join(self, node: Node) -> None:
-        """Put a node that kernels compute into a group."""
+        """Put a node that kernels can compute into a group."""
         rule = GROUP_RULES.get(node.op)
         if rule is not None:
             self._join_reducing(node, rule(node))
@@ -154,7 +155,7 @@ class Fusion:
         return unit
 
     def _try_reduce(self, unit: Unit, node: Node, domain: Domain) -> bool:
-        """Put a reducing node into a group if it may be there, and return whether it is."""
+        """Put a reducing node into a group if it fits; return whether it does."""
         mine = unit.domain
         if len(unit.members) >= LARGEST:
             return False
@@ -180,15 +181,13 @@ class Fusion:
         return self.reads_in_place(unit, node, position)
 
     def reads_in_place(self, unit: Unit, node: Node, position: Position) -> bool:
-        """Return whether a node computed at `position` wants of a group's values only those of that
-        position.
-        """
+        """Return whether a node at `position` needs a group's values only at that position."""
         if node.op in FULL_RULES:
             return all(self.unit_of.get(root_of(i)) is not unit for i in node.inputs)
         return self.inputs_meet(unit, node, [broadcast_position(i, position) for i in node.inputs])
 
     def inputs_meet(self, unit: Unit, node: Node, positions: Sequence[Position]) -> bool:
-        """Return whether every input that a group computes is wanted just where the group has it."""
+        """Return whether every input that a group computes is needed at its position only."""
         for i, p in zip(node.inputs, positions):
             root = root_of(i)
             if self.unit_of.get(root) is unit:
@@ -198,7 +197,7 @@ class Fusion:
         return True
 
     def _is_acyclic(self, unit: Unit, node: Node) -> bool:
-        """Return whether what computes a node does not need the unit."""
+        """Return whether the units that compute a node's inputs do not need the unit."""
         other = self.producer(node)
         return other is None or other is unit or not other.before >> unit.number & 1
 
@@ -214,7 +213,7 @@ class Fusion:
     # Merging.
 
     def merge_siblings(self) -> None:
-        """Let reductions of one domain that read the same memory share a pass over it."""
+        """Merge reductions of one domain that read the same memory, to share one pass over it."""
         known: dict[tuple[tuple[DimLike, ...], tuple[int, ...]], list[Unit]] = {}
         for unit in list(self.units):
             domain = unit.domain
@@ -232,7 +231,7 @@ class Fusion:
                 others.append(unit)
 
     def _large_reads(self, unit: Unit) -> set[Node]:
-        """Return what a group reads that is as large as its domain."""
+        """Return the values that a group reads and that are as large as its domain."""
         assert unit.domain is not None
         size = hint(math.prod(unit.domain.shape))
         found: set[Node] = set()
@@ -252,7 +251,7 @@ class Fusion:
         return found
 
     def merge(self, unit: Unit, other: Unit) -> None:
-        """Make the members of another group, neither of which needs the other, members of a group."""
+        """Merge another group into a group; neither may need the other."""
         unit.members.update(other.members)
         self.unit_of.update(dict.fromkeys(other.members, unit))
         self.units.remove(other)
@@ -266,7 +265,7 @@ class Fusion:
                 u.before |= unit.before
 
     def ordered(self) -> list[Unit]:
-        """Return the units such that each comes after what it needs."""
+        """Return the units in an order in which each comes after those that it needs."""
         order: list[Unit] = []
         done = 0
         pending = list(self.units)

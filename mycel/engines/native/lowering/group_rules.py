@@ -1,10 +1,10 @@
-"""How primitives become parts of nests: group rules (what reduces), and full rules (what reads
-elsewhere).
+"""Rules that turn primitives into parts of nests.
 
-A `Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is
-the shape of what is reduced, for "window" the output's shape followed by the window's, for
-"product" the output's shape followed by the contracted axis, for "conv" the output's shape followed
-by the input channels and the window's, for "map" just a shape.
+Group rules are for reductions, full rules for primitives that read operands at other positions. A
+`Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is the
+shape of the operand, for "window" the output's shape followed by the window's, for "product" the
+output's shape followed by the contracted axis, for "conv" the output's shape followed by the input
+channels and the window's, for "map" just a shape.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ UNROLL = 32
 
 
 def _may_exceed(amount: DimLike) -> bool:
-    """Return whether an amount of padding can be more than none."""
+    """Return whether an amount of padding may be above 0."""
     return (amount.bounds()[1] if isinstance(amount, Dim) else amount) > 0
 
 
 class Members(Protocol):
-    """The expressions of a fused group, as rules ask for them."""
+    """The expressions of a fused group, as rules need them."""
 
     builder: Builder
     steps: StepBuilder
@@ -56,7 +56,7 @@ class Members(Protocol):
 
 @dataclass
 class Domain:
-    """The positions of a group; `axes` reduce (None: not yet decided)."""
+    """The positions of a group; `axes` are those that reduce (None: not yet decided)."""
 
     shape: tuple[DimLike, ...]
     axes: Optional[tuple[int, ...]]
@@ -65,7 +65,7 @@ class Domain:
     node: Optional[Node] = None
 
     def full_position(self) -> Position:
-        """Return the position whose numbers are those of all loops."""
+        """Return the position with the number of loop k on axis k."""
         return tuple(ZERO if is_one(d) else affine(k) for k, d in enumerate(self.shape))
 
     def row_position(self) -> Position:
@@ -96,7 +96,7 @@ class Domain:
         return [Loop(d, "r" if k in axes else "p", small and k in axes) for k, d in enumerate(self.shape)]
 
     def input_positions(self, node: Node) -> list[Position]:
-        """Return where a reducing node reads its inputs."""
+        """Return the positions at which a reducing node reads its inputs."""
         full = self.full_position()
         if self.kind == "reduce":
             return [full]
@@ -113,7 +113,7 @@ class Domain:
         return [self.window_position(node)]
 
     def window_position(self, node: Node) -> Position:
-        """Return where a node with windows reads its input."""
+        """Return the position at which a node with windows reads its input."""
         p = node.params
         rank = len(p["window"])
         full = [affine(k) for k in range(len(self.shape))]
@@ -136,7 +136,7 @@ class Domain:
         return (n, c, *spatial), (o, c, *taps)
 
     def guards(self, position: Position, node: Node) -> tuple[Guard, ...]:
-        """Return the checks of a padded input's spatial positions."""
+        """Return the guards of a padded input's spatial positions."""
         x = node.inputs[0].type.shape
         return tuple(
             (at, d) for at, d, ends in zip(position[2:], x[2:], node.params["padding"]) if any(map(_may_exceed, ends))
@@ -249,9 +249,7 @@ def _gather_nd(group: Members, node: Node, position: Position) -> Expr:
 
 
 def _load_at(group: Members, node: Node, position: Position, found: list[tuple[Expr, int]]) -> Expr:
-    """Read the first operand of a node where `position` and, on their axes, the indices that were
-    found say.
-    """
+    """Return the first operand of a node at `position`, with the indices `found` on their axes."""
     x, indices = node.inputs
     shape, view = x.type.shape, group.steps.view(x)
     dynamic = tuple(
@@ -269,7 +267,7 @@ FULL_RULES: dict[str, Callable[[Members, Node, Position], Expr]] = {
 
 
 def is_reduction(node: Node) -> bool:
-    """Return whether a node joins the elements of its operand along axes."""
+    """Return whether a node reduces its operand over axes."""
     return node.op in _REDUCES
 
 
@@ -280,8 +278,9 @@ def has_full_rule(node: Node) -> bool:
 
 
 def is_fusible(node: Node) -> bool:
-    """Return whether a node can be a member of a group: it has a rule above, or code for each
-    element.
+    """Return whether a node can be a member of a group.
+
+    It can if it has a group rule, a full rule or code for each element.
     """
     return (
         has_full_rule(node)

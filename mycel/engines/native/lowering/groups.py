@@ -1,4 +1,4 @@
-"""The loop nest of a fused group: the expressions of its members, and what it stores."""
+"""The loop nest of a fused group: the expressions of its members, and its stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from mycel.engines.native.lowering.view_rules import (
     root_of,
     view_position,
 )
-from mycel.ir.dims import DimLike, hint, is_one
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike, is_one
 from mycel.ir.graph import Node
 from mycel.prims.index import checked
 
@@ -32,7 +33,10 @@ __all__ = ["group_step"]
 
 
 def group_step(fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -> None:
-    """Add the kernel of a group over `domain`; none where nothing of it is stored."""
+    """Add the kernel of the group `unit` over `domain`; none if it stores nothing.
+
+    `fusion` says which values are stored, and `steps` gets the kernel.
+    """
     group = _Group(fusion, steps, unit, domain)
     stores = []
     targets: dict[Node, View] = {}
@@ -53,7 +57,9 @@ def group_step(fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -
 class _Group:
     """The expressions of one group.
 
-    `like` are the strides, by loop, that loops and layouts follow.
+    `fusion` says which nodes belong to the group `unit`, whose positions are `domain`; `steps`
+    knows the places of other values. The attribute `like` has the strides, by loop, that the order
+    of loops and the layouts of results follow.
     """
 
     def __init__(self, fusion: Fusion, steps: StepBuilder, unit: Unit, domain: Domain) -> None:
@@ -65,7 +71,7 @@ class _Group:
         self.like = self.reference_strides()
 
     def is_full(self, node: Node) -> bool:
-        """Return whether a member has a value at every position, the reducing axes included."""
+        """Return whether a member has a value at every position, also along the reducing axes."""
         axes = self.domain.axes or ()
         sized = {a for a in axes if not is_one(self.domain.shape[a])}
         used = {k for p in self.unit.members[node] for k, _ in p.terms}
@@ -95,9 +101,9 @@ class _Group:
         return best
 
     def reads(self, node: Node, positions: Sequence[Position]) -> Iterator[tuple[Node, Position]]:
-        """Yield what computing a node reads from memory, and where.
+        """Yield the values that computing a node reads from memory, and their positions.
 
-        Its inputs are wanted at `positions`.
+        The node's inputs are needed at `positions`.
         """
         for i, p in zip(node.inputs, positions):
             root = root_of(i)
@@ -111,8 +117,9 @@ class _Group:
                 yield i, p
 
     def input_positions(self, node: Node) -> list[Position]:
-        """Return where a member reads its inputs; nothing of one that computes the positions from
-        data.
+        """Return the positions at which a member reads its inputs.
+
+        The list is empty where the member computes the positions from data.
         """
         if node.op in GROUP_RULES:
             return self.domain.input_positions(node)
@@ -155,7 +162,7 @@ class _Group:
         return self.builder.load(view.access(position))
 
     def compute(self, node: Node, position: Position) -> Expr:
-        """Return the expression of a member at a position, before it is rounded."""
+        """Return the expression of a member at a position, before rounding."""
         name = node.op
         if name in GROUP_RULES:
             reduce = self.domain.reduce(self, node)
@@ -173,7 +180,7 @@ class _Group:
 
 
 def _new_value(node: Node, position: Position, like: Sequence[int]) -> View:
-    """Return a buffer for a member, its axes ordered in memory as the loops they run along."""
+    """Return a buffer for a member, whose axes have the order in memory of their loops."""
     shape = node.type.shape
     buffer = Buffer(node.type.dtype, node.type.size, node.op)
     if len(shape) < 2 or not like or any(like[_loop_of(p)] == 0 for p in position if p.terms):
@@ -188,12 +195,12 @@ def _new_value(node: Node, position: Position, like: Sequence[int]) -> View:
 
 
 def _loop_of(place: Affine) -> int:
-    """Return the first loop that a number depends on."""
+    """Return the first loop on which an affine number depends."""
     return place.terms[0][0]
 
 
 def _hints(sizes: Sequence[DimLike]) -> tuple[int, ...]:
-    """Return the numbers that sizes are expected to be."""
+    """Return the expected values of sizes."""
     return tuple(hint(s) for s in sizes)
 
 

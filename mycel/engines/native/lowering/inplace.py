@@ -1,12 +1,12 @@
-"""Which of the buffers that a kernel reads it may write its results over.
+"""In-place results: buffers that a kernel reads and may overwrite with its results.
 
 A kernel may write a result over a buffer if it reads that buffer only at the position that it is
-about to write, and not any more once it has written there. Kernels go through their positions in
-some order, on some threads and in vectors, but at each they load before they store; and those with
-reductions go through the inner positions once for each stage (`stage_of`: how many reductions, one
-behind the other, a value has to wait for), so a buffer must not be read in a later stage than that
-in which the result is stored. No schedule of a kernel may compute a position twice or read ahead of
-what it writes without saying so here.
+about to write, and no more after it has written there. Kernels visit their positions in any order,
+on several threads and in vectors, but at each position they load before they store. Kernels with
+reductions visit the inner positions once for each stage (`stage_of`: the number of consecutive
+reductions that a value depends on), so a buffer must not be read in a later stage than that in
+which the result is stored. A schedule that computes a position twice, or reads ahead of what it
+writes, has to be taken into account here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from mycel.engines.native.kernels.nest import Access, Buffer, Expr, Nest
 from mycel.engines.native.lowering.steps import Step
 
-__all__ = ["may_take", "takes"]
+__all__ = ["may_overwrite", "possible_overwrites"]
 
 
-def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
-    """By the id of a kernel's step: pairs of a result and a buffer that it may be written over,
-    where the sizes turn out to agree and nobody needs the buffer later.
+def possible_overwrites(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
+    """Return, by the id of each kernel's step, pairs of a result and a buffer it may overwrite.
+
+    The sizes still have to agree, and no later step may need the buffer.
     """
     found: dict[int, list[tuple[Buffer, Buffer]]] = {}
     for step in steps:
@@ -32,8 +33,8 @@ def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
     return found
 
 
-def may_take(step: Step, output: Buffer, source: Buffer) -> bool:
-    """Return whether a step may write `output` over `source`."""
+def may_overwrite(step: Step, output: Buffer, source: Buffer) -> bool:
+    """Return whether a step may overwrite `source` with its result `output`."""
     if not isinstance(step.data, Nest):
         return False
     return any(b is output and a is source for b, a in _pairs(step.data))

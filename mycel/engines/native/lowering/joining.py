@@ -1,11 +1,12 @@
-"""Joining groups that the order of the graph kept apart.
+"""Merging of groups that the order of the graph kept apart.
 
-A node joins the group of one of its operands (`fusion`). Where two operands are in groups of their
-own, over the same positions, the other group's values are written and read back. Here such a group
-takes in the one that reads it, if that reads just where the values are computed, and if no third
-group stands between them. So an optimizer's step, whose averages do not depend on each other,
-becomes one pass over each parameter. A group that makes results of the graph does not take in one
-that makes none, since results decide the order of axes in memory, which what follows may not want.
+A node joins the group of one of its operands (`fusion`). Where two operands are in different groups
+over the same positions, the values of the other group would be written and read back. Here such a
+group takes in a group that reads it, if that reads each value at the position where it is computed,
+and if no third group has to run between them. So an optimizer's step, whose averages do not depend
+on each other, becomes one pass over each parameter. A group that computes results of the graph does
+not take in one that computes none, since results decide the order of axes in memory, which may be
+wrong for later steps.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _needed(fusion: Fusion, unit: Unit) -> list[Unit]:
 
 
 def _fits(fusion: Fusion, first: Unit, second: Unit) -> bool:
-    """Return whether one group may be computed together with a group that it comes before."""
+    """Return whether a group may be computed together with a later one."""
     if fusion.results.isdisjoint(second.members) and not fusion.results.isdisjoint(first.members):
         return False
     if any(u is not first and u.before >> first.number & 1 for u in _needed(fusion, second)):

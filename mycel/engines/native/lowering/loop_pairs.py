@@ -1,4 +1,4 @@
-"""Loops whose gradients are in the same graph: they record their states for them while they run."""
+"""Pairs of a loop and its gradient in one graph: the loop records its states for the gradient."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loop_pairs(graph: Graph) -> dict[Node, Node]:
 
 
 def _key(node: Node) -> Hashable:
-    """Return what a loop and its gradient have in common."""
+    """Return a key that is equal for a loop and its gradient."""
     body = node.params["body"]
     operands = node.inputs[: len(body.inputs)]
     return tuple(map(id, operands)), structural_hash(node.params["test"]), structural_hash(body)

@@ -1,5 +1,7 @@
-"""Loops as steps: carried values have a buffer each; the body computes from them, and its results
-replace them when all are there.
+"""Loops as steps.
+
+Each carried value has a buffer; the body reads them, and its results replace them when all are
+computed.
 """
 
 from __future__ import annotations
@@ -16,17 +18,19 @@ __all__ = ["body_steps", "forward_loop", "loop_step"]
 
 
 def loop_step(predicate: View, test: list[Step], body: list[Step], written: Sequence[Buffer], node: Node) -> Step:
-    """Return the step that repeats `body` while `test` leaves a true predicate.
+    """Return the step that repeats `body` while `test` leaves true in `predicate`.
 
-    `written` are buffers that it leaves.
+    `written` are the buffers of the final values; `node` is the loop.
     """
     reads, writes = touched([*test, *body])
     return Step(Nested(predicate, test, body, True), [predicate.buffer, *reads], [*written, *writes], node)
 
 
 def body_steps(steps: StepBuilder, graph: Graph, inside: list[View], targets: list[View]) -> list[Step]:
-    """Return the steps of one round, whose results replace `targets`, which are among what it reads
-    (`inside`).
+    """Return the steps of one iteration of the loop body `graph`.
+
+    `steps` builds the graph around it. `inside` are the places that the body reads; its results
+    replace `targets`, which are among these.
     """
     inner = steps.nested(graph, inside)
     held = {id(v.buffer) for v in inside}
@@ -37,10 +41,10 @@ def body_steps(steps: StepBuilder, graph: Graph, inside: list[View], targets: li
 
 
 def forward_loop(steps: StepBuilder, node: Node, before_round: Callable[[list[View]], list[Step]]) -> list[View]:
-    """Add the step of a loop and return the buffers of its carried values.
+    """Add the step of a loop and return the places of its carried values.
 
-    `node` is a `while_loop`, or a `while_grad`, whose loop is run then; `before_round` gives the
-    steps that each round begins with, from those buffers.
+    `node` is a `while_loop`, or a `while_grad` whose loop is run; `before_round` returns the steps
+    that each iteration begins with, given those places.
     """
     count, body = node.params["carried"], node.params["body"]
     operands = [steps.view(i) for i in node.inputs[: len(body.inputs)]]

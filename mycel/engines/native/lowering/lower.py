@@ -1,12 +1,13 @@
-"""From a graph to steps.
+"""Lowering of a graph to steps, in two parts.
 
-1. What fuses, and in which order groups and single nodes run (`fusion`, `joining`, `recompute`).
-2. The steps: a kernel for each group (`groups`), calls of the dense library (`dense_steps`), and
-   what has steps of its own (`step_rules`); where values lie is the builder's business (`builder`).
-   A node that the native engine has no code for runs in the reference engine.
+1. Fusion chooses groups of nodes and the order of groups and single nodes (`fusion`, `joining`,
+   `recompute`).
+2. Steps are added: a kernel for each group (`groups`), calls of the dense library (`dense_steps`),
+   and special steps of some primitives (`step_rules`). `builder` chooses the places of values. A
+   node that the native engine has no code for runs in the reference engine.
 
-Nodes were opened through `expand` before. Each buffer lives from its first to its last step, which
-is what the arena is planned by.
+Nodes were expanded before (`expand`). Each buffer lives from its first to its last step, by which
+the arena is planned.
 """
 
 from __future__ import annotations
@@ -28,16 +29,15 @@ __all__ = ["lower", "lower_explained"]
 
 @timed("lowering", lambda graph: graph.name)
 def lower(graph: Graph) -> Lowered:
-    """Return the steps that compute a graph; with symbolic sizes, inside decisions that have a hint
-    for each symbol.
+    """Return the steps that compute a graph.
+
+    With symbolic sizes, decisions with a hint for each symbol must be in force.
     """
     return lower_explained(graph)[0].lowered
 
 
 def lower_explained(graph: Graph) -> tuple[StepBuilder, Fusion]:
-    """Lower a graph and return its steps with what was decided: where values lie, and what was
-    fused.
-    """
+    """Lower a graph; return the builder with its steps and places, and the fusion."""
     steps = StepBuilder(graph, _lower_into)
     return steps, _lower_into(steps)
 
@@ -63,7 +63,7 @@ def _add_unit(fusion: Fusion, steps: StepBuilder, unit: Unit) -> None:
 
 
 def _add_node(steps: StepBuilder, node: Node) -> None:
-    """Add what computes a node that is not fused."""
+    """Add the steps of a node that is not fused."""
     if is_dense(node):
         dense_step(steps, node)
     elif node.op in STEP_RULES:

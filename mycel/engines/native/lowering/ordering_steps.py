@@ -1,8 +1,9 @@
 """Sorting, selecting and searching as steps of a program (`ordering_ir`).
 
-Rows are what the kernels take: where another axis is ordered, its elements are moved next to each
-other first, and the results lie so as well, as views. Rows are gathered in parts, of which a thread
-takes some; where the scratch memory is too large for the stack, each part has its own in the arena.
+The kernels work on contiguous rows: where another axis is ordered, its elements are first moved
+next to each other, and the results, which have the same layout, are views. Rows are divided into
+parts, which threads share; where the scratch memory is too large for the stack, each part has its
+own in the arena.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.ordering_ir import PAD, record_bytes, search_text, sort_text, top_text
 from mycel.engines.native.kernels.values import Word
-from mycel.engines.native.kernels.views import View, room, row_major
+from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.filling import fill_zeros
 from mycel.ir.dims import DimLike, product, same
@@ -27,13 +28,16 @@ SORTED, SEEN, FOUND = 30, 3, 40
 
 
 def sort_step(steps: StepBuilder, node: Node) -> None:
-    """Add what sorts values along an axis, and gives where they were."""
+    """Add the steps that sort values along an axis and return their positions."""
     n = node.inputs[0].type.shape[node.params["axis"]]
     _ordered(steps, node, n, n + PAD, node.params["descending"], "sort")
 
 
 def top_step(steps: StepBuilder, node: Node) -> None:
-    """Add what finds the largest or smallest values along an axis, in order, and where they were."""
+    """Add the steps that find the largest or smallest values along an axis, in order.
+
+    They also give the positions of these values.
+    """
     k = node.params["k"]
     _ordered(steps, node, k, 2 * k + 80, node.params["largest"], "top")
 
@@ -43,7 +47,7 @@ def _ordered(steps: StepBuilder, node: Node, m: DimLike, half: DimLike, descendi
     rank = x.type.rank
     axes = [a for a in range(rank) if a != axis] + [axis]
     shapes = [tuple(t.shape[a] for a in axes) for t in node.type]
-    lying = [row_major(Buffer(t.dtype, room(t.shape), node.op), s) for t, s in zip(node.type, shapes)]
+    lying = [row_major(Buffer(t.dtype, element_count(t.shape), node.op), s) for t, s in zip(node.type, shapes)]
     back = [axes.index(a) for a in range(rank)]
     results = [View(v.buffer, tuple(t.shape), tuple(v.strides[b] for b in back)) for v, t in zip(lying, node.type)]
     size = product(shapes[0])
@@ -84,9 +88,9 @@ def _run(
 
 
 def search_step(steps: StepBuilder, node: Node) -> None:
-    """Add what finds where values belong in sorted rows."""
+    """Add the steps that find where values belong in sorted rows."""
     rows, values = (steps.contiguous(steps.view(i)) for i in node.inputs)
-    target = row_major(Buffer(node.type.dtype, room(node.type.shape), "search"), node.type.shape)
+    target = row_major(Buffer(node.type.dtype, element_count(node.type.shape), "search"), node.type.shape)
     n, m = rows.shape[-1], values.shape[-1]
     if type(n) is int and n == 0:
         fill_zeros(steps, target)

@@ -1,7 +1,7 @@
-"""Which values are computed again where they are used, rather than written to memory and read back.
+"""Recomputation: values that each user computes again, where that is cheaper than storing them.
 
 After fusion a value that another group uses has to be stored. Element-wise values can instead be
-computed by each group that uses them, from what *they* were computed from (their leaves), if that
+computed by each group that uses them, from their own operands in memory (the *leaves*), if that
 moves fewer bytes:
 
     storing:             bytes(value) * (1 + uses)   [+ what the value's own group reads, where it
@@ -10,10 +10,10 @@ moves fewer bytes:
                          anyway
 
 So the deviations and the normalised values of a batch normalisation, which its backward pass uses,
-are computed from the input that lies in memory anyway. Leaves are values in memory, or small ones
+are computed from the input, which is in memory anyway. Leaves are values in memory, or small ones
 (a row's statistics), which are then stored. Only cheap arithmetic is done twice, at most `MOST`
-operations for a value. Values are considered in order, so that what is computed again is seen
-through by those behind it, and once more where that changed who reads them.
+operations for a value. Values are considered in order, so that later values know which earlier ones
+are recomputed, and a second time where that changed their readers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Optional
 from mycel.engines.native.lowering.fusion import Fusion, Unit
 from mycel.engines.native.lowering.group_rules import is_reduction
 from mycel.engines.native.lowering.view_rules import NUMBERS, resolves, root_of
-from mycel.ir.dims import hint
+from mycel.ir.dim_values import hint
 from mycel.ir.graph import Node
 from mycel.prims.base import Cost
 
@@ -35,7 +35,10 @@ _SMALL = 16
 
 
 def choose(fusion: Fusion) -> None:
-    """Decide what is computed again: `again` of the fusion grows, and `stored` shrinks."""
+    """Decide which values are recomputed.
+
+    They are added to `again` of the fusion and removed from `stored`.
+    """
     plan = _Plan(fusion)
     for _ in range(ROUNDS):
         before = len(fusion.again)
@@ -47,7 +50,7 @@ def choose(fusion: Fusion) -> None:
 
 
 def _is_cheap(node: Node) -> bool:
-    """Return whether a value is arithmetic of its operands that takes no longer than reading them."""
+    """Return whether a value is arithmetic that takes no longer than reading its operands."""
     return node.prim is not None and node.prim.elementwise and node.prim.cost is Cost.LIGHT
 
 
@@ -61,7 +64,7 @@ def _bytes(node: Node) -> int:
 
 
 class _Plan:
-    """Who reads which stored value, and what for."""
+    """The readers of each stored value, and the leaves that they need."""
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
@@ -96,7 +99,7 @@ class _Plan:
                     self.uses.setdefault(root, []).append(unit)
 
     def consider(self, node: Node) -> None:
-        """Compute a stored value again in all groups that use it, if that moves less."""
+        """Let all groups that use a stored value recompute it, if that moves fewer bytes."""
         fusion = self.fusion
         own = fusion.unit_of.get(node)
         if own is None or own.domain is None or node not in own.members or not _is_cheap(node):
@@ -133,9 +136,9 @@ class _Plan:
                     self.uses[root].remove(own)
 
     def leaves(self, node: Node, steps: dict[Node, None], top: Node) -> Optional[list[Node]]:
-        """Return the values in memory from which a value follows.
+        """Return the values in memory from which a value can be computed.
 
-        None where it does not follow cheaply.
+        Returns None where that is not cheap.
         """
         steps[node] = None
         if len(steps) > MOST:

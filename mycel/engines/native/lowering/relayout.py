@@ -1,9 +1,9 @@
-"""Operands of a reduction that lie across its lanes: copied once into the order of the loops.
+"""Copies of a reduction's operands that are not contiguous along its lanes, in the loops' order.
 
-A nest without reductions turns tiles of such operands in registers. One that reduces would gather
-every element, one cache line for each lane; here the operand is first copied by a nest of that
-kind, which moves it twice more through memory and is still several times faster. Small operands
-stay in a near cache and are gathered.
+A nest without reductions transposes tiles of such operands in registers. A nest with reductions
+would gather every element, one cache line for each lane. So a nest without reductions first copies
+the operand, which moves it twice more through memory and is still several times faster. Small
+operands stay in a near cache and are gathered.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from mycel.engines.native.kernels.nest import Affine, Buffer
 from mycel.engines.native.kernels.schedule import pays_to_copy
-from mycel.engines.native.kernels.views import View, like_order, room
+from mycel.engines.native.kernels.views import View, element_count, like_order
 from mycel.engines.native.lowering.builder import StepBuilder
-from mycel.ir.dims import hint, is_one
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import is_one
 
 __all__ = ["along_lanes"]
 
@@ -22,7 +23,8 @@ __all__ = ["along_lanes"]
 def along_lanes(steps: StepBuilder, view: View, position: Sequence[Affine], like: Sequence[int]) -> View:
     """Return a view, or a copy of it in the order of the loops' strides `like`.
 
-    It is copied if it is read at `position` across the innermost of the loops.
+    It is copied by `steps` if it is read at `position` across the innermost of the loops, and a
+    copy pays.
     """
     loops = [k for k, s in enumerate(like) if s]
     if not loops:
@@ -44,7 +46,7 @@ def along_lanes(steps: StepBuilder, view: View, position: Sequence[Affine], like
     strides = like_order(order, view.shape)
     key = (id(view.buffer), view.shape, view.strides, view.offset, strides)
     if key not in steps.relaid:
-        target = View(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape, strides, 0)
+        target = View(Buffer(view.buffer.dtype, element_count(view.shape), "copy"), view.shape, strides, 0)
         steps.copy(view, target)
         steps.relaid[key] = view, target
     return steps.relaid[key][1]

@@ -1,5 +1,6 @@
-"""Running sums, products and extremes as kernels: rows are independent, and the axis is one loop
-that carries a value.
+"""Running sums, products and extremes as kernels.
+
+Rows are independent, and the axis is one loop that carries a value.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Writing at positions that are data: the target is filled or copied, and updates are written where
-indices say.
+"""Writes at positions that are data, as steps.
+
+The target is filled or copied first; then the updates are written at the indices.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["put_along_step", "scatter_nd_step", "take_add_step"]
 
 
 def take_add_step(steps: StepBuilder, node: Node) -> None:
-    """Add the kernels that add slices to where they were taken from (`take_add`)."""
+    """Add the kernels that add slices at the indices they were taken from (`take_add`)."""
     ct, indices = node.inputs
     axis, rank = node.params["axis"], indices.type.rank
     target = new_target(node)
@@ -43,7 +44,7 @@ def put_along_step(steps: StepBuilder, node: Node) -> None:
 
 
 def scatter_nd_step(steps: StepBuilder, node: Node) -> None:
-    """Add the kernels that write or add slices at the indices of the leading axes (`scatter_nd`)."""
+    """Add the kernels that write or add slices at indices of the leading axes (`scatter_nd`)."""
     target = _copied(steps, node)
     if target is None:
         return
@@ -57,9 +58,10 @@ def scatter_nd_step(steps: StepBuilder, node: Node) -> None:
 
 
 def _copied(steps: StepBuilder, node: Node) -> View | None:
-    """Return a copy of a node's first operand.
+    """Return the place of a copy of a node's first operand.
 
-    None where kernels have no code for its mode, and it runs in the reference engine.
+    Returns None where kernels have no code for the node's mode, and it runs in the reference
+    engine.
     """
     mode = node.params["mode"]
     if mode not in ("set", "add"):
@@ -79,10 +81,11 @@ def _scatter(
     fixed: Position,
     sequential: range,
 ) -> None:
-    """Add the kernel that writes the last or, for `take_add`, the first operand to a target.
+    """Add the kernel that writes the updates of a node to `target`.
 
-    `found` are the indices with the axes that they are for, `fixed` is the position on the others;
-    `sequential` are the axes of the updates along which two may meet.
+    They are the last operand or, for `take_add`, the first. `b` makes expressions. `found` are the
+    indices with their axes, `fixed` is the position on the other axes; along the axes `sequential`
+    of the updates, two may meet at one place.
     """
     indices = node.inputs[1]
     updates = node.inputs[2] if len(node.inputs) > 2 else node.inputs[0]

@@ -1,4 +1,4 @@
-"""The nodes that steps of their own compute, which take no part in fusion, by primitive."""
+"""The rules of primitives that are computed by special steps and take no part in fusion."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Steps: what a program does one after the other, as data.
+"""Steps: the actions of a program, one after another, as data.
 
-Lowering makes them, `program` orders them and encodes them for the runtime, and `report` says what
-they cost. What a step does is an object of one of the classes in `Action`; whoever treats steps by
-what they do asks for that class.
+Lowering makes them, `program` orders them and encodes them for the runtime, and `report` estimates
+their cost. The action of a step is an object of one of the classes in `Action`, by which code
+distinguishes steps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass
 class Copy:
-    """A value moved in row-major order into a buffer of its own."""
+    """The copy of a value, in row-major order, into a separate buffer."""
 
     target: View
     source: View
@@ -45,7 +45,7 @@ class Copy:
 
 @dataclass
 class HostCall:
-    """A node that the reference engine computes, from and to memory in row-major order."""
+    """A node that the reference engine computes, on memory in row-major order."""
 
     node: Node
     reads: list[View]
@@ -54,8 +54,10 @@ class HostCall:
 
 @dataclass
 class Nested:
-    """Steps under a predicate: `second` is repeated while `first` computes a true one (`loops`), or
-    one of the two is run.
+    """Two lists of steps and a predicate.
+
+    In a loop (`loops`), `second` is repeated while `first` computes true in the predicate; in a
+    branch, one of the two is run.
     """
 
     predicate: View
@@ -66,7 +68,7 @@ class Nested:
 
 @dataclass
 class Call:
-    """A call of the recursive function `label`; the outermost one has its body in `graph`."""
+    """A call of the recursive function `label`; the outermost call has its body in `graph`."""
 
     label: str
     graph: Optional[Graph]
@@ -78,8 +80,8 @@ class Call:
 class Tape:
     """An operation on a tape: "begin", "push", "pop" or "count".
 
-    `states` are the buffers that are pushed or popped; `predicate` receives whether there was
-    something to pop. A tape with `root` keeps about the root of the number of pushed states.
+    `states` are the buffers that are pushed or popped; `predicate` receives whether there was a
+    state to pop. A tape with `root` keeps about the square root of the number of pushed states.
     """
 
     operation: str
@@ -91,14 +93,14 @@ class Tape:
 
 @dataclass
 class Batch:
-    """Kernels that do not depend on each other, run as one parallel step."""
+    """Independent kernels, run as one parallel step."""
 
     members: tuple[Step, ...]
 
 
 @dataclass
 class Poison:
-    """Memory that is filled with wrong values where accesses are checked, as nobody may read it."""
+    """Memory to be filled with wrong values where accesses are checked, as nothing may read it."""
 
 
 Action = Union[Nest, Kernel, DenseCall, HostCall, Copy, Nested, Call, Tape, Batch, Poison]
@@ -106,10 +108,10 @@ Action = Union[Nest, Kernel, DenseCall, HostCall, Copy, Nested, Call, Tape, Batc
 
 @dataclass
 class Step:
-    """One thing to run.
+    """One action of a program.
 
-    `node` is the node that it is run for, `members` are all nodes that a kernel computes. Steps
-    with the same `batch` number are neighbours and run at one time.
+    `node` is the node that it runs for, `members` are all nodes that a kernel computes. Steps with
+    the same `batch` number are neighbours and run at the same time.
     """
 
     data: Action
@@ -133,7 +135,7 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """What is done, in a word of reports: that of `_KINDS`, "while" or "cond"."""
+        """The kind of action, as reports name it: that of `_KINDS`, "while" or "cond"."""
         data = self.data
         if isinstance(data, Nested):
             return "while" if data.loops else "cond"
@@ -141,16 +143,16 @@ class Step:
 
     @property
     def title(self) -> str:
-        """The name of a kernel's nest; of other steps their kind."""
+        """The name of a kernel's nest; for other steps their kind."""
         return self.data.name if isinstance(self.data, Nest) else self.kind
 
 
 @dataclass
 class Lowered:
-    """The steps of a graph and where its inputs and outputs lie.
+    """The steps of a graph and the places of its inputs and outputs.
 
     `constants` are the buffers of constants with their values, by identity of the buffer;
-    `fallbacks` the nodes that run in the reference engine, each with the reason.
+    `fallbacks` are the nodes that run in the reference engine, each with the reason.
     """
 
     steps: list[Step]
@@ -161,7 +163,7 @@ class Lowered:
 
 
 def flat(steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield every step, each before those inside it."""
+    """Yield every step, each before the steps inside it."""
     for step in steps:
         yield step
         if isinstance(step.data, Nested):
@@ -170,7 +172,7 @@ def flat(steps: Iterable[Step]) -> Iterator[Step]:
 
 
 def touched(steps: Sequence[Step]) -> tuple[list[Buffer], list[Buffer]]:
-    """Return what steps read and what they write, each buffer once."""
+    """Return the buffers that steps read, and those that they write, each once."""
     reads = {id(b): b for s in steps for b in s.reads}
     writes = {id(b): b for s in steps for b in s.writes}
     return list(reads.values()), list(writes.values())

@@ -1,12 +1,11 @@
-"""Gradients of loops as steps: a loop that records its states on a tape, and one that goes back
-through it.
+"""Gradients of loops as steps: one loop records its states on a tape, another reads them backwards.
 
-Going forwards is the steps of `while_loop` with a `push` before each round's; going backwards is a
-loop whose test is a `pop`, which puts a state back, and whose body is one round of the derivative.
-Where the graph also has the loop itself, it records at the same time (`loop_pairs`), so that
-nothing is computed twice. With ``keep="root"`` what is popped is the state before a stretch of
-rounds: they are run again, recording on a second tape, and gone back through. Only the carried
-values that the derivative reads are on the tape; all are, where rounds are run again.
+The forward loop is `while_loop` with a `push` before each iteration; the backward loop has a `pop`
+as its test, which restores a state, and one iteration of the derivative as its body. Where the
+graph also has the loop itself, that loop records (`loop_pairs`), so that nothing is computed twice.
+With ``keep="root"`` each state on the tape begins a stretch of iterations: these are run again,
+recording on a second tape, before the backward loop goes through them. The tape holds only the
+carried values that the derivative reads, or all of them where iterations are run again.
 """
 
 from __future__ import annotations
@@ -48,8 +47,9 @@ def _used(node: Node) -> list[int]:
 
 
 def record(steps: StepBuilder, node: Node, carried: Sequence[View]) -> list[Step]:
-    """Return what a loop does before each round, where its gradient goes back through what it
-    records.
+    """Return the steps that record a loop's state before each iteration.
+
+    The list is empty where no gradient of the loop needs them.
     """
     gradient = steps.pairs.get(node)
     if gradient is None:
@@ -59,7 +59,7 @@ def record(steps: StepBuilder, node: Node, carried: Sequence[View]) -> list[Step
 
 
 def _begin(steps: StepBuilder) -> Buffer:
-    """Add the step that makes a tape empty, and return its header."""
+    """Add the step that makes an empty tape; return its header."""
     header = Buffer(D.int64, HEADER, "tape")
     steps.add(_tape_step(Tape("begin", header)))
     return header
@@ -96,8 +96,9 @@ def while_grad_step(steps: StepBuilder, node: Node) -> None:
 def _stretch(
     node: Node, header: Buffer, states: Sequence[Buffer], forwards: list[Step], back: list[Step]
 ) -> list[Step]:
-    """Return the steps that run a stretch of rounds again, recording on a tape of their own, and go
-    back through them.
+    """Return the steps that run a stretch of iterations again and then go back through them.
+
+    The states are recorded on a second tape.
     """
     inner = Buffer(D.int64, HEADER, "tape")
     more, left = Buffer(D.bool_, 1, "more"), Buffer(D.bool_, 1, "left")
@@ -110,13 +111,13 @@ def _stretch(
 
 
 def _popping(tape: Tape, body: list[Step], node: Node) -> Step:
-    """Return the loop over `body` whose test is an operation on a tape."""
+    """Return the loop over `body` whose test is the operation `tape`."""
     assert tape.predicate is not None
     return loop_step(row_major(tape.predicate, ()), [_tape_step(tape)], body, [tape.predicate], node)
 
 
 def _forwards(steps: StepBuilder, node: Node, used: list[int], root: bool) -> Buffer:
-    """Run the loop of a gradient and record; return the tape's header."""
+    """Add the forward loop of a gradient, which records; return the tape's header."""
     headers: list[Buffer] = []
 
     def push(carried: list[View]) -> list[Step]:
@@ -128,7 +129,7 @@ def _forwards(steps: StepBuilder, node: Node, used: list[int], root: bool) -> Bu
 
 
 def _accumulating(backward: Graph, states: int) -> Graph:
-    """Return one round backwards that also adds up the cotangents of the fixed operands."""
+    """Return one iteration of the derivative that also sums the fixed operands' cotangents."""
     addends = backward.outputs[states:]
     sums = [input_node(a.type, "sum") for a in addends]
     outputs = [*backward.outputs[:states], *[E.add(s, a) for s, a in zip(sums, addends)]]

@@ -1,5 +1,6 @@
-"""Views: nodes whose values are their inputs', found at other positions, and what needs no memory
-to be read.
+"""Rules of views, whose elements are their input's at other positions, and of index sequences.
+
+Neither needs memory of its own to be read.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NUMBERS = frozenset(("constant", "iota", "size"))
 
 
 def is_view(node: Node) -> bool:
-    """Return whether a node's value is its input's, found at other positions."""
+    """Return whether a node's elements are those of its input, at other positions."""
     return node.op in VIEWS
 
 
@@ -48,9 +49,9 @@ def root_of(node: Node) -> Node:
 
 
 def view_position(node: Node, position: Position) -> Optional[Position]:
-    """Return where a view's input is read when the view is read at `position`.
+    """Return the position of a view's input that is read for the view's `position`.
 
-    None if that is no affine position.
+    Returns None if that is not an affine position.
     """
     name, x, p = node.op, node.inputs[0].type, node.params
     if name in ("identity", "stop_gradient"):
@@ -72,9 +73,9 @@ def view_position(node: Node, position: Position) -> Optional[Position]:
 
 
 def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: Position) -> Optional[Position]:
-    """Return a position among `parts` as one in `shape`.
+    """Return a position in `parts` as one in `shape`.
 
-    Each axis of `shape` is one part or several that follow each other; None for other shapes.
+    Each axis of `shape` must be one or several consecutive parts; returns None for other shapes.
     """
     rest = [(d, at) for d, at in zip(parts, position) if not is_one(d)]
     result = []
@@ -90,8 +91,9 @@ def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: P
 
 
 def through_view(node: Node, view: View) -> View:
-    """Return where a view's value lies, given where its input lies; not for `reshape`, which may
-    need a copy.
+    """Return the place of a view's value, given that of its input.
+
+    This is not for `reshape`, which may need a copy.
     """
     name, p = node.op, node.params
     shape = tuple(node.type.shape)
@@ -114,14 +116,17 @@ def through_view(node: Node, view: View) -> View:
 
 
 def broadcast_position(node: Node, position: Position) -> Position:
-    """Return where an operand is read when the result is at `position`."""
+    """Return the position of an operand that is read for the result's `position`."""
     shape = node.type.shape
     behind = position[len(position) - len(shape) :]
     return tuple(ZERO if is_one(d) else p for d, p in zip(shape, behind))
 
 
 def resolve(node: Node, position: Position) -> Optional[Position]:
-    """Return where the root of a chain of views is read; None where a view has to lie in memory."""
+    """Return the position at which the root of a chain of views is read.
+
+    Returns None where a view has to be in memory.
+    """
     at: Optional[Position] = position
     while is_view(node) and at is not None:
         at = view_position(node, at)
@@ -130,7 +135,7 @@ def resolve(node: Node, position: Position) -> Optional[Position]:
 
 
 def resolves(node: Node) -> bool:
-    """Return whether a chain of views can be read at any position of its own."""
+    """Return whether a chain of views can be read at all of its positions."""
     return not is_view(node) or resolve(node, tuple([affine(k) for k in range(node.type.rank)])) is not None
 
 
@@ -140,12 +145,12 @@ def same_place(node: Node, a: Position, b: Position) -> bool:
 
 
 def is_index(node: Node) -> bool:
-    """Return whether a node's elements are numbers that follow from their positions."""
+    """Return whether a node's elements are numbers computed from their positions."""
     return node.op in ("iota", "size")
 
 
 def index_of(node: Node, position: Position) -> Affine:
-    """Return the number that an index sequence or a size is at a position."""
+    """Return the element of an index sequence, or the size, at a position."""
     if node.op == "size":
         return Affine((), node.params["dim"])
     axis: int = node.params["axis"]

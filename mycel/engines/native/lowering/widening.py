@@ -1,9 +1,9 @@
 """Products and convolutions of 16-bit floats on processors that have no instructions for them.
 
-The dense library would convert one element after the other there. So such a node becomes one of
-float32 between casts, which are kernels like others and join what is around them: operands are
-widened where they are computed, sums are float32 in any case, and results are rounded once, where
-they are used first.
+On these the dense library would convert one element after another. So such a node is replaced by
+one of float32 between casts. The casts are fused with the kernels around them: operands are widened
+where they are computed, sums are float32 in any case, and results are rounded once, where they are
+first used.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _FEATURES = {float16: ("avx512fp16", "amx-fp16"), bfloat16: ("avx512bf16", "amx-
 
 
 def is_native(dtype: DType) -> bool:
-    """Return whether this processor multiplies elements of a type itself.
+    """Return whether this processor has instructions to multiply elements of a type.
 
-    Other families than x86-64 are taken to.
+    Families other than x86-64 are assumed to have them.
     """
     host = machine()
     if dtype not in _FEATURES or not host.triple.startswith("x86_64"):
@@ -30,7 +30,7 @@ def is_native(dtype: DType) -> bool:
 
 
 def widened(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """Return a product or convolution of 16-bit floats, by way of float32."""
+    """Return a product or convolution of 16-bit floats, computed in float32."""
     with at(node.where):
         wide = node.prim(*[E.cast(i, dtype=float32) for i in inputs], **node.params)  # type: ignore[misc]
         return E.cast(wide, dtype=node.dtype)

@@ -1,12 +1,10 @@
-"""Values spread back over windows, read from where they go to instead of written from where they
-come from.
+"""Steps of `window_scatter`, where each place of the result reads the values that belong to it.
 
 With J = j + low, a place j of the input lies in window w at place k of the window where J = w *
 stride + k. So all places with J = q * stride + r for one residue r ("a phase") meet the same places
 k = r + m * stride of the windows q - m. A kernel over (N, C, q) writes every phase: each element
-once, complete, in an order that depends on nothing, and by rows that threads share. Positions that
-no window has are zero. Where windows have very many places, values are written from where they come
-from.
+once, complete, in an order independent of the data, and by rows that threads share. Positions in no
+window are zero. Where windows have very many places, each value is written to its place instead.
 """
 
 from __future__ import annotations
@@ -30,10 +28,9 @@ MOST_PLACES = 64
 
 
 def window_scatter_step(steps: StepBuilder, node: Node) -> None:
-    """Add the kernels that put each value to the place of its window that the index names
-    (`window_scatter`).
+    """Add the kernels that write each value to the place of its window that the index names.
 
-    Windows that do not overlap write each place once.
+    Where windows do not overlap, each place is written once.
     """
     if _has_few_places(node):
         _scatter_phases(steps, node)
@@ -83,7 +80,7 @@ def _has_few_places(node: Node) -> bool:
 
 
 def _scatter_phases(steps: StepBuilder, node: Node) -> None:
-    """Add the kernel of a `window_scatter` that reads every place from its windows."""
+    """Add the kernel of a `window_scatter` in which each place reads from its windows."""
     ct, index = node.inputs
     p = node.params
     window, strides, padding = p["window"], p["strides"], p["padding"]
@@ -127,7 +124,7 @@ def _scatter_phases(steps: StepBuilder, node: Node) -> None:
 def _window_at(
     places: tuple[Affine, ...], behind: tuple[int, ...], windows: Sequence[DimLike], counts: Sequence[DimLike]
 ) -> tuple[tuple[Affine, ...], tuple[tuple[Affine, DimLike], ...]]:
-    """Return the window `behind` places before each q, and the checks that there is one."""
+    """Return the window `behind` places before each q, and the guards that it exists."""
     at = list(places[:2])
     guards = []
     for q, m, n, count in zip(places[2:], behind, windows[2:], counts):

@@ -5,11 +5,11 @@ A `Value` is one SSA name with its kind (`f32`, `f64`, `i32`, `i64` or `i1`); al
 are emitted once. Constants are Python numbers, rounded to the kind and written as splats in
 hexadecimal, so the text is exact.
 
-Invariants that the functions rely on: no instruction carries a fast-math flag, so sums are
-evaluated in the order written; `fma` is `llvm.fmuladd`, fused where the machine has the instruction
-and two roundings where it has not, hence nothing may depend on which; `nearest` rounds by adding
-1.5 * 2^(p-1), so that every target has it and the low bits of the sum hold the integer. Comparisons
-are ordered: false when an operand is NaN.
+Invariants that the functions rely on: no instruction has a fast-math flag, so sums are evaluated in
+the order written. `fma` is `llvm.fmuladd`, which has one rounding where the machine has the
+instruction and two where it has not, so no function may depend on which. `nearest` rounds by adding
+1.5 * 2^(p-1), which works on every target and leaves the integer in the low bits of the sum.
+Comparisons are ordered: false when an operand is NaN.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Operand = Union["Value", float, int]
 
 @dataclass(frozen=True)
 class Format:
-    """An IEEE 754 binary format: its LLVM type, the integer of its size and its numbers."""
+    """An IEEE 754 binary format: its LLVM type, the integer type of its size, and constants."""
 
     kind: str
     llvm: str
@@ -39,7 +39,7 @@ class Format:
 
     @property
     def magic(self) -> float:
-        """Added to a small number, it leaves the nearest integer in the low bits."""
+        """The number whose sum with a small number has the nearest integer in its low bits."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -82,7 +82,7 @@ def constant_text(kind: str, lanes: int, value: Scalar) -> str:
 
 
 class Value:
-    """One SSA value; operators emit the instruction for its kind."""
+    """One SSA value; its operators emit the instructions for its kind."""
 
     __slots__ = ("builder", "kind", "name")
 
@@ -141,7 +141,7 @@ class Value:
         return self._binary("shl", "shl", count)
 
     def __rshift__(self, count: Operand) -> Value:
-        """Return a logical shift: zeros come in at the top."""
+        """Return a logical right shift, which fills with zeros."""
         return self._binary("lshr", "lshr", count)
 
     def __neg__(self) -> Value:
@@ -165,17 +165,18 @@ class Value:
         return self._compare("oge", other)
 
     def equals(self, other: Operand) -> Value:
-        """Return equality, false for NaN."""
+        """Return whether both are equal, false for NaN."""
         return self._compare("oeq" if self.kind in FORMATS else "eq", other)
 
     def is_nan(self) -> Value:
-        """Return True where the value is NaN."""
+        """Return a value that is true where this one is NaN."""
         return self._compare("uno", self)
 
 
 class Builder:
-    """The instructions of one function over vectors of `lanes` elements, and the intrinsics that
-    they call.
+    """The instructions of one function over vectors of `lanes` elements.
+
+    It also has the intrinsics that they call.
     """
 
     def __init__(self, lanes: int) -> None:
@@ -197,7 +198,10 @@ class Builder:
         return x.name
 
     def emit(self, kind: str, instruction: str) -> Value:
-        """Append an instruction, or return the value of the same one emitted before."""
+        """Append an instruction and return its value.
+
+        Returns the earlier value if the same instruction was emitted before.
+        """
         known = self._known.get((kind, instruction))
         if known is None:
             known = self._known[kind, instruction] = Value(self, f"%t{len(self.lines)}", kind)
@@ -214,7 +218,7 @@ class Builder:
         return self.emit(kind, f"call {text} @llvm.{name}.{suffix}({operands})")
 
     def look_up(self, table: str, index: Value) -> Value:
-        """Return the elements of a constant table of i64 at places within it."""
+        """Return the elements of a constant table of i64 at the indices, which must be in range."""
         one = self.lanes == 1
         places = "ptr" if one else f"<{self.lanes} x ptr>"
         at = self.emit(places, f"getelementptr i64, ptr @{table}, {self.type(index.kind)} {index.name}")
@@ -233,22 +237,22 @@ def _convert(opcode: str, x: Value, kind: str) -> Value:
 
 
 def widen(x: Value) -> Value:
-    """Return float32 to float64."""
+    """Return a float32 as float64."""
     return _convert("fpext", x, "f64")
 
 
 def narrow(x: Value) -> Value:
-    """Return float64 to float32, rounded; int64 to its low 32 bits."""
+    """Return a float64 rounded to float32, or an int64 cut to its low 32 bits."""
     return _convert("fptrunc", x, "f32") if x.kind == "f64" else _convert("trunc", x, "i32")
 
 
 def unsigned(x: Value) -> Value:
-    """Return int32 to int64, taken as a number without a sign."""
+    """Return an int32, taken as unsigned, as int64."""
     return _convert("zext", x, "i64")
 
 
 def number(x: Value) -> Value:
-    """Return int32 or int64 to float64, rounded."""
+    """Return an int32 or int64 as float64, rounded."""
     return _convert("sitofp", x, "f64")
 
 
@@ -263,7 +267,7 @@ def from_bits(i: Value) -> Value:
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
-    """Return a * b + c, with one rounding or two."""
+    """Return a * b + c, with one rounding or with two."""
     return a.builder.intrinsic("fmuladd", a, b, c)
 
 
@@ -273,7 +277,7 @@ def sqrt(x: Value) -> Value:
 
 
 def fabs(x: Value) -> Value:
-    """Return the magnitude."""
+    """Return the absolute value."""
     return x.builder.intrinsic("fabs", x)
 
 
@@ -285,7 +289,7 @@ def copysign(x: Value | float, sign: Value) -> Value:
 def select(condition: Value, a: Operand, b: Operand, kind: str = "") -> Value:
     """Return `a` where the condition holds, else `b`.
 
-    The kind must be given where both are constants.
+    `kind` must be given where both are constants.
     """
     kind = a.kind if isinstance(a, Value) else b.kind if isinstance(b, Value) else kind
     builder = condition.builder
@@ -295,17 +299,17 @@ def select(condition: Value, a: Operand, b: Operand, kind: str = "") -> Value:
 
 
 def at_most(x: Value, bound: float) -> Value:
-    """Return the smaller of both; NaN stays NaN."""
+    """Return the smaller of `x` and `bound`; NaN stays NaN."""
     return select(x > bound, bound, x)
 
 
 def at_least(x: Value, bound: float) -> Value:
-    """Return the larger of both; NaN stays NaN."""
+    """Return the larger of `x` and `bound`; NaN stays NaN."""
     return select(x < bound, bound, x)
 
 
 def horner(x: Value, coefficients: Sequence[float]) -> Value:
-    """Return the polynomial with the coefficients in ascending order, at `x`."""
+    """Return the value at `x` of the polynomial with these coefficients, in ascending order."""
     total = fma(x, coefficients[-1], coefficients[-2])
     for coefficient in coefficients[-3::-1]:
         total = fma(total, x, coefficient)
@@ -313,8 +317,9 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
 
 
 def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
-    """Return the integer nearest to x * factor, below 2^(p-2) in magnitude, and the shifted sum
-    whose low bits hold it.
+    """Return the integer nearest to x * factor, and the shifted sum.
+
+    The integer must be below 2^(p-2) in magnitude; the low bits of the shifted sum hold it.
     """
     magic = x.format.magic
     shifted = x + magic if factor == 1.0 else fma(x, factor, magic)
@@ -322,17 +327,18 @@ def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
 
 
 def power_of_two(shifted: Value) -> Value:
-    """Return 2^n for the n in the low bits of `shifted`.
+    """Return 2^n for the integer n in the low bits of `shifted`.
 
-    N must be the exponent of a normal number.
+    The integer must be the exponent of a normal number.
     """
     f = shifted.format
     return from_bits((bits(shifted) << f.mantissa) + (f.bias << f.mantissa))
 
 
 def scale(y: Value, n: Value, shifted: Value) -> Value:
-    """Return y * 2^n for n from -2 bias to 2 bias in two factors, so that results overflow and
-    become subnormal gradually.
+    """Return y * 2^n for n from -2 bias to 2 bias.
+
+    There are two factors, so that results overflow or become subnormal only where they should.
     """
     half, half_shifted = nearest(n, 0.5)
     return y * power_of_two(half_shifted) * power_of_two(shifted - half)
@@ -344,14 +350,18 @@ def with_sign_of(y: Value, sign: Value) -> Value:
 
 
 def two_sum(a: Value, b: Operand) -> tuple[Value, Value]:
-    """Return the rounded sum and its exact error, for |a| >= |b| or a zero (Dekker's fast two-sum)."""
+    """Return the rounded sum and its exact error, for |a| >= |b| or a zero.
+
+    This is Dekker's fast two-sum.
+    """
     total = a + b
     return total, b - (total - a) if isinstance(b, Value) else (a - total) + b
 
 
 def two_product(a: Value, b: Value) -> tuple[Value, Value]:
-    """Return the rounded product and its error to twice the precision, by halves of the
-    significands (Dekker's product).
+    """Return the rounded product and its error, to twice the precision.
+
+    The significands are split in halves (Dekker's product).
     """
     product = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
@@ -364,6 +374,9 @@ def _halves(a: Value) -> tuple[Value, Value]:
 
 
 def high_half(a: Value) -> Value:
-    """Return the upper half of the significand, truncated: products of two such are exact."""
+    """Return the upper half of the significand, truncated.
+
+    Products of two such numbers are exact.
+    """
     low = (a.format.mantissa + 2) // 2
     return from_bits(bits(a) & ~((1 << low) - 1))

@@ -149,15 +149,19 @@ def exp2(x: Value) -> Value:
 
 
 def _expm1_parts(x: Value) -> tuple[Value, Value]:
-    """Return e^r - 1 and 2^(n-1), for x above -50 whose exponential overflows by a factor below two
-    at most.
+    """Return e^r - 1 and 2^(n-1).
+
+    `x` must be above -50, and its exponential must overflow by a factor of two at most.
     """
     _, shifted, r = reduce(x)
     return fma(r * r, horner(r, EXPM1[x.kind]), r), power_of_two(shifted - 1.0)
 
 
 def expm1(x: Value) -> Value:
-    """Return e^x - 1; the scale is halved so that 2^n is finite for the largest results."""
+    """Return e^x - 1.
+
+    The scale is halved so that 2^n is finite for the largest results.
+    """
     high = EXP_LIMITS[x.kind][1]
     p, half = _expm1_parts(at_least(at_most(x, high), -50.0))
     y = fma(half, p, half - 0.5) * 2.0
@@ -165,9 +169,10 @@ def expm1(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """Return 1 / (1 + e^-x), through e^-|x| so that neither end overflows or cancels.
+    """Return 1 / (1 + e^-x).
 
-    What 1 + e^-|x| rounds away is put back.
+    It is computed from e^-|x|, so that neither end overflows or cancels; the rounding error of 1 +
+    e^-|x| is corrected.
     """
     e = exp(-fabs(x))
     divisor = e + 1.0
@@ -201,7 +206,9 @@ def odd(x: Value, z: Value, coefficients: tuple[float, ...]) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """Return 1 - 2 / (e^2x + 1) away from zero; near it an odd polynomial (float32), (e^2x - 1) /
+    """Return the hyperbolic tangent.
+
+    Away from zero it is 1 - 2 / (e^2x + 1); near it, an odd polynomial (float32) or (e^2x - 1) /
     (e^2x + 1) (float64).
     """
     a = at_most(fabs(x), 10.0 if x.kind == "f32" else 20.0)

@@ -1,11 +1,11 @@
 """Elementary and special functions as LLVM IR text over vectors of float32 or float64.
 
 Every definition is straight-line code without memory accesses or calls other than to the intrinsics
-fmuladd, sqrt, fabs and copysign, which are instructions on every machine with floating point; it
-therefore vectorises at any width. sin, cos and tan have one branch more: where any lane is large, a
-function beside them that is not inlined computes those lanes. The functions are in `exponential`,
-`logarithm`, `trigonometric` and `math_special`, written over `build`; each is self-contained once
-emitted.
+fmuladd, sqrt, fabs and copysign, which are instructions on every machine with floating point; so it
+vectorises at any width. sin, cos and tan have one branch: where any lane is large, a separate
+function, which is not inlined, computes those lanes. The functions are in `exponential`,
+`logarithm`, `trigonometric` and `special`, written with `build`; each definition is complete in
+itself.
 
 Errors, with fused multiply-add and without: at most 2 units in the last place in float32 and 4 in
 float64 (2 for pow, sin, cos and tan), except lgamma and digamma, whose error is absolute near their
@@ -77,8 +77,7 @@ def _check(name: str, element: str, lanes: int) -> None:
 def symbol(name: str, element: str, lanes: int) -> str:
     """Return the name of a function over `lanes` elements of 'f32' or 'f64', without the leading @.
 
-    Raises:
-        ValueError: the function, the element or the number of lanes is not supported.
+    Raises ValueError for a function, an element or a number of lanes that is not supported.
 
     >>> symbol("exp", "f32", 16), symbol("exp", "f64", 1)
     ('mycel.exp.v16f32', 'mycel.exp.f64')
@@ -89,7 +88,7 @@ def symbol(name: str, element: str, lanes: int) -> str:
 
 @Remembered("definitions of vector functions", SOME).calls
 def _build(name: str, element: str, lanes: int) -> tuple[str, frozenset[str]]:
-    """Return the definition and the declarations of what it calls or reads."""
+    """Return the definition, and the declarations of the functions and tables that it uses."""
     builder = Builder(lanes)
     parameters = ["%x", "%y"][: FUNCTIONS[name]]
     result = _BODIES[name](*[Value(builder, p, element) for p in parameters])
@@ -110,7 +109,7 @@ def _build(name: str, element: str, lanes: int) -> tuple[str, frozenset[str]]:
 def _with_large(name: str, near: Builder, result: Value) -> tuple[str, frozenset[str]]:
     """Return a definition that calls another one where a lane is large.
 
-    Lanes that are not keep their results.
+    The other lanes keep the results of this one.
     """
     lanes, element = near.lanes, result.kind
     text, own = type_text(element, lanes), symbol(name, element, lanes)
@@ -152,8 +151,7 @@ def _with_large(name: str, near: Builder, result: Value) -> tuple[str, frozenset
 def definition(name: str, element: str, lanes: int) -> str:
     """Return the LLVM IR of one function, without the declarations of the intrinsics that it calls.
 
-    Raises:
-        ValueError: the function, the element or the number of lanes is not supported.
+    Raises ValueError for a function, an element or a number of lanes that is not supported.
 
     >>> print(definition("rsqrt", "f32", 1))
     define internal float @mycel.rsqrt.f32(float %x) alwaysinline nounwind {
@@ -168,13 +166,13 @@ def definition(name: str, element: str, lanes: int) -> str:
 
 
 def definitions(requests: Iterable[tuple[str, str, int]]) -> str:
-    """Return the LLVM IR of the functions requested as (name, element, lanes), each once, and each
-    intrinsic's declaration once.
+    """Return the LLVM IR of functions requested as (name, element, lanes).
 
-    Raises:
-        ValueError: a function, an element or a number of lanes is not supported.
+    Each function, and each declaration of an intrinsic, appears once. Raises ValueError for a
+    function, an element or a number of lanes that is not supported.
 
-    >>> definitions([("exp", "f32", 8), ("log", "f32", 8), ("exp", "f32", 8)]).count("define internal")
+    >>> requests = [("exp", "f32", 8), ("log", "f32", 8), ("exp", "f32", 8)]
+    >>> definitions(requests).count("define internal")
     2
     """
     unique = list(dict.fromkeys(requests))

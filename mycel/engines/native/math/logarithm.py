@@ -1,4 +1,4 @@
-"""Logarithms and what is made of them: log, log2, log10, log1p, asinh, acosh, atanh and pow.
+"""Logarithms and functions made of them: log, log2, log10, log1p, asinh, acosh, atanh and pow.
 
 x = 2^e m with sqrt(1/2) <= m < sqrt(2) by integer arithmetic on the bit pattern, subnormals scaled
 first; f = m - 1 is exact. float32 uses log(1 + f) = f + f^2 P(f); float64 uses s = f / (2 + f),
@@ -118,7 +118,7 @@ def split(x: Value) -> tuple[Value, Value]:
 
 
 def _special(x: Value, y: Value) -> Value:
-    """Return y = log x where x is positive and finite, else what the logarithm is there."""
+    """Return `y` where x is positive and finite, else the value of the logarithm there."""
     y = select(x < INF, y, x)
     return select(x < 0.0, NAN, select(x.equals(0.0), -INF, y))
 
@@ -181,8 +181,9 @@ def log10(x: Value) -> Value:
 
 
 def log1p(x: Value) -> Value:
-    """Return log(1 + x): f = x 2^-k + (2^-k - 1) keeps what 1 + x rounds away, k being the exponent
-    of 1 + x.
+    """Return log(1 + x).
+
+    With k the exponent of 1 + x, f = x 2^-k + (2^-k - 1) keeps the bits that 1 + x rounds away.
     """
     f = x.format
     large = x > 2.0**64
@@ -198,8 +199,9 @@ def log1p(x: Value) -> Value:
 
 
 def asinh(x: Value) -> Value:
-    """Return log(|x| + sqrt(x^2 + 1)) with the sign of x; |x| itself where the cube is below half a
-    unit.
+    """Return log(|x| + sqrt(x^2 + 1)) with the sign of x.
+
+    Where the cube is below half a unit in the last place, it is x itself.
     """
     a = fabs(x)
     if x.kind == "f32":
@@ -214,7 +216,10 @@ def asinh(x: Value) -> Value:
 
 
 def acosh(x: Value) -> Value:
-    """Return log(x + sqrt(x^2 - 1)), NaN below 1; through x - 1, which is exact near 1."""
+    """Return log(x + sqrt(x^2 - 1)); NaN below 1.
+
+    It is computed from x - 1, which is exact near 1.
+    """
     if x.kind == "f32":
         d = widen(x) - 1.0
         u = d + sqrt(d * (d + 2.0))
@@ -229,7 +234,7 @@ def acosh(x: Value) -> Value:
 
 
 def atanh(x: Value) -> Value:
-    """Return log((1 + x) / (1 - x)) / 2, NaN beyond 1."""
+    """Return log((1 + x) / (1 - x)) / 2; NaN beyond 1."""
     a = fabs(x)
     if x.kind == "f32":
         d = widen(a)
@@ -267,7 +272,10 @@ def _log_pair(x: Value) -> tuple[Value, Value]:
 
 
 def _power(a: Value, y: Value) -> Value:
-    """Return a^y for a > 0 finite, y finite and bounded, in float64 to one unit in the last place."""
+    """Return a^y in float64 with an error of one unit in the last place.
+
+    `a` is positive and finite, `y` finite and bounded.
+    """
     high, low = _log_pair(a)
     product, error = two_product(y, high)
     error = fma(y, low, error)
@@ -279,7 +287,7 @@ def _power(a: Value, y: Value) -> Value:
 
 
 def _power_short(a: Value, y: Value) -> Value:
-    """Return a^y to 2^-28, all in float64."""
+    """Return a^y with an error of 2^-28, computed in float64."""
     e, f = split(a)
     s = f / (f + 2.0)
     p = y * fma(s, horner(s * s, LOG2_SHORT), e)
@@ -317,9 +325,9 @@ def reciprocal_sqrt(x: Value) -> Value:
 
 
 def two_norm(x: Value, y: Value) -> Value:
-    """Return sqrt(x^2 + y^2) without overflow or underflow in between.
+    """Return sqrt(x^2 + y^2) without intermediate overflow or underflow.
 
-    Infinite if either operand is.
+    It is infinite if either operand is.
     """
     if x.kind == "f32":
         u, v = widen(x), widen(y)

@@ -1,12 +1,12 @@
-"""Large arguments of sin, cos and tan: x 2/pi mod 4 in whole numbers.
+"""Range reduction of large arguments of sin, cos and tan: x 2/pi mod 4 in integer arithmetic.
 
 M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions, 1983. With x = m 2^E for
 a whole number m, those bits of 2/pi which m 2^E makes multiples of 4 are left out; the 96 (float32)
 or 192 (float64) bits from the one of weight 2 on are multiplied by m. The first two bits of the
-product are the quadrant, the others the fraction, which is taken with a sign: so the multiple of pi
-/ 2 is the nearest. No number of a format is nearer to one than 2^-33 or 2^-62 of it, and the
-product is off by less than 2^-62 or 2^-125, so that the remainder is as good as that of a small
-argument.
+product are the quadrant, the others the fraction, which is taken as signed, so that the multiple of
+pi / 2 is the nearest one. No number of a format is nearer to a multiple than 2^-33 or 2^-62 of pi /
+2, and the error of the product is below 2^-62 or 2^-125, so that the remainder is as accurate as
+that of a small argument.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _LOW = (1 << 32) - 1
 
 
 def _words(exponent: Value, count: int) -> list[Value]:
-    """Return words of 32 bits of 2/pi, as int64, from the bit on whose product with 2^exponent has
-    the weight 2.
+    """Return `count` words of 32 bits of 2/pi, as int64.
+
+    The first bit is the one whose product with 2^exponent has the weight 2.
     """
     place = exponent + (_BEFORE - 2)
     first, shift = place >> 5, place & 31
@@ -45,7 +46,7 @@ def _words(exponent: Value, count: int) -> list[Value]:
 
 
 def remainder32(a: Value) -> tuple[Value, Value]:
-    """Return a - n pi / 2 in float64 for a float32 from 2^20 on, and n mod 4 as int32."""
+    """Return a - n pi / 2 in float64, and n mod 4 as int32, for a float32 from 2^20 on."""
     i = bits(a)
     m = unsigned((i & 0x7FFFFF) | 0x800000)
     first, second, third = _words(unsigned(i >> 23) - 150, 3)
@@ -54,13 +55,14 @@ def remainder32(a: Value) -> tuple[Value, Value]:
 
 
 def _exact(word: Value) -> Value:
-    """Return a word of 32 bits in an int64, as float64."""
+    """Return a word of 32 bits, held in an int64, as float64."""
     return from_bits(word | (0x433 << 52)) - 2.0**52
 
 
 def remainder64(a: Value) -> tuple[Value, Value, Value]:
-    """Return a - n pi / 2 as the sum of two doubles for a double from 2^20 on, and n mod 4 as
-    int64.
+    """Return a - n pi / 2 as the sum of two doubles, and n mod 4 as int64.
+
+    `a` is a double from 2^20 on.
     """
     i = bits(a)
     m = (i & ((1 << 52) - 1)) | (1 << 52)

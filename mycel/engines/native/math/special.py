@@ -195,7 +195,7 @@ def erf(x: Value) -> Value:
 def _erfc_positive(a: Value) -> Value:
     """Return erfc for a >= 0 in float64.
 
-    A^2 = high + low, e^(-high) scaled last so that small results keep their bits.
+    With a^2 = high + low, the factor e^(-high) comes last, so that small results keep their bits.
     """
     a = at_most(a, 27.5)
     high, low = two_product(a, a)
@@ -206,7 +206,7 @@ def _erfc_positive(a: Value) -> Value:
 
 
 def erfc(x: Value) -> Value:
-    """Return 1 - erf(x), accurate where that is small."""
+    """Return 1 - erf(x), accurate also where the result is small."""
     if x.kind == "f32":
         w = widen(x)
         a = at_most(fabs(w), 10.3)
@@ -236,8 +236,9 @@ def erfinv(x: Value) -> Value:
 
 
 def _sin_cos_pi(x: Value) -> tuple[Value, Value]:
-    """Return sin and cos of pi r, where r = x - n for the integer n nearest to x, |x| < 2^51; the
-    signs of r.
+    """Return sin and cos of pi r, where r = x - n for the integer n nearest to x, |x| < 2^51.
+
+    The signs are those for r, not for x.
     """
     n, _ = nearest(x)
     r = x - n
@@ -252,7 +253,7 @@ def _sin_cos_pi(x: Value) -> tuple[Value, Value]:
 
 
 def _reflected(x: Value) -> tuple[Value, Value]:
-    """Return where x < 1/2, and x or 1 - x, whichever is larger."""
+    """Return whether x < 1/2, and the larger of x and 1 - x."""
     below = x < 0.5
     return below, select(below, 1.0 - x, x)
 
@@ -279,9 +280,7 @@ def _lgamma(x: Value) -> Value:
 
 
 def lgamma(x: Value) -> Value:
-    """Return log|gamma(x)|, 0 at 1 and 2: infinite at the integers from 0 down and at both
-    infinities.
-    """
+    """Return log|gamma(x)|: 0 at 1 and 2, infinite at infinities and integers up to 0."""
     return _lgamma(x) if x.kind == "f64" else narrow(_lgamma(widen(x)))
 
 
@@ -308,7 +307,8 @@ def _digamma(x: Value) -> Value:
 
 
 def digamma(x: Value) -> Value:
-    """Return the derivative of lgamma: NaN at the negative integers and -inf, -inf at 0 and +inf at
-    -0.
+    """Return the derivative of lgamma.
+
+    It is NaN at the negative integers and -inf, -inf at 0 and +inf at -0.
     """
     return _digamma(x) if x.kind == "f64" else narrow(_digamma(widen(x)))

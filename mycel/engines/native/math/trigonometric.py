@@ -4,8 +4,8 @@ sin, cos and tan subtract n pi / 2 with pi / 2 in parts so short that each produ
 (W. J. Cody and W. Waite, Software manual for the elementary functions, 1980), then choose by the
 quadrant n mod 4 between polynomials on |r| <= pi / 4. float32 reduces in float64 with two parts;
 float64 uses four, of which the first three have exact products and the first two exact differences,
-and keeps what rounding r loses, so that n pi / 2 is good to 2^-119. What is beyond `LARGE` has
-definitions of its own, which reduce with as many bits of 2/pi as it takes (`range_reduction`).
+and keeps the rounding error of r, so that n pi / 2 is accurate to 2^-119. Arguments beyond `LARGE`
+have separate definitions, which reduce with as many bits of 2/pi as necessary (`range_reduction`).
 
 atan2 divides once: of the smaller and the larger magnitude, or of difference and sum when the
 quotient exceeds tan(pi / 8), so the polynomial sees |t| <= tan(pi / 8); the multiple of pi / 4 to
@@ -139,8 +139,9 @@ def _remainder64(x: Value, large: bool) -> tuple[Value, Value, Value]:
 
 
 def _at_least_large(x: Value) -> Value:
-    """Return |x|, or the least large number where that is less or NaN, so that a place in a table
-    is within it.
+    """Return |x|, or `LARGE` where that is less or NaN.
+
+    Indices into tables made of it are in range.
     """
     a = fabs(x)
     return select(a > LARGE, a, LARGE)
@@ -203,7 +204,10 @@ def tan(x: Value, large: bool = False) -> Value:
 
 
 def _asin_half(a: Value) -> tuple[Value, Value, Value]:
-    """Return where a <= 1/2, t = a, else t = sqrt((1 - a) / 2); t, asin(t) - t, and where a <= 1/2."""
+    """Return t, asin(t) - t, and whether a <= 1/2.
+
+    There t is a; beyond, it is sqrt((1 - a) / 2).
+    """
     inner = a < 0.5
     z = select(inner, a * a, fma(a, -0.5, 0.5))
     t = select(inner, a, sqrt(z))
@@ -211,14 +215,14 @@ def _asin_half(a: Value) -> tuple[Value, Value, Value]:
 
 
 def asin(x: Value) -> Value:
-    """Return the arc sine: pi / 2 - 2 asin(sqrt((1 - |x|) / 2)) beyond one half."""
+    """Return the arc sine; beyond one half it is pi / 2 - 2 asin(sqrt((1 - |x|) / 2))."""
     t, tail, inner = _asin_half(fabs(x))
     high, low = HALF_PI[x.kind]
     return copysign(select(inner, t + tail, high - ((t + t) - (low - (tail + tail)))), x)
 
 
 def acos(x: Value) -> Value:
-    """Return the arc cosine: twice the arc sine of a half angle beyond one half."""
+    """Return the arc cosine; beyond one half it is twice the arc sine of a half angle."""
     t, tail, inner = _asin_half(fabs(x))
     high, low = HALF_PI[x.kind]
     signed = copysign(t, x)
@@ -229,8 +233,9 @@ def acos(x: Value) -> Value:
 
 
 def _arc(y: Value, x: Value, negative: Value | None) -> Value:
-    """Return the angle in [0, pi] of the point with magnitudes |x|, |y|, mirrored where `negative`
-    holds.
+    """Return the angle in [0, pi] of the point with magnitudes |x| and |y|.
+
+    It is mirrored where `negative` holds.
     """
     f = y.format
     steep = x < y
@@ -268,8 +273,9 @@ def atan(x: Value) -> Value:
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """Return the angle of the point (x, y) in [-pi, pi], signed zeros and infinities as in C's
-    Annex F.
+    """Return the angle of the point (x, y) in [-pi, pi].
+
+    Signed zeros and infinities are treated as in Annex F of C.
     """
     negative = copysign(1.0, x) < 0.0
     angle = copysign(_arc(fabs(y), fabs(x), negative), y)

@@ -1,16 +1,16 @@
-"""Choosing among the ways to compute a product or a convolution by trying them, if asked to
-(`set_context(auto_tune_mode="GA")`, MYCEL_AUTOTUNE=1).
+"""Autotuning: measures the ways to compute a product or a convolution, and chooses the fastest.
 
-The builders of plans know several ways to do one piece of work and have rules for which to take.
-Where tuning is on, the first plan for a piece of work is made in every way that there is, each is
-run on scratch memory, and the quickest is taken if it beats the rule's by more than `MARGIN`,
-twice: the trial is repeated in other memory, so that noise does not choose.
+It is on with `set_context(auto_tune_mode="GA")` or MYCEL_AUTOTUNE=1. The builders of plans know
+several ways to compute an operation and have rules that choose one. With tuning, the first plan of
+an operation is made in every way, each is run on scratch memory, and the fastest is taken if it
+beats the rule's by more than `MARGIN`, twice: the measurement is repeated in other memory, to
+exclude noise.
 
 The choice is kept in memory, and in the cache of compiled code under a digest of all that it
-depends on: the work (operation, shapes, strides, element types, window), the number of threads, the
-processor, and the version of the library and the instructions that it may use. So it is made once;
-whoever finds it there takes it without a trial. A file that is damaged, or names a way that there
-is not, is made anew. Ways differ in their rounding alone.
+depends on: the operation with its shapes, strides, element types and window, the number of threads,
+the processor, and the version of the library and the instructions that it may use. So it is made
+once; later processes use it without a measurement. It is made anew where a file is damaged, or
+names an unknown way. Results of the ways differ in rounding only.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ chosen = Remembered[tuple[int, Any], str]("ways chosen by trial", MANY)
 
 
 def is_on() -> bool:
-    """Return whether plans are chosen by trial."""
+    """Return whether plans are chosen by measurement."""
     return bool(config._context["auto_tune_mode"] != "NO_TUNE")
 
 
 def setting() -> str:
-    """Return what is entered in the keys of kept programs."""
+    """Return the setting as a part of the keys of stored programs."""
     return f"tuned {_FORMAT}" if is_on() else "by rule"
 
 
 def quickest(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], Plan]) -> Plan:
-    """Return the plan of `work`: the rule's, or where tuning is on that of the quickest way.
+    """Return the plan of `work`: by the rule or, with tuning, in the fastest way.
 
     `build` makes a plan in one of `ways` or by `RULE`, and raises Unsupported where there is none.
-    `work` is hashable, and its `repr` says all of it.
+    `work` is hashable, and its `repr` describes it completely.
     """
     if not is_on():
         return build(RULE)
@@ -101,7 +101,7 @@ def _possible(build: Callable[[str], Plan], way: str) -> Plan | None:
 
 
 def _tried(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], Plan]) -> tuple[str, Plan]:
-    """Return the quickest way, and its plan."""
+    """Return the fastest way, and its plan."""
     plans = {RULE: build(RULE)}
     alike = {_form(plans[RULE])}
     for way in ways:
@@ -125,13 +125,14 @@ def _tried(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], Pl
 
 
 def _form(plan: Plan) -> Any:
-    """Return what tells plans of the same work from each other."""
+    """Return a value that differs between different plans of the same work."""
     return tuple([c if isinstance(c, Product) else c.description for c in plan.calls]), tuple(plan.temporaries.items())
 
 
 def measure(plans: Sequence[Plan]) -> list[float]:
-    """Return the seconds that each of some plans for the same buffers takes, the least of several
-    runs by turns.
+    """Return the seconds that each of some plans takes, the least of several runs in turn.
+
+    All plans have the same buffers.
     """
     # All work on the same memory, as where it lies makes a difference.
     sizes: dict[str, int] = {}
@@ -155,7 +156,7 @@ def _scratch(size: int) -> np.ndarray[Any, Any]:
 
 
 def _runner(plan: Plan, memory: dict[str, np.ndarray[Any, Any]]) -> Callable[[], float]:
-    """Return a function that runs a plan once and says how long it took."""
+    """Return a function that runs a plan once and returns the seconds it took."""
     own, library = plan.copy(), dnnl.library()
     calls: list[Callable[[], int]] = []
     for call in own.calls:

@@ -1,9 +1,8 @@
-"""oneDNN for the native engine: the narrow binding through which matrix products and convolutions
-run.
+"""The native engine's binding of oneDNN, for matrix products and convolutions.
 
 Each builder takes descriptions of buffers with fixed shapes and returns a `Plan`: oneDNN primitives
-with all that generated code needs to execute them. Plans are cached by their arguments and the
-number of threads.
+with everything that generated code needs to execute them. Plans are cached by their arguments and
+the number of threads.
 
 The parts: `library` finds and declares the C interface, `plan` holds plans and how they are
 assembled, `matmul` and `conv` are the builders.

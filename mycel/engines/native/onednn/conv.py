@@ -5,10 +5,10 @@ dilation 1 for a dense kernel, dst[n, o, y] = bias[o] + sum over c, k of src[n, 
 dilation - padding_low] * weights[o, c, k], where c' = c + (the group of o) * C / g. The gradients
 are the two transposes of this bilinear map.
 
-Weights take the layout that oneDNN likes best, by a reorder before the call (after it, for their
-gradient). The other operands keep their layout if oneDNN has a fast kernel for it, else they too
-are reordered. Where dimensions have size 1 one memory has several readings (channels first,
-channels last), and each is tried. Where there is only a plain loop for 16-bit operands, they are
+Weights are reordered to the layout that oneDNN prefers before the call (their gradient from it,
+after the call). The other operands keep their layout if oneDNN has a fast kernel for it, else they
+too are reordered. Where dimensions have size 1, the same memory is both channels-first and
+channels-last, and both are tried. Where oneDNN has only a plain loop for 16-bit operands, these are
 computed in float32.
 
 For channels-first data oneDNN multiplies matrices of gathered patches. Direct kernels are faster
@@ -16,7 +16,8 @@ even with two reorders (1.2 times in a layer of ResNet-50, 15 times in a depthwi
 exceptions: kernels of size 1, which gather nothing, and the gradient by an image of very few
 channels, where the direct kernels fill their vectors with padding. For channels-last data oneDNN's
 gradient by the weights of a strided window takes twice as long as for blocked data, so that both
-images are rearranged for it. What is a product of matrices is computed as one (`pointwise`).
+images are reordered for it. A convolution that is a product of matrices is computed as one
+(`pointwise`).
 """
 
 from __future__ import annotations
@@ -60,8 +61,10 @@ VECTORS = ("bias", "diff_bias")
 
 @dataclass(frozen=True)
 class Direction:
-    """One of the three primitives: the buffers in the order in which its constructor takes them,
-    and those it writes.
+    """One of the three primitives.
+
+    It has the buffers in the order in which the primitive's constructor takes them, and those that
+    the primitive writes.
     """
 
     name: str
@@ -112,9 +115,7 @@ BACKWARD_WEIGHTS = Direction(
 
 @dataclass(frozen=True)
 class Window:
-    """How the kernel moves: per spatial dimension, the strides, the padding on both sides and the
-    dilation.
-    """
+    """The movement of the kernel: strides, padding on both sides and dilation of each dimension."""
 
     strides: tuple[int, ...]
     padding_low: tuple[int, ...]
@@ -123,9 +124,7 @@ class Window:
     groups: int
 
     def arguments(self) -> tuple[object, ...]:
-        """Return strides, dilates (0 for a dense kernel), padding_l and padding_r, as oneDNN takes
-        them.
-        """
+        """Return strides, dilates (0 for a dense kernel), padding_l and padding_r for oneDNN."""
         dilates = [dilation - 1 for dilation in self.dilation]
         return dims(self.strides), dims(dilates), dims(self.padding_low), dims(self.padding_high)
 
@@ -143,21 +142,22 @@ def conv_forward(
     bias: Operand | None = None,
     post: Sequence[PostOperation] = (),
 ) -> Plan:
-    """Return a plan of `dst = post(convolution(src, weights) + bias)`: buffers src, weights, dst,
-    bias, post{i}.
+    """Return a plan of `dst = post(convolution(src, weights) + bias)`.
 
-    `src` is (N, C, *spatial), `weights` (O, C / groups, *kernel), `dst` (N, O, *spatial), `bias`
-    (O,), with 1 to 3 spatial dimensions; a binary operand in `post` broadcasts to `dst`. For
-    channels-last data the strides say so. See `matmul` for `post`. Element types: float32; bfloat16
-    and float16 with a result of the same type or float32.
+    The buffers are src, weights, dst, bias and post{i}. `src` is (N, C, *spatial), `weights` (O, C
+    / groups, *kernel), `dst` (N, O, *spatial), `bias` (O,), with 1 to 3 spatial dimensions; a
+    binary operand in `post` broadcasts to `dst`. Channels-last data are described by their strides.
+    `strides`, `padding_low`, `padding_high` and `dilation` (1: a dense kernel) have one entry for
+    each spatial dimension; `groups` divides the channels. `matmul` explains `post`. Element types:
+    float32; bfloat16 and float16 with a result of the same type or float32.
 
     Raises ValueError if the shapes do not fit, Unsupported if oneDNN refuses them.
 
-    >>> image, kernel = Operand.dense((1, 3, 8, 8), "float32"), Operand.dense((4, 3, 3, 3), "float32")
+    >>> image = Operand.dense((1, 3, 8, 8), "float32")
+    >>> kernel = Operand.dense((4, 3, 3, 3), "float32")
     >>> result = Operand.dense((1, 4, 6, 6), "float32")
-    >>> plan = conv_forward(image, kernel, result, strides=(1, 1), padding_low=(0, 0), padding_high=(0, 0),
-    ...                     dilation=(1, 1), groups=1)
-    >>> plan.flops
+    >>> window = dict(strides=(1, 1), padding_low=(0, 0), padding_high=(0, 0), dilation=(1, 1))
+    >>> conv_forward(image, kernel, result, groups=1, **window).flops
     7776
     """
     operands = {"src": src, "weights": weights, "dst": dst}
@@ -178,10 +178,12 @@ def conv_backward_data(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan:
-    """Return a plan of the gradient by `src`: buffers diff_dst, weights, diff_src, shaped as dst,
-    weights, src of `conv_forward`.
+    """Return a plan of the gradient by `src` of `conv_forward`.
 
-    This is also the transposed convolution. Raises as `conv_forward` does.
+    This is also the transposed convolution. The buffers are diff_dst, weights and diff_src, with
+    the shapes of dst, weights and src. `strides`, `padding_low`, `padding_high` and `dilation` (1:
+    a dense kernel) have one entry for each spatial dimension; `groups` divides the channels. Raises
+    as `conv_forward` does.
     """
     operands = {"diff_dst": diff_dst, "weights": weights, "diff_src": diff_src}
     window = Window(tuple(strides), tuple(padding_low), tuple(padding_high), tuple(dilation), groups)
@@ -200,11 +202,12 @@ def conv_backward_weights(
     groups: int,
     diff_bias: Operand | None = None,
 ) -> Plan:
-    """Return a plan of the gradient by `weights`, and by `bias` if `diff_bias` is given: buffers
-    src, diff_dst, diff_weights, diff_bias.
+    """Return a plan of the gradient by `weights` and, if `diff_bias` is given, by `bias`.
 
-    The shapes are those of src, dst, weights and bias of `conv_forward`. Raises as `conv_forward`
-    does.
+    The buffers are src, diff_dst, diff_weights and diff_bias, with the shapes of src, dst, weights
+    and bias of `conv_forward`. `strides`, `padding_low`, `padding_high` and `dilation` (1: a dense
+    kernel) have one entry for each spatial dimension; `groups` divides the channels. Raises as
+    `conv_forward` does.
     """
     operands = {"src": src, "diff_dst": diff_dst, "diff_weights": diff_weights}
     if diff_bias is not None:
@@ -296,8 +299,10 @@ def _made(
 def _layouts(
     direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window, way: str
 ) -> Iterator[tuple[dict[str, int], dict[str, int], str]]:
-    """Yield the layouts to try: what the buffers have, what the primitive is asked for, and the
-    element type of the latter.
+    """Yield the layouts to try.
+
+    Each has the descriptors of the buffers as they are, those that the primitive is asked for, and
+    the element type of the latter.
     """
     data = (direction.src, direction.dst)
     shaped = {**operands, direction.weights: _grouped(operands[direction.weights], window.groups)}
@@ -354,8 +359,9 @@ def _widened(operand: Operand) -> Operand:
 
 
 def _readings(operand: Operand) -> list[Operand]:
-    """Return the same memory with the strides of its dimensions of size 1 as in channels-first and
-    in channels-last data.
+    """Return an operand with other strides for its dimensions of size 1.
+
+    They are those of channels-first and of channels-last data.
     """
     rank = len(operand.shape)
     found = []
@@ -372,9 +378,7 @@ def _readings(operand: Operand) -> list[Operand]:
 
 
 def _grouped(weights: Operand, groups: int) -> Operand:
-    """Return weights as oneDNN takes them, with a dimension for the groups in front if there are
-    several.
-    """
+    """Return weights as oneDNN takes them: several groups are a dimension in front."""
     if groups == 1:
         return weights
     per_group = weights.shape[0] // groups
@@ -385,9 +389,9 @@ def _grouped(weights: Operand, groups: int) -> Operand:
 def _forward_hint(
     direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window, dtype: str
 ) -> int:
-    """Return the forward primitive that the gradients of oneDNN ask for, in `dtype` throughout.
+    """Return the forward primitive's descriptor that oneDNN's gradients require.
 
-    0 if there is none.
+    Its element type is `dtype` throughout. Returns 0 if there is none.
     """
     shaped = [operands[direction.src], _grouped(operands[direction.weights], window.groups), operands[direction.dst]]
     src, weights, dst = (assembly.describe_any(replace(operand, dtype=dtype)) for operand in shaped)

@@ -1,11 +1,11 @@
-"""Finding, checking and declaring oneDNN's C interface.
+"""The C interface of oneDNN: finds, checks and declares the library.
 
-The library is looked for in this order, and only when it is first asked for: the file that
+The library is looked for in this order, and only when it is first needed: the file that
 `MYCEL_ONEDNN` names; the files that the wheel `onednn-cpu-gomp` recorded; the `lib` folders of this
 interpreter and of the user's scheme; and what the system's loader finds under the name `dnnl`.
-`MYCEL_ONEDNN` is binding: if that file does not serve, or others may write it, nothing else is
-tried. Any oneDNN 3.x serves, because only enumerators and entry points that all 3.x releases share
-are used here.
+Nothing else is tried if the file that `MYCEL_ONEDNN` names is unusable, or others may write it. Any
+oneDNN 3.x is usable, because only enumerators and functions that all 3.x releases share are used
+here.
 
 A oneDNN primitive divides its work, and sizes its scratchpad, for the number of threads in force
 when it was created. OpenMP keeps that number per calling thread, so `adopt_threads` must run on
@@ -64,7 +64,7 @@ ARG_BINARY_OPERAND = 2
 
 
 def argument_of_post_operation(index: int) -> int:
-    """Return the execution argument of the second operand of the binary post-operation at `index`."""
+    """Return the execution argument for the second operand of the binary post-operation `index`."""
     return 32768 * (index + 1) | ARG_BINARY_OPERAND
 
 
@@ -74,7 +74,7 @@ def is_x86() -> bool:
 
 
 class Version(ctypes.Structure):
-    """dnnl_version_t."""
+    """The C structure dnnl_version_t."""
 
     _fields_ = [
         ("major", ctypes.c_int),
@@ -87,7 +87,7 @@ class Version(ctypes.Structure):
 
 
 class ExecutionArgument(ctypes.Structure):
-    """dnnl_exec_arg_t."""
+    """The C structure dnnl_exec_arg_t."""
 
     _fields_ = [("arg", ctypes.c_int), ("memory", ctypes.c_void_p)]
 
@@ -143,8 +143,8 @@ class Unavailable(RuntimeError):
 class Library:
     """A loaded oneDNN 3.x with one CPU engine and one in-order stream.
 
-    Raises Unavailable if the file cannot be loaded, is not oneDNN 3.x, or cannot run on the CPU by
-    itself.
+    Raises Unavailable if the file cannot be loaded, is not oneDNN 3.x, or has no CPU engine of its
+    own.
     """
 
     def __init__(self, path: str) -> None:
@@ -191,18 +191,18 @@ class Library:
         return address
 
     def has_isa(self, isa: int) -> bool:
-        """Return whether an instruction set of x86 is there, and oneDNN is allowed to use it."""
+        """Return whether the processor has an x86 instruction set that oneDNN may use."""
         return is_x86() and self.c.dnnl_get_effective_cpu_isa() & isa == isa
 
     @property
     def has_openmp(self) -> bool:
-        """Whether the OpenMP runtime that this oneDNN was linked with can be spoken to."""
+        """Whether the OpenMP runtime that this oneDNN was linked with is accessible."""
         # Looking a name up in the library also searches the libraries that it was linked with.
         return bool(self.version.cpu_runtime == RUNTIME_OPENMP and hasattr(self.c, "omp_set_num_threads"))
 
 
 def candidates() -> Iterator[str]:
-    """Yield the files to try, in order; see the module's docstring."""
+    """Yield the files to try, in the order that the module describes."""
     chosen = os.environ.get("MYCEL_ONEDNN")
     if chosen:
         yield chosen
@@ -243,7 +243,10 @@ def _check_named(path: str) -> None:
 
 
 def load() -> Library:
-    """Load the first candidate that serves; raises Unavailable with every reason if none does."""
+    """Load the first usable candidate.
+
+    Raises Unavailable, with every reason, if there is none.
+    """
     reasons = []
     for path in candidates():
         try:
@@ -268,7 +271,7 @@ _requested_threads: int | None = None
 def library() -> Library:
     """Return the process's oneDNN, loaded on the first call.
 
-    Raises Unavailable, then and ever after, if there is none.
+    If it cannot be loaded, this and every later call raise Unavailable.
     """
     global _loaded
     if _loaded is None:
@@ -284,7 +287,7 @@ def library() -> Library:
 
 
 def available() -> bool:
-    """Return whether oneDNN can be used in this process; loads it on the first call.
+    """Return whether oneDNN can be used in this process; the first call loads it.
 
     >>> available() == (why_unavailable() is None)
     True
@@ -293,7 +296,7 @@ def available() -> bool:
 
 
 def why_unavailable() -> str | None:
-    """Return why oneDNN cannot be used, with what to do about it; None if it can."""
+    """Return why oneDNN cannot be used, and what to do about it; None if it can."""
     try:
         library()
     except Unavailable as error:
@@ -307,9 +310,9 @@ def version() -> str:
 
 
 def symbols() -> dict[str, int]:
-    """Return addresses of the C functions that generated code calls to run a plan.
+    """Return the addresses of the C functions that generated code calls to run a plan.
 
-    `omp_set_num_threads` is among them where oneDNN runs on OpenMP.
+    `omp_set_num_threads` is among them where oneDNN uses OpenMP.
     """
     names = ["dnnl_primitive_execute", "dnnl_memory_set_data_handle", "dnnl_stream_wait", "dnnl_sgemm"]
     if library().has_openmp:
@@ -318,14 +321,14 @@ def symbols() -> dict[str, int]:
 
 
 def stream() -> int:
-    """Return the handle of the one in-order CPU stream."""
+    """Return the handle of the in-order CPU stream."""
     return library().stream
 
 
 def set_num_threads(count: int) -> None:
-    """Divide the work of plans built from now on among `count` threads.
+    """Set the number of threads among which later plans divide their work.
 
-    Raises ValueError for a count below 1, Unavailable where oneDNN does not run on OpenMP.
+    Raises ValueError for a count below 1, Unavailable where oneDNN does not use OpenMP.
     """
     global _requested_threads
     if count < 1:
@@ -340,14 +343,17 @@ def set_num_threads(count: int) -> None:
 
 
 def adopt_threads() -> None:
-    """Give the calling thread the number of threads that `set_num_threads` asked for."""
+    """Set the calling thread's number of threads to that of `set_num_threads`."""
     if _requested_threads is not None:
         library().c.omp_set_num_threads(ctypes.c_int(_requested_threads))
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Build plans for `count` threads inside this block; without OpenMP the runtime's number stays."""
+    """Build plans for `count` threads inside this block.
+
+    Without OpenMP it has no effect.
+    """
     global _requested_threads
     if not library().has_openmp or _requested_threads is None:
         yield
@@ -363,7 +369,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def max_threads() -> int:
-    """Return how many threads a plan that the calling thread builds now will use."""
+    """Return how many threads a plan uses that the calling thread builds now."""
     found = library()
     if found.has_openmp:
         adopt_threads()

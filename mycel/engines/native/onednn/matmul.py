@@ -1,16 +1,16 @@
 """Batched matrix multiplication through oneDNN, for any strides.
 
-The shapes are first brought to the fewest dimensions: batch dimensions of size 1 go, neighbours
-that are contiguous (or broadcast) in every operand merge, and a batch over which the second operand
-is broadcast becomes more rows of the first. A result whose columns are contiguous is computed as
-the transpose of the product of the transposes.
+The shapes are first reduced to the fewest dimensions: batch dimensions of size 1 are removed,
+neighbours that are contiguous (or broadcast) in every operand are merged, and a batch over which
+the second operand is broadcast becomes more rows of the first. A result whose columns are
+contiguous is computed as the transpose of the product of the transposes.
 
-oneDNN takes any layout, but some only in plain loops. Then the operands in the way are repacked
-through temporaries, as few bytes as will do, and 16-bit operands that the processor has no kernel
-for are computed in float32.
+oneDNN takes any layout, but has only plain loops for some. Then operands are repacked into
+temporaries, with as few bytes as necessary, and 16-bit operands for which the processor has no
+kernel are computed in float32.
 
 On x86 without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which overflow; such kernels
-are passed over.
+are not used.
 """
 
 from __future__ import annotations
@@ -45,34 +45,39 @@ Column = dict[str, Dimension]
 def matmul(
     a: Operand, b: Operand, out: Operand, bias: Operand | None = None, post: Sequence[PostOperation] = ()
 ) -> Plan:
-    """Return a plan of `out = post(a @ b + bias)`, with the buffers a, b, out, bias, and post{i}
-    for a binary post[i].
+    """Return a plan of `out = post(a @ b + bias)`.
 
-    `a` is (..., M, K), `b` (..., K, N), `out` (..., M, N) with the full batch shape; a batch
-    dimension of `a` or `b` may be absent, of size 1, or have stride 0, and is then broadcast.
-    `bias` and binary operands broadcast to `out`. Element types: float32; bfloat16 and float16 with
-    a result of the same type or float32; int8 or uint8 times int8 to int32. `post` holds, in the
-    order of application, ('relu',), ('relu', negative slope), ('gelu_erf',), ('tanh',), ('sum',
-    scale), which adds scale times what `out` held, and ('binary_add', Operand).
+    The buffers are a, b, out, bias, and post{i} for a binary post[i]. `a` is (..., M, K), `b` (...,
+    K, N), `out` (..., M, N) with the full batch shape; a batch dimension of `a` or `b` may be
+    absent, of size 1, or have stride 0, and is then broadcast. `bias` and binary operands broadcast
+    to `out`. Element types: float32; bfloat16 and float16 with a result of the same type or
+    float32; int8 or uint8 times int8 to int32. `post` lists operations on the result in the order
+    of application: ('relu',), ('relu', negative slope), ('gelu_erf',), ('tanh',), ('sum', scale),
+    which adds scale times the former content of `out`, and ('binary_add', Operand).
 
     Raises ValueError if the shapes do not fit, Unsupported if oneDNN refuses them.
 
-    >>> plan = matmul(Operand.dense((2, 3), "float32"), Operand.dense((3, 4), "float32"), Operand.dense((2, 4), "float32"))
-    >>> plan.flops
+    >>> a, b = Operand.dense((2, 3), "float32"), Operand.dense((3, 4), "float32")
+    >>> matmul(a, b, Operand.dense((2, 4), "float32")).flops
     48
     """
     entries = tuple(tuple(entry) for entry in post)
 
     def build(way: str) -> Plan:
-        return made(a, b, out, bias, entries, way)
+        return plan_in_way(a, b, out, bias, entries, way)
 
     return autotune.quickest(("matmul", a, b, out, bias, entries), ("arranged", "product"), build)
 
 
 @cached
-def made(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...], way: str) -> Plan:
-    """Return a plan of `matmul` in one way: by the rules of this module, with the second factor in
-    a layout that the library chooses, or as the BLAS interface has it.
+def plan_in_way(
+    a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...], way: str
+) -> Plan:
+    """Return a plan of `matmul` in one way.
+
+    `a`, `b`, `out`, `bias` and `post` are those of `matmul`. The ways are the rules of this module,
+    the second factor "arranged" in a layout that the library chooses, and a "product" by the BLAS
+    interface.
     """
     operands = {"a": a, "b": b, "out": out}
     if bias is not None:
@@ -105,9 +110,7 @@ def made(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple
 
 
 def _as_product(layouts: dict[str, Operand]) -> Product | None:
-    """Return Float32 matrices, or some that follow each other evenly, as a call of the BLAS
-    interface.
-    """
+    """Return a product of float32 matrices, or of evenly spaced ones, as a BLAS call; else None."""
     if layouts.keys() != {"a", "b", "out"} or {o.dtype for o in layouts.values()} != {"float32"}:
         return None
     if len(layouts["out"].shape) > 3 or not dnnl.is_x86():
@@ -157,8 +160,9 @@ def _attempts(
     assembly: Assembly,
     arranged: bool,
 ) -> Iterator[Attempt]:
-    """Yield ways to compute the product of the buffers `first` and `second`; `arranged`: the latter
-    in a layout of the library's choice.
+    """Yield ways to compute the product of the buffers `first` and `second`.
+
+    With `arranged`, `second` is in a layout that the library chooses.
     """
     roles = {first: dnnl.ARG_SRC, second: dnnl.ARG_WEIGHTS, "out": dnnl.ARG_DST}
     chain = post
@@ -215,7 +219,7 @@ def _size(shape: tuple[int, ...], axis: int, rank: int) -> int:
 
 
 def _collapse(operands: dict[str, Operand]) -> dict[str, Operand]:
-    """Return the same product in the fewest dimensions."""
+    """Return the operands of the same product in the fewest dimensions."""
     rank = len(operands["out"].shape)
     columns = [
         {name: _dimension(operand, axis - rank, axis >= rank - 2) for name, operand in operands.items()}
@@ -252,9 +256,7 @@ def _dimension(operand: Operand, axis: int, in_matrix: bool) -> Dimension:
 
 
 def _join(outer: Column, inner: Column) -> Column | None:
-    """Return one dimension in place of two, or None if some operand's memory does not run through
-    them evenly.
-    """
+    """Return one dimension in place of two; None if some operand's strides do not allow it."""
     if inner["out"][0] == 1:
         return outer
     joined = {}
@@ -267,8 +269,9 @@ def _join(outer: Column, inner: Column) -> Column | None:
 
 
 def _layout(batch: Sequence[Dimension], rows: Dimension, columns: Dimension, dtype: str) -> Operand:
-    """Return an operand in which the strides of dimensions of size 1 are such that oneDNN sees a
-    matrix.
+    """Return an operand that oneDNN recognises as a matrix.
+
+    The strides of dimensions of size 1 are chosen so.
     """
     (height, row_stride), (width, column_stride) = rows, columns
     if width == 1:
@@ -292,8 +295,9 @@ def _transposed(operand: Operand) -> Operand:
 
 
 def _repackings(layouts: dict[str, Operand]) -> Iterator[dict[str, Operand]]:
-    """Yield the operands to repack and their new layouts: none first, then fewer bytes before more,
-    float32 at the end.
+    """Yield the operands to repack and their new layouts.
+
+    First none, then fewer bytes before more, float32 at the end.
     """
     dense = {name: Operand.dense(layout.shape, layout.dtype) for name, layout in layouts.items()}
     loose = [name for name in layouts if dense[name] != layouts[name]]

@@ -1,16 +1,16 @@
 """Plans: sequences of oneDNN primitives over named buffers, with everything that they need to run.
 
-An `Assembly` gathers the primitives of one plan. It owns every oneDNN handle made on the way, and
+An `Assembly` collects the primitives of one plan. It owns every oneDNN handle made on the way, and
 the plan then owns the assembly's handles, so that a plan's addresses are valid exactly as long as
-the plan lives. Where a primitive wants another layout or element type than a buffer has, `supply`
-and `collect` put a reorder before or after it, over a temporary.
+the plan lives. Where a primitive needs another layout or element type than a buffer has, a reorder
+is put before it (`supply`) or after it, over a temporary.
 
 A memory handle carries the address that it was last given. One plan therefore serves one execution
 at a time; `Plan.copy` shares the primitives, which are immutable, and has memory handles of its
 own.
 
-A `Product` is no primitive but a call of the library's matrix product by its BLAS interface, which
-takes either factor transposed as it lies.
+A `Product` is not a primitive but a call of the library's matrix product by its BLAS interface,
+which takes transposed factors without a reorder.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ PostOperation = tuple[Any, ...]
 
 
 class Unsupported(NotImplementedError):
-    """oneDNN cannot do this; the message names the operation, what was refused, and the status that
-    oneDNN gave.
+    """The error for work that oneDNN cannot do.
+
+    The message names the operation, what was refused, and the status that oneDNN gave.
     """
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A strided buffer: its logical shape, its strides in elements, and the name of its element
-    type.
+    """A strided buffer: its logical shape, its strides in elements, and its element type's name.
 
     >>> Operand.dense((2, 3), "float32")
     Operand(shape=(2, 3), strides=(3, 1), dtype='float32')
@@ -57,14 +57,15 @@ class Operand:
 
     @classmethod
     def dense(cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None) -> Operand:
-        """Return a buffer without gaps; `order` lists the dimensions from the outermost to the
-        innermost in memory.
+        """Return a buffer without gaps.
+
+        `order` lists the dimensions from the outermost to the innermost in memory.
         """
         return cls(tuple(shape), dense_strides(shape, order), dtype)
 
     @property
     def span(self) -> int:
-        """Bytes from the first element to the end of the last one."""
+        """The bytes from the first element to the end of the last one."""
         reach = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))
         return reach * dnnl.ITEM_SIZE[self.dtype]
 
@@ -83,8 +84,8 @@ def dense_strides(shape: Sequence[int], order: Sequence[int] | None = None) -> t
 class Call:
     """One execution of a primitive.
 
-    For each i, give `memories[i]` the address of the buffer `buffers[i]` with
-    dnnl_memory_set_data_handle; then dnnl_primitive_execute(primitive, stream, len(memories),
+    The caller gives each `memories[i]` the address of the buffer `buffers[i]` with
+    dnnl_memory_set_data_handle, then calls dnnl_primitive_execute(primitive, stream, len(memories),
     exec_args).
     """
 
@@ -97,11 +98,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Product:
-    """`count` row-major products of float32 matrices: buffer `out` (m, n) = `a` (m, k) @ `b` (k,
-    n), either of which may lie transposed.
+    """`count` products of float32 matrices: `out` (m, n) = `a` (m, k) @ `b` (k, n).
 
-    `rows` are the elements from one row to the next as `a`, `b` and `out` lie in memory, `steps`
-    those from one matrix to the next; where the latter is 0 for `out`, the products are added.
+    Buffers are row-major, and `a` and `b` may be transposed. `rows` are the numbers of elements
+    from one row to the next in `a`, `b` and `out`, `steps` those from one matrix to the next; where
+    the latter is 0 for `out`, the products are added.
     """
 
     buffers: tuple[str, str, str]
@@ -113,12 +114,12 @@ class Product:
     description: str = "product"
 
     def words(self) -> list[int]:
-        """Return what the runtime is told, before the addresses."""
+        """Return the words for the runtime, before those with addresses."""
         flags = [ord("T" if flag else "N") for flag in self.transposed]
         return [*flags, *self.sizes, *self.rows, self.count, *(4 * step for step in self.steps)]
 
     def run(self, addresses: Sequence[int]) -> int:
-        """Compute; gives the library's status."""
+        """Compute the products; return the library's status."""
         a, b, out = addresses
         flags = [b"T" if flag else b"N" for flag in self.transposed]
         for index in range(self.count):
@@ -134,8 +135,9 @@ class Product:
 
 @dataclass(frozen=True)
 class Step:
-    """A primitive before it is bound to memory handles: its arguments are (argument, descriptor,
-    buffer name).
+    """A primitive before it has memory handles.
+
+    Its arguments are tuples (argument, descriptor, buffer name).
     """
 
     primitive: int
@@ -144,7 +146,7 @@ class Step:
 
 
 class Handles:
-    """oneDNN handles that are destroyed, last first, together with this object."""
+    """A set of oneDNN handles that are destroyed with this object, last first."""
 
     def __init__(self) -> None:
         self._held: list[tuple[str, int]] = []
@@ -152,14 +154,17 @@ class Handles:
         weakref.finalize(self, _destroy, self._held).atexit = False
 
     def create(self, destroy: str, function: str, *arguments: Any) -> int:
-        """Call a oneDNN constructor; raises Unsupported with its status."""
+        """Call a oneDNN constructor and return the handle.
+
+        Raises Unsupported, with the status, where it fails.
+        """
         handle, status = construct(function, *arguments)
         if status:
             raise Unsupported(f"oneDNN: {function} refused its arguments: {status}")
         return self.hold(destroy, handle)
 
     def hold(self, destroy: str, handle: int) -> int:
-        """Destroy `handle` with this object, by the function of that name."""
+        """Let this object destroy `handle`, by the function `destroy`."""
         self._held.append((destroy, handle))
         return handle
 
@@ -171,9 +176,7 @@ def _destroy(held: list[tuple[str, int]]) -> None:
 
 
 def construct(function: str, *arguments: Any) -> tuple[int, str | None]:
-    """Call a oneDNN constructor and return the new handle and None, or 0 and the name of the
-    status.
-    """
+    """Call a oneDNN constructor; return the handle and None, or 0 and the name of the status."""
     handle = ctypes.c_void_p()
     status = getattr(dnnl.library().c, function)(ctypes.byref(handle), *arguments)
     if status or not handle.value:
@@ -182,7 +185,7 @@ def construct(function: str, *arguments: Any) -> tuple[int, str | None]:
 
 
 def dims(values: Sequence[int]) -> Any:
-    """Return a dnnl_dims_t."""
+    """Return numbers as a dnnl_dims_t."""
     return dnnl.Dims(*values)
 
 
@@ -190,8 +193,9 @@ def dims(values: Sequence[int]) -> Any:
 class Plan:
     """Primitives to execute in order, and the temporaries that they share.
 
-    `operands` describes the buffers that the caller gives; `temporaries` names the others, with
-    their bytes, each to be aligned to 64. A plan serves one execution at a time: see `copy`.
+    `operands` describes the buffers that the caller provides; `temporaries` names the others, with
+    their bytes, each to be aligned to 64. A plan serves one execution at a time; `copy` makes
+    another.
     """
 
     calls: tuple[Call | Product, ...]
@@ -208,7 +212,10 @@ class Plan:
         return bind(self._steps, self.temporaries, self.flops, self.operands, self.threads, self._keep[0])
 
     def renamed(self, names: dict[str, str], operands: dict[str, Operand]) -> Plan:
-        """Return a plan of the same primitives for buffers of other names, described by `operands`."""
+        """Return a plan of the same primitives for buffers of other names.
+
+        `names` has the new names by the old ones; `operands` describes the buffers.
+        """
         steps = [
             replace(step, buffers=cast(tuple[str, str, str], tuple(names.get(b, b) for b in step.buffers)))
             if isinstance(step, Product)
@@ -218,7 +225,7 @@ class Plan:
         return bind(tuple(steps), self.temporaries, self.flops, operands, self.threads, self._keep[0])
 
     def __call__(self, **arrays: np.ndarray) -> None:
-        """Execute on NumPy arrays, one for each of `operands`; slow, for tests and trials.
+        """Execute on NumPy arrays, one for each of `operands`; slow, for tests and measurements.
 
         Raises TypeError if the names differ, ValueError if an array's shape, strides or element
         size do.
@@ -263,7 +270,12 @@ def bind(
     threads: int,
     shared: Handles,
 ) -> Plan:
-    """Give the steps memory handles and argument arrays of their own."""
+    """Return a plan of the steps, with memory handles and argument arrays of its own.
+
+    `temporaries` have the bytes of each by name, `flops` is the number of operations, `operands`
+    are the caller's buffers by name, `threads` is the number for which the steps were made, and
+    `shared` are the handles that the steps need.
+    """
     library, handles, arrays = dnnl.library(), Handles(), []
     calls: list[Call | Product] = []
     for step in steps:
@@ -307,7 +319,7 @@ class Assembly:
         return self.handles.hold("dnnl_memory_desc_destroy", handle)
 
     def describe_any(self, operand: Operand) -> int:
-        """Return a memory descriptor whose layout the primitive is to choose."""
+        """Return a memory descriptor whose layout the primitive chooses."""
         return self.handles.create(
             "dnnl_memory_desc_destroy",
             "dnnl_memory_desc_create_with_tag",
@@ -318,7 +330,7 @@ class Assembly:
         )
 
     def attributes(self, post: Sequence[PostOperation], binary: dict[int, int]) -> int:
-        """Return attributes with the caller's scratchpad and post-operations.
+        """Return attributes with a scratchpad by the caller and post-operations.
 
         `binary` has the second operands' descriptors.
         """
@@ -343,8 +355,9 @@ class Assembly:
         return attributes
 
     def add(self, operation: str, primitive_descriptor: int, arguments: Sequence[tuple[int, int, str]]) -> None:
-        """Append the primitive; its scratchpad, if any, joins the arguments as the buffer
-        `scratch`.
+        """Append the primitive.
+
+        Its scratchpad, if it has one, is added to the arguments as the buffer `scratch`.
         """
         c = dnnl.library().c
         scratch = c.dnnl_primitive_desc_query_md(primitive_descriptor, dnnl.QUERY_SCRATCHPAD, 0)
@@ -375,8 +388,9 @@ class Assembly:
         return name
 
     def supply(self, name: str, given: int, wanted: int) -> str:
-        """Return the name of a buffer with the layout `wanted` that holds what the buffer `name`
-        holds in the layout `given`.
+        """Return the name of a buffer in the layout `wanted` with the content of the buffer `name`.
+
+        `given` is the layout of that buffer.
         """
         if dnnl.library().c.dnnl_memory_desc_equal(given, wanted):
             return name
@@ -387,9 +401,10 @@ class Assembly:
     def add_between(
         self, operation: str, primitive_descriptor: int, attempt: Attempt, outputs: Sequence[str], accumulate: bool
     ) -> None:
-        """Append the primitive of the attempt between the reorders that it needs.
+        """Append the primitive of `attempt` with the reorders that it needs before and after.
 
-        With `accumulate` the primitive reads what its outputs hold.
+        `operation` names the work in errors, `primitive_descriptor` is the primitive's, and
+        `outputs` are the buffers that it writes. With `accumulate` it also reads their content.
         """
         c, given, roles = dnnl.library().c, attempt.given, attempt.roles
         wanted = {
@@ -413,26 +428,24 @@ class Assembly:
         self._steps.append(product)
 
     def finish(self, flops: int) -> Plan:
-        """Return the plan of all that was added."""
+        """Return the plan of everything that was added."""
         return bind(tuple(self._steps), self._temporaries, flops, self.operands, dnnl.max_threads(), self.handles)
 
 
 def implementation(primitive_descriptor: int) -> str:
-    """Return the name that oneDNN gives the implementation it chose, such as 'brgconv:avx512_core'."""
+    """Return oneDNN's name of the implementation it chose, such as 'brgconv:avx512_core'."""
     name = ctypes.c_char_p()
     dnnl.library().c.dnnl_primitive_desc_query(primitive_descriptor, dnnl.QUERY_IMPLEMENTATION, 0, ctypes.byref(name))
     return (name.value or b"").decode()
 
 
 def is_slow(implementation_name: str) -> bool:
-    """Return whether the name is that of one of oneDNN's plain loops, which are there to be right
-    and not to be fast.
-    """
+    """Return whether an implementation is one of oneDNN's plain loops, which are not optimised."""
     return "ref" in implementation_name.replace(":", "_").split("_")
 
 
 def never(implementation_name: str) -> bool:
-    """Return the predicate of no implementation."""
+    """Return False, as the predicate that no implementation fulfils."""
     return False
 
 
@@ -440,9 +453,8 @@ def never(implementation_name: str) -> bool:
 class Attempt:
     """A way to construct a primitive descriptor.
 
-    By buffer name, `given` has the descriptors of the layouts that the caller's buffers have, and
-    `roles` the execution arguments that they become. The primitive may take other layouts; reorders
-    see to that.
+    By buffer name, `given` has the descriptors of the caller's layouts, and `roles` the execution
+    arguments that the buffers become. Where the primitive takes other layouts, reorders are added.
     """
 
     given: dict[str, int]
@@ -462,9 +474,10 @@ def choose(
 ) -> tuple[Attempt, int]:
     """Return the first attempt with a fast implementation, and its primitive descriptor.
 
-    If there is none, the first whose implementation's name is a `second_choice`, and then the first
-    plain loop. An operation `extended` by more work on its result is refused as a plain loop,
-    because that work is faster apart. Implementations whose name is `inexact` are passed over.
+    `operation` and `operands` name the work in errors, and `assembly` holds the descriptors. If no
+    one of `attempts` is fast, the first whose implementation's name is a `second_choice` is taken,
+    and else the first plain loop. Work `extended` by operations on its result is refused as a plain
+    loop, because these are faster separately. Implementations whose name is `inexact` are skipped.
     Raises Unsupported with oneDNN's statuses.
     """
     best: tuple[int, Attempt, int] | None = None
@@ -501,7 +514,7 @@ def choose(
 def post_operands(operation: str, post: Sequence[PostOperation]) -> dict[str, Operand]:
     """Return the second operands of the binary post-operations, by buffer name.
 
-    Raises ValueError for an unknown entry.
+    Raises ValueError for an unknown operation.
     """
     found = {}
     for index, entry in enumerate(post):
@@ -515,7 +528,11 @@ def post_operands(operation: str, post: Sequence[PostOperation]) -> dict[str, Op
 
 
 def check_operands(operation: str, operands: dict[str, Operand]) -> None:
-    """Raise ValueError for ranks that disagree, Unsupported for what no oneDNN descriptor can say."""
+    """Check the operands of an operation.
+
+    Raises ValueError for ranks that differ, Unsupported where oneDNN has no descriptor for an
+    operand.
+    """
     for name, operand in operands.items():
         if len(operand.shape) != len(operand.strides):
             raise ValueError(f"{operation}: {name} has {len(operand.shape)} sizes and {len(operand.strides)} strides")
@@ -535,8 +552,9 @@ Build = TypeVar("Build", bound=Callable[..., Plan])
 
 
 def cached(build: Build) -> Build:
-    """Keep the plans that `build` makes, by its arguments and the number of threads; one thread
-    builds at a time.
+    """Cache the plans that `build` makes, by its arguments and the number of threads.
+
+    Only one thread builds at a time.
     """
 
     @functools.wraps(build)

@@ -1,16 +1,13 @@
-"""Convolutions with kernels of size 1 as products of matrices, where that is faster than oneDNN's
-convolutions.
+"""Pointwise convolutions (kernel size 1) as products of matrices, where these are faster.
 
-Per image, the positions are the rows of a matrix and the channels its columns; it lies as it is in
-channels-last memory and transposed in channels-first memory, and so do the weights. So each of the
-three directions is one product for each image, with every factor as it lies, whatever the layouts,
-and one product for all images where all are channels-last. The gradients by the weights of the
-images are added.
+The positions of an image are the rows of a matrix and the channels its columns; channels-first
+memory holds the transposed matrix. The same is true of the weights. So each of the three directions
+is one product for each image, without a reorder for any layout, and one product for all images
+where all are channels-last. The gradients by the weights are summed over the images.
 
-The library's convolutions are better forward from channels-last to channels-last memory, except
-where there are so many weights that to rearrange them takes long; its gradients by weights reach
-two thirds of what products do, and its gradients by images need their weights rearranged, which
-products do not.
+oneDNN's convolutions are faster forward from channels-last to channels-last memory, except where
+reordering very many weights takes long. Its gradients by weights reach two thirds of the speed of
+products, and its gradients by images need reordered weights, which products do not.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from typing import Optional
 
 from mycel.engines.native.onednn import library as dnnl
 from mycel.engines.native.onednn.autotune import RULE
-from mycel.engines.native.onednn.matmul import made
+from mycel.engines.native.onednn.matmul import plan_in_way
 from mycel.engines.native.onednn.plan import Assembly, Operand, Plan, Product
 
 __all__ = ["MANY", "pointwise", "with_many_weights"]
@@ -34,8 +31,10 @@ SHORT = 128
 
 @dataclass(frozen=True)
 class Matrix:
-    """Matrices in a buffer: their sizes, elements from row to row of what lies there, whether that
-    is the transpose, and how far apart they are.
+    """Matrices in a buffer.
+
+    It has their sizes, the elements from row to row in memory, whether memory holds the transpose,
+    and the distance between matrices.
     """
 
     name: str
@@ -58,11 +57,12 @@ def pointwise(
     assembly: Assembly,
     anyway: bool = False,
 ) -> bool:
-    """Return whether a convolution without padding, strides, groups or work on its result was added
-    to the plan as products.
+    """Add a convolution to the plan as products; return whether that was done.
 
-    `direction` is forward, data or weights; `images` are the source and the destination, or their
-    gradients; `anyway`: even where it should be slower.
+    It is done for a convolution without padding, strides, groups or post-operations. `direction` is
+    forward, data or weights; `images` are the source and the destination, or their gradients, and
+    `weights` the weights or their gradient, each with its name. `assembly` collects the plan. With
+    `anyway`, products are used even where they are slower.
     """
     (src_name, src), (dst_name, dst) = images
     if (
@@ -91,8 +91,9 @@ def pointwise(
 
 
 def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[Plan]:
-    """Return the plan of a channels-last convolution as one of the library's matrix products, if
-    there are many weights; else None.
+    """Return the plan of a channels-last convolution as one of oneDNN's matrix products.
+
+    Returns None unless there are many weights.
     """
     if src.dtype != "float32" or math.prod(weights.shape) < MANY or math.prod(weights.shape[2:]) > 1:
         return None
@@ -103,7 +104,7 @@ def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[
     if x.count != 1 or y.count != 1:
         return None
     strides = (w.row, 1) if w.transposed else (1, w.row)
-    plan = made(
+    plan = plan_in_way(
         Operand((x.height, x.width), (x.row, 1), "float32"),
         Operand((w.width, w.height), strides, "float32"),
         Operand((y.height, y.width), (y.row, 1), "float32"),
@@ -116,7 +117,7 @@ def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[
 
 
 def _image(name: str, operand: Operand) -> Optional[Matrix]:
-    """Return the matrices (positions, channels) of the images, if each lies as a matrix."""
+    """Return the matrices (positions, channels) of the images; None if some is not a matrix."""
     (count, channels, *sizes), (step, channel, *strides) = operand.shape, operand.strides
     position, area = _run(sizes, strides), math.prod(sizes)
     if position is None:
@@ -129,7 +130,7 @@ def _image(name: str, operand: Operand) -> Optional[Matrix]:
 
 
 def _run(sizes: list[int], strides: list[int]) -> Optional[int]:
-    """Return the step through dimensions that are one run of memory."""
+    """Return the step through dimensions that are evenly spaced in memory; else None."""
     step: Optional[int] = None
     reach = 0
     for size, stride in zip(reversed(sizes), reversed(strides)):
@@ -144,7 +145,7 @@ def _run(sizes: list[int], strides: list[int]) -> Optional[int]:
 
 
 def _joined(matrix: Matrix, operand: Operand) -> Matrix:
-    """Return one matrix of all images, if they follow each other."""
+    """Return one matrix of all images, if they are evenly spaced; else the matrices."""
     if matrix.count > 1 and matrix.step != matrix.height * matrix.row:
         return matrix
     return Matrix(matrix.name, matrix.count * matrix.height, matrix.width, matrix.row, matrix.transposed)
@@ -161,8 +162,9 @@ def _weights(name: str, operand: Operand) -> Optional[Matrix]:
 
 
 def _product(a: Matrix, b: Matrix, out: Matrix) -> Product:
-    """Return out = a @ b, as the transpose of the product of the transposes if the result lies
-    transposed.
+    """Return out = a @ b.
+
+    If the result is transposed in memory, it is computed as the product of the transposes.
     """
     if out.transposed:
         a, b, out = b.flipped(), a.flipped(), out.flipped()

@@ -1,6 +1,4 @@
-"""Products of matrices by the dense library's BLAS interface, as steps of native programs (LLVM
-IR).
-"""
+"""Products of matrices by the dense library's BLAS interface, as steps of programs, in LLVM IR."""
 
 from __future__ import annotations
 
@@ -8,7 +6,8 @@ __all__ = ["PRODUCT", "PRODUCT_SYMBOLS"]
 
 PRODUCT_SYMBOLS = ("mycel_product",)
 
-PRODUCT = r"""; words: sgemm, set_threads or 0, threads, transposed a, b, sizes m, n, k, row strides of a, b, out, count, bytes between matrices of a, b, out, then a, b, out
+PRODUCT = r"""; words: sgemm, set_threads or 0, threads, transposed a, b, sizes m, n, k, row strides of a, b, out,
+; count, bytes between matrices of a, b, out, then a, b, out
 define void @mycel_product(ptr %args, i64 %begin, i64 %end) {
 entry:
   %p0 = getelementptr i64, ptr %args, i64 0
@@ -67,7 +66,8 @@ loop:
   %a = getelementptr i8, ptr %a0, i64 %oa
   %b = getelementptr i8, ptr %b0, i64 %ob
   %c = getelementptr i8, ptr %c0, i64 %oc
-  %status = call i32 %sgemm(i8 signext %ta8, i8 signext %tb8, i64 %m, i64 %n, i64 %k, float 1.0, ptr %a, i64 %lda, ptr %b, i64 %ldb, float %beta, ptr %c, i64 %ldc)
+  %status = call i32 %sgemm(i8 signext %ta8, i8 signext %tb8, i64 %m, i64 %n, i64 %k, float 1.0,
+      ptr %a, i64 %lda, ptr %b, i64 %ldb, float %beta, ptr %c, i64 %ldc)
   %i1 = add i64 %i, 1
   %more = icmp ult i64 %i1, %count
   br i1 %more, label %loop, label %go

@@ -1,1 +1,1 @@
-"""Programs: steps as a table with addresses and sizes, kept and run."""
+"""Programs: tables of steps with addresses and sizes, how they are stored and run."""

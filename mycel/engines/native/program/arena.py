@@ -1,9 +1,9 @@
-"""The arena: offsets for buffers such that those alive at one time do not overlap.
+"""The arena: offsets for buffers such that those alive at the same time do not overlap.
 
-A buffer that may be written over another one, which lives no longer than until then, shares its
-place: both are one life. Lives are placed one after the other, each at the lowest offset that is
-free during all of it; the largest first, or those first that are largest and live longest,
-whichever needs less. No plan can need less than `bound`: what is alive at the fullest moment.
+A buffer that may overwrite another one, which ends at that time, shares its place: both are one
+life. Lives are placed one after another, each at the lowest offset that is free during all of it.
+The order is by size, or by size and length of life, whichever needs less memory. No plan can need
+less than `bound`: the bytes alive at the peak.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENOUGH = 1.005
 def plan(lives: Sequence[Life], takes: Sequence[tuple[int, int]] = ()) -> tuple[dict[int, int], int]:
     """Return offsets by buffer, and the arena's size.
 
-    `takes` are pairs of a buffer and one in whose place it may be put.
+    `takes` are pairs of a buffer and one whose place it may take.
     """
     groups, members = joined(lives, takes)
     least = bound(groups)
@@ -38,7 +38,10 @@ def plan(lives: Sequence[Life], takes: Sequence[tuple[int, int]] = ()) -> tuple[
 
 
 def joined(lives: Sequence[Life], takes: Sequence[tuple[int, int]]) -> tuple[list[Life], dict[int, list[int]]]:
-    """Return the lives with those that share a place as one, and by its key the buffers of each."""
+    """Return the lives and, by the key of each, its buffers.
+
+    Those that share a place are one life.
+    """
     sizes = {key: nbytes for key, nbytes, _, _ in lives}
     owner = {key: key for key in sizes}
     members = {key: [key] for key in sizes}
@@ -65,14 +68,12 @@ def joined(lives: Sequence[Life], takes: Sequence[tuple[int, int]]) -> tuple[lis
 
 
 def bound(lives: Sequence[Life]) -> int:
-    """Return the bytes alive at the fullest moment, each buffer rounded up to whole lines of the
-    cache.
-    """
+    """Return the bytes alive at the peak, each buffer rounded up to whole cache lines."""
     return _fullest(lives)[0]
 
 
 def fullest(lives: Sequence[Life]) -> int:
-    """Return the first time at which most bytes are alive."""
+    """Return the first time at which the most bytes are alive."""
     return _fullest(lives)[1]
 
 

@@ -1,12 +1,12 @@
-"""Kernels that do not depend on each other, run as one parallel step.
+"""Batches: independent kernels that run as one parallel step.
 
-A step that has little to do is not worth waking threads for, and an optimizer takes one for each
-parameter. So neighbouring kernels are ordered by how many of them each has to wait for, and those
-that wait for equally many are a batch: one range, in which each has a share as long as its work,
-and which threads split as they do any other (`mycel_batch`). The members of a batch run at one
-time: what one reads must not be written by another, also where an output takes the place of an
-input, and what one of them needs lives as long as the batch (`Liveness`). Nothing that is computed
-changes.
+A step with little work is not worth waking threads for, and an optimizer takes one for each
+parameter. So neighbouring kernels are ordered by their level, the number of kernels one after
+another that each has to wait for, and those of one level are a batch: one range, in which each has
+a share as long as its work, and which threads divide as they do any other (`mycel_batch`). The
+members of a batch run at the same time: no member may write what another reads, also where an
+output takes the place of an input, and buffers of one member live as long as the batch
+(`Liveness`). Results do not change.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ UNIT = 64
 def batches(
     steps: Sequence[Step], aliases: Mapping[int, int], number: Callable[[DimLike], int]
 ) -> tuple[list[Step], list[list[Step]]]:
-    """Return the steps in an order in which the members of each batch are neighbours, and the
-    batches.
+    """Return the steps, ordered so that the members of each batch are neighbours, and the batches.
 
-    `aliases` are the inputs that outputs replace. The members of a batch are given its number.
+    `aliases` maps outputs to the inputs that they replace. The members of a batch are given its
+    number.
     """
     order: list[Step] = []
     found: list[list[Step]] = []
@@ -68,7 +68,7 @@ def batches(
 
 
 def _work(step: Step, number: Callable[[DimLike], int]) -> Optional[int]:
-    """Return how much a kernel has to do; None for other steps."""
+    """Return the amount of a kernel's work; None for other steps."""
     data = step.data
     if isinstance(data, Nest):
         return number(product(loop.extent for loop in data.loops))
@@ -76,7 +76,7 @@ def _work(step: Step, number: Callable[[DimLike], int]) -> Optional[int]:
 
 
 def _levels(run: Sequence[Step], aliases: Mapping[int, int]) -> list[list[Step]]:
-    """Return the steps by how many of the others each has to wait for."""
+    """Return the steps by level: how many others each has to wait for, one after another."""
     written: dict[Hashable, int] = {}
     read: dict[Hashable, int] = {}
     levels: list[list[Step]] = []
@@ -94,7 +94,7 @@ def _levels(run: Sequence[Step], aliases: Mapping[int, int]) -> list[list[Step]]
 
 
 def _memory(buffer: Buffer, aliases: Mapping[int, int]) -> Hashable:
-    """Return what stands for the memory that a buffer is in."""
+    """Return a key of the memory that a buffer lies in."""
     if buffer.place is None or buffer.place[0] == "constant":
         return id(buffer)
     kind, k = buffer.place
@@ -104,8 +104,9 @@ def _memory(buffer: Buffer, aliases: Mapping[int, int]) -> Hashable:
 def without_shared(
     takes: Mapping[int, list[tuple[Buffer, Buffer]]], found: Sequence[Sequence[Step]]
 ) -> dict[int, list[tuple[Buffer, Buffer]]]:
-    """Return which results may be written over what ends in their step, less what another member of
-    the batch reads.
+    """Return which results may overwrite buffers that end in their step.
+
+    Those that another member of the batch reads are left out.
     """
     kept = dict(takes)
     for members in found:

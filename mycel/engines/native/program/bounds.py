@@ -1,22 +1,21 @@
-"""Bounds-checked programs: with ``MYCEL_CHECK=bounds`` in the environment every access is looked at
-before it is made.
+"""Bounds-checked programs: with ``MYCEL_CHECK=bounds`` every access is checked before it is made.
 
 *Kernels* are compiled with checks (`checked_code`): each load and store, lane by lane, must lie in
-the buffer that its argument word is of, as large as the lowering says it is; the word's buffer may
-be an input, an output, a constant or a slot of the arena. What would lie outside is not done but
-noted, and raised as a BoundsError when the call ends.
+the buffer of its argument word, with the size that the lowering gave it; the buffer may be an
+input, an output, a constant or a slot of the arena. An access outside is not made but recorded, and
+raised as a BoundsError when the call ends.
 
-*Other steps* (copies, the dense library, host steps, control flow) are given addresses and sizes
-that are known when a program is made, which is when they are checked. So is that buffers fit into
-where they lie; and at each call, that the memory of the inputs is as large as their types.
+*Other steps* (copies, the dense library, host steps, control flow) have addresses and sizes that
+are known when a program is made, and are checked then. It is also checked that buffers fit into
+their places and, at each call, that the memory of the inputs is as large as their types.
 
-*Poison* (`POISON`, a NaN in every float type, large in every integer type) fills what the allocator
-gives and takes back, the arena before a run, and each slot of the arena when what was in it has
-been read for the last time. So a value that is read too early or too late is a wrong number for
-certain.
+*Poison* (`POISON`, a NaN in every float type, large in every integer type) fills memory that the
+allocator gives and takes back, the arena before a run, and each slot of the arena after its value
+was read for the last time. So a value that is read too early or too late is certainly a wrong
+number.
 
-A process is checked or not from its start (`checking`); one that is not has none of this in its
-code.
+The environment variable is read when a process starts (`checking`); code without checks has no
+overhead.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from mycel.engines.native.lowering.steps import Call, Copy, HostCall, Nested, St
 from mycel.engines.native.onednn import library
 from mycel.engines.native.onednn.plan import Product
 from mycel.engines.native.program.placed import Placed
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.ir.places import excerpt
 
 __all__ = ["Watch"]
@@ -48,7 +47,7 @@ RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
 
 
 class Watch:
-    """What the checks of a program need, and of the recursive functions that it calls."""
+    """The record for the checks of a program and of the recursive functions that it calls."""
 
     def __init__(self) -> None:
         self.record: Any = (ctypes.c_int64 * len(RECORD))()
@@ -57,13 +56,16 @@ class Watch:
     # While a program is made.
 
     def words(self, program: Placed, step: Step, kernel: Kernel) -> list[int]:
-        """Return the words behind those of a kernel."""
+        """Return the words that follow those of a kernel."""
         self.steps.append((program, step, kernel))
         sizes = [program.nbytes(value) for kind, value in kernel.words if kind == "pointer"]
         return [ctypes.addressof(self.record), len(self.steps) - 1, *sizes]
 
     def verify(self, program: Placed, step: Step) -> None:
-        """Check what a step is given that does not look itself. Raises BoundsError."""
+        """Check the addresses and sizes of a step without checks of its own.
+
+        Raises BoundsError.
+        """
         for buffer in (*step.reads, *step.writes):
             room = _room(program, buffer)
             if room is not None and program.nbytes(buffer) > room:
@@ -81,7 +83,10 @@ class Watch:
     # While it runs.
 
     def inputs(self, program: Placed, buffers: Sequence[Any]) -> None:
-        """Check that the memory of inputs is as large as their types say. Raises BoundsError."""
+        """Check that the memory of inputs is as large as their types.
+
+        Raises BoundsError.
+        """
         for k, (buffer, declared) in enumerate(zip(buffers, program.lowered.inputs)):
             needed, known = program.nbytes(declared), _extent(buffer)
             if known is not None and needed > known:
@@ -91,7 +96,7 @@ class Watch:
                 )
 
     def look(self) -> None:
-        """Raise the BoundsError that is noted, if one is."""
+        """Raise BoundsError if an access outside was recorded."""
         if not self.record[0]:
             return
         found = dict(zip(RECORD, self.record))
@@ -113,7 +118,7 @@ class Watch:
 
 
 def _room(program: Placed, buffer: Buffer) -> Optional[int]:
-    """Return the bytes that there are where a buffer lies, from its start."""
+    """Return the bytes of memory from a buffer's start to the end of its place; None if unknown."""
     kind, where = buffer.place or ("arena", program.places[id(buffer)])
     if kind == "constant":
         return int(program.lowered.constants[id(buffer)][1].nbytes)
@@ -127,8 +132,9 @@ def _room(program: Placed, buffer: Buffer) -> Optional[int]:
 
 
 def _reaches(program: Placed, step: Step) -> Iterator[tuple[Buffer, int, int]]:
-    """Yield what a step uses that is no kernel: buffers, with the first byte and the one behind the
-    last.
+    """Yield the memory that a step other than a kernel uses.
+
+    There are buffers, each with its first byte and the one after its last.
     """
     data = step.data
     if isinstance(data, Copy):
@@ -159,7 +165,7 @@ def _whole(program: Placed, view: View) -> tuple[Buffer, int, int]:
 
 
 def _product(call: Product) -> list[int]:
-    """Return the bytes that a product reaches of its factors and its result."""
+    """Return how many bytes a product uses of its factors and its result."""
     m, n, k = call.sizes
     lies = [(k, m) if call.transposed[0] else (m, k), (n, k) if call.transposed[1] else (k, n), (m, n)]
     return [
@@ -190,7 +196,7 @@ _CAPSULE.restype, _CAPSULE.argtypes = ctypes.c_void_p, [ctypes.py_object]
 
 
 def _extent(buffer: Any) -> Optional[int]:
-    """Return the bytes of memory from a buffer's start; None where nobody knows."""
+    """Return the bytes of memory from a buffer's start; None where that is unknown."""
     start = runtime().data_address(buffer)
     owner = _CAPSULE(buffer)
     if not owner:

@@ -1,5 +1,5 @@
-"""The text of a kernel as it is compiled: with checks of every access where the process checks
-accesses.
+"""The text of a kernel as it is compiled, which has checks of accesses where the process wants
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a graph to a program, which is taken from the cache where it was made before."""
+"""Compilation of a graph to a program, or loading of one from the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mycel.engines.native.onednn.binding import Unsupported
 from mycel.engines.native.program import stored
 from mycel.engines.native.program.program import Program, build
 from mycel.ir.decisions import Decisions, deciding
-from mycel.ir.dims import symbols_in
+from mycel.ir.dim_values import symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.prims.linalg import matmul
 from mycel.transforms.complex_pairs import complex_pairs
@@ -27,9 +27,9 @@ USUAL = 8
 
 
 def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
-    """Return the program of a graph; outputs in `aliases` are written into those inputs' memory.
+    """Return the program of a graph, from the cache if it was compiled before.
 
-    One that was compiled before is taken from the cache.
+    `aliases` maps outputs to the inputs into whose memory they are written.
     """
     aliases = dict(aliases or {})
     with garbage.left_alone():
@@ -50,7 +50,7 @@ def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) ->
 def host_steps(graph: Graph) -> list[tuple[Node, str]]:
     """Return the nodes that a graph's program runs in the reference engine, with the reasons.
 
-    Sizes that are not known are taken to be `USUAL`.
+    Unknown sizes are taken to be `USUAL`.
     """
     sizes = {name: max(USUAL, int(atom.low)) for name, atom in symbols_in(*inner_sizes(graph)).items()}
     with deciding(Decisions(sizes)):
@@ -58,7 +58,7 @@ def host_steps(graph: Graph) -> list[tuple[Node, str]]:
 
 
 def prepared(graph: Graph) -> Graph:
-    """Return the graph as it is lowered: opened to what the engine has code for, and optimized."""
+    """Return the graph as it is lowered: expanded to nodes that have code, and optimized."""
     opened = complex_pairs(expand(graph))
     if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
         return optimize(opened)

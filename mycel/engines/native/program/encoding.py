@@ -1,9 +1,9 @@
-"""Steps as the runtime reads them: words that are arguments, and tables of functions that are given
+"""The encoding of steps for the runtime: argument words, and tables of the functions that take
 them.
 
 Every step's arguments are words in one block of memory. Words that hold addresses of inputs,
-outputs or the arena are filled in at each run (`relocations`); the rest is fixed. What words point
-to, as kernels' constants, plans and callbacks, is kept alive by whoever owns them.
+outputs or the arena are filled in at each run (`relocations`); the others are fixed. The object
+that owns the words keeps alive what they point to: kernels' constants, plans and callbacks.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from mycel.engines.native.program.bounds import Watch
 from mycel.engines.native.program.placed import Placed
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.recursion_ir import ROUTINE
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
 from mycel.ir.dims import Dim
 from mycel.ir.types import TensorType, tensor_type
@@ -45,10 +45,11 @@ HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class TableEntry(NamedTuple):
-    """A step in a table: where its words start, its function, the range that threads share, and how
-    much of it is worth a thread.
+    """A step in a table.
 
-    In the table of a batch `grain` is where the member's share of the range begins.
+    It has the number of the step's first word, its function, the range that threads divide, and the
+    smallest part worth a thread. In the table of a batch `grain` is where the member's share of the
+    range begins.
     """
 
     start: int
@@ -61,11 +62,11 @@ Table = list[TableEntry]
 
 
 class Encoded(Placed):
-    """A template for actual sizes as words and tables; of a recursive function, inside those of
-    `owner`.
+    """A template for actual sizes as words and tables.
 
-    `starts` has the step by the number of its first word, `tables` the inner tables by the number
-    of the word that holds their address, `work` the largest work of a kernel.
+    For a recursive function they are part of those of `owner`. `starts` has the step by the number
+    of its first word, `tables` the inner tables by the number of the word that holds their address,
+    `work` the largest work of a kernel.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Encoded(Placed):
     # Words.
 
     def pointer(self, buffer: Buffer, offset: int = 0) -> None:
-        """Append a word that will hold an address inside a buffer, `offset` bytes from its start."""
+        """Append a word for an address in a buffer, `offset` bytes from its start."""
         kind, where = buffer.place or ("arena", self.places[id(buffer)])
         if kind == "constant":
             _, array = self.lowered.constants[id(buffer)]
@@ -116,8 +117,9 @@ class Encoded(Placed):
         self.pointer(view.buffer, self.offset(view))
 
     def record(self, site: Site) -> int:
-        """Return the address of a site's record: an index that was out of range, and the address of
-        the status.
+        """Return the address of a site's record.
+
+        A record has an index that was out of range, and the address of the status.
         """
         made = (ctypes.c_int64 * 2)(0, ctypes.addressof(self.status))
         self._alive.append(made)
@@ -127,7 +129,7 @@ class Encoded(Placed):
     # Tables.
 
     def encode_all(self, steps: Sequence[Step]) -> Table:
-        """Append the words of steps, batches as one, and return their table."""
+        """Append the words of steps, with each batch as one step; return their table."""
         table: Table = [self._poison(0, self.arena_bytes)] if self.ends is not None and self.arena_bytes else []
         for number, members in groupby(steps, lambda s: s.batch):
             alone = list(members)
@@ -140,9 +142,7 @@ class Encoded(Placed):
         return table
 
     def ended(self, steps: Sequence[Step]) -> Table:
-        """Append what is run after some steps have been: the poisoning of what was alive until
-        then.
-        """
+        """Append the steps to run after some steps: those that poison memory no longer needed."""
         return [] if self.ends is None else [self._poison(place, size) for place, size in self.ends.until(steps)]
 
     def _poison(self, place: int, size: int) -> TableEntry:
@@ -153,7 +153,7 @@ class Encoded(Placed):
         return TableEntry(start, runtime().address["mycel_poison"])
 
     def encode(self, step: Step) -> Table:
-        """Append a step's words and return its entries: one for each native function that it calls."""
+        """Append a step's words; return its entries, one for each native function that it calls."""
         if self.watch is not None:
             self.watch.verify(self, step)
         table = self._encode(step)
@@ -326,7 +326,10 @@ class Encoded(Placed):
         return TableEntry(start, ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
     def _run_host(self, called: HostCall, params: dict[str, Any], words: int, types: Sequence[TensorType]) -> None:
-        """Run one node in the reference engine over memory."""
+        """Run one node in the reference engine on memory.
+
+        `words` is the address of its argument words, `types` are those of its operands.
+        """
         from mycel.engines.reference.evaluate import apply
 
         if self.errors:
@@ -346,10 +349,10 @@ class Encoded(Placed):
 
 
 class Routine(Encoded):
-    """The body of a recursive function for actual sizes; `descriptor` is what calls of it point to.
+    """The body of a recursive function for actual sizes; calls of it point to `descriptor`.
 
-    It is encoded like a program, but all addresses inside it are relative to the record that each
-    activation gets; see `recursion_ir` for how the runtime runs it.
+    It is encoded like a program, but all addresses in it are relative to the record of each
+    activation; `recursion_ir` explains how the runtime runs it.
     """
 
     def __init__(self, owner: Encoded, label: str, template: Template) -> None:
@@ -360,7 +363,7 @@ class Routine(Encoded):
         template.note(self._new)
 
     def _finish(self, table: Table) -> None:
-        """Lay out what each activation's record begins with, and describe it."""
+        """Write the beginning of each activation's record, and its description."""
         bases = len(self.lowered.inputs) + len(self.outputs)
         header = _rounded(8 * (bases + 2))
         tables: list[tuple[Optional[int], Table]] = [(None, table), *self.tables]
@@ -405,12 +408,12 @@ def _rounded(size: int) -> int:
 
 
 def signed(value: int) -> int:
-    """Return a number of 64 bits as a signed one."""
+    """Return a number of 64 bits as signed."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _array_at(address: int, type: TensorType) -> np.ndarray[Any, Any]:
-    """Return the value of a type that lies at an address, which must stay valid."""
+    """Return the value of a type at an address, which must stay valid."""
     count = int(type.size) * type.dtype.itemsize
     raw = (ctypes.c_uint8 * max(count, 1)).from_address(address)
     array: np.ndarray[Any, Any] = np.ctypeslib.as_array(raw)[:count].view(type.dtype.numpy)

@@ -1,11 +1,10 @@
-"""Programs of a graph with symbolic sizes: the graph is lowered once, and made into a program for
-each tuple of actual sizes.
+"""Programs of a graph with symbolic sizes: one lowering serves many tuples of actual sizes.
 
-A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are
-its guards, and it serves all sizes for which they hold. For other sizes there is another lowering.
-Sizes below 2 broadcast or leave nothing to do, and are constants of a graph of their own; what the
-dense library refuses for some sizes only is lowered for those. The most recently used programs are
-remembered; they take their arenas from the allocator at each run.
+A lowering (`Template`) is made with the sizes of one call as hints. Its decisions by them are its
+guards, and it serves all sizes for which these hold; other sizes get another lowering. Sizes below
+2 broadcast or leave nothing to do, and are constants of a separate graph; so are sizes that the
+dense library refuses. The most recently used programs are remembered; they take their arenas from
+the allocator at each run.
 """
 
 from __future__ import annotations
@@ -33,9 +32,7 @@ __all__ = ["Instances"]
 
 
 def check_positions(graph: Graph) -> None:
-    """Raise ShapeError where an operation's positions have a type that is too small now that sizes
-    are known.
-    """
+    """Raise ShapeError where an operation's type of positions is too small for the actual sizes."""
     for node in graph.nodes:
         types = [i.type for i in node.inputs]
         if node.prim is not None and any(d > FAR for t in types if isinstance(t, TensorType) for d in t.shape):
@@ -48,8 +45,9 @@ def check_positions(graph: Graph) -> None:
 
 
 class Instances(BySizes[Program], Sized):
-    """The programs of one graph; `aliases` says which outputs are written into which inputs'
-    memory.
+    """The programs of one graph.
+
+    `aliases` maps outputs to the inputs into whose memory they are written.
     """
 
     def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
@@ -97,8 +95,9 @@ class Instances(BySizes[Program], Sized):
 
 
 def _optimized(graph: Graph) -> Graph:
-    """Return the graph after the passes, which go by the form of sizes alone, unless types fit by
-    what was decided of them.
+    """Return the graph after the passes.
+
+    The passes compare sizes by their form, without decisions, unless types fit only by decisions.
     """
     if len(graph.nodes) <= 1:
         return graph

@@ -1,7 +1,7 @@
-"""When the buffers of a program are alive: from the step that first writes to the last that reads.
+"""Liveness: the time of each buffer from the first step that writes it to the last that reads it.
 
-Steps are numbered through those inside control flow; those of a batch share a number. What a loop's
-inside reads from outside lives until the loop ends. Where a kernel may write what it makes over a
+Steps are numbered in order, with those inside control flow; those of a batch share a number. A
+buffer from outside that a loop reads lives until the loop ends. Where a kernel may overwrite a
 buffer that ends there (`taking`), the two can share a place.
 """
 
@@ -20,10 +20,10 @@ __all__ = ["Ends", "Liveness"]
 
 
 class Liveness:
-    """The arena's buffers by id, their first and last times, the steps that make them, and the step
-    of each time.
+    """The arena's buffers by id, with their first and last times.
 
-    `calls` has the plans of the dense steps, whose temporaries are the arena's too.
+    It also has the steps that make them, and the step of each time. `calls` has the plans of the
+    dense steps, whose temporaries are in the arena too.
     """
 
     def __init__(
@@ -80,20 +80,21 @@ class Liveness:
             self.last[key] = max(self.last.get(key, time), time)
 
     def lives(self, number: Callable[[DimLike], int]) -> list[memory.Life]:
-        """Return each buffer's key, bytes, first and last time."""
+        """Return each buffer's key, bytes, first time and last time."""
         return [
             (key, number(b.size) * b.dtype.itemsize, self.first[key], self.last[key]) for key, b in self.buffers.items()
         ]
 
     @property
     def taking(self) -> list[tuple[int, int]]:
-        """Pairs of a buffer and one that it may be written over, as that ends where it begins."""
+        """The pairs of a buffer and one that it may overwrite, as that ends where it begins."""
         return [(a, b) for time, a, b in self._taking if self.first.get(a) == time == self.last.get(b)]
 
 
 class Ends:
-    """Which slots of a program's arena are free after which of its steps, asked for in the steps'
-    order.
+    """The slots of a program's arena that become free after its steps.
+
+    Steps must be asked for in their order.
     """
 
     def __init__(self, times: dict[int, Step], groups: Sequence[memory.Life], places: dict[int, int]) -> None:
@@ -103,8 +104,9 @@ class Ends:
         self.slots = sorted(((last, places[key], size) for key, size, _, last in groups), reverse=True)
 
     def until(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
-        """Return places and bytes of what nobody needs after these steps, and was needed by them or
-        since those asked for before.
+        """Return offsets and bytes of memory that is not needed after these steps.
+
+        Memory returned for earlier steps is left out.
         """
         end = max(self.times.get(id(step), 0) for step in steps)
         found = []

@@ -1,6 +1,4 @@
-"""A template with actual sizes: the numbers that its symbols are, and where buffers lie in the
-arena.
-"""
+"""A template with actual sizes of its symbols, and with the offsets of buffers in the arena."""
 
 from __future__ import annotations
 
@@ -17,7 +15,8 @@ from mycel.engines.native.program import arena
 from mycel.engines.native.program.liveness import Ends, Liveness
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking
-from mycel.ir.dims import Dim, DimLike, evaluate
+from mycel.ir.dim_values import evaluate
+from mycel.ir.dims import Dim, DimLike
 from mycel.ir.graph import at
 from mycel.ir.types import MOST_BYTES, TensorType, Type
 from mycel.transforms.specialize import concrete
@@ -29,7 +28,8 @@ class Placed:
     """A template for actual sizes, by symbol.
 
     `calls` are the plans of the dense library by the identity of the step, with their buffers by
-    name; `places` are offsets in the arena, of `arena_bytes`, by the identity of the buffer.
+    name; `places` are the offsets of buffers in the arena, by identity, and `arena_bytes` is its
+    size.
     """
 
     def __init__(self, template: Template, sizes: Mapping[str, int]) -> None:
@@ -51,7 +51,7 @@ class Placed:
         self._place_arena()
 
     def number(self, value: DimLike) -> int:
-        """Return a dimension's value here."""
+        """Return the value of a dimension for these sizes."""
         if type(value) is int:
             return value
         found = self._numbers.get(value)
@@ -62,11 +62,11 @@ class Placed:
         return found
 
     def shape(self, view: View) -> tuple[int, ...]:
-        """Return a view's sizes here."""
+        """Return the actual sizes of a view."""
         return tuple([self.number(d) for d in view.shape])
 
     def nbytes(self, buffer: Buffer) -> int:
-        """Return the bytes of a buffer here."""
+        """Return the bytes of a buffer for these sizes."""
         return self.number(buffer.size) * buffer.dtype.itemsize
 
     def offset(self, view: View) -> int:
@@ -74,9 +74,7 @@ class Placed:
         return self.number(view.offset) * view.buffer.dtype.itemsize
 
     def too_large(self) -> SizeError:
-        """Return the error for sizes with which something in the graph passes what can be counted
-        in 63 bits.
-        """
+        """Return the error for sizes with which a count in the graph does not fit 63 bits."""
         for node in self.graph.nodes:
             for kind in node.type if isinstance(node.type, tuple) else (node.type,):
                 try:
@@ -92,7 +90,7 @@ class Placed:
         )
 
     def _place_arena(self) -> None:
-        """Lay out the buffers that live only inside a run."""
+        """Choose the offsets of the buffers that live only inside a run."""
         new = sum(n for j, n in enumerate(self.output_bytes) if j not in self.template.aliases)
         check_needs(self.graph, new, self.sizes)
         live = Liveness(self.template.steps, self.calls, self.template.takes)

@@ -1,8 +1,8 @@
 """Programs: a lowered graph as a table that the native runtime runs.
 
 A `Program` is made of a `Template` for actual sizes: the numbers and the arena (`placed`), and the
-words and tables (`encoding`), which it hands to the runtime. It keeps all that its words point to
-alive: kernels, dense plans, constants, callbacks.
+words and tables (`encoding`), which it passes to the runtime. It keeps everything alive that its
+words point to: kernels, dense plans, constants, callbacks.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mycel.engines.failures import index_out_of_range
 from mycel.engines.native.lowering.steps import Call, HostCall, Nested, Step, Tape
 from mycel.engines.native.program.encoding import Encoded, Table, signed
 from mycel.engines.native.program.template import Template
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.recursion_ir import LEVELS, RECORD_BYTES
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
 from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Graph
@@ -47,14 +47,14 @@ def programs() -> list[Program]:
 
 
 def release_arenas() -> None:
-    """Free the arenas that programs keep for their next run; those that run now keep theirs."""
+    """Free the arenas that programs keep for their next run; running programs keep theirs."""
     for program in programs():
         runtime().drop_arena(ctypes.addressof(program.table))
 
 
 @locks.in_child
 def _in_child() -> None:
-    """Open the native locks, too, that threads of the parent held when it forked.
+    """Release the native locks that threads of the parent held when it forked.
 
     The child has none of these threads.
     """
@@ -71,7 +71,7 @@ def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
 
 
 class Program(Encoded):
-    """A template for actual sizes (by symbol); `entry(*buffers)` runs it."""
+    """A template for actual sizes, by symbol; `entry(*buffers)` runs it."""
 
     @timed("program", lambda _, template, *__: template.graph.name)
     def __init__(self, template: Template, sizes: Optional[Mapping[str, int]] = None) -> None:
@@ -80,7 +80,7 @@ class Program(Encoded):
         template.note(self._new)
 
     def _finish(self, table: Table, aliases: Mapping[int, int]) -> None:
-        """Put words and tables into memory, and make what the runtime runs."""
+        """Write words and tables into memory, and make the table that the runtime runs."""
         if not _programs:
             runtime().raise_outside(outside_error)
         if not runtime().begun:
@@ -134,27 +134,30 @@ class Program(Encoded):
         weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
 
     def _is_heavy(self) -> bool:
-        """Return whether a run takes long enough to let other threads of Python run meanwhile."""
+        """Return whether a run takes long enough to release Python's lock for it."""
         moved = sum(self.nbytes(s.writes[0]) for s in self.all_steps)
         loops = any(isinstance(s.data, Nested) and s.data.loops for s in self.all_steps)
         return loops or moved > HEAVY_BYTES or self.work > HEAVY_WORK
 
     def step_at(self, address: int) -> Optional[Step]:
-        """Return the step whose argument words start at an address, if it is one of this program's."""
+        """Return the step of this program whose argument words start at an address, or None."""
         word, rest = divmod(address - self.base, 8)
         return self.starts.get(word) if rest == 0 else None
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """Return a function from buffers to a buffer, or a tuple of them.
+        """A function from buffers to a buffer, or a tuple of them.
 
-        It keeps the program alive.
+        The function keeps the program alive.
         """
         run = runtime().entry(self, ctypes.addressof(self.table))
         return self.checked(run) if self.hosted else run
 
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the entry, raising what a host step raised, or that a recursion was too deep."""
+        """Return the entry with its errors.
+
+        These are those of host steps, and of a recursion that is too deep.
+        """
 
         def call(*buffers: Any) -> Any:
             if self.watch is not None:
@@ -165,9 +168,9 @@ class Program(Encoded):
         return call
 
     def guarded(self, run: Callable[[], Any]) -> Any:
-        """Return what `run` gives, which runs this program.
+        """Return the result of `run`, which runs this program.
 
-        Raise what a host step raised, or that a recursion was too deep.
+        Raises the error of a host step, or of a recursion that is too deep.
         """
         if self.lock is None:
             return run()
@@ -197,8 +200,9 @@ class Program(Encoded):
 
 
 def outside_error(table: int, record: int, index: int) -> BaseException:
-    """Return the exception for an index that a kernel of the program with this table found out of
-    range.
+    """Return the error for an index that a kernel found out of range.
+
+    `table` is the address of the program's table, `record` that of the index's site.
     """
     try:
         site, size = _by_table[table].sites[record]
@@ -221,7 +225,7 @@ def _release_arena(table: Any, release: Callable[[int], None]) -> None:
 
 
 def _table(entries: Table, base: int) -> Any:
-    """Return a table as the runtime reads it."""
+    """Return a table in the form that the runtime reads."""
     steps = (ctypes.c_int64 * max(4 * len(entries), 1))()
     for k, (start, function, extent, least) in enumerate(entries):
         steps[4 * k : 4 * k + 4] = [signed(function), base + 8 * start, extent, least]

@@ -1,11 +1,12 @@
-"""Running a program for many rounds in one call.
+"""Running a program many times (rounds) in one call.
 
-`repetition(entry, carried)` prepares what is the same for every call; `run` takes the buffers that
-stay, those that differ from round to round, and gives the buffers of all results. A result is one
-of three kinds: *aliased* (a parameter, updated in place), *carried* (state that each round computes
-anew: the input's buffer is copied first, so that nobody's memory is written), or a *row*: every
-round writes its own row of one array, rows 64 bytes aligned. Where rows would take more than `KEPT`
-bytes and only the last is wanted, all rounds write the same memory.
+`repetition(entry, carried)` prepares everything that is the same for every call; `run` takes the
+buffers that stay and those that differ between rounds, and gives the buffers of all results. A
+result is one of three kinds: *aliased* (a parameter, updated in place), *carried* (state that each
+round computes anew: the input's buffer is copied first, so that the caller's memory is not
+written), or a *row*: every round writes its own row of one array, with rows aligned to 64 bytes.
+Where rows would take more than `KEPT` bytes and only the last is wanted, all rounds write the same
+memory.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any, Optional, Union
 from mycel.engines import buffers
 from mycel.engines.base import Entry, Repetition, Rounds
 from mycel.engines.native.program.program import Program, program_of
-from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.repeat_ir import REPEAT
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
 
 __all__ = ["repetition"]
@@ -28,7 +29,7 @@ _ROUNDS, _BASES, _MOVES, _MOVE_TABLE = (REPEAT.index(n) for n in ("rounds", "bas
 
 
 class _Rounds(Rounds):
-    """Rows of blocks of memory, and buffers of what has none."""
+    """The results of a repetition: rows of blocks of memory, and buffers of the other results."""
 
     def __init__(self, count: int, outputs: Sequence[Any], rows: Mapping[int, tuple[Any, int, int]]) -> None:
         self.count = count
@@ -47,18 +48,15 @@ class _Rounds(Rounds):
 
 
 def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
-    """Return the program of an entry, to be run for many rounds.
-
-    None where it runs no program alone.
-    """
+    """Return the program of an entry as a `Repetition`; None where it is not a single program."""
     found = program_of(entry)
     return None if found is None else _Repetition(found, carried)
 
 
 class _Repetition(Repetition):
-    """A program to be run for many rounds.
+    """A program to be run many times in one call.
 
-    `carried` says which results become which inputs of the next round.
+    `carried` maps results to the inputs of the next round.
     """
 
     def __init__(self, found: Program, carried: Mapping[int, int]) -> None:
@@ -85,7 +83,7 @@ class _Repetition(Repetition):
         ]
 
     def row_bytes(self) -> int:
-        """Return the bytes that the results of one round take that are rows."""
+        """Return the bytes of the results of one round that are rows."""
         own = [b for j, b in enumerate(self.program.output_bytes) if j not in self.aliases and j not in self.carried]
         return sum(-(-b // _ALIGNED) * _ALIGNED for b in own)
 
@@ -96,6 +94,10 @@ class _Repetition(Repetition):
         keep: bool = False,
         restore: Optional[Callable[[int, Any], None]] = None,
     ) -> Rounds:
+        """Run the program for each of `rounds`.
+
+        `stay`, `keep` and `restore` are as `Repetition.run` says.
+        """
         count, moving = len(rounds), len(rounds[0])
         address = buffers.address
         stay = list(stay)

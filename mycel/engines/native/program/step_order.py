@@ -1,15 +1,15 @@
-"""The order of a program's steps, chosen so that less memory is alive at its peak.
+"""The order of a program's steps, chosen for a low peak of memory.
 
-Lowering emits steps about as the user's program computes them, which leaves the gradients of
-weights to the end: until then all activations and all cotangents that they are made of are alive.
-Here steps are listed anew. The given order is kept, except that a step goes first as soon as it is
-ready if it lets go of more memory than it takes, alone or together with the steps that it makes
-ready (a weight's gradient with the update that consumes it). The new order is used where its peak
-is lower than the given one's by more than `GAIN`.
+Lowering emits steps in about the order of the user's program, which leaves the gradients of weights
+to the end: until then all activations and cotangents that they are made of are alive. Here steps
+are ordered anew. The given order is kept, except that a step that is ready runs at once if it frees
+more memory than it takes, alone or together with the steps that it makes ready (a weight's gradient
+with the update that consumes it). The new order is used where its peak is lower than the given
+one's by more than `GAIN`.
 
-An order is right if every step keeps its place relative to those that write what it reads or
-writes, or read what it writes. Outputs that are to be written over inputs (`over`) are written
-after the last step that reads the input. What acts on the world keeps its order.
+An order is valid if every step keeps its place relative to those that write the buffers it reads or
+writes, or that read the buffers it writes. Outputs that overwrite inputs (`over`) are written after
+the last step that reads the input. Steps with effects keep their order.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def schedule(
     over: Mapping[int, Buffer],
     number: Callable[[DimLike], int],
 ) -> list[Step]:
-    """Return the steps in the order that they are to run in.
+    """Return the steps in the order in which they are to run.
 
-    `kept` are buffers that are not the arena's, `over` the inputs that outputs (by the id of their
-    buffer) replace.
+    `kept` are the buffers outside the arena. `over` has the inputs that outputs replace, by the id
+    of the output's buffer. `number` gives dimensions as integers.
     """
     plan = _Plan(steps, {id(b) for b in kept}, number)
     if sum(plan.size.values()) < LEAST:
@@ -50,16 +50,17 @@ def schedule(
 
 
 def peak_bytes(steps: Sequence[Step], kept: Iterable[Buffer], number: Callable[[DimLike], int]) -> int:
-    """Return the most bytes that are alive at one time in this order: what no packing of the arena
-    can go below.
+    """Return the most bytes alive at one time in this order.
+
+    No layout of the arena can need less.
     """
     return _Plan(steps, {id(b) for b in kept}, number).peak(range(len(steps)))
 
 
 class _Plan:
-    """What each step touches, and which steps have to come before it.
+    """The buffers that each step touches, and the steps that have to come before it.
 
-    Steps are known by their numbers in the given order.
+    Steps are identified by their numbers in the given order.
     """
 
     def __init__(self, steps: Sequence[Step], kept: set[int], number: Callable[[DimLike], int]) -> None:
@@ -76,7 +77,7 @@ class _Plan:
             self.touched.append(tuple(own))
 
     def connect(self, over: Mapping[int, Buffer]) -> None:
-        """Find which steps come before which."""
+        """Find which steps have to come before which."""
         count = len(self.steps)
         self.after: list[list[int]] = [[] for _ in range(count)]
         self.waits = [0] * count
@@ -180,8 +181,9 @@ class _Plan:
         return result
 
     def growth(self, k: int) -> int:
-        """By how many bytes more is alive once a step that is ready has run, with what it makes
-        ready if that makes it less.
+        """Return how many more bytes are alive after step `k`, which is ready, has run.
+
+        The steps that it makes ready are included if that makes the number less.
         """
         left: dict[int, int] = {}
         born: set[int] = set()

@@ -1,17 +1,17 @@
-"""Compiled programs kept from one process to the next: templates in files (`mycel.cache`), found by
-what they were made from.
+"""Stored programs: templates in files of the cache (`mycel.cache`), which later processes load.
 
 The key is a digest of the graph as it was staged (structure, types, parameters, constants), of the
-outputs that are written into inputs, and of all that a lowering depends on (`_surroundings`):
-Mycel's own source, the machine that code is made for, the versions of Python, NumPy and oneDNN, and
-the number of threads. So what is found is what would be made. Sizes are numbers: graphs with
-symbols are lowered in each process, as are those that hold Python functions, and small ones.
+outputs that are written into inputs, and of everything that a lowering depends on
+(`_surroundings`): Mycel's own source, the target machine, the versions of Python, NumPy and oneDNN,
+and the number of threads. So a stored template is the one that lowering would make. Sizes are
+numbers: graphs with symbols are lowered in each process, as are those with Python functions, and
+small ones.
 
-A file has two parts. Names and places in the user's source are not in the key, as programs that
-differ in them alone are the same: the graph's inputs are those of the graph at hand, and a node's
-place is written as the number of a staged node that has it. The template itself is written by
-`pickle`, of a closed list of kinds: what is not on it is neither written nor read, so that a file
-cannot call anything.
+Names and places in the user's source are not part of the key, as programs that differ in them alone
+are the same. A file refers to the inputs of the present graph, and has a node's place as the number
+of a staged node with that place. The template itself is written by `pickle`, which is restricted to
+a closed list of classes: others are neither written nor read, so that a file cannot call
+anything.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mycel.engines.native.onednn import autotune
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, Where, toposort
 from mycel.ir.hash import structural_hash
@@ -63,7 +63,7 @@ counts = {"found": 0, "made": 0}
 
 
 class _NotStorable(Exception):
-    """Something in a template has no form in a file."""
+    """The error for a part of a template that has no form in a file."""
 
 
 # The key.
@@ -71,9 +71,7 @@ class _NotStorable(Exception):
 
 @functools.cache
 def _source() -> Optional[str]:
-    """Return the digest of the source of everything that makes programs; None where it cannot be
-    read.
-    """
+    """Return the digest of the source of all modules that make programs; None if unreadable."""
     digest = hashlib.sha256()
     try:
         files = [ROOT / "__init__.py", ROOT / "base/config.py", ROOT / "base/dtype.py"]
@@ -109,7 +107,7 @@ def _surroundings() -> Optional[str]:
 
 
 def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
-    """Return the digest under which a graph's program is kept; None for one that is not kept."""
+    """Return the digest under which a graph's program is stored; None where it is not stored."""
     if not cache.is_on() or len(graph.nodes) < LEAST:
         return None
     surroundings = _surroundings()
@@ -126,7 +124,7 @@ def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
 
 
 def _is_own(prim: Primitive) -> bool:
-    """Return whether a primitive is Mycel's; what another does is not in the key."""
+    """Return whether a primitive is Mycel's; the code of others is not part of the key."""
     rules = [getattr(rule, "func", rule) for rule in (prim.infer, prim.expand) if rule is not None]
     return all(str(getattr(rule, "__module__", "")).startswith("mycel.") for rule in rules)
 
@@ -139,8 +137,9 @@ def _kind() -> str:
 
 
 def _staged(graph: Graph) -> list[Node]:
-    """Return the nodes of a graph and of those inside it, in an order that depends on their
-    structure alone.
+    """Return the nodes of a graph and of its nested graphs.
+
+    Their order depends on the structure of the graph alone.
     """
     found: list[Node] = []
     seen: set[Graph] = set()
@@ -172,7 +171,7 @@ def _graphs(value: Any) -> Iterator[Graph]:
 
 
 def save(key: str, graph: Graph, template: Template) -> None:
-    """Keep the template that was made of a staged graph."""
+    """Store the template that was made of a staged graph."""
     try:
         content = _written(graph, template)
     except (_NotStorable, pickle.PicklingError, RecursionError) as error:
@@ -220,7 +219,7 @@ class _BySteps:
 
 
 class _Writer(pickle.Pickler):
-    """Writes what the list below names, and nothing else."""
+    """A pickler of the listed classes, and of nothing else."""
 
     def __init__(self, file: io.BytesIO, graph: Graph) -> None:
         super().__init__(file, protocol=5)
@@ -231,7 +230,7 @@ class _Writer(pickle.Pickler):
                 self.places.setdefault(node.where, k)
 
     def ordered(self, graph: Graph) -> list[Node]:
-        """Return all nodes of a graph, those of a graph inside it before the node that has it."""
+        """Return all nodes of a graph; nodes of a nested graph come before the node that has it."""
         found: dict[Node, None] = {}
 
         def enter(inner: Graph) -> None:
@@ -307,7 +306,7 @@ def _check(module: str, name: str) -> None:
 
 @timed("cache", lambda _, graph, *__: graph.name)
 def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Template]:
-    """Return the template that was kept for a staged graph; None where there is none."""
+    """Return the template that is stored for a staged graph; None where there is none."""
     content = cache.read(_kind(), key)
     if content is None:
         counts["made"] += 1
@@ -334,7 +333,7 @@ def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Templat
 
 
 class _Reader(pickle.Unpickler):
-    """Reads what `_Writer` writes; a name that it does not write is an error."""
+    """An unpickler of what `_Writer` writes; any other name is an error."""
 
     def __init__(self, file: io.BytesIO, graph: Graph) -> None:
         super().__init__(file)
@@ -356,6 +355,11 @@ class _Reader(pickle.Unpickler):
         return found
 
     def node(self, prim: Any, inputs: tuple[Node, ...], params: dict[str, Any], type: Any, place: int) -> Node:
+        """Return a node as it was written, where `place` is the number of a staged node.
+
+        `prim`, `inputs`, `params` and `type` are those of the node. Its place in the source is that
+        of the staged node; it has none where `place` is negative.
+        """
         if place < 0:
             where = None
         else:

@@ -1,6 +1,6 @@
-"""Templates: the steps of a graph in their order, where values lie, and the code of the kernels.
+"""Templates: the ordered steps of a graph, the places of values, and the code of the kernels.
 
-A template is what the programs of a graph share for all sizes: sizes in it may be symbolic.
+All programs of a graph share a template: sizes in it may be symbolic.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from mycel.base import locks
 from mycel.base.spans import timed
 from mycel.engines.native.kernels.codegen import NAME, Kernel, generate
 from mycel.engines.native.kernels.nest import Buffer, Nest
-from mycel.engines.native.kernels.views import View, room, row_major
+from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.llvm import jit
-from mycel.engines.native.lowering.inplace import may_take, takes
+from mycel.engines.native.lowering.inplace import may_overwrite, possible_overwrites
 from mycel.engines.native.lowering.lower import lower
 from mycel.engines.native.lowering.steps import Call, Copy, Lowered, Step, flat
 from mycel.engines.native.program.batch import batches, without_shared
 from mycel.engines.native.program.checked_code import text_of
 from mycel.engines.native.program.step_order import schedule
 from mycel.ir.decisions import evaluator
-from mycel.ir.dims import Dim, DimLike, hint, is_zero, same
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import Dim, DimLike, is_zero, same
 from mycel.ir.graph import Graph
 
 __all__ = ["Template", "kernel_addresses"]
@@ -31,7 +32,7 @@ _lock = locks.lock()
 
 
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
-    """Return the entry points of kernels, compiled together where they are new."""
+    """Return the entry points of kernels; new kernels are compiled together."""
     with _lock:
         missing = {k.text: k for k in kernels if k.text not in _kernels}
         if missing:
@@ -42,15 +43,13 @@ def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
 
 
 def _kernel_of(step: Step) -> Optional[Kernel]:
-    """Return the kernel of a step; None where it is no kernel."""
+    """Return the kernel of a step; None for other steps."""
     data = step.data
     return generate(data) if isinstance(data, Nest) else data if isinstance(data, Kernel) else None
 
 
 class _Uses:
-    """The steps that read and write each buffer, with their numbers, and the buffers that are
-    results.
-    """
+    """The steps that read and write each buffer, by number, and the buffers of results."""
 
     def __init__(self, steps: Sequence[Step], outputs: Sequence[View]) -> None:
         self.readers: dict[int, list[tuple[int, Step]]] = {}
@@ -66,7 +65,7 @@ class _Uses:
 class Template:
     """The steps and kernels of a graph, with sizes that may be symbolic.
 
-    `lowerings` counts all that were ever made.
+    `lowerings` counts all lowerings of the process.
     """
 
     lowerings = 0
@@ -84,14 +83,17 @@ class Template:
         self._values: Optional[Callable[..., tuple[int, ...]]] = None
 
     def link(self) -> None:
-        """Make the code of the kernels: `code` has kernel and address by the identity of the step."""
+        """Make the code of the kernels.
+
+        `code` has kernel and address by the identity of the step.
+        """
         steps = [s for s in self.all_steps if isinstance(s.data, (Nest, Kernel))]
         self.code = dict(zip(map(id, steps), zip(self.kernels, kernel_addresses(self.kernels))))
 
     def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Optional[Lowered] = None) -> None:
-        """Lower the graph, and find the order of the steps and where values lie.
+        """Lower the graph, and find the order of the steps and the places of values.
 
-        No code is made.
+        `lowered` are its steps where they are known. No code is made.
         """
         self.graph, self.aliases = graph, aliases
         self.lowered: Lowered = lowered or lower(graph)
@@ -99,7 +101,7 @@ class Template:
         self.final_places(self.steps, aliases)
         self.steps, found = batches(self.steps, aliases, hint)
         self.all_steps = list(flat(self.steps))
-        self.takes = without_shared(takes(self.all_steps), found)
+        self.takes = without_shared(possible_overwrites(self.all_steps), found)
 
     def numbers(self, sizes: Mapping[str, int]) -> dict[DimLike, int]:
         """Return the values of the dimensions that programs have needed so far."""
@@ -125,8 +127,10 @@ class Template:
     # Places.
 
     def final_places(self, steps: list[Step], aliases: dict[int, int]) -> None:
-        """Give outputs their memory: the buffer that they are computed in where that is theirs
-        alone, else a copy at the end.
+        """Assign memory to outputs.
+
+        It is the buffer that they are computed in where nothing else uses that, else a copy at the
+        end.
         """
         inputs = self.lowered.inputs
         for i, buffer in enumerate(inputs):
@@ -138,13 +142,13 @@ class Template:
         last: list[Step] = []
         for j, view in enumerate(self.lowered.outputs):
             buffer = view.buffer
-            direct = buffer.place is None and is_zero(view.offset) and same(buffer.size, room(view.shape))
+            direct = buffer.place is None and is_zero(view.offset) and same(buffer.size, element_count(view.shape))
             if direct and j in aliases and not self.may_write(uses, buffer, inputs[aliases[j]]):
                 direct = False
             if direct:
                 buffer.place = ("output", j)
                 continue
-            size = room(view.shape)
+            size = element_count(view.shape)
             target = Buffer(buffer.dtype, size, "output")
             target.place = ("output", j)
             if j in aliases:
@@ -161,13 +165,15 @@ class Template:
         steps.extend(plain + last)
 
     def may_write(self, uses: _Uses, output: Buffer, source: Buffer) -> bool:
-        """Return whether an output may be written over an input: no step reads the input after, and
-        none but element by element at once.
+        """Return whether an output may overwrite an input.
+
+        No step may read the input afterwards, and none at the same time other than element by
+        element.
         """
         writers = uses.writers.get(id(output))
         if not writers:
             return False
         for k, step in uses.readers.get(id(source), ()):
-            if k > writers[0][0] or (k == writers[0][0] and not may_take(step, output, source)):
+            if k > writers[0][0] or (k == writers[0][0] and not may_overwrite(step, output, source)):
                 return False
         return id(source) not in uses.results

@@ -1,1 +1,1 @@
-"""What programs do and cost: accounts, estimates and traces."""
+"""Reports on programs: accounts of their steps, estimates of cost and memory, and traces."""

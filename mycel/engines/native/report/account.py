@@ -1,12 +1,11 @@
-"""Step by step, what a graph's program does: what was fused, the bytes it moves and the operations
-it does, and why its values lie in memory.
+"""The account of a program's steps: fused operations, bytes, operations, and reasons for stores.
 
-Nothing is compiled or run: the graph is lowered as for a program, and what the lowering decided is
-written down. For each value that a step writes the reason is one of these: it is a result; the
-dense library, control flow or a host step reads it, which can only read memory; another kernel
-reads it, which could not join this one; it is small, a row's statistic, from which others compute
-larger values again. Values that are computed again in several kernels, which moves fewer bytes than
-writing them (`recompute.py`), are listed with those kernels.
+Nothing is compiled or run: the graph is lowered as for a program, and the account lists the
+decisions of the lowering. For each value that a step writes the reason is one of these: it is a
+result; the dense library, control flow or a host step reads it, which can only read memory; another
+kernel reads it, which could not be fused with this one; it is small, a row's statistic, from which
+others compute larger values again. Values that several kernels recompute, which moves fewer bytes
+than writing them (`recompute.py`), are listed with those kernels.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from mycel.engines.native.program.liveness import Liveness
 from mycel.engines.native.program.template import Template
 from mycel.engines.native.report.costs import cost
 from mycel.engines.reports import Account, StepAccount, joined
-from mycel.ir.dims import hint
+from mycel.ir.dim_values import hint
 from mycel.ir.graph import Graph, Node
 
 __all__ = ["account"]
 
 
 def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
-    """Return what the program of a graph of static types does."""
+    """Return the account of the program of a graph of static types."""
     opened = prepared(graph)
     steps, fusion = lower_explained(opened)
     template = Template.__new__(Template)
@@ -45,7 +44,7 @@ def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Accoun
 
 
 class _Reasons:
-    """Who reads which buffer, and which node's value it is."""
+    """The readers of each buffer, and the node whose value it holds."""
 
     def __init__(self, steps: StepBuilder, fusion: Fusion, template: Template) -> None:
         self.fusion, self.template = fusion, template
@@ -81,7 +80,10 @@ class _Reasons:
         return StepAccount(number, step.kind, operations, cost(step), _loops(step), stores, self.again(step), where)
 
     def store(self, step: Step, buffer: Buffer) -> tuple[str, str, str, bool]:
-        """Return a buffer that a step writes, its type and layout, and why it is written."""
+        """Return a buffer that a step writes as (operation, type with layout, reason, overwrites).
+
+        The last item says whether it overwrites an operand.
+        """
         node, view = self.values.get(id(buffer), (None, None))
         name = buffer.name if node is None or node.prim is None else node.op
         kind = str(buffer.dtype.name)
@@ -93,7 +95,7 @@ class _Reasons:
         return name, kind, self.why(step, buffer), over
 
     def why(self, step: Step, buffer: Buffer) -> str:
-        """Return why a value lies in memory."""
+        """Return the reason why a value is stored in memory."""
         readers = [r for r in self.readers.get(id(buffer), ()) if r is not step]
         kinds = {r.kind for r in readers}
         if id(buffer) in self.results:
@@ -120,7 +122,7 @@ class _Reasons:
         )
 
     def again(self, step: Step) -> tuple[str, ...]:
-        """Return the values that a kernel computes although they belong to another one's work."""
+        """Return the values that a kernel recomputes, as they belong to another kernel."""
         members = set(step.members)
         found: dict[Node, None] = {}
         pending = list(step.members)
@@ -137,7 +139,7 @@ class _Reasons:
 
 
 def _loops(step: Step) -> str:
-    """Return the loops of a kernel, outermost first; those that reduce are marked."""
+    """Return the loops of a kernel as text, outermost first, with marks on those that reduce."""
     if not isinstance(step.data, Nest):
         return ""
     return "loops " + " x ".join(f"{loop.extent}{' reducing' if loop.kind == 'r' else ''}" for loop in step.data.loops)

@@ -1,18 +1,16 @@
-"""What a step moves and computes: bytes of distinct memory read and written, and floating-point
-operations.
+"""The cost of a step: bytes of distinct memory read and written, and floating-point operations.
 
-The one place for these numbers, from which explanations and profiles take them. They are those of
-the code that runs, not of the graph it came from.
+Explanations and profiles take their numbers from here. They are those of the code that runs, not of
+the graph it came from.
 
-* Memory is counted once for each step, however often its loops come back to it: of each buffer, the
+* Memory is counted once for each step, however often its loops return to it: of each buffer, the
   elements that its accesses can reach. Accesses that differ in their constant offset only (the taps
-  of a window) are taken together. What data choose (a gather) counts as if no two indices were
-  equal.
+  of a window) are taken together. Indices from data (a gather) count as if no two were equal.
 * An addition, subtraction, multiplication, division, remainder, root, rounding, maximum or minimum
   of floats is one operation, a fused multiply-add two; comparisons, choices, conversions, negations
-  and whole numbers are none. Elementary functions count what their polynomials do. A value that
-  does not depend on a loop is computed outside of it, and counted so. A reduction is one operation
-  for each value that it takes in.
+  and integers are none. Elementary functions count the operations of their polynomials. A value
+  that does not depend on a loop is computed outside of it, and counted so. A reduction is one
+  operation for each value that it combines.
 * A product of (m, k) by (k, n) is 2mnk; a convolution meets each weight at each position of its
   output's image. oneDNN's own algorithms may do other work.
 
@@ -35,7 +33,8 @@ from mycel.engines.native.lowering.steps import Batch, Call, Copy, Nested, Step,
 from mycel.engines.native.math import library as vector_math
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.reports import ZERO_COST, Cost, work
-from mycel.ir.dims import DimLike, hint
+from mycel.ir.dim_values import hint
+from mycel.ir.dims import DimLike
 
 __all__ = ["cost", "nest_cost", "operations", "plan_costs", "total"]
 
@@ -43,8 +42,10 @@ Number = Callable[[DimLike], int]
 
 
 def cost(step: Step, number: Number = hint) -> Cost:
-    """Return what one run of a step moves and computes; of a branch the side that moves more, of a
-    loop one round.
+    """Return the cost of one run of a step.
+
+    For a branch it is that of the costlier side, for a loop that of one iteration. `number` gives
+    dimensions as integers.
     """
     data = step.data
     if isinstance(data, Nest):
@@ -69,12 +70,12 @@ def cost(step: Step, number: Number = hint) -> Cost:
 
 
 def total(steps: Iterable[Step], number: Number = hint) -> Cost:
-    """Return what steps do together."""
+    """Return the cost of all steps together."""
     return sum((cost(s, number) for s in steps), ZERO_COST)
 
 
 def plan_costs(call: DenseCall, plan: dense.Plan, number: Number = hint) -> list[Cost]:
-    """Return what each primitive of a dense step's plan does.
+    """Return the cost of each primitive of a dense step's plan.
 
     The reorders that the library needs move bytes as well.
     """
@@ -108,7 +109,7 @@ def _buffer_bytes(buffer: Buffer, number: Number) -> int:
 
 
 def _view_bytes(view: View, number: Number) -> int:
-    """Return the distinct bytes of a view: what a stride of zero repeats is there once."""
+    """Return the distinct bytes of a view; elements repeated by a stride of zero count once."""
     count = 1
     for d, s in zip(view.shape, view.strides):
         count *= number(d) if number(s) else 1
@@ -119,7 +120,7 @@ def _view_bytes(view: View, number: Number) -> int:
 
 
 def nest_cost(nest: Nest, number: Number = hint) -> Cost:
-    """Return what a kernel moves and computes."""
+    """Return the cost of a kernel."""
     return _NestCost(nest, number).run()
 
 
@@ -155,7 +156,7 @@ class _NestCost:
         return Cost(self.bytes(self.reads), self.bytes(self.writes), flops)
 
     def visit(self, root: Expr) -> None:
-        """Find on which loops each expression depends, operands first."""
+        """Find the loops on which each expression depends, operands first."""
         stack = [(root, False)]
         while stack:
             x, ready = stack.pop()
@@ -197,7 +198,7 @@ class _NestCost:
         )
 
     def reached(self, accesses: Sequence[Access]) -> int:
-        """Return how many elements of one buffer accesses reach at most."""
+        """Return how many elements of one buffer the accesses can reach."""
         groups: dict[Any, list[tuple[int, int, int]]] = {}
         for access in accesses:
             extents = self.guarded(access)
@@ -225,7 +226,7 @@ class _NestCost:
         return result
 
     def guarded(self, access: Access) -> list[int]:
-        """Return the loops' extents where an access's guards along single loops hold."""
+        """Return the loops' extents, limited by an access's guards along single loops."""
         extents = self.extents
         for position, size in access.guards:
             if len(position.terms) != 1:
@@ -269,8 +270,9 @@ _CALLS = {
 
 
 def operations(name: str, dtype: DType, types: Sequence[DType]) -> int:
-    """Return the floating-point operations of one element-wise operation on operands of these
-    types.
+    """Return the floating-point operations of an element-wise primitive for each element.
+
+    `types` are the element types of its operands.
 
     >>> from mycel.base.dtype import float32, int32
     >>> operations("add", float32, [float32, float32]), operations("add", int32, [int32, int32])

@@ -1,4 +1,4 @@
-"""What `mycel info` says of the native engine."""
+"""The facts about the native engine that `mycel info` shows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from llvmlite import binding
 
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.onednn import library as dense_library
-from mycel.engines.native.runtime import door
+from mycel.engines.native.runtime import runtime
 
 __all__ = ["facts"]
 
 
 def facts() -> dict[str, Any]:
-    """Return LLVM and what it makes code for, threads, and the dense library or why there is none."""
+    """Return LLVM's version and target, the threads, and the dense library or why there is none."""
     reason = dense_library.why_unavailable()
     if reason is None:
         dense = {"found": True, "version": dense_library.version(), "path": dense_library.library().path}
@@ -24,11 +24,11 @@ def facts() -> dict[str, Any]:
         target = jit.processor()[0]
     except ValueError as error:
         target = f"nothing: {error}"
-    openmp = door.openmp()
+    openmp = runtime.openmp()
     return {
         "uses": "LLVM " + ".".join(map(str, binding.llvm_version_info)),
         "target": target,
         "openmp": openmp is not None,
-        "threads": 1 if openmp is None else min(door.default_threads(), openmp.omp_get_thread_limit()),
+        "threads": 1 if openmp is None else min(runtime.default_threads(), openmp.omp_get_thread_limit()),
         "onednn": dense,
     }

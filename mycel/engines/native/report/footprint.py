@@ -1,9 +1,9 @@
-"""What memory a program needs, found without making it: its graph is lowered and its arena laid
-out, but no code is generated and nothing is run.
+"""The memory that a program needs, found without making the program.
 
-At the peak there are its inputs (arguments, and the parameters that it reads), the results that are
-not written over inputs, its constants, and the arena. Of the arena it is known which values are
-alive at its fullest moment, and which line of the user's program each comes from.
+The graph is lowered and its arena laid out, but no code is generated and nothing is run. At the
+peak there are the inputs (arguments, and the parameters that it reads), the results that do not
+overwrite inputs, the constants, and the arena. For the arena, the values alive at its peak are
+known, and the line of the user's program that each comes from.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.liveness import Liveness
 from mycel.engines.native.program.template import Template
 from mycel.engines.reports import Alive, Footprint, place_of
-from mycel.ir.dims import hint
+from mycel.ir.dim_values import hint
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
 
@@ -25,9 +25,9 @@ __all__ = ["footprint"]
 
 
 def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
-    """Return what the program of a graph of static types will need.
+    """Return the memory that the program of a graph of static types will need.
 
-    `aliases` says which outputs are written into which inputs' memory.
+    `aliases` maps outputs to the inputs into whose memory they are written.
     """
     template = Template.__new__(Template)
     template.arrange(prepared(graph), dict(aliases or {}))

@@ -1,10 +1,9 @@
-"""What the native engine did and when: every step of every program that runs while a trace is being
-taken, and the memory that was taken and given back.
+"""Traces of the native engine: every step of every program that runs, and memory taken and freed.
 
-The runtime writes records (see `signals_ir`) into a log. When the log is half full a thread puts an
-empty one in its place; afterwards addresses are looked up in the programs that were alive. Steps
-inside control flow appear as well as the `cond` or `while` that ran them (`Event.inner`). Logs are
-used again and never freed, as a program that began during a trace may write its last record after
+The runtime writes records (`signals_ir` explains them) into a log. When the log is half full, a
+thread replaces it by an empty one; addresses are later looked up in the programs that were alive.
+Steps inside control flow appear besides the `cond` or `while` that ran them (`Event.inner`). Logs
+are reused and never freed, as a program that began during a trace may write its last record after
 it.
 """
 
@@ -22,7 +21,7 @@ import numpy as np
 
 from mycel.engines.native.program.program import ARENA, Program, holders, programs
 from mycel.engines.native.report.traced import NativeProgram, NativeStep
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 from mycel.engines.native.runtime.runtime_ir import RECORD
 from mycel.engines.tracing import Event, Move, Part, Run, Trace
 
@@ -35,8 +34,10 @@ _LOOK = 0.01
 
 
 class NativeTrace(Trace):
-    """A trace from the records of the runtime: `records` has a row (what, key, begin, end, thread)
-    for each; `lost` counts those for which there was no room.
+    """A trace made of the runtime's records.
+
+    `records` has a row (what, key, begin, end, thread) for each; `lost` counts those for which
+    there was no room.
     """
 
     def __init__(self) -> None:
@@ -51,7 +52,7 @@ class NativeTrace(Trace):
         self._programs: dict[Program, NativeProgram] = {}
 
     def program_of(self, program: Program) -> NativeProgram:
-        """Return a program as the trace shows it."""
+        """Return a program in the form that traces show."""
         found = self._programs.get(program)
         if found is None:
             found = self._programs[program] = NativeProgram(program)
@@ -100,7 +101,7 @@ class NativeTrace(Trace):
         return found
 
     def step_at(self, address: int) -> Optional[NativeStep]:
-        """Return the step, or the one of its calls, that has its arguments at an address."""
+        """Return the step, or its library's call, whose arguments are at an address."""
         if address not in self._steps:
             bases, owners = self._sorted
             k = bisect_right(bases, address) - 1
@@ -195,8 +196,9 @@ def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]]
 
 
 def _mark_inner(events: list[Event]) -> None:
-    """Mark what began and ended inside a `cond` or `while` of its thread, which is noted after what
-    it ran.
+    """Mark the events that began and ended inside a `cond` or `while` of their thread.
+
+    That event is recorded after those that it ran.
     """
     around: dict[int, list[Event]] = {}
     for i in reversed(range(len(events))):

@@ -1,6 +1,4 @@
-"""Steps and programs of the native engine as traces show them: what they are, what they cost, and
-what lies in an arena.
-"""
+"""Steps and programs of the native engine in traces: their names, costs, and values in arenas."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ class NativeProgram(TracedProgram):
 
     @cached_property
     def single(self) -> bool:
-        """Whether it has one step beside copies."""
+        """Whether it has a single step besides copies."""
         return sum(not isinstance(s.data, Copy) for s in self.program.all_steps) == 1
 
     def arena(self) -> list[ArenaPart]:
@@ -69,7 +67,7 @@ class NativeProgram(TracedProgram):
 
 
 class NativeStep(TracedStep):
-    """A step of a program, or the one of its library's calls that has a number."""
+    """A step of a program, or one of its calls of a library, by number."""
 
     program: NativeProgram
 
@@ -118,7 +116,7 @@ def _nodes(step: Step) -> tuple[Node, ...]:
 
 
 def _all_steps(sequence: Sequence[Step]) -> list[Step]:
-    """Return every step, those inside control flow before what runs them."""
+    """Return every step; those inside control flow come before the step that runs them."""
     found: list[Step] = []
     for step in sequence:
         if isinstance(step.data, Nested):

@@ -1,4 +1,4 @@
-"""Several kernels as one parallel step, as LLVM IR, a part of the runtime; see `batch`."""
+"""The part of the runtime that runs several kernels as one parallel step (`batch`), as LLVM IR."""
 
 from __future__ import annotations
 

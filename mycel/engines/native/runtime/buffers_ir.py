@@ -1,4 +1,4 @@
-"""Buffers as LLVM IR: CPython capsules around 64-byte aligned memory, which `memory_ir` allocates."""
+"""Buffers as LLVM IR: CPython capsules of 64-byte aligned memory, which `memory_ir` allocates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Whether accesses are checked (``MYCEL_CHECK=bounds``; see `bounds`), and the runtime that fills
-memory which holds nothing.
+"""Whether accesses are checked (``MYCEL_CHECK=bounds``, `bounds`), and a runtime that fills memory.
+
+It fills memory without a value, so that reading it is noticed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _MARKS = {"; GIVEN": "call void @poison(ptr %data, i64 %n)", "; TAKEN": "call vo
 
 
 def poisoned(runtime: str) -> str:
-    """Return the runtime's text, with an allocator that fills what it gives and takes back."""
+    """Return the runtime's text with an allocator that fills the memory it gives and takes back."""
     for mark, call in _MARKS.items():
         if mark not in runtime:
             raise NotImplementedError(f"the allocator has no mark {mark!r}")
@@ -69,5 +70,5 @@ def is_on() -> bool:
 
 
 def setting() -> str:
-    """Return what is entered in the keys of kept programs."""
+    """Return the setting as a part of the keys of stored programs."""
     return "checked bounds" if _on else ""

@@ -1,8 +1,7 @@
-"""The door from Python as LLVM IR: a call of a program with buffers, which gives a buffer or a
-tuple of them.
+"""Calls of programs from Python, as LLVM IR: from buffers to a buffer or a tuple of them.
 
-What a program's status says when a run ends, `mycel_invoke` and `mycel_repeat` raise: what
-`outside_hook` makes of the record of an index, or what a signal's handler raised.
+If a program's status is not 0 when a run ends, `mycel_invoke` and `mycel_repeat` raise an error:
+the one that `outside_hook` makes of an index's record, or that of a signal's handler.
 """
 
 from __future__ import annotations

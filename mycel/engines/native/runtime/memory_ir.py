@@ -1,16 +1,15 @@
-"""Memory of the native runtime, as LLVM IR: a caching allocator, whose calls run under Python's
-lock.
+"""The allocator of the native runtime, as LLVM IR; its calls run under Python's lock.
 
-Freed blocks of a size class (four to a power of two) wait in a list for the next allocation. Memory
-that was touched before costs a thirtieth of new memory to write, so half as much again as was in
-use at some time may be reserved; that mark falls slowly while large blocks come and go. What is
-beyond is given back, the largest blocks first; where the limit of the program's own would be
-passed, or the system has no more, all that waits is. What all memory of the machine would not hold
-is refused before it is asked for, as systems promise what they do not have. Blocks from 4 MiB on
-are huge pages where the system has them.
+Freed blocks of a size class (four to a power of two) are cached in a list for the next allocation.
+Writing memory that was used before takes a thirtieth of the time of new memory, so the cache may
+hold up to one and a half times the most bytes in use at one time; that mark falls slowly while
+large blocks come and go. Blocks beyond it are given back to the system, the largest first. Where an
+allocation would exceed the program's limit, or the system has no more memory, the whole cache is
+given back. Requests for more than all of the machine's memory are refused at once, as systems
+promise more than they have. Blocks from 4 MiB on are huge pages where the system has them.
 
-`MEMORY` names the words in which account is kept. A block begins with its class, a link, its size,
-the bytes that were asked for and those taken from the system.
+`MEMORY` names the words of the account. A block begins with its class, a link, its size, the bytes
+requested and those taken from the system.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ ALLOCATOR = r"""
 @free_lists = internal global [256 x ptr] zeroinitializer
 @cached = internal global i64 0
 @peak = internal global i64 0
-@account = internal global [7 x i64] [i64 0, i64 0, i64 0, i64 0, i64 9223372036854775807, i64 0, i64 9223372036854775807]
+@account = internal global [7 x i64] [i64 0, i64 0, i64 0, i64 0, i64 9223372036854775807, i64 0,
+    i64 9223372036854775807]
 
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)

@@ -1,11 +1,10 @@
-"""A profile hook in native code: Python is called for the code that is not known yet, and for
-nothing else.
+"""A profile hook in native code, which calls Python only for code that is not registered as known.
 
 A hook that is a Python function is called for every call and return of its thread, at some 100 ns
-each; while something is staged that was more than half of the time. CPython calls this one directly
-(``PyEval_SetProfile``). It looks a frame's code up, by address, in a table with open addressing,
-which Python fills. What CPython hands to hooks as their object is a Python function that does the
-same, for whoever saves the hook and sets it again with `sys.setprofile`.
+each; during staging that was more than half of the time. CPython calls this one directly
+(``PyEval_SetProfile``). It looks up a frame's code, by address, in a hash table with open
+addressing, which Python fills. The hook's object, as CPython passes it, is a Python function that
+does the same, for code that saves the hook and sets it again with `sys.setprofile`.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from mycel.engines.native.llvm import jit
 
 __all__ = ["KnownCode"]
 
-_TEXT = r"""
-@word = private constant [5 x i8] c"call\00"
+_TEXT = """
+@word = private constant [5 x i8] c"call\\00"
 @mycel_table = external global ptr
 @mycel_none = external global i8
 declare ptr @PyFrame_GetCode(ptr)
@@ -59,7 +58,8 @@ ask:
   %failed = icmp eq ptr %text, null
   br i1 %failed, label %error, label %go
 go:
-  %result = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %callback, ptr %frame, ptr %text, ptr @mycel_none, ptr null)
+  %result = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %callback, ptr %frame, ptr %text, \
+ptr @mycel_none, ptr null)
   call void @Py_DecRef(ptr %text)
   %raised = icmp eq ptr %result, null
   br i1 %raised, label %error, label %done
@@ -76,7 +76,7 @@ _PYTHON = ("PyFrame_GetCode", "Py_DecRef", "PyUnicode_InternFromString", "PyObje
 
 
 class KnownCode(known_code.KnownCode):
-    """Code objects of which the hook need not tell, in a table that native code reads.
+    """The code objects that the hook does not report, in a table that native code reads.
 
     >>> known = KnownCode()
     >>> known.add(KnownCode.add.__code__)

@@ -1,17 +1,17 @@
-"""Recursive functions in the runtime, as LLVM IR: activations on the heap, and a stack of its own.
+"""Recursive functions in the runtime, as LLVM IR: activations on the heap, and a separate stack.
 
 A `Routine` is the body of a recursive function as a template of a *record*: a block that begins
 with the base addresses (inputs, outputs, arena, the record itself), then holds the words and step
 tables of the body, then its arena. `mycel_recursion` is the step that calls a routine. The
 outermost one is called by `mycel_run` and becomes a machine with an explicit stack: for each call
 it copies the template into a new record, relocates it and pushes its steps; `cond`, `while` and
-further calls push frames too. So neither depth nor nesting takes anything from the stack of the
-thread. A frame is six words: kind, steps, index, count, data, bytes; kinds are 0 a branch, 1 the
-body of a loop, 2 its test, 3 an activation.
+further calls push frames too. So neither depth nor nesting uses the stack of the thread. A frame is
+six words: kind, steps, index, count, data, bytes; kinds are 0 a branch, 1 the body of a loop, 2 its
+test, 3 an activation.
 
-Too many levels, or no memory, set the program's status word, give back every record and leave zeros
-in the outputs; loops end when they see the status, and the caller raises RecursionError. A status
-that a step of an activation sets ends it in the same way.
+If there are too many levels, or no memory, the machine sets the program's status word, frees every
+record and writes zeros to the outputs; loops end when they see the status, and the caller raises
+RecursionError. A status that a step of an activation sets ends the run in the same way.
 """
 
 from __future__ import annotations

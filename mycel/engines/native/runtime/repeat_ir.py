@@ -1,11 +1,11 @@
 """The native loop that runs a program many times, as LLVM IR.
 
 One call runs the step table of a program for a number of rounds without Python's lock. Addresses of
-operands that differ from round to round (a batch, the place of a result in an array of results)
-come from lists, one entry a round. What a round writes to memory of its own and the next one reads
-is copied over what was read (`carries`). Everything else stays where it is: aliased parameters are
-updated in place as they are by a single run. A round is the very table that a single run is, over
-the same addresses inside the arena, so the numbers are the same bit for bit.
+operands that differ between rounds (a batch, the place of a result in an array of results) come
+from lists, one entry for each round. A result that is an input of the next round is copied over
+that input (`carries`). Everything else stays in place: aliased parameters are updated in place as
+they are by a single run. A round runs the same table as a single run, with the same addresses
+inside the arena, so the results are the same bit for bit.
 
 Each round is a run in the log. The loop ends early, before the next round begins, when the
 program's `status` is not 0 (an index was out of range, a host step failed, a recursion was too

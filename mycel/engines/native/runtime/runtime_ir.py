@@ -1,11 +1,12 @@
-"""The fixed part of every native program, as LLVM IR: what its parts share, and their order.
+"""The fixed part of every native program, as LLVM IR: declarations its parts share, and their
+order.
 
 A program is a table of 64-bit words (`PROGRAM` names them), built by Python. `relocations` are
 triples (address of a word, base number, offset): before a run the word becomes base + offset, where
 bases are the inputs, then the outputs, then the arena. So kernels find addresses and sizes in their
-argument words. The word `arena` keeps the arena of the last run for the next, where `keeps` says
-so; a run that finds none takes its own. For the word `status` see `signals_ir`, for steps
-`steps_ir`.
+argument words. Where the word `keeps` is set, the word `arena` keeps the arena of the last run for
+the next; a run that finds none allocates one. `signals_ir` explains the word `status`, `steps_ir`
+the steps.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What ends a run early, and what is noted of it, as LLVM IR: indices out of range, signals, and
-the log.
+"""Early ends of a run (indices out of range, signals) and the log of traces, as LLVM IR.
 
-The word `status` of a program is 0 while all is well. A kernel that meets an index outside of what
-it names stores the address of a record there, whose first word is the index (`Site`); what else
-ends a run stores a small number, which Python reads. It belongs to the call: one thread at a time
-runs a program, under Python's lock or the program's mutex.
+The word `status` of a program is 0 unless something ends the run early. A kernel that finds an
+index out of range stores the address of a record there, whose first word is the index (`Site`);
+other causes store a small number, which Python reads. The word belongs to the call: one thread at a
+time runs a program, under Python's lock or the program's mutex.
 
-While a log is set (`mycel_log`: its room, its length, then records of `RECORD` words), what happens
-adds (what, key, begin, end, thread): 0 a step and 2 a thread's part of one, by their arguments; 1 a
-run of a program, by its table; 3 memory taken and 4 given back, by its address, with its bytes for
-an end. Times are nanoseconds of the monotonic clock.
+While a log is set (`mycel_log`: its room, its length, then records of `RECORD` words), each event
+adds a record (what, key, begin, end, thread): 0 is a step and 2 a thread's part of one, with their
+arguments as the key; 1 is a run of a program, with its table; 3 is memory taken and 4 memory given
+back, with its address, and its bytes in place of the end. Times are nanoseconds of the monotonic
+clock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ define void @mycel_outside_hook(ptr %function) {
   ret void
 }
 
-; the index that a status of a run names (0 for a signal), after which the status is free; before another thread may run the program
+; the index that a status of a run names (0 for a signal), after which the status is free; called before another thread
+; may run the program
 define internal i64 @taken(ptr %status, i64 %code) {
   store i64 0, ptr %status
   %by_signal = icmp eq i64 %code, 4
@@ -131,7 +132,8 @@ listen:
   ret i1 %is
 }
 
-; what kernels with long rows ask: whether the run is to end, by a signal that is heard now or by what another thread found
+; what kernels with long rows ask: whether the run is to end, by a signal that is heard now or by what another
+; thread found
 define i1 @mycel_listen(ptr %status) {
   %before = load atomic i64, ptr %status monotonic, align 8
   %failed = icmp ne i64 %before, 0

@@ -1,5 +1,4 @@
-"""The step machine as LLVM IR: tables of steps, shared out among threads, and the steps that are no
-kernels.
+"""The machine that runs tables of steps on threads, and the steps other than kernels, as LLVM IR.
 
 A step is a quadruple (function, arguments, extent, grain): the function runs ``f(arguments, begin,
 end)`` over parts of [0, extent), on several threads where there are at least two grains of work.
@@ -229,7 +228,8 @@ define void @mycel_copy(ptr %args, i64 %begin, i64 %end) {
   ret void
 }
 
-; words: execute, set_handle, primitive, stream, count, exec_args, set_threads or 0, threads, then (memory, pointer) for each;
+; words: execute, set_handle, primitive, stream, count, exec_args, set_threads or 0, threads, then (memory, pointer)
+; for each;
 ; the number of threads belongs to the calling thread, and must be that for which the primitive was made
 define void @mycel_dense(ptr %args, i64 %begin, i64 %end) {
 entry:

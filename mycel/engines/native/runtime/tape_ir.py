@@ -1,12 +1,12 @@
-"""The tape of a loop's states at run time, as LLVM IR, a part of the runtime (`runtime_ir`).
+"""The tape of a loop's states, as LLVM IR, a part of the runtime (`runtime_ir`).
 
 A tape's header is eight words: memory, entries that fit, entries, stride, rounds, rounds left.
-`push` is called before each round and keeps the state if the number of the round divides by the
-stride. The memory grows twofold, or, where the tape is to stay near the root of the number of
-rounds and has more entries than its stride, every second entry is dropped and the stride doubles.
-`pop` gives the last entry back, with the number of rounds from there to the next one as rounds
-left, and frees the memory when nothing is left, or when the status says that the run is over.
-`count` says whether a round is left. Where no memory can be had, `push` drops everything and sets
+`push` is called before each round (iteration) and keeps the state if the stride divides the number
+of the round. The memory grows twofold; or, where the tape is to stay near the square root of the
+number of rounds and has more entries than its stride, every second entry is dropped and the stride
+doubles. `pop` restores the last entry, with the number of rounds from there to the next one as
+rounds left. It frees the memory when no entry is left, or when the status says that the run is
+over. `count` says whether a round is left. If there is no memory, `push` drops everything and sets
 the program's status to 2, at which loops end.
 """
 

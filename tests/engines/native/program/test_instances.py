@@ -17,7 +17,8 @@ from mycel.engines.native.program.compiling import host_steps
 from mycel.engines.native.program.instances import Instances
 from mycel.engines.native.program.template import Template
 from mycel.engines.sizes import programs_of, types_for
-from mycel.ir.dims import DimLike, evaluate, symbol
+from mycel.ir.dim_values import evaluate
+from mycel.ir.dims import DimLike, symbol
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import control as C

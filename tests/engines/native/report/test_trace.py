@@ -13,7 +13,7 @@ import mycel as ms
 from mycel import ops
 from mycel.engines.native.report import trace as trace_module
 from mycel.engines.native.report.trace import ALLOCATED, PART, RELEASED, tracing
-from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.runtime import runtime
 
 
 def test_steps_are_noted_with_their_nodes_and_times() -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from mycel.base.dtype import float32
 from mycel.engines import buffers
-from mycel.engines.native.lowering.inplace import may_take
+from mycel.engines.native.lowering.inplace import may_overwrite
 from mycel.engines.native.program import arena as memory
 from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program
 from mycel.engines.native.program.step_order import peak_bytes, schedule
 from mycel.engines.native.program.template import Template
 from mycel.engines.reference.evaluate import evaluate
-from mycel.ir.dims import hint
+from mycel.ir.dim_values import hint
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
@@ -145,7 +145,9 @@ def inner_kernel(build: Any, shape: tuple[int, ...] = (33, 50)) -> tuple[Program
     z: Node = build(y)
     program = check(Graph([x, w], [L.matmul(z, w) if z.type.shape == shape else z]))
     kernels = [s for s in program.all_steps if s.kind == "kernel"]
-    return program, [any(may_take(s, b, a) for b in s.writes for a in s.reads if a.name == "matmul") for s in kernels]
+    return program, [
+        any(may_overwrite(s, b, a) for b in s.writes for a in s.reads if a.name == "matmul") for s in kernels
+    ]
 
 
 def softmax(y: Node) -> Node:
@@ -183,7 +185,7 @@ def test_a_result_of_an_early_stage_does_not_replace_what_a_later_one_reads() ->
     program = check(Graph([x, w], [L.matmul(e, w), L.matmul(z, w)]))
     (kernel,) = [s for s in program.all_steps if s.kind == "kernel" and s.data.reduces]
     (product,) = [b for b in kernel.reads if b.name == "matmul"]
-    by_name = {b.name: may_take(kernel, b, product) for b in kernel.writes}
+    by_name = {b.name: may_overwrite(kernel, b, product) for b in kernel.writes}
     assert by_name["exp"] is False and sum(by_name.values()) == 1
 
 

@@ -3,9 +3,9 @@
 `builtin(address)` makes a CPython function of a native fast-call entry, so that a call costs no
 more than one of Python's own.
 
-A forked child has one thread, while the memory that it inherits still counts those of libgomp's
-pool, and the first parallel step would wait for them for ever. So the thread that forks gives its
-pool back before, and parent and child each make a new one when they need it.
+A forked child has one thread, but the memory that it inherits still counts the threads of libgomp's
+pool, and the first parallel step would wait for them for ever. So the thread that forks frees its
+pool first, and parent and child each make a new one when they need it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _MethodDef(ctypes.Structure):
 
 
 def openmp() -> Optional[Any]:
-    """Return libgomp, whose thread pool oneDNN runs on too; None where it is not installed."""
+    """Return libgomp, whose thread pool oneDNN uses as well; None where it is not installed."""
     from ctypes.util import find_library
 
     for name in ("libgomp.so.1", find_library("gomp")):
@@ -100,7 +100,7 @@ define i32 @omp_get_num_threads() {
 
 
 class Runtime:
-    """The linked runtime; one for the process."""
+    """The linked runtime, one for the process."""
 
     def __init__(self) -> None:
         host = jit.machine()
@@ -147,8 +147,9 @@ class Runtime:
         config.listeners.append(self._on_change)
 
     def raise_outside(self, make: Callable[[int, int, int], BaseException]) -> None:
-        """Raise what `make` gives for a program's table, a record and an index, where a kernel
-        meets that index outside of what it names.
+        """Set the function that makes the error for an index out of range.
+
+        `make` gets the addresses of a program's table and of the index's record, and the index.
         """
         # Kept, as native code calls it.
         self._outside = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(make)
@@ -157,7 +158,7 @@ class Runtime:
         )
 
     def hear(self, main: int) -> None:
-        """Let long runs in this thread, Python's main one, look for signals."""
+        """Let long runs in thread `main`, Python's main thread, check for signals."""
         ctypes.CFUNCTYPE(None, ctypes.c_uint64)(self.address["mycel_main_thread"])(main)
 
     def _method(self, name: bytes, address: int) -> _MethodDef:
@@ -166,19 +167,21 @@ class Runtime:
         return method
 
     def builtin(self, name: bytes, address: int, owner: Any) -> Any:
-        """Return a Python built-in of a native fast-call function."""
+        """Return a built-in function of Python made of a native fast-call function.
+
+        `owner` is kept alive by it.
+        """
         return self._new_function(ctypes.addressof(self._method(name, address)), owner, None)
 
     def entry(self, owner: Any, table: int) -> Any:
-        """Return the function that runs the program table of `owner`: buffers in, a buffer or a
-        tuple of them out.
+        """Return the function that runs the program table of `owner`.
+
+        It takes buffers and returns a buffer or a tuple of them.
         """
         return self._new_function(ctypes.addressof(self._invoke), self.wrap(owner, table), None)
 
     def set_threads(self, count: int) -> None:
-        """Run on `count` threads (0: as many as `default_threads` says), here and in the dense
-        library.
-        """
+        """Use `count` threads (0: `default_threads`), here and in the dense library."""
         if self.openmp is None:
             count = 1
         else:
@@ -196,8 +199,9 @@ class Runtime:
                 dense_library.set_num_threads(count)
 
     def begin_team(self) -> None:
-        """Start the threads of parallel steps where the process's addresses are limited, or do
-        without: libgomp ends a process in which it cannot.
+        """Start the threads of parallel steps where the process's addresses are limited.
+
+        If that is impossible use one thread, as libgomp would end the process.
         """
         self.begun = True
         left = addresses_left()
@@ -216,9 +220,9 @@ class Runtime:
         self.openmp.GOMP_parallel(free, None, ctypes.c_uint(self.threads), ctypes.c_uint(0))
 
     def sharing(self, count: int) -> Optional[Callable[[], Any]]:
-        """Return a function that shares out nothing among `count` threads and waits for them.
+        """Return a function that runs an empty task on `count` threads and waits for them.
 
-        None where there is no pool.
+        Returns None where there is no pool of threads.
         """
         if self.openmp is None:
             return None
@@ -230,8 +234,9 @@ class Runtime:
         return lambda: parallel(nothing, None, count, 0)
 
     def serial_from_now_on(self) -> None:
-        """Run generated code on one thread: this child process has lost the others, and its libgomp
-        cannot make new ones.
+        """Run generated code on one thread.
+
+        This child process has lost the other threads, and its libgomp cannot make new ones.
         """
         ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(1)
         logger.warning(
@@ -247,15 +252,14 @@ class Runtime:
             self.set_limit(options["max_device_memory"])
 
     def set_limit(self, limit: Optional[str]) -> None:
-        """Let buffers and arenas take no more than this from the system ("2GB"; None: whatever it
-        gives).
-        """
+        """Limit the memory that buffers and arenas take from the system ("2GB"; None: no limit)."""
         self.account[MEMORY.index("limit")] = (1 << 63) - 1 if limit is None else config.memory_size(limit)
 
 
 def default_threads() -> int:
-    """Return the number of threads where none is chosen: the first of OMP_NUM_THREADS, or as many
-    as there are usable cores.
+    """Return the number of threads used where none is set.
+
+    It is the first number in OMP_NUM_THREADS, or that of usable cores.
 
     >>> default_threads() >= 1
     True
@@ -292,7 +296,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def runtime() -> Runtime:
-    """Return the process's runtime, linked on first use."""
+    """Return the process's runtime, which is linked on first use."""
     if not _runtime:
         with _lock:
             if not _runtime:
