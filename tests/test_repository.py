@@ -5,12 +5,16 @@ packages, known dependencies.
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import mycel
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -19,6 +23,8 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "rich", "scipy"}
+# Functions whose parameters alone are a page.
+LONG = {"fused_infer_attention_score"}
 EXTRAS = {
     "encrypt": {"cryptography"},
     "plot": {"matplotlib"},
@@ -157,3 +163,29 @@ def test_the_license_is_apache_2() -> None:
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Apache License" in text and "Version 2.0, January 2004" in text
     assert project()["license"] == "Apache-2.0"
+
+
+def test_no_module_is_hidden_by_what_has_its_name() -> None:
+    hidden = []
+    for found in pkgutil.walk_packages(mycel.__path__, "mycel."):
+        if found.name != "mycel.__main__":
+            module = importlib.import_module(found.name)
+            parent, _, name = found.name.rpartition(".")
+            if getattr(sys.modules[parent], name, None) is not module:
+                hidden.append(found.name)
+    assert not hidden
+
+
+def test_files_and_functions_are_of_a_size_to_read() -> None:
+    long = []
+    for path in repository_files():
+        if path.suffix == ".py":
+            text = path.read_text(encoding="utf-8")
+            if text.count("\n") > 600:
+                long.append(f"{path}: {text.count(chr(10))} lines")
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+                    lines = node.end_lineno - node.lineno + 1
+                    if lines > (100 if node.name in LONG else 80):
+                        long.append(f"{path}: {node.name} has {lines} lines")
+    assert not long

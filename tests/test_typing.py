@@ -104,7 +104,7 @@ def test_the_stubs_are_fresh():
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> tuple[Path, Path]:
-    """Make an environment with the package as it is installed from a wheel; the interpreter, and a program."""
+    """Install the package from a wheel; return the environment's interpreter and a program."""
     folder = tmp_path_factory.mktemp("installed")
     source, environment = folder / "source", folder / "environment"
     shutil.copytree(ROOT / "mycel", source / "mycel", ignore=shutil.ignore_patterns("__pycache__"))

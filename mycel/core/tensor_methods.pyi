@@ -702,7 +702,7 @@ class TensorMethods:
 
     @property
     def init(self) -> Any:
-        """The initializer that is still to draw the values, if any."""
+        """Return the initializer that is still to draw the values, if any."""
 
     @init.setter
     def init(self, value: Any) -> None: ...
@@ -713,7 +713,8 @@ class TensorMethods:
 
     @property
     def init_flag(self) -> builtins.bool:
-        """A mark that programs set on tensors whose values were drawn; it has no effect here."""
+        """Return a mark that programs set on tensors whose values were drawn; nothing depends on
+        it."""
 
     @init_flag.setter
     def init_flag(self, value: Any) -> None: ...
@@ -1153,8 +1154,7 @@ class TensorMethods:
 
     @property
     def parent_tensor_(self) -> Optional[Tensor]:
-        """The tensor whose elements a view shares, which is no view itself; None for a tensor
-        with elements of its own."""
+        """Return the tensor whose elements a view shares, which is no view itself."""
 
     def permute(self, *axis: Any) -> Tensor:
         """Return the tensor with its axes in another order, given as one sequence or as numbers."""
@@ -1497,7 +1497,7 @@ class TensorMethods:
 
     @property
     def symbolic_shape(self) -> Any:
-        """The shape that a tensor was declared with, if it has a `Symbol`; else None."""
+        """Return the shape that a tensor was declared with, if it has a `Symbol`; else None."""
 
     def t(self) -> Tensor:
         """Transpose a matrix; vectors and scalars are returned as they are."""
@@ -1694,7 +1694,8 @@ class TensorMethods:
 
     @property
     def virtual_flag(self) -> builtins.bool:
-        """A mark that programs set on tensors that stand for others; it has no effect here."""
+        """Return a mark that programs set on tensors that stand for others; nothing depends on
+        it."""
 
     @virtual_flag.setter
     def virtual_flag(self, value: Any) -> None: ...

@@ -18,7 +18,7 @@ from mycel.derivatives.gradient import stop_gradient as stop_gradient
 from mycel.derivatives.gradient import value_and_grad as value_and_grad
 from mycel.derivatives.jacobians import jacfwd as jacfwd
 from mycel.derivatives.jacobians import jacrev as jacrev
-from mycel.derivatives.recompute import recompute as recompute
+from mycel.derivatives.recomputation import recompute as recompute
 
 __all__ = [
     "derivative",

@@ -35,7 +35,7 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.engines import buffers
 from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.reference.evaluate import evaluate
+from mycel.engines.reference.evaluation import evaluate
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.ir.printer import to_text
 from mycel.ir.types import tensor_type

@@ -16,7 +16,7 @@ from mycel.core import eager
 from mycel.core.context import Staging
 from mycel.core.tensor import make_staged
 from mycel.engines import buffers
-from mycel.engines.reference.evaluate import evaluate
+from mycel.engines.reference.evaluation import evaluate
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type

@@ -11,7 +11,7 @@ from mycel.base.spans import timed
 from mycel.engines import buffers
 from mycel.engines.base import Entry, Repetition, Rounds
 from mycel.engines.capacity import check_needs
-from mycel.engines.reference.evaluate import evaluate
+from mycel.engines.reference.evaluation import evaluate
 from mycel.engines.reference.reports import footprint
 from mycel.engines.reference.trace import ReferenceProgram, Watching, active
 from mycel.ir.dims import InconclusiveDimension

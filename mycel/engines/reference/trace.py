@@ -18,7 +18,7 @@ import numpy as np
 
 from mycel.base.errors import IndexRangeError
 from mycel.engines.failures import name_index_error, note_host_step
-from mycel.engines.reference.evaluate import Watch
+from mycel.engines.reference.evaluation import Watch
 from mycel.engines.reference.reports import is_step, node_cost
 from mycel.engines.reports import Cost
 from mycel.engines.tracing import Event, Move, Run, Trace, TracedProgram, TracedStep

@@ -23,7 +23,7 @@ from mycel.base import arguments
 from mycel.base.dtype import DType
 from mycel.core import precision
 from mycel.core.tensor import Tensor
-from mycel.derivatives.recompute import recompute
+from mycel.derivatives.recomputation import recompute
 from mycel.ir.dims import Dim
 
 __all__ = ["NEEDED", "Primitive", "only", "operations_of"]

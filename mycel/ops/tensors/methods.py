@@ -124,9 +124,6 @@ def _named(method: Any, name: str, text: str) -> Any:
     return method
 
 
-# Matrices.
-
-
 def _qr(self: Tensor, some: bool = True) -> Any:
     """Return orthonormal columns Q and upper triangular R whose product is the matrix.
 

@@ -330,7 +330,7 @@ class Encoded(Placed):
 
         `words` is the address of its argument words, `types` are those of its operands.
         """
-        from mycel.engines.reference.evaluate import apply
+        from mycel.engines.reference.evaluation import apply
 
         if self.errors:
             return

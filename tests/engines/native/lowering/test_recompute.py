@@ -14,7 +14,7 @@ from mycel import nn, ops
 from mycel.base.dtype import float32
 from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program
-from mycel.engines.reference.evaluate import evaluate
+from mycel.engines.reference.evaluation import evaluate
 from mycel.ir.dim_values import hint
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type

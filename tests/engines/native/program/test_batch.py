@@ -12,7 +12,7 @@ from mycel.base import dtype as D
 from mycel.engines import buffers
 from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.report.trace import tracing
-from mycel.engines.reference.evaluate import evaluate
+from mycel.engines.reference.evaluation import evaluate
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E

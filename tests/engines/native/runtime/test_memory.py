@@ -17,7 +17,7 @@ from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program
 from mycel.engines.native.program.step_order import peak_bytes, schedule
 from mycel.engines.native.program.template import Template
-from mycel.engines.reference.evaluate import evaluate
+from mycel.engines.reference.evaluation import evaluate
 from mycel.ir.dim_values import hint
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
