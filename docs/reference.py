@@ -19,7 +19,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional
@@ -464,14 +464,13 @@ def _home(value: Any) -> Optional[ModuleType]:
     return importlib.import_module(home) if isinstance(home, str) else None
 
 
-def write(folder: Path) -> list[Path]:
-    """Write all pages; what is there already with the same text is left alone, so that it need not
-    be read again.
+def homes_of(modules: dict[str, dict[str, Any]]) -> dict[int, str]:
+    """Return the full name under which each class and function is written out, by identity.
+
+    `modules` has the public names of each public module.
     """
-    modules = {name: names(module) for name, module in public_modules().items()}
     homes: dict[int, str] = {}
     ranks: dict[int, tuple[int, bool]] = {}
-    documented: dict[type, str] = {}
     for name, members in modules.items():
         for member, value in members.items():
             if not isinstance(value, (type, *FUNCTIONS)):
@@ -484,46 +483,45 @@ def write(folder: Path) -> list[Path]:
                 homes[id(value)], ranks[id(value)] = f"{name}.{member}", rank
         for member in CLASSES.get(name, ()):
             homes[id(members[member])] = f"{name}.{member}"
-    ALIASES.clear()
-    for name, members in modules.items():
-        ALIASES.update(
-            {
-                f"{name}.{k}": homes[id(v)]
-                for k, v in members.items()
-                if homes.get(id(v), f"{name}.{k}") != f"{name}.{k}"
-            }
-        )
-    for members in modules.values():
-        for value in members.values():
-            if isinstance(value, type):
-                documented[value] = homes[id(value)]
-    written = []
+    return homes
 
-    def page(path: str, text: str) -> None:
-        target = folder / f"{path}.rst"
-        written.append(target)
+
+class Pages:
+    """The pages in a folder; what is there with the same text is left alone."""
+
+    def __init__(self, folder: Path, modules: dict[str, dict[str, Any]]) -> None:
+        self.folder = folder
+        self.written: list[Path] = []
+        self.homes = homes_of(modules)
+        classes = [v for members in modules.values() for v in members.values()]
+        self.documented = {c: self.homes[id(c)] for c in classes if isinstance(c, type)}
+
+    def write(self, path: str, text: str) -> None:
+        """Write a page, unless it says that already and need not be read again."""
+        target = self.folder / f"{path}.rst"
+        self.written.append(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
 
-    for name, members in modules.items():
+    def module(self, name: str, members: dict[str, Any]) -> None:
+        """Write the page of a module, and those of its topics."""
         short = name.removeprefix("mycel.")
         lone = CLASSES.get(name, ())
         current = f".. py:currentmodule:: {name}\n\n"
-        parts = topics(name, {k: v for k, v in members.items() if k not in lone})
         text = _heading(f"{name}: {PAGES[name]}" if PAGES[name] != short else name, "=")
         text += f".. py:module:: {name}\n\n" + _intro(importlib.import_module(name))
         listed = []
         for member in lone:
             body = _heading(f"{short}.{member}", "=") + current
-            page(
-                f"{short}/{member}",
-                body + class_entry(member, members[member], documented),
-            )
+            body += class_entry(member, members[member], self.documented)
+            self.write(f"{short}/{member}", body)
             listed.append(member)
+        parts = topics(name, {k: v for k, v in members.items() if k not in lone})
         for part, inside in parts.items():
             entries = "".join(
-                entry(name, k, v, homes, documented) for k, v in inside.items()
+                entry(name, k, v, self.homes, self.documented)
+                for k, v in inside.items()
             )
             if not part:
                 text += entries
@@ -533,25 +531,38 @@ def write(folder: Path) -> list[Path]:
             sources = {id(m): m for m in map(_home, inside.values()) if m is not None}
             if len(sources) == 1 and part not in ("general", "constants"):
                 body += _intro(next(iter(sources.values())))
-            page(f"{short}/{part}", body + entries)
+            self.write(f"{short}/{part}", body + entries)
             listed.append(part)
         if listed:
-            text += ".. toctree::\n   :maxdepth: 1\n\n" + "".join(
-                f"   {short}/{part}\n" for part in listed
-            )
-        page(short, text)
-    order = [
-        name.removeprefix("mycel.")
-        for name in sorted(modules, key=lambda n: (n != "mycel", n))
-    ]
-    page(
-        "index",
-        _heading("API reference", "=")
-        + (
-            "Every public module, as the package has it when it is imported. Names and parameters are MindSpore's; "
-            "what is left out is on :doc:`a page of its own <left_out>`.\n\n"
-        )
-        + ".. toctree::\n   :maxdepth: 1\n\n"
-        + "".join(f"   {name}\n" for name in order),
+            text += _contents(f"{short}/{part}" for part in listed)
+        self.write(short, text)
+
+
+def _contents(pages: Iterable[str]) -> str:
+    """Return a table of contents of pages."""
+    return ".. toctree::\n   :maxdepth: 1\n\n" + "".join(
+        f"   {page}\n" for page in pages
     )
-    return written
+
+
+def write(folder: Path) -> list[Path]:
+    """Write all pages, and return their paths."""
+    modules = {name: names(module) for name, module in public_modules().items()}
+    pages = Pages(folder, modules)
+    ALIASES.clear()
+    for name, members in modules.items():
+        known = {f"{name}.{k}": pages.homes.get(id(v)) for k, v in members.items()}
+        ALIASES.update(
+            {k: home for k, home in known.items() if home is not None and home != k}
+        )
+    for name, members in modules.items():
+        pages.module(name, members)
+    order = sorted(modules, key=lambda n: (n != "mycel", n))
+    text = _heading("API reference", "=") + (
+        "Every public module, as the package has it when it is imported. Names and parameters are MindSpore's; "
+        "what is left out is on :doc:`a page of its own <left_out>`.\n\n"
+    )
+    pages.write(
+        "index", text + _contents(name.removeprefix("mycel.") for name in order)
+    )
+    return pages.written
