@@ -124,8 +124,31 @@ def bool_(value: Any) -> Any:
     return value != 0
 
 
+def _last_of_two(x: int, y: int) -> int:
+    a, a = (x, y)
+    return a
+
+
+# Some releases of CPython 3.11, 3.11.2 among them, keep the first of two values that are assigned
+# to one name at once.
+KEEPS_THE_LAST = _last_of_two(1, 2) == 2
+
+
+def _distinct(text: str) -> str:
+    """Return a program in which no name is assigned to twice at once: the last one counts."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            names = [e for e in target.elts if isinstance(e, ast.Name)] if isinstance(target, ast.Tuple) else []
+            for k, name in enumerate(names):
+                if any(later.id == name.id for later in names[k + 1 :]):
+                    name.id = f"unused_{k}"
+    return ast.unparse(tree)
+
+
 def define(text: str) -> Callable[..., Any]:
     """The function `program` of a source, known to `linecache` as the sources of a notebook are."""
+    text = text if KEEPS_THE_LAST else _distinct(text)
     filename = f"<program {next(_numbers)}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     namespace: dict[str, Any] = {"F": F, "bool_": bool_, "__name__": "generated"}
