@@ -57,10 +57,13 @@ class _Calls(Remembered[Any, Any]):
 
     def emptied(self) -> None:
         _varieties.forget()
+        for table in list(_near):
+            table.clear()
 
 
+# The recent calls of each function once more, without the function in the key.
+_near: list[dict[tuple[Any, ...], Any]] = []
 _calls = _Calls("functions as programs", MANY, config.COMPILED_ANEW)
-_recent = _calls.recent
 
 
 class _Refused(Exception):
@@ -237,6 +240,22 @@ def fused(function: F) -> F:
         _varieties.replace(kinds, count)
         return None if count <= VARIETY else False
 
+    def recalled(known: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what is remembered of a call that is not near, or what a first trace gives."""
+        key, since = (function, *known), _calls.since
+        found = _calls.get(key)
+        if found is None:
+            found = known_or_new(key)
+            if found is not None:
+                return found
+            found = _calls.recall(key, partial(_traced, function, args, kwargs))
+        near[known] = found
+        if _calls.since is not since:
+            near.pop(known, None)
+        return found
+
+    near: dict[tuple[Any, ...], Any] = {}
+    _near.append(near)
     plain = named(function)
 
     @wraps(function)
@@ -250,7 +269,7 @@ def fused(function: F) -> F:
                 return plain(*args, **kwargs)
             if precision.active:
                 return plain(*args, **kwargs)
-        key: list[Any] = [function]
+        key: list[Any] = []
         tensors: list[Tensor] = []
         for value in args:
             kind = type(value)
@@ -265,11 +284,9 @@ def fused(function: F) -> F:
                 if not entry_of(key, tensors, value):
                     return plain(*args, **kwargs)
         known = tuple(key)
-        found: Any = _recent.get(known)
-        if found is None and (found := _calls.get(known)) is None:
-            found = known_or_new(known)
-            if found is None:
-                found = _calls.recall(known, partial(_traced, function, args, kwargs))
+        found: Any = near.get(known)
+        if found is None:
+            found = recalled(known, args, kwargs)
         if found is False:
             return plain(*args, **kwargs)
         try:
