@@ -10,7 +10,7 @@ symbolic: conditions for correctness use their expressions, decisions about spee
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -59,16 +59,15 @@ class Fusion:
     """The units of a graph, the values to be stored, and those computed `again` by each reader.
 
     `pairs` are loops and their gradients, which record states on one tape and read them back
-    (`loop_pairs`).
+    (`loop_pairs`); `results` are the nodes whose values the graph gives.
     """
 
-    def __init__(self, graph: Graph, pairs: Mapping[Node, Node]) -> None:
-        self.graph, self.pairs = graph, pairs
+    def __init__(self, graph: Graph, pairs: Mapping[Node, Node], results: Set[Node]) -> None:
+        self.graph, self.pairs, self.results = graph, pairs, results
         self.units: list[Unit] = []
         self.unit_of: dict[Node, Unit] = {}
         self.stored: set[Node] = set()
         self.again: set[Node] = set()
-        self.results = {root_of(o) for o in graph.outputs}
         self._siblings: dict[Hashable, Unit] = {}
         for node in graph.nodes:
             self._place(node)

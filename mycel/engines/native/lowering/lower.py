@@ -44,7 +44,7 @@ def lower_explained(graph: Graph) -> tuple[StepBuilder, Fusion]:
 
 def _lower_into(steps: StepBuilder) -> Fusion:
     """Add all steps of a builder's graph."""
-    fusion = Fusion(steps.graph, steps.pairs)
+    fusion = Fusion(steps.graph, steps.pairs, steps.results)
     join_maps(fusion)
     for _ in range(2):
         choose(fusion)

@@ -21,7 +21,7 @@ from mycel.engines.native.kernels.codegen import Kernel, grain
 from mycel.engines.native.kernels.nest import FAR, Buffer, Nest, Site
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.dense_call import DenseCall
-from mycel.engines.native.lowering.steps import Batch, Call, Copy, HostCall, Nested, Poison, Step, Tape
+from mycel.engines.native.lowering.steps import Batch, Call, Copy, HostCall, Nested, Poison, Step, Tape, touched
 from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program.batch import UNIT
 from mycel.engines.native.program.bounds import Watch
@@ -215,8 +215,7 @@ class Encoded(Placed):
         start = len(self.words)
         self.tables.append((start, table))
         self.words += [0, len(table), place]
-        reads = list({id(b): b for s in members for b in s.reads}.values())
-        writes = list({id(b): b for s in members for b in s.writes}.values())
+        reads, writes = touched(members)
         self.starts[start] = Step(Batch(tuple(members)), reads, writes, members[-1].node)
         return TableEntry(start, runtime().address["mycel_batch"], place, grain(place, work))
 

@@ -9,8 +9,6 @@ from mycel.base.errors import SizeError
 from mycel.engines.capacity import check_needs
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.views import View
-from mycel.engines.native.lowering.dense_call import DenseCall
-from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program import arena
 from mycel.engines.native.program.liveness import Ends, Liveness
 from mycel.engines.native.program.template import Template
@@ -42,9 +40,7 @@ class Placed:
         self.output_bytes = [max(self.number(t.nbytes), 1) for t in self.outputs]
         if max(self.output_bytes, default=0) > MOST_BYTES:
             raise self.too_large()
-        self.calls: dict[int, tuple[dense.Plan, dict[str, View]]] = {
-            id(s): s.data.plan(self.number) for s in self.all_steps if isinstance(s.data, DenseCall)
-        }
+        self.calls = template.plans(self.number)
         self.places: dict[int, int] = {}
         self.arena_bytes = 0
         self.ends: Optional[Ends] = None

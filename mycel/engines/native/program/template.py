@@ -14,9 +14,11 @@ from mycel.engines.native.kernels.codegen import NAME, Kernel, generate
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.llvm import jit
+from mycel.engines.native.lowering.dense_call import DenseCall, Number
 from mycel.engines.native.lowering.inplace import may_overwrite, possible_overwrites
 from mycel.engines.native.lowering.lower import lower
 from mycel.engines.native.lowering.steps import Call, Copy, Lowered, Step, flat
+from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program.batch import batches, without_shared
 from mycel.engines.native.program.checked_code import text_of
 from mycel.engines.native.program.step_order import schedule
@@ -102,6 +104,10 @@ class Template:
         self.steps, found = batches(self.steps, aliases, hint)
         self.all_steps = list(flat(self.steps))
         self.takes = without_shared(possible_overwrites(self.all_steps), found)
+
+    def plans(self, number: Number) -> dict[int, tuple[dense.Plan, dict[str, View]]]:
+        """Return the dense library's plans for actual sizes, by the identity of the step."""
+        return {id(s): s.data.plan(number) for s in self.all_steps if isinstance(s.data, DenseCall)}
 
     def numbers(self, sizes: Mapping[str, int]) -> dict[DimLike, int]:
         """Return the values of the dimensions that programs have needed so far."""

@@ -16,7 +16,6 @@ from typing import Optional
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.builder import StepBuilder
-from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.lowering.fusion import Fusion
 from mycel.engines.native.lowering.lower import lower_explained
 from mycel.engines.native.lowering.steps import Step
@@ -59,7 +58,7 @@ class _Reasons:
             if node.prim is not None and (known is None or root_of(known[0]) is not known[0]):
                 self.values[id(view.buffer)] = node, view
         self.results = {id(v.buffer) for v in template.lowered.outputs}
-        calls = {id(s): s.data.plan(hint) for s in template.all_steps if isinstance(s.data, DenseCall)}
+        calls = template.plans(hint)
         live = Liveness(template.steps, calls, template.takes)
         _, members = memory.joined(live.lives(hint), live.taking)
         self.over = {b for first, *rest in members.values() for b in rest}

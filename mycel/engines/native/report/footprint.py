@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Optional
 
-from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.program import arena as memory
 from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.liveness import Liveness
@@ -31,7 +30,7 @@ def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Foot
     """
     template = Template.__new__(Template)
     template.arrange(prepared(graph), dict(aliases or {}))
-    calls = {id(s): s.data.plan(hint) for s in template.all_steps if isinstance(s.data, DenseCall)}
+    calls = template.plans(hint)
     live = Liveness(template.steps, calls, template.takes)
     groups, members = memory.joined(live.lives(hint), live.taking)
     _, arena = memory.plan(live.lives(hint), live.taking)
