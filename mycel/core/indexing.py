@@ -304,7 +304,8 @@ def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
     buffer = tensor._buf
     if buffer is None or tensor._view is not None or sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer):
         return False
-    plain = tuple([_as_numpy(e) for e in (index if type(index) is tuple else (index,))])
+    entries = index if type(index) is tuple else (index,)
+    plain = tuple([_as_numpy(e, len(entries) == 1) for e in entries])
     if any(e is NotImplemented for e in plain):
         return False
     array, given = buffers.to_array(buffer, tensor._type), value.asnumpy()
@@ -319,9 +320,11 @@ def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
     return True
 
 
-def _as_numpy(entry: Any) -> Any:
+def _as_numpy(entry: Any, alone: bool) -> Any:
     """Return an entry of an index in NumPy's form; NotImplemented for one that NumPy would refuse
     or read differently.
+
+    `alone` says whether the index has no other entry.
     """
     kind = type(entry)
     if kind is int or entry is None or entry is Ellipsis:
@@ -329,9 +332,11 @@ def _as_numpy(entry: Any) -> Any:
     if kind is slice:
         bounds = (entry.start, entry.stop, entry.step)
         return entry if all(b is None or type(b) is int for b in bounds) else NotImplemented
-    if isinstance(entry, Tensor) and entry.dtype in (D.int32, D.int64, D.bool_) and entry.ndim:
-        return entry.asnumpy()
-    return NotImplemented
+    if isinstance(entry, Tensor):
+        if entry.ndim and entry.dtype in (D.int32, D.int64, D.bool_):
+            return entry.asnumpy()
+        return int(entry) if alone and entry.dtype in (D.int32, D.int64) else NotImplemented
+    return entry if alone and kind is list and all(type(e) is int for e in entry) else NotImplemented
 
 
 _blocks = Remembered[Any, Any]("indices written to", MANY)

@@ -34,7 +34,10 @@ class StepBuilder:
     """The steps of a graph, as they are made, and the places of its values.
 
     `lower` adds all steps of a builder's graph to it. For a graph nested in another one, `operands`
-    are the places of its inputs and `outer` is the builder of the graph around it.
+    are the places of its inputs and `outer` is the builder of the graph around it. `own` are the
+    nodes whose buffers hold nothing that is needed once their value is not; `last_readers` has the
+    number of the last unit that reads a value in memory, and `unit` that of the unit whose steps
+    are being added.
     """
 
     def __init__(
@@ -50,6 +53,9 @@ class StepBuilder:
         self.results = {root_of(o) for o in graph.outputs}
         self.pairs = loop_pairs(graph)
         self.tapes: dict[Node, Buffer] = {}
+        self.own: set[Node] = set()
+        self.last_readers: dict[Node, int] = {}
+        self.unit = 0
         self.relaid: dict[Hashable, tuple[View, View]] = {}
         self._lower = lower
         self._sites: dict[Hashable, tuple[Node, Site]] = {}
@@ -75,12 +81,15 @@ class StepBuilder:
                 buffer = Buffer(D.bool_, 1, "token")
             self.lowered.inputs.append(buffer)
 
-    def nested(self, graph: Graph, operands: list[View]) -> StepBuilder:
+    def nested(self, graph: Graph, operands: list[View], own: Sequence[View] = ()) -> StepBuilder:
         """Lower a nested graph over memory of this one; return its builder.
 
-        Steps added to that builder later come after those of the graph.
+        Steps added to that builder later come after those of the graph. `own` are the operands that
+        the graph may overwrite.
         """
         inner = StepBuilder(graph, self._lower, operands, self)
+        buffers = {id(v.buffer) for v in own}
+        inner.own.update(i for i, v in zip(graph.inputs, operands) if id(v.buffer) in buffers)
         self._lower(inner)
         return inner
 
@@ -156,6 +165,20 @@ class StepBuilder:
         if math.prod(source.shape):
             source = self.contiguous(source)
             self.step(Copy(target, source), [source.buffer], [target.buffer])
+
+    def overwritten(self, node: Node) -> Optional[View]:
+        """Return the place of a node's first operand, for its result to replace that.
+
+        Returns None where the operand's value is needed afterwards, or by the node's other operands
+        while it is replaced.
+        """
+        source, *others = node.inputs
+        needed = self.last_readers.get(source, self.unit) > self.unit or source in self.results
+        if source not in self.own or needed or source in map(root_of, others):
+            return None
+        place = self.view(source)
+        self.relaid = {key: pair for key, pair in self.relaid.items() if pair[0].buffer is not place.buffer}
+        return place
 
     def bind(self, node: Node, values: Sequence[View]) -> None:
         """Set the places of a node's results."""

@@ -280,3 +280,16 @@ class Fusion:
                 raise AssertionError("groups depend on each other in a cycle")
             pending = rest
         return order
+
+    def last_readers(self, order: Sequence[Unit]) -> dict[Node, int]:
+        """Return for each value in memory the number in `order` of the last unit that reads it."""
+        found: dict[Node, int] = {}
+        for number, unit in enumerate(order):
+            pending = list(unit.members) or ([] if unit.node is None else [unit.node])
+            while pending:
+                for i in pending.pop().inputs:
+                    root = root_of(i)
+                    found[root] = number
+                    if root in self.again:
+                        pending.append(root)
+        return found

@@ -32,10 +32,14 @@ def body_steps(steps: StepBuilder, graph: Graph, inside: list[View], targets: li
     `steps` builds the graph around it. `inside` are the places that the body reads; its results
     replace `targets`, which are among these.
     """
-    inner = steps.nested(graph, inside)
+    inner = steps.nested(graph, inside, targets)
     held = {id(v.buffer) for v in inside}
-    results = [inner.copy(v) if id(v.buffer) in held else v for v in inner.lowered.outputs]
-    for source, target in zip(results, targets):
+    moving = [
+        (v, t) for v, t in zip(inner.lowered.outputs, targets) if v.buffer is not t.buffer or not v.is_row_major()
+    ]
+    # A result may lie where another one is about to be copied.
+    apart = [(inner.copy(v) if id(v.buffer) in held else v, t) for v, t in moving]
+    for source, target in apart:
         inner.copy_into(source, target)
     return inner.lowered.steps
 

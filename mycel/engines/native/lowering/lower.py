@@ -12,6 +12,8 @@ the arena is planned.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mycel.base.spans import timed
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.dense_rules import is_dense
@@ -27,18 +29,20 @@ from mycel.ir.graph import Graph, Node
 __all__ = ["lower", "lower_explained"]
 
 
-@timed("lowering", lambda graph: graph.name)
-def lower(graph: Graph) -> Lowered:
+@timed("lowering", lambda graph, *_: graph.name)
+def lower(graph: Graph, replaced: Iterable[int] = ()) -> Lowered:
     """Return the steps that compute a graph.
 
-    With symbolic sizes, decisions with a hint for each symbol must be in force.
+    `replaced` are the numbers of the inputs whose memory receives results. With symbolic sizes,
+    decisions with a hint for each symbol must be in force.
     """
-    return lower_explained(graph)[0].lowered
+    return lower_explained(graph, replaced)[0].lowered
 
 
-def lower_explained(graph: Graph) -> tuple[StepBuilder, Fusion]:
-    """Lower a graph; return the builder with its steps and places, and the fusion."""
+def lower_explained(graph: Graph, replaced: Iterable[int] = ()) -> tuple[StepBuilder, Fusion]:
+    """Lower a graph as `lower` does; return the builder, which has the steps, and the fusion."""
     steps = StepBuilder(graph, _lower_into)
+    steps.own.update(graph.inputs[i] for i in replaced)
     return steps, _lower_into(steps)
 
 
@@ -49,7 +53,10 @@ def _lower_into(steps: StepBuilder) -> Fusion:
     for _ in range(2):
         choose(fusion)
         fusion.merge_siblings()
-    for unit in fusion.ordered():
+    order = fusion.ordered()
+    steps.last_readers = fusion.last_readers(order)
+    for number, unit in enumerate(order):
+        steps.unit = number
         _add_unit(fusion, steps, unit)
     steps.finish()
     return fusion

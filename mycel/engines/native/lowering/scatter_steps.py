@@ -1,6 +1,8 @@
 """Writes at positions that are data, as steps.
 
-The target is filled or copied first; then the updates are written at the indices.
+The target is filled or copied first; then the updates are written at the indices. Where nothing
+else needs the operand, as that of a loop whose iterations write one element each, they are written
+over it.
 """
 
 from __future__ import annotations
@@ -58,17 +60,20 @@ def scatter_nd_step(steps: StepBuilder, node: Node) -> None:
 
 
 def _copied(steps: StepBuilder, node: Node) -> View | None:
-    """Return the place of a copy of a node's first operand.
+    """Return a place with the value of a node's first operand, for updates to be written there.
 
-    Returns None where kernels have no code for the node's mode, and it runs in the reference
-    engine.
+    It is the operand's own where that is not needed afterwards, else a copy. Returns None where
+    kernels have no code for the node's mode, and it runs in the reference engine.
     """
     mode = node.params["mode"]
     if mode not in ("set", "add"):
         steps.host(node, f"{node.op} with mode {mode!r}")
         return None
-    target = new_target(node)
-    copy_part(steps, steps.view(node.inputs[0]), target)
+    target = steps.overwritten(node)
+    if target is None:
+        target = new_target(node)
+        copy_part(steps, steps.view(node.inputs[0]), target)
+    steps.own.add(node)
     return target
 
 

@@ -98,7 +98,7 @@ class Template:
         `lowered` are its steps where they are known. No code is made.
         """
         self.graph, self.aliases = graph, aliases
-        self.lowered: Lowered = lowered or lower(graph)
+        self.lowered: Lowered = lowered or lower(graph, aliases.values())
         self.steps = self.ordered(aliases)
         self.final_places(self.steps, aliases)
         self.steps, found = batches(self.steps, aliases, hint)

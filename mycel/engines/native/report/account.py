@@ -35,9 +35,10 @@ __all__ = ["account"]
 def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
     """Return the account of the program of a graph of static types."""
     opened = prepared(graph)
-    steps, fusion = lower_explained(opened)
+    aliases = dict(aliases or {})
+    steps, fusion = lower_explained(opened, aliases.values())
     template = Template.__new__(Template)
-    template.arrange(opened, dict(aliases or {}), steps.lowered)
+    template.arrange(opened, aliases, steps.lowered)
     reasons = _Reasons(steps, fusion, template)
     return Account(graph.name, [reasons.of(k, step) for k, step in enumerate(template.steps, 1)])
 
