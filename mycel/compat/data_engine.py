@@ -1,0 +1,132 @@
+"""MindSpore's inner data engine, as packages with transforms of their own reach into it.
+
+In MindSpore a transform of text or images is a class with a method `parse`, which makes the
+operation of the engine: ``XOperation(...)``, with the arguments of the public transform X in their
+order. Here the operation is that transform, and a class derived from `TensorOperation` applies what
+its `parse` makes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.base.errors import Unsupported
+from mycel.base.object_types import string
+from mycel.core.tensor import Tensor
+from mycel.dataset import audio, text, transforms, vision
+from mycel.dataset.text import NormalizeForm
+from mycel.dataset.transforms.base import Transform
+
+__all__ = [
+    "DE_C_INTER_NORMALIZE_FORM",
+    "AudioTensorOperation",
+    "ImageTensorOperation",
+    "PyTensorOperation",
+    "TensorOperation",
+    "TextTensorOperation",
+    "VideoTensorOperation",
+    "Vocab",
+    "mstype_to_detype",
+    "mstypelist_to_detypelist",
+    "nptype_to_detype",
+]
+
+_ENDING = "Operation"
+_ROOMS = (text, vision, transforms, audio)
+DE_C_INTER_NORMALIZE_FORM = {form: form for form in NormalizeForm}
+
+
+class TensorOperation(ABC):  # noqa: B024
+    """The base class of transforms that are made of an operation of the engine.
+
+    A subclass defines `parse`, which returns that operation; one that defines `execute_py`, and
+    says with `implementation` that Python does the work, is applied by that method.
+    """
+
+    def __init__(self) -> None:
+        self.implementation: Any = None
+        self.callable_op_: Any = None
+
+    def parse(self) -> Any:
+        """Return the operation of the engine; a subclass defines it."""
+        raise NotImplementedError(f"{type(self).__name__} must define parse")
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Apply the operation to arrays, or to text in any accepted form."""
+        if getattr(self.implementation, "value", self.implementation) == "py" and hasattr(self, "execute_py"):
+            return self.execute_py(*inputs)
+        if self.callable_op_ is None:
+            self.callable_op_ = self.parse()
+        given = [x.asnumpy() if isinstance(x, Tensor) else x for x in inputs]
+        return self.callable_op_(*given)
+
+
+class PyTensorOperation(ABC):  # noqa: B024
+    """The base class of transforms in Python: a subclass defines `execute_py`, or `_execute_py`."""
+
+    def __init__(self) -> None:
+        self.transforms: list[Any] = []
+        self.output_type: Any = None
+
+    def __call__(self, img: Any) -> Any:
+        """Apply the transform to an image or another value."""
+        inner = getattr(self, "_execute_py", None) or getattr(self, "execute_py", None)
+        if inner is None:
+            raise NotImplementedError(f"{type(self).__name__} must define execute_py")
+        return inner(img)
+
+
+class TextTensorOperation(TensorOperation):
+    """The base class of transforms of text."""
+
+
+class ImageTensorOperation(TensorOperation):
+    """The base class of transforms of images."""
+
+
+class AudioTensorOperation(TensorOperation):
+    """The base class of transforms of sound."""
+
+
+class VideoTensorOperation(TensorOperation):
+    """The base class of transforms of video."""
+
+
+# Each public transform is one of these, too.
+TensorOperation.register(Transform)
+
+
+class Vocab(text.Vocab):
+    """A vocabulary as the engine's, which is Mycel's own."""
+
+
+def mstype_to_detype(type_: Any) -> Optional[str]:
+    """Return the engine's name of an element type: "int32" for `mycel.int32`; None for None."""
+    return None if type_ is None else "string" if type_ is string else type_.name
+
+
+def mstypelist_to_detypelist(type_list: Iterable[Any]) -> list[Optional[str]]:
+    """Return the engine's names of element types."""
+    return [mstype_to_detype(kind) for kind in type_list]
+
+
+def nptype_to_detype(type_: Any) -> str:
+    """Return the engine's name of a NumPy type."""
+    kind = np.dtype(type_)
+    return "string" if kind.kind in "US" else kind.name
+
+
+def __getattr__(name: str) -> Any:
+    """Return the transform that is the engine's operation `name`."""
+    if name.endswith(_ENDING):
+        public = name[: -len(_ENDING)]
+        for room in _ROOMS:
+            if public in room.__all__:
+                return getattr(room, public)
+        raise Unsupported(f"mindspore._c_dataengine.{name} is not there; see the transforms of mycel.dataset")
+    raise AttributeError(name)
