@@ -1,0 +1,112 @@
+"""What a name of a module with facts is: see `mycel.compat.operations`."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from mycel.compat.operations import making
+from mycel.compat.operations.binding import parsed
+from mycel.compat.operations.facts import Fact, facts_of, has_facts
+from mycel.compat.operations.reasons import advice_for
+from mycel.compat.operations.serving import served
+
+__all__ = ["elsewhere", "find"]
+
+_ROOT = "mindspore"
+_made: dict[tuple[str, str], Any] = {}
+
+
+def find(path: str, name: str) -> Any:
+    """Return what a name of a module with facts is.
+
+    Raises AttributeError for a name that is not in the table.
+
+    >>> find("ops.auto_generate.gen_ops_prim", "AddExt")()(1.0, 2.0).item()
+    3.0
+    """
+    fact = facts_of(path).get(name)
+    if fact is None:
+        raise AttributeError(f"module {_where(path)!r} has no attribute {name!r}")
+    key = path, name
+    if key not in _made:
+        _made.setdefault(key, _MAKERS[fact.kind](path, name, fact))
+    return _made[key]
+
+
+def _where(path: str) -> str:
+    return f"{_ROOT}.{path}" if path else _ROOT
+
+
+def _class(path: str, name: str, fact: Fact) -> Any:
+    constructor, call = fact.content[0], fact.content[1] if len(fact.content) > 1 else "*args"
+    work = served(name, making.names_of(parsed(call), parsed(constructor)))
+    return making.operation(_where(path), name, constructor, call, work, advice_for(name))
+
+
+def _function(path: str, name: str, fact: Fact) -> Any:
+    work = served(name, making.names_of(parsed(fact.content)))
+    return making.function(_where(path), name, fact.content, work, advice_for(name))
+
+
+def _instance(path: str, name: str, fact: Fact) -> Any:
+    """Return the object that an expression ``[PATH:]CLASS(NAME=VALUE, ...)`` makes."""
+    owner, _, text = fact.content.rpartition(":") if ":" in fact.content.split("(")[0] else ("", "", fact.content)
+    call = ast.parse(text, mode="eval").body
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    kind = elsewhere(owner or path, call.func.id)
+    given = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+    return kind(**given)
+
+
+def _value(path: str, name: str, fact: Fact) -> Any:
+    return ast.literal_eval(fact.content)
+
+
+def _module(path: str, name: str, fact: Fact) -> Any:
+    try:
+        return importlib.import_module(fact.content)
+    except ModuleNotFoundError as error:
+        raise AttributeError(f"module {_where(path)!r} has no {name!r}: {error}") from error
+
+
+def _other(path: str, name: str, fact: Fact) -> Any:
+    return making.function(_where(path), name, "*args, **kwargs", None, advice_for(name))
+
+
+def _reference(path: str, name: str, fact: Fact) -> Any:
+    return elsewhere(*fact.content)
+
+
+def elsewhere(path: str, name: str) -> Any:
+    """Return what a name is in another module: one with facts, one of Mycel's, or, where the path
+    begins with "/", one of another package.
+
+    What is not there is made such that it says so when it is used.
+    """
+    if path.startswith("/"):
+        return getattr(importlib.import_module(path[1:]), name)
+    if has_facts(path) and facts_of(path).get(name) is not None:
+        return find(path, name)
+    try:
+        return getattr(importlib.import_module(_where(path)), name)
+    except (AttributeError, ModuleNotFoundError):
+        make = making.operation if name[:1].isupper() else _plain
+        return make(_where(path), name, "*args, **kwargs", "*args, **kwargs", None, advice_for(name))
+
+
+def _plain(where: str, name: str, parameters: str, call: str, work: Any, advice: str) -> Callable[..., Any]:
+    return making.function(where, name, parameters, work, advice)
+
+
+_MAKERS: dict[str, Callable[[str, str, Fact], Any]] = {
+    "classes": _class,
+    "functions": _function,
+    "instances": _instance,
+    "values": _value,
+    "modules": _module,
+    "others": _other,
+    "names": _reference,
+}
