@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 import importlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from mycel.compat.operations import making
 from mycel.compat.operations.binding import parsed
 from mycel.compat.operations.facts import Fact, facts_of, has_facts
 from mycel.compat.operations.reasons import advice_for
-from mycel.compat.operations.serving import served
+from mycel.compat.operations.serving import key_of, served, served_by_class
+from mycel.ops import operations
 
 __all__ = ["elsewhere", "find"]
 
 _ROOT = "mindspore"
+_GENERATED = "ops.auto_generate.gen_ops_prim"
 _made: dict[tuple[str, str], Any] = {}
 
 
@@ -47,8 +50,24 @@ def _class(path: str, name: str, fact: Fact) -> Any:
 
 
 def _function(path: str, name: str, fact: Fact) -> Any:
-    work = served(name, making.names_of(parsed(fact.content)))
+    names = making.names_of(parsed(fact.content))
+    work = served_by_class(name, names, _class_of) if name.endswith("_impl") else None
+    work = work or served(name, names) or served_by_class(name, names, _class_of)
     return making.function(_where(path), name, fact.content, work, advice_for(name))
+
+
+def _class_of(key: str) -> Any:
+    """Return the class of operations whose name has this in common with others, or None."""
+    name = _classes().get(key)
+    if name is None:
+        return None
+    return getattr(operations, name) if hasattr(operations, name) else find(_GENERATED, name)
+
+
+@cache
+def _classes() -> dict[str, str]:
+    generated = [n for n, fact in facts_of(_GENERATED).names.items() if fact.kind == "classes"]
+    return {key_of(n): n for n in [*generated, *operations.__all__]}
 
 
 def _instance(path: str, name: str, fact: Fact) -> Any:
