@@ -88,10 +88,15 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _by_rule(module: ModuleType, path: str, parts: list[ModuleType]) -> None:
-    """Let a view answer by the table of its module's names first, and then from its sources."""
+    """Let a view answer by the table of its module's names first, and then from its sources.
+
+    Public names of a module that Mycel has by the same path come before.
+    """
     from mycel.compat.operations.finding import find as find_by_rule
 
     later = _later(module, parts)
+    same = [part for part in parts if part.__name__ == f"mycel.{path}"]
+    vars(module).update({n: getattr(part, n) for part in same for n in getattr(part, "__all__", ())})
 
     def find(name: str) -> Any:
         try:

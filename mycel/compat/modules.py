@@ -6,6 +6,8 @@ Mycel's files are divided differently.
 
 from __future__ import annotations
 
+from mycel.compat.operations.facts import has_facts
+
 __all__ = ["is_module"]
 
 _MODULES: dict[str, str] = {
@@ -100,4 +102,4 @@ def is_module(path: str) -> bool:
     >>> is_module("nn.optim.adam"), is_module("nn.optim.adams")
     (True, False)
     """
-    return path in _KNOWN
+    return path in _KNOWN or has_facts(path)

@@ -43,6 +43,30 @@ FUNCTIONS = """
     math_func nn_func other_func parameter_func random_func reshard_func sparse_func
     sparse_unary_func spectral_func vmap_func grad grad.grad_func
 """
+OPERATIONS = """
+    _csr_ops _custom_grad _custom_ops_utils _embedding_cache_ops _grad_ops _infer_ops _inner_ops
+    _map_tensor_ops _ms_kernel _ocr_ops _pyfunc_registry _quant_ops _rl_inner_ops _scalar_ops
+    _sequence_ops _sparse_grad_ops _thor_ops array_ops comm_ops control_ops custom_ops debug_ops
+    image_ops inner_ops linalg_ops manually_defined._inner math_ops nn_ops other_ops random_ops
+    reshard_ops sparse_ops spectral_ops
+"""
+MULTITYPE = """
+    _compile_utils _constexpr_utils add_impl bitwise_and_impl bitwise_or_impl bitwise_xor_impl
+    div_impl equal_impl floordiv_impl getitem_impl greater_equal_impl greater_impl in_impl
+    invert_impl left_shift_impl less_equal_impl less_impl logical_and_impl logical_not_impl
+    logical_or_impl mod_impl mul_impl negative_impl not_equal_impl not_in_impl ones_like_impl
+    pow_impl right_shift_impl setitem_impl sub_impl uadd_impl zeros_like_impl
+"""
+GRADIENTS = """
+    grad_array_ops grad_base grad_comm_ops grad_debug_ops grad_implementations grad_inner_ops
+    grad_math_ops grad_nn_ops grad_quant_ops grad_sparse grad_sparse_ops taylor_rule
+"""
+PRIVATE = "_register_for_op op_info_register primitive signature vm_impl_registry"
+SCIPY = """
+    fft linalg ops ops_grad ops_wrapper optimize optimize._bfgs optimize._lagrange optimize._lbfgs
+    optimize.gradient_optimization_algorithm optimize.line_search optimize.linear_sum_assignment
+    optimize.minimize utils utils_const
+"""
 GENERATED = [
     "ops.auto_generate.gen_ops_prim",
     "ops.auto_generate.pyboost_inner_prim",
@@ -61,6 +85,20 @@ MODULES = [
     "ops._utils.arg_handler",
     "ops.operations.manually_defined.ops_def",
     "ops.operations.manually_defined",
+    *(f"ops.operations.{name}" for name in OPERATIONS.split()),
+    "ops.operations",
+    *(f"ops.composite.multitype_ops.{name}" for name in MULTITYPE.split()),
+    "ops.composite.multitype_ops",
+    *(f"ops.composite.{name}" for name in ("base", "env_ops", "math_ops")),
+    "ops.composite",
+    *(f"ops._grad_experimental.{name}" for name in GRADIENTS.split()),
+    "ops._grad_experimental",
+    *(f"ops.{name}" for name in PRIVATE.split()),
+    "ops._utils.utils",
+    "ops._utils",
+    *(f"scipy.{name}" for name in SCIPY.split()),
+    "numpy.utils",
+    "numpy.utils_const",
 ]
 # The first of these that has an object is where it is asked for.
 PUBLIC = ["", "ops", "mint", "mint.nn.functional", "mint.linalg", "mint.special", "mint.nn", "nn", "numpy", "common"]
@@ -213,8 +251,9 @@ def facts_of(path: str, index: Index) -> dict[str, object]:
         names = {where: [n for n in listed if n.split("=")[0] not in covered] for where, listed in names.items()}
     written["names"] = {where: " ".join(listed) for where, listed in sorted(names.items()) if listed}
     written = {k: v for k, v in written.items() if v}
-    if isinstance(getattr(module, "__all__", None), list) and module.__all__:
-        written["all"] = " ".join(sorted(module.__all__))
+    listed = getattr(module, "__all__", None)
+    if isinstance(listed, list) and listed and all(isinstance(name, str) for name in listed):
+        written["all"] = " ".join(sorted(listed))
     return written
 
 

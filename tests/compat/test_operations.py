@@ -19,7 +19,7 @@ from mycel.ops import Primitive
 MODULES = [p.stem for p in sorted((importlib.resources.files("mycel") / "compat/operations/facts").iterdir())]
 
 # Modules under names of their own that Mycel does not have.
-ABSENT = {"_constants", "_inner", "const_utils", "op_enum", "typing"}
+ABSENT = {"_constants", "_inner", "const_utils", "op_enum", "security", "typing"}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,6 +37,13 @@ def signature(value: object) -> list[tuple[str, str]]:
     return [(p.name, repr(p.default)) for p in inspect.signature(value).parameters.values() if p.name != "self"]
 
 
+def same(found: list[tuple[str, str]], known: list[tuple[str, str]]) -> bool:
+    """Return whether signatures are the same, but for defaults that the table cannot write."""
+    return [n for n, _ in found] == [n for n, _ in known] and all(
+        b in (a, "Ellipsis") for (_, a), (_, b) in zip(found, known)
+    )
+
+
 @pytest.mark.parametrize("path", MODULES)
 def test_every_name_is_there_with_its_parameters(path: str) -> None:
     module = importlib.import_module(f"mindspore.{path}")
@@ -51,7 +58,7 @@ def test_every_name_is_there_with_its_parameters(path: str) -> None:
             if len(fact.content) > 1:
                 assert signature(value.__call__) == signature(parsed_function(fact.content[1])), name
         elif fact.kind == "functions":
-            assert callable(value) and signature(value) == signature(parsed_function(fact.content)), name
+            assert callable(value) and same(signature(value), signature(parsed_function(fact.content))), name
         elif fact.kind == "instances":
             assert isinstance(value, Primitive) or callable(value), name
 

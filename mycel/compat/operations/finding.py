@@ -8,12 +8,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from mycel.base import dtype as D
 from mycel.compat.operations import making
 from mycel.compat.operations.binding import parsed
 from mycel.compat.operations.facts import Fact, facts_of, has_facts
 from mycel.compat.operations.reasons import advice_for
 from mycel.compat.operations.serving import key_of, served, served_by_class
+from mycel.compat.operations.work import CLASSES, NAMED, by_name, of_class, of_function, written
+from mycel.compat.unserved import unserved_class
 from mycel.ops import operations
+from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["elsewhere", "find"]
 
@@ -45,14 +49,44 @@ def _where(path: str) -> str:
 
 def _class(path: str, name: str, fact: Fact) -> Any:
     constructor, call = fact.content[0], fact.content[1] if len(fact.content) > 1 else "*args"
+    if name in CLASSES:
+        return CLASSES[name]
+    given = written(path, name)
+    if given is not None:
+        return given
+    own = of_class(name)
+    if own is not None:
+        return making.composed(_where(path), name, constructor, call, own)
+    if not by_name(path):
+        return making.operation(_where(path), name, constructor, call, None, advice_for(name))
     work = served(name, making.names_of(parsed(call), parsed(constructor)))
     return making.operation(_where(path), name, constructor, call, work, advice_for(name))
 
 
+def _public(path: str, name: str) -> Any:
+    """Return a public name of the nearest of Mycel's modules above that of a path, or None."""
+    while path and not name.startswith("_"):
+        try:
+            module = importlib.import_module(f"mycel.{path}")
+        except ModuleNotFoundError:
+            path = path.rpartition(".")[0]
+            continue
+        return getattr(module, name, None) if name in getattr(module, "__all__", ()) else None
+    return None
+
+
 def _function(path: str, name: str, fact: Fact) -> Any:
+    own = written(path, name)
+    if own is not None:
+        return making.shown(_where(path), name, fact.content, own)
     names = making.names_of(parsed(fact.content))
-    work = served_by_class(name, names, _class_of) if name.endswith("_impl") else None
-    work = work or served(name, names) or served_by_class(name, names, _class_of)
+    work = of_function(path, name, names)
+    if work is None and by_name(path):
+        work = served_by_class(name, names, _class_of) if name.endswith("_impl") else None
+        work = work or served(name, names) or served_by_class(name, names, _class_of)
+    public = _public(path, name) if work is None else None
+    if public is not None:
+        return public
     return making.function(_where(path), name, fact.content, work, advice_for(name))
 
 
@@ -76,12 +110,26 @@ def _instance(path: str, name: str, fact: Fact) -> Any:
     call = ast.parse(text, mode="eval").body
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
     kind = elsewhere(owner or path, call.func.id)
+    if kind is Primitive and name in NAMED:
+        named: Any = making.composed(_where(path), name, "", "*args", lambda p, *inputs: NAMED[name](*inputs))
+        return named()
     given = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
     return kind(**given)
 
 
 def _value(path: str, name: str, fact: Fact) -> Any:
-    return ast.literal_eval(fact.content)
+    own = written(path, name)
+    if own is not None:
+        return own
+    return ast.literal_eval(_ElementTypes().visit(ast.parse(fact.content, mode="eval")))
+
+
+class _ElementTypes(ast.NodeTransformer):
+    """Element types in place of their names, ``mindspore.float32``."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Return the element type as a constant."""
+        return ast.Constant(getattr(D, "bool_" if node.attr == "bool" else node.attr))
 
 
 def _module(path: str, name: str, fact: Fact) -> Any:
@@ -92,11 +140,23 @@ def _module(path: str, name: str, fact: Fact) -> Any:
 
 
 def _other(path: str, name: str, fact: Fact) -> Any:
+    own = written(path, name)
+    if own is not None:
+        return own
+    work = of_function(path, name, [])
+    if work is not None:
+        return making.shown(_where(path), name, "*args", work)
+    public = _public(path, name)
+    if public is not None:
+        return public
+    if fact.content == "class":
+        return unserved_class(f"{_where(path)}.{name}", advice_for(name))
     return making.function(_where(path), name, "*args, **kwargs", None, advice_for(name))
 
 
 def _reference(path: str, name: str, fact: Fact) -> Any:
-    return elsewhere(*fact.content)
+    own = written(path, name)
+    return elsewhere(*fact.content) if own is None else own
 
 
 def elsewhere(path: str, name: str) -> Any:

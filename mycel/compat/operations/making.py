@@ -15,9 +15,10 @@ from typing import Any, Optional
 
 from mycel.compat.operations.binding import filled, parsed
 from mycel.compat.unserved import unserved_class, unserved_function
+from mycel.derivatives.recomputation import recompute
 from mycel.ops.operations.primitive import NEEDED, Primitive
 
-__all__ = ["Work", "function", "names_of", "operation"]
+__all__ = ["Work", "composed", "function", "names_of", "operation", "shown"]
 
 Work = Callable[..., Any]
 
@@ -78,6 +79,43 @@ def operation(where: str, name: str, constructor: str, call: str, work: Optional
     )
     vars(made)["__call__"].__signature__ = _method(inputs)
     return made
+
+
+def composed(where: str, name: str, constructor: str, call: str, work: Work) -> type[Primitive]:
+    """Return a class of operations of which `work` is given the object and the inputs of a call.
+
+    `where`, `name`, `constructor` and `call` are those of `operation`.
+
+    >>> composed("m", "Scale", "by=2", "*args", lambda p, x: x * p.by)(3)(5)
+    15
+    """
+    start, inputs = parsed(constructor), parsed(call)
+    fixed = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in inputs.parameters.values())
+
+    def compute(self: Primitive, *given: Any, **named: Any) -> Any:
+        return work(self, *(filled(name, inputs, given, named) if fixed else given))
+
+    def called(self: Primitive, *given: Any, **named: Any) -> Any:
+        if self.attrs.get("recompute"):
+            return recompute(compute, self, *given, **named)
+        return compute(self, *given, **named)
+
+    _named(called, where, "__call__", _method(inputs), "")
+    content = {"__init__": _constructor(name, start), "__call__": called, "__signature__": start, "__module__": where}
+    content["__doc__"] = f"MindSpore's operation {name} as an object."
+    return type(name, (Primitive,), content)
+
+
+def shown(where: str, name: str, parameters: str, work: Work) -> Callable[..., Any]:
+    """Return a function that calls `work`, with the `parameters` that MindSpore shows.
+
+    `where` and `name` are those of `function`.
+    """
+
+    def call(*args: Any, **named: Any) -> Any:
+        return work(*args, **named)
+
+    return _named(call, where, name, parsed(parameters), f"Return what MindSpore's `{name}` returns.")
 
 
 def _constructor(name: str, signature: inspect.Signature) -> Callable[..., None]:

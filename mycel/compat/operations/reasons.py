@@ -9,6 +9,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from functools import cache
 
+from mycel.compat.operations.private_reasons import PRIVATE
+
 __all__ = ["advice_for"]
 
 _REASONS: tuple[tuple[str, str], ...] = (
@@ -81,4 +83,6 @@ def advice_for(name: str) -> str:
     >>> advice_for("CopyToDevice").partition(";")[0]
     "moves a tensor between a processor and a device's memory"
     """
+    if name in PRIVATE:
+        return PRIVATE[name]
     return next((advice for pattern, advice in _patterns() if fnmatchcase(name, pattern)), _OTHERS)
