@@ -2,7 +2,7 @@
 
 `Names` are parameters in MindSpore's order. `bound_to` gives a function of values in this order, if
 the parameters of a Mycel function can be told from them: by the same name, by a name of the same
-meaning (`_MEANINGS`), or, as neither knows the other's, by the same place. A parameter for which
+meaning (`_MEANINGS`), or, for the first two, by the same place. A parameter for which
 there is no value keeps its default.
 """
 
@@ -38,6 +38,9 @@ _MEANINGS = (
     "target label labels",
     "p prob keep_prob",
     "groups group",
+    "pos_weight posWeight",
+    "scale scale_value scalar_value",
+    "atten_mask attn_mask",
     "kernel_size ksize",
     "padding pads pad",
     "return_inverse return_idx",
@@ -128,7 +131,7 @@ def _places(names: Names, there: Names) -> Optional[list[int]]:
             places[number] = free[0] if free else None
     for number, place in enumerate(places):
         if place is None:
-            if number >= len(there) or number in places:
+            if number > 1 or number >= len(there) or number in places:
                 return None
             places[number] = number
     return [p for p in places if p is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from mycel.base import dtype as D
@@ -12,14 +13,16 @@ from mycel.compat.operations import making
 from mycel.compat.operations.binding import parsed
 from mycel.compat.operations.facts import Fact, facts_of, has_facts
 from mycel.compat.operations.reasons import advice_for
-from mycel.compat.operations.serving import served
+from mycel.compat.operations.serving import key_of, served, served_by_class
 from mycel.compat.operations.work import CLASSES, NAMED, by_name, of_class, of_function, written
 from mycel.compat.unserved import unserved_class
+from mycel.ops import operations
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["elsewhere", "find"]
 
 _ROOT = "mindspore"
+_GENERATED = "ops.auto_generate.gen_ops_prim"
 _made: dict[tuple[str, str], Any] = {}
 
 
@@ -84,11 +87,26 @@ def _function(path: str, name: str, fact: Fact) -> Any:
     names = making.names_of(parsed(fact.content))
     work = of_function(path, name, names)
     if work is None and by_name(path):
-        work = served(name, names)
+        work = served_by_class(name, names, _class_of) if name.endswith("_impl") else None
+        work = work or served(name, names) or served_by_class(name, names, _class_of)
     public = _public(path, name) if work is None else None
     if public is not None:
         return public
     return making.function(_where(path), name, fact.content, work, advice_for(name))
+
+
+def _class_of(key: str) -> Any:
+    """Return the class of operations whose name has this in common with others, or None."""
+    name = _classes().get(key)
+    if name is None:
+        return None
+    return getattr(operations, name) if hasattr(operations, name) else find(_GENERATED, name)
+
+
+@cache
+def _classes() -> dict[str, str]:
+    generated = [n for n, fact in facts_of(_GENERATED).names.items() if fact.kind == "classes"]
+    return {key_of(n): n for n in [*generated, *operations.__all__]}
 
 
 def _instance(path: str, name: str, fact: Fact) -> Any:

@@ -14,6 +14,7 @@ The first whose parameters fit (`binding.bound_to`) is taken.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -22,13 +23,29 @@ from typing import Any, Optional
 
 from mycel import mint, ops
 from mycel.compat.operations import given
-from mycel.compat.operations.binding import Names, bound_to
+from mycel.compat.operations.binding import LEFT, Names, bound_to
 from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional
 
-__all__ = ["served", "words_of"]
+__all__ = ["served", "served_by_class", "words_of"]
 
-_ENDINGS = ("_ext_view", "_ext", "_view", "_v2", "_v3", "_op")
+# Endings that tell variants of an operation apart, the longest first.
+_ENDINGS = (
+    "_scalar_other",
+    "_scalar_self",
+    "_tensor_scalar",
+    "_tensor_tensor",
+    "_scalar_tensor",
+    "_ext_view",
+    "_scalar",
+    "_tensor",
+    "_impl",
+    "_view",
+    "_ext",
+    "_v2",
+    "_v3",
+    "_op",
+)
 _OPS: tuple[Any, ...] = (ops, mint, functional, mint.special, mint.linalg, Tensor)
 _MINT: tuple[Any, ...] = (mint, functional, mint.special, mint.linalg, ops, Tensor)
 
@@ -52,6 +69,36 @@ def key_of(name: str) -> str:
     return name.lower().replace("_", "") + "_" * name.endswith("_")
 
 
+def served_by_class(name: str, names: Names, kind_of: Callable[[str], Any]) -> Optional[Callable[..., Any]]:
+    """Return a function of values for `names` that creates an operation and calls it: the
+    parameters that the constructor of its class has go there, and the others are its inputs.
+
+    `name` is the function's, and `kind_of` gives the class for what spellings of its name have in
+    common, or None. None is returned where the constructor's parameters do not fit.
+    """
+    for form in _forms(words_of(name.rstrip("_"))):
+        kind = kind_of(key_of(form))
+        if kind is None or any(n.startswith("*") for n in names):
+            continue
+        own = inspect.signature(kind).parameters
+        if any(p.default is p.empty and p.name not in names for p in own.values()):
+            continue
+        return _creating(kind, [n in own for n in names], [n for n in names if n in own])
+    return None
+
+
+def _creating(kind: Any, own: list[bool], parameters: list[str]) -> Callable[..., Any]:
+    def call(*values: Any) -> Any:
+        given = dict(zip(parameters, (v for v, belongs in zip(values, own) if belongs)))
+        operation = kind(**{k: v for k, v in given.items() if v is not LEFT})
+        inputs = [v for v, belongs in zip(values, own) if not belongs]
+        while inputs and (inputs[-1] is LEFT or inputs[-1] is None):
+            inputs.pop()
+        return operation(*inputs)
+
+    return call
+
+
 def served(name: str, names: Names) -> Optional[Callable[..., Any]]:
     """Return a function of values for the parameters `names` that does the work of an operation or
     function called `name`; None if there is none.
@@ -62,7 +109,7 @@ def served(name: str, names: Names) -> Optional[Callable[..., Any]]:
     >>> served("NoSuchOperation", []) is None
     True
     """
-    for function in _candidates(name):
+    for function in _candidates(name) if name not in given.PRIVATE else (given.PRIVATE[name],):
         found = bound_to(function, names)
         if found is not None:
             return found
@@ -70,17 +117,46 @@ def served(name: str, names: Names) -> Optional[Callable[..., Any]]:
 
 
 def _candidates(name: str) -> Iterator[Callable[..., Any]]:
-    words = words_of(name)
-    yield from _found(words, (given,))
-    yield from _found(words, _OPS)
+    words = words_of(name).removeprefix("infer_value_for_")
+    if words.endswith("_") and not words.startswith("_"):
+        yield from _candidates(f"inplace_{words[:-1]}")
+    for form in _forms(words):
+        yield from _of_form(form, _OPS if form == words else _MINT)
+    if words.startswith("inplace_"):
+        for form in _forms(words.removeprefix("inplace_")):
+            yield from _found(form + "_", (Tensor, *_MINT))
+        for form in _forms(words.removeprefix("inplace_")):
+            yield from map(_writing, _of_form(form, _MINT))
+
+
+def _of_form(form: str, public: tuple[Any, ...]) -> Iterator[Callable[..., Any]]:
+    if key_of(form) in _tables():
+        yield _tables()[key_of(form)]
+    yield from _found(form, (given,))
+    yield from _found(form, public)
+
+
+def _forms(words: str) -> Iterator[str]:
+    """Return a name, and the same without endings that tell variants apart."""
+    yield words
     for ending in _ENDINGS:
         if words.endswith(ending):
-            yield from _found(words.removesuffix(ending), _MINT if "ext" in ending else _OPS)
-    if words.startswith("inplace_"):
-        stem = words.removeprefix("inplace_")
-        for ending in ("", *_ENDINGS):
-            if stem.endswith(ending):
-                yield from _found(stem.removesuffix(ending) + "_", (Tensor, *_MINT))
+            yield from _forms(words.removesuffix(ending))
+
+
+@cache
+def _tables() -> dict[str, Callable[..., Any]]:
+    return {key_of(n): f for table in (given.OTHER_NAMES, given.GRADIENTS) for n, f in table.items()}
+
+
+def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that writes what another one computes of a tensor into that tensor."""
+
+    def written(input: Tensor, *args: Any, **named: Any) -> Tensor:
+        return input.copy_(function(input, *args, **named))
+
+    vars(written)["__signature__"] = inspect.signature(function)
+    return written
 
 
 def _found(words: str, owners: tuple[Any, ...]) -> Iterator[Callable[..., Any]]:
