@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any, Optional
 
 from mycel.compat.operations import bprops, multitype
-from mycel.compat.operations.cosine import TRANSFORMS
 from mycel.compat.operations.gradients import PULLED
 from mycel.compat.operations.images import IMAGES
 from mycel.compat.operations.inner import INNER
@@ -27,7 +26,7 @@ __all__ = ["CLASSES", "NAMED", "by_name", "of_class", "of_function", "written"]
 
 Work = Callable[..., Any]
 
-_TABLES = (PULLED, SAVED, IMAGES, INNER, LAYERS, QUANTIZATION, SEQUENCES, SCALARS, SPARSE, TRANSFORMS)
+_TABLES = (PULLED, SAVED, IMAGES, INNER, LAYERS, QUANTIZATION, SEQUENCES, SCALARS, SPARSE)
 # Modules of MindSpore of which some names are written out here.
 _WRITTEN = {
     "numpy.utils": "numpy_utils",
@@ -40,7 +39,6 @@ _WRITTEN = {
     "ops.signature": "signatures",
     "scipy.utils": "scipy_utils",
     "scipy.utils_const": "scipy_utils",
-    "scipy.fft": "cosine",
     "scipy.ops": "scipy_utils",
     "scipy.ops_grad": "scipy_utils",
     "scipy.ops_wrapper": "scipy_utils",
@@ -55,7 +53,13 @@ _WRITTEN = {
     "ops.vm_impl_registry": "bprops",
 }
 # Modules whose functions are found by their names in public libraries.
-_BY_NAME = ("ops.auto_generate", "ops.function", "ops._primitive_cache", "ops.operations.manually_defined")
+_BY_NAME = (
+    "ops.auto_generate",
+    "ops.function",
+    "ops._primitive_cache",
+    "ops.operations.manually_defined",
+    "scipy.fft",
+)
 
 
 def by_name(path: str) -> bool:
