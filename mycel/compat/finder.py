@@ -92,13 +92,13 @@ def _by_rule(module: ModuleType, path: str, parts: list[ModuleType]) -> None:
 
     Public names of a module that Mycel has by the same path come before.
     """
-    from mycel.compat.operations.finding import find as find_by_rule
-
     later = _later(module, parts)
     same = [part for part in parts if part.__name__ == f"mycel.{path}"]
     vars(module).update({n: getattr(part, n) for part in same for n in getattr(part, "__all__", ())})
 
     def find(name: str) -> Any:
+        from mycel.compat.operations.finding import find as find_by_rule  # brings much with it
+
         try:
             value = find_by_rule(path, name)
         except AttributeError:

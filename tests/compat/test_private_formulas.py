@@ -469,3 +469,35 @@ def test_derivatives_and_batches_as_objects() -> None:
     assert _Vmap()(lambda x: x.sum())(T(rand(3, 2))).shape == (3,)
     add_pyfunc(7, abs)
     assert get_pyfunc(7) is abs and get_pyfunc(8) is None
+
+
+def test_gradients_of_normalisations_in_two_steps_and_of_alignments() -> None:
+    from mindspore.ops.operations import _grad_ops as G
+    from mindspore.ops.operations.nn_ops import CTCLossV2Grad
+
+    x, dy, scale = rand(2, 3, 4, 4), rand(2, 3, 4, 4, seed=2), rand(3)
+    mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    operands = [T(v) for v in (dy, x, mean, variance)]
+    wanted = G.BatchNormGrad(True, 1e-4)(T(dy), T(x), T(scale), T(mean), T(variance), T(variance))
+    ds, db = G.BNTrainingUpdateGrad(1e-4)(*operands)
+    dx = G.BNTrainingReduceGrad(1e-4)(T(dy), T(x), ds, db, T(scale), T(mean), T(variance))
+    for one, other in zip((dx, ds, db), wanted):
+        close(one, other.asnumpy(), 1e-4)
+    found = G.SyncBatchNormGrad(1e-4, "group", 1)(T(dy), T(x), T(scale), T(mean), T(variance))
+    for one, other in zip(found, wanted):
+        close(one, other.asnumpy(), 1e-4)
+    logs = ops.log_softmax(T(rand(5, 1, 3)), -1)
+    rest = [T(np.int64([[1, 2]])), T(np.int64([5])), T(np.int64([2]))]
+    loss, alpha = ops.CTCLossV2()(logs, *rest)
+    wanted = ms.grad(lambda v: ops.CTCLossV2()(v, *rest)[0].sum())(logs)
+    close(CTCLossV2Grad(0)(T(np.ones(1, np.float32)), logs, *rest, loss, alpha), wanted.asnumpy(), 1e-4)
+
+
+def test_refusals_of_cosine_transforms() -> None:
+    from mindspore.scipy.fft import dct
+
+    with pytest.raises(ValueError, match="DCT: type must be 2"):
+        dct(T(rand(3)), 3)
+    with pytest.raises(ValueError, match="DCT: norm must be 'ortho'"):
+        dct(T(rand(3)), norm="forward")
+    close(ms.grad(lambda v: (dct(v) ** 2).sum())(T(rand(3))), 2 * rand(3))

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from mycel import ops
 from mycel.base.log import logger
+from mycel.compat.operations.multitype import setitem
 from mycel.compiled.vmap import vmap
 from mycel.derivatives import grad, value_and_grad
 
@@ -98,7 +99,32 @@ def _updated(values: dict[Any, Any], others: Any) -> dict[Any, Any]:
     return values
 
 
+def _object(work: Callable[..., Any]) -> type:
+    """Return a class whose objects have a name and do some work when they are called."""
+
+    def start(self: Any, name: str = "") -> None:
+        self.name = name
+
+    return type("Operation", (), {"__init__": start, "__call__": lambda self, *given: work(*given)})
+
+
+_CLASSES: dict[str, Callable[..., Any]] = {
+    "_DictClear": _cleared,
+    "_DictFromKeys": lambda keys, value=None: dict.fromkeys(keys, value),
+    "_DictHasKey": lambda values, key: key in values,
+    "_DictSetItem": setitem,
+    "_DictUpdate": _updated,
+    "_ListAppend": _appended,
+    "_ListClear": _cleared,
+    "_ListExtend": _extended,
+    "_ListInsert": _inserted,
+    "_ListPop": _popped,
+    "_ListReverse": _reversed,
+    "_Tail": lambda sequence: sequence[1:],
+    "_ZipOperation": lambda *sequences: tuple(zip(*sequences)),
+}
 NAMES: dict[str, Any] = {
+    **{name: _object(work) for name, work in _CLASSES.items()},
     "_Grad": _Grad,
     "_Vmap": _Vmap,
     "_append": _appended,

@@ -65,15 +65,20 @@ def _class(path: str, name: str, fact: Fact) -> Any:
     return making.operation(_where(path), name, constructor, call, work, advice_for(name))
 
 
+def _is_of(value: Any, module: str) -> bool:
+    return callable(value) and getattr(value, "__module__", None) == module
+
+
 def _public(path: str, name: str) -> Any:
-    """Return a public name of the nearest of Mycel's modules above that of a path, or None."""
+    """Return a name that the nearest of Mycel's modules above a path defines, or None."""
     while path and not name.startswith("_"):
         try:
             module = importlib.import_module(f"mycel.{path}")
         except ModuleNotFoundError:
             path = path.rpartition(".")[0]
             continue
-        return getattr(module, name, None) if name in getattr(module, "__all__", ()) else None
+        value = getattr(module, name, None)
+        return value if name in getattr(module, "__all__", ()) or _is_of(value, module.__name__) else None
     return None
 
 

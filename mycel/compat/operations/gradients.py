@@ -227,6 +227,12 @@ def _lstm(
     return vjp(lambda *v: op(*v)[:3], x, h, c, w)[1]((dy, dhy, dcy))
 
 
+def _ctc(p: Any, dy: Any, logs: Any, targets: Any, lengths: Any, target_lengths: Any, loss: Any, alpha: Any) -> Any:
+    """Return the cotangent of the logarithms; `loss` and `alpha` are not needed."""
+    op = ops.CTCLossV2(p.blank, "none", p.zero_infinity)
+    return cotangents(lambda v: op(v, targets, lengths, target_lengths)[0], [logs], dy)
+
+
 PULLED: dict[str, Compute] = {
     "ACosGrad": pulled(lambda p, x: ops.acos(x), 1, (0,)),
     "AbsGrad": pulled(lambda p, x: ops.abs(x), 1, (0,)),
@@ -240,6 +246,7 @@ PULLED: dict[str, Compute] = {
     "AvgPoolGradV1": pulled_sized(_pool2d_v1(ops.AvgPool), 1, 0),
     "AvgPool3DGrad": pulled_sized(_avg_pool3d, 1, 0),
     "BinaryCrossEntropyGrad": pulled(_binary_cross_entropy, 2, (0,), (1, 3)),
+    "CTCLossV2Grad": _ctc,
     "Conv2DBackpropFilter": pulled_sized(lambda p, w, x, dy: _conv2d(p, dy.shape[1], x, w), 0, 2, (1,)),
     "Conv3DBackpropFilter": pulled_sized(lambda p, w, x, dy: _conv3d(p, x, w), 1, 2, (0,)),
     "Conv3DBackpropInput": pulled_sized(lambda p, x, w, dy: _conv3d(p, x, w), 1, 2, (0,)),

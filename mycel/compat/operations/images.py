@@ -71,15 +71,6 @@ def _resize_grad(p: Any, dy: Any, roi: Any, scales: Any, size: Any) -> Any:
     return cotangents(lambda v: _resized(p, v, dy.shape[2:]), [x], dy)
 
 
-def _nearest_grad(p: Any, dy: Any, size: Any) -> Any:
-    """Add up the cotangents of the pixels that were copied from one."""
-    for axis, length in zip((2, 3), shape_of(p.name, size)[-2:]):
-        mode = "align_corners" if p.align_corners else "asymmetric"
-        places = Tensor(_nearest(length, dy.shape[axis], mode))
-        dy = ops.unsorted_segment_sum(dy.swapaxes(0, axis), places, length).swapaxes(0, axis)
-    return dy
-
-
 def _nearest_to(p: Any, x: Any, size: Any) -> Any:
     for axis, wanted in zip((2, 3), shape_of(p.name, size)):
         x = ops.gather(x, Tensor(_nearest(x.shape[axis], wanted, "align_corners" if p.align_corners else "")), axis)
@@ -195,8 +186,6 @@ IMAGES: dict[str, Work] = {
     "PSROIPoolingGrad": _psroi_grad,
     "PsROIPooling": _ps_roi,
     "PsROIPoolingGrad": _ps_roi_grad,
-    "ResizeNearestNeighborGrad": _nearest_grad,
-    "ResizeNearestNeighborV2Grad": _nearest_grad,
     "ResizeV2": _resize,
     "ResizeV2Grad": _resize_grad,
     "ScaleAndTranslateGrad": _scale_and_translate,

@@ -52,29 +52,6 @@ def _antiquant(p: Any, x: Any, scale: Any, offset: Any) -> Any:
 _ROUNDING = {"ROUND": ops.round, "FLOOR": ops.floor, "CEIL": ops.ceil, "TRUNC": ops.trunc}
 
 
-def _quant_v2(p: Any, x: Any, scale: Any, offset: Any, sqrt_mode: bool, rounding_mode: str, dst_type: Any) -> Any:
-    """Return int8 steps of `x`, with a scale and offset for each channel.
-
-    `sqrt_mode` multiplies by the scale twice, `rounding_mode` is a word of `_ROUNDING`, and
-    `dst_type` is the type of the result.
-    """
-    scaled = x * scale * (scale if sqrt_mode else 1.0) + offset
-    return ops.clip(_ROUNDING[rounding_mode.upper()](scaled), -128, 127).astype(dst_type)
-
-
-def _dynamic_quant(p: Any, x: Any, smooth: Any) -> Any:
-    """Return int8 steps of each row, of which the greatest is 127, and the size of its steps."""
-    wide = x.astype("float32") if smooth is None else x.astype("float32") * smooth.astype("float32")
-    scale = ops.amax(ops.abs(wide), -1) / 127.0
-    return ops.round(wide / ops.expand_dims(scale, -1)).astype("int8"), scale
-
-
-def _slices_set(p: Any, x: Any, value: Any, begin: Any, end: Any, strides: Any) -> Any:
-    found = x + 0
-    found[tuple(slice(*bounds) for bounds in zip(begin, end, strides))] = value
-    return found
-
-
 def _gradient_axes(p: Any, first: Any, second: Any) -> Any:
     """Return the axes along which each of two shapes is broadcast to the other."""
     shapes = [shape_of(p.name, s) for s in (first, second)]
@@ -295,12 +272,13 @@ INNER: dict[str, Work] = {
     "CusMatrixCombine": _combined,
     "CusTranspose02314": lambda p, x: ops.transpose(x, (0, 2, 3, 1, 4)),
     "Dequant": _dequant,
+    "DetTriangle": lambda p, x: ops.prod(ops.diagonal(x, 0, -2, -1), -1),
     "DynamicAssign": lambda p, table, value: ops.assign(_parameter(p, table), value),
     "DynamicBroadcastGradientArgs": _gradient_axes,
     "DynamicBroadcastTo": lambda p, x, shape: ops.broadcast_to(x, shape_of(p.name, shape)),
-    "DynamicQuantExt": _dynamic_quant,
     "DynamicStitch": _stitched,
     "Eigh": _eigen,
+    "ErrorOnDynamicShapeInput": _same,
     "Format": lambda p, text, *values: text.format(*values),
     "GetGrad": lambda p, gradients, x: ops.get_grad(gradients, x),
     "GpuConvertToDynamicShape": _same,
@@ -326,15 +304,15 @@ INNER: dict[str, Work] = {
     "MixedPrecisionCast": _narrowed,
     "PadAndShift": _padded,
     "Quant": _quant,
-    "QuantV2": _quant_v2,
     "RangeV2": lambda p, start, limit, delta: ops.range(start, limit, delta).astype(start.dtype),
     "SameTypeShape": _same_type_and_shape,
     "ScalarCast": lambda p, x, dtype: ops.scalar_cast(x, dtype),
     "ScaleGrad": lambda p, gradients, scale: tuple(g * scale for g in gradients),
     "SelfAdjointEig": lambda p, a: linalg.eigh(a),
+    "RefToEmbed": lambda p, parameter: ops.ref_to_embed(parameter),
     "SequenceMask": _mask,
+    "SliceGetItem": lambda p, value, attribute: getattr(value, attribute),
     "SubAndFilter": _filtered,
-    "TensorCopySlices": _slices_set,
     "TileSize": _tiles,
     "TopTypeof": lambda p, x: ops.typeof(x),
     "TransShape": lambda p, x, shape: ops.reshape(x, tuple(shape)),

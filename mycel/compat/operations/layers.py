@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
+from mycel.base.errors import Unsupported
+from mycel.communication import get_group_size
 from mycel.compat.operations.rules import with_gradient
 from mycel.core.parameter import Parameter
 from mycel.derivatives import vjp
@@ -42,6 +44,8 @@ def _instance_norm(p: Any, x: Any, gamma: Any, beta: Any, mean: Any, variance: A
 
 
 def _sync_batch_norm(p: Any, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+    if p.device_num > 1 and get_group_size() > 1:
+        raise Unsupported(f"{p.name}: statistics of several processes; use nn.SyncBatchNorm")
     y, *kept = ops.BatchNorm(True, p.epsilon, p.momentum)(x, scale, offset, mean, variance)
     return (y, *kept)
 

@@ -10,9 +10,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         f"{_ASCEND}; use the functions of mindspore.ops on plain tensors",
         """
         CholeskyTrsm CusCholeskyTrsm CusFusedAbsMax1 CusImg2Col CusMatMulCubeDenseLeft
-        CusMatMulCubeDenseRight CusMatMulCubeFraczLeftCast CusMatMulCubeFraczRightMul DetTriangle
+        CusMatMulCubeDenseRight CusMatMulCubeFraczLeftCast CusMatMulCubeFraczRightMul
         LoadIm2Col NewIm2Col ThorIm2Col _Cholesky Cholesky AvgPoolGradVm DSDGrad DSDMatmul MatmulDDS
-        MatmulDDSGrad BNTrainingReduceGrad BNTrainingUpdateGrad NonZeroWithValue
+        MatmulDDSGrad NonZeroWithValue
         NonZeroWithValueShape ConfusionMulGrad FFN GenerateEodMask KVCacheMgr Lamb
         LambApplyOptimizerAssign LambApplyWeightAssign ProdForceSeA StackDestroy StackInit StackPop
         StackPush TensorReport _DynamicLossScale ActULQClampMaxGrad ActULQClampMinGrad ActsULQ
@@ -24,7 +24,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "ops.DynamicRNN",
         """
         BasicLSTMCellCStateGrad BasicLSTMCellInputGrad BasicLSTMCellWeightGrad CudnnGRU
-        DynamicGRUV2Grad DynamicRNNGrad GRUV2 GRUV2Grad GruGradData GruGradWeight 
+        DynamicGRUV2Grad DynamicRNNGrad GRUV2 GRUV2Grad GruGradData GruGradWeight
         LSTMGradData LSTMGradWeight LSTMV2
         """,
     ),
@@ -43,7 +43,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "moves parts of tensors between devices; use the collectives of mindspore.ops",
         """
         EmbeddingLookupCommGrad NeighborExchangeV2Grad ParallelResizeBilinear
-        ParallelResizeBilinearGrad SyncBatchNormGrad _AllSwap _HostAllGather _HostReduceScatter
+        ParallelResizeBilinearGrad _AllSwap _HostAllGather _HostReduceScatter
         _VirtualAssignKvCache get_squared_device_local_norm_param
         """,
     ),
@@ -66,7 +66,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "belongs to MindSpore's compiler of graphs, which Mycel does not have; write Python and compile it with "
         "mindspore.jit",
         """
-        CellBackwardHook Generator GetitemTensorIndexInfo PartitionedCall PyInterpret RefToEmbed
+        CellBackwardHook Generator GetitemTensorIndexInfo PartitionedCall PyInterpret
         SetitemTensorIndexInfo
         """,
     ),

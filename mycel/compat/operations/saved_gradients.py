@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
+from mycel.base.errors import Unsupported
+from mycel.communication import get_group_size
 from mycel.compat.operations.gradients import cotangents
 from mycel.core.tensor import Tensor
 from mycel.derivatives import vjp
@@ -71,6 +73,33 @@ def _batch_norm(p: Any, dy: Any, x: Any, scale: Any, mean: Any, variance: Any, r
     scale4, mean4, variance4 = (_channels(x, v, p.data_format) for v in (scale, mean, variance))
     inverse = ops.rsqrt(variance4 + p.epsilon)
     dx, ds, db = _normalized(dy, x, scale4, mean4, inverse, axes, p.is_training)
+    return dx, ds.reshape(scale.shape), db.reshape(scale.shape)
+
+
+def _training_update(p: Any, dy: Any, x: Any, mean: Any, variance: Any) -> Any:
+    """Return the cotangents of scale and offset of a batch normalisation."""
+    axes = _batch_axes(x, p.data_format)
+    inverse = ops.rsqrt(_channels(x, variance, p.data_format) + p.epsilon)
+    _, ds, db = _normalized(dy, x, 1.0, _channels(x, mean, p.data_format), inverse, axes, False)
+    return ds.reshape(mean.shape), db.reshape(mean.shape)
+
+
+def _training_reduce(p: Any, dy: Any, x: Any, ds: Any, db: Any, scale: Any, mean: Any, variance: Any) -> Any:
+    """Return the cotangent of the input of a batch normalisation, given those of scale and offset.
+
+    `ds` and `db` are these, and the others what the normalisation had.
+    """
+    ds, db, scale, mean, variance = (_channels(x, v, p.data_format) for v in (ds, db, scale, mean, variance))
+    count = x.size // mean.size
+    inverse = ops.rsqrt(variance + p.epsilon)
+    return scale * inverse * (dy - db / count - (x - mean) * inverse * ds / count)
+
+
+def _sync_batch_norm(p: Any, dy: Any, x: Any, scale: Any, mean: Any, variance: Any) -> Any:
+    if p.device_num > 1 and get_group_size() > 1:
+        raise Unsupported(f"{p.name}: statistics of several processes; use ms.grad of nn.SyncBatchNorm")
+    inverse = ops.rsqrt(_channels(x, variance) + p.epsilon)
+    dx, ds, db = _normalized(dy, x, _channels(x, scale), _channels(x, mean), inverse, _batch_axes(x, "NCHW"), True)
     return dx, ds.reshape(scale.shape), db.reshape(scale.shape)
 
 
@@ -316,6 +345,8 @@ SAVED: dict[str, Callable[..., Any]] = {
     "AsinhGrad": lambda p, y, dy: dy / ops.cosh(y),
     "AdaptiveMaxPool2DGrad": lambda p, dy, x, places: _scattered(dy, places, x, 2),
     "AdaptiveMaxPool3DGrad": lambda p, dy, x, places: _scattered(dy, places, x, 3),
+    "BNTrainingReduceGrad": _training_reduce,
+    "BNTrainingUpdateGrad": _training_update,
     "BatchNormGrad": _batch_norm,
     "BatchNormGradGrad": _batch_norm_twice,
     "BiasAddGrad": _bias_add,
@@ -359,6 +390,7 @@ SAVED: dict[str, Callable[..., Any]] = {
     "SparseSegmentSumGrad": _segments("sum"),
     "SparseSliceGrad": _sparse_slice,
     "SqrtGrad": lambda p, y, dy: 0.5 * dy / y,
+    "SyncBatchNormGrad": _sync_batch_norm,
     "TanhGrad": lambda p, y, dy: dy * (1 - y * y),
     "UniqueGrad": _unique,
 }
