@@ -55,8 +55,8 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "is a part of a fused optimizer or gradient of Ascend devices; use nn.AdamWeightDecay, or mindspore.grad of "
         "the forward operation",
         """
-        ApplyAdamW ApplyCamePart* Gmm*Backward* gmm_*backward* GmmBackward* InplaceGroupedMatmulAdd
-        inplace_grouped_matmul_add* grouped_matmul_add_ AddLayerNormGrad add_layer_norm_grad* BatchNormElemtGrad
+        ApplyAdamW ApplyCamePart* Gmm*Backward* gmm_*backward* GmmBackward* AddLayerNormGrad
+        add_layer_norm_grad* BatchNormElemtGrad
         BatchNormReduceGrad batch_norm_elemt_grad* batch_norm_reduce_grad* LstsqV2Grad lstsq_v2_grad*
         """,
     ),

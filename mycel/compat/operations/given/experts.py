@@ -19,6 +19,7 @@ __all__ = [
     "gmm",
     "gmm_v2",
     "grouped_matmul",
+    "inplace_grouped_matmul_add",
     "grouped_matmul_v2",
     "grouped_matmul_v4",
     "kv_cache_scatter_update",
@@ -226,6 +227,15 @@ def gmm_v2(
 ) -> tuple[Any, ...]:
     """Return `gmm` of `x`, `weight`, `bias`, `group_list`, `group_type` and `group_list_type`."""
     return gmm(x, weight, bias, group_list, group_type, group_list_type)
+
+
+def inplace_grouped_matmul_add(x: Any, weight: Any, group_list: Any, out: Any) -> Tensor:
+    """Return `out` after adding, for each group of rows, the product of its transposed rows of `x`
+    with those of `weight`; `group_list` has the ends of the groups.
+    """
+    ends = _ends(group_list, False)
+    products = [ops.matmul(ops.transpose(x[a:b], (1, 0)), weight[a:b]) for a, b in zip([0, *ends], ends)]
+    return out.copy_(out + ops.stack(products, 0).reshape(out.shape).astype(out.dtype))
 
 
 def _without(name: str, **given: Any) -> None:

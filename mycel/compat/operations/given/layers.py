@@ -15,6 +15,8 @@ from mycel.mint.nn import functional
 from mycel.scipy import linalg
 
 __all__ = [
+    "adaptive_max_pool1d",
+    "func_max_pool2d",
     "add_layer_norm_v2",
     "batch_norm_ext",
     "convolution",
@@ -91,6 +93,31 @@ def convolution_str(
     are those of it.
     """
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Tensor, Tensor]:
+    """Return the largest elements of parts of lines, and their places."""
+    size = output_size[0] if isinstance(output_size, (tuple, list)) else output_size
+    found: tuple[Tensor, Tensor] = functional.adaptive_max_pool1d(input, size, True)
+    return found
+
+
+def func_max_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = (1, 1),
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the largest elements under a window, and their places, whatever `return_indices` is.
+
+    `input`, `kernel_size`, `stride`, `padding`, `dilation` and `ceil_mode` are those of
+    `mint.nn.functional.max_pool2d`.
+    """
+    found: tuple[Tensor, Tensor] = _pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return found
 
 
 def _pooled(x: Any, kernel_size: Any, strides: Any, pads: Any, dilation: Any, ceil_mode: bool) -> Any:
