@@ -10,12 +10,14 @@ from typing import Any
 
 from mycel.base import dtype as D
 from mycel.compat.operations import making
-from mycel.compat.operations.binding import parsed
+from mycel.compat.operations.binding import bound_to, parsed
 from mycel.compat.operations.facts import Fact, facts_of, has_facts
+from mycel.compat.operations.given import PRIVATE
 from mycel.compat.operations.reasons import advice_for
-from mycel.compat.operations.serving import key_of, served, served_by_class
+from mycel.compat.operations.serving import key_of, public_function, served, served_by_class
 from mycel.compat.operations.work import CLASSES, NAMED, by_name, of_class, of_function, written
 from mycel.compat.unserved import unserved_class
+from mycel.mint import distributed
 from mycel.ops import operations
 from mycel.ops.operations.primitive import Primitive
 
@@ -84,15 +86,36 @@ def _function(path: str, name: str, fact: Fact) -> Any:
     own = written(path, name)
     if own is not None:
         return making.shown(_where(path), name, fact.content, own)
-    names = making.names_of(parsed(fact.content))
-    work = of_function(path, name, names)
+    signature = parsed(fact.content)
+    names = making.names_of(signature)
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
+        public = public_function(name) if by_name(path) and not name.startswith("_") else None
+        if public is not None:
+            return making.shown(_where(path), name, fact.content, public)
+        return making.function(_where(path), name, fact.content, None, advice_for(name))
+    work = of_function(path, name, names) or _of_library(path, name, names)
     if work is None and by_name(path):
-        work = served_by_class(name, names, _class_of) if name.endswith("_impl") else None
-        work = work or served(name, names) or served_by_class(name, names, _class_of)
+        work = _by_name(path, name, names)
     public = _public(path, name) if work is None else None
     if public is not None:
         return public
     return making.function(_where(path), name, fact.content, work, advice_for(name))
+
+
+def _of_library(path: str, name: str, names: list[str]) -> Any:
+    """Return the function of a library whose names others have too, or None."""
+    if path != "ops.function.comm_func" or not hasattr(distributed, name):
+        return None
+    return bound_to(getattr(distributed, name), names)
+
+
+def _by_name(path: str, name: str, names: list[str]) -> Any:
+    """Return the function that the rules of names give for a function of a module, or None."""
+    if path.startswith("ops.function"):  # written for programs; what is private there has any meaning
+        return served(name, names) if not name.startswith("_") or name in PRIVATE else None
+    if name.endswith("_impl"):
+        return served_by_class(name, names, _class_of) or served(name, names)
+    return served(name, names) or served_by_class(name, names, _class_of)
 
 
 def _class_of(key: str) -> Any:
@@ -170,6 +193,8 @@ def elsewhere(path: str, name: str) -> Any:
 
     What is not there is made such that it says so when it is used.
     """
+    if name.startswith("pyboost_"):
+        return _kernel(_where(path), name)
     if path.startswith("/"):
         return getattr(importlib.import_module(path[1:]), name)
     if has_facts(path) and facts_of(path).get(name) is not None:
@@ -179,6 +204,15 @@ def elsewhere(path: str, name: str) -> Any:
     except (AttributeError, ModuleNotFoundError):
         make = making.operation if name[:1].isupper() else _plain
         return make(_where(path), name, "*args, **kwargs", "*args, **kwargs", None, advice_for(name))
+
+
+def _kernel(where: str, name: str) -> Callable[..., Any]:
+    """Return the entry of a kernel: a function of an operation and a list of its arguments."""
+
+    def call(op: Any, args: Any) -> Any:
+        return op(*args)
+
+    return making.shown(where, name, "op, args", call)
 
 
 def _plain(where: str, name: str, parameters: str, call: str, work: Any, advice: str) -> Callable[..., Any]:

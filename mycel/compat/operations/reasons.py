@@ -66,7 +66,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         "is the entry of a compiled kernel of MindSpore; call the operation of the same name in mindspore.ops",
-        "pyboost_* *Prim_ _Pyboost*",
+        "*Prim_ _Pyboost*",
     ),
 )
 _OTHERS = "is an inner part of MindSpore that Mycel does not have; use the public functions of mindspore.ops"

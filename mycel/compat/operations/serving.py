@@ -27,7 +27,7 @@ from mycel.compat.operations.binding import LEFT, Names, bound_to
 from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional
 
-__all__ = ["served", "served_by_class", "words_of"]
+__all__ = ["key_of", "public_function", "served", "served_by_class", "words_of"]
 
 # Endings that tell variants of an operation apart, the longest first.
 _ENDINGS = (
@@ -67,6 +67,11 @@ def key_of(name: str) -> str:
     (True, 'add_')
     """
     return name.lower().replace("_", "") + "_" * name.endswith("_")
+
+
+def public_function(name: str) -> Optional[Callable[..., Any]]:
+    """Return the function of a name in `mycel.mint` and the libraries around it, or None."""
+    return next(_of_form(words_of(name), _MINT), None)
 
 
 def served_by_class(name: str, names: Names, kind_of: Callable[[str], Any]) -> Optional[Callable[..., Any]]:
