@@ -252,7 +252,7 @@ def facts_of(path: str, index: Index) -> dict[str, object]:
     written["names"] = {where: " ".join(listed) for where, listed in sorted(names.items()) if listed}
     written = {k: v for k, v in written.items() if v}
     listed = getattr(module, "__all__", None)
-    if isinstance(listed, list) and listed and all(isinstance(name, str) for name in listed):
+    if isinstance(listed, list) and all(isinstance(name, str) for name in listed):
         written["all"] = " ".join(sorted(listed))
     return written
 

@@ -275,3 +275,24 @@ def test_what_is_not_served_has_a_reason() -> None:
         needed = {p.name: 1 for p in parsed(classes[name][0]).parameters.values() if p.default is p.empty}
         with pytest.raises(Unsupported, match=f"{name} (is|moves|looks|reads|belongs)"):
             getattr(module, name)(**needed)()
+
+
+def test_import_of_everything_brings_names_and_no_modules() -> None:
+    scope: dict[str, object] = {"np": "mine", "ops": "mine"}
+    exec("from mindspore.ops.auto_generate.gen_ops_def import *", scope)
+    assert scope["np"] == scope["ops"] == "mine" and len(scope) > 2000
+    assert scope["AddExt"] is importlib.import_module("mindspore.ops.auto_generate").AddExt
+    before = {}
+    exec("from mindspore.ops.auto_generate import *", before)  # where the real package lists no names
+    assert list(before) == ["__builtins__"]
+
+
+def test_operations_are_copied_and_pickled() -> None:
+    import copy
+    import pickle
+
+    from mindspore.ops.auto_generate import MaxPoolWithIndices
+
+    operation = MaxPoolWithIndices(2, strides=1)
+    for other in (copy.deepcopy(operation), pickle.loads(pickle.dumps(operation))):
+        assert type(other) is MaxPoolWithIndices and (other.kernel_size, other.strides) == (2, 1)

@@ -40,9 +40,9 @@ class Facts:
                 name, _, there = word.partition("=")
                 self.names[name] = Fact("names", (where, there or name))
         for where in table.get("whole", ()):
-            for name in facts_of(where).names:
+            for name, fact in facts_of(where).names.items():
                 if not name.startswith("_"):
-                    self.names.setdefault(name, Fact("names", (where, name)))
+                    self.names.setdefault(name, fact if fact.kind == "modules" else Fact("names", (where, name)))
         listed = table.get("all")
         self.public: list[str] = (
             listed.split()

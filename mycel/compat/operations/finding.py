@@ -88,12 +88,12 @@ def _function(path: str, name: str, fact: Fact) -> Any:
         return making.shown(_where(path), name, fact.content, own)
     signature = parsed(fact.content)
     names = making.names_of(signature)
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
+    work = of_function(path, name, names) or _of_library(path, name, names)
+    if work is None and any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
         public = public_function(name) if by_name(path) and not name.startswith("_") else None
         if public is not None:
             return making.shown(_where(path), name, fact.content, public)
         return making.function(_where(path), name, fact.content, None, advice_for(name))
-    work = of_function(path, name, names) or _of_library(path, name, names)
     if work is None and by_name(path):
         work = _by_name(path, name, names)
     public = _public(path, name) if work is None else None
