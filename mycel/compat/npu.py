@@ -44,6 +44,16 @@ __getattr__ = served_on_request(
                 "make_map_parameter(*args)",
             ),
         ),
+        Group(
+            "routes tokens between experts on Ascend devices; use ops.topk, ops.gather and the collectives of "
+            "mindspore.ops",
+            functions=(
+                "moe_distribute_combine(expand_x, expert_ids, expand_idx, ep_send_counts, expert_scales, "
+                "ep_world_size, ep_rank_id, moe_expert_num, *args, **kwargs)",
+                "moe_distribute_dispatch(x, expert_ids, ep_world_size, ep_rank_id, moe_expert_num, *args, **kwargs)",
+            ),
+            operations=("GroupTopk()",),
+        ),
         Group("keeps a table of embeddings on Ascend devices; use nn.EmbeddingLookup", operations=("MapCacheIdx()",)),
         Group(
             "compiles C++ for MindSpore's own kernels; use ops.Custom or ops.Morph",

@@ -501,3 +501,14 @@ def test_refusals_of_cosine_transforms() -> None:
     with pytest.raises(ValueError, match="DCT: norm must be 'ortho'"):
         dct(T(rand(3)), norm="forward")
     close(ms.grad(lambda v: (dct(v) ** 2).sum())(T(rand(3))), 2 * rand(3))
+
+
+def test_sparse_momentum_with_nesterov() -> None:
+    from mindspore.ops.operations.nn_ops import SparseApplyMomentum
+
+    var, accum, grad = ms.Parameter(T(rand(3, 2))), ms.Parameter(T(rand(3, 2, seed=1))), rand(2, 2)
+    rows = T(np.int32([0, 2]))
+    SparseApplyMomentum(use_nesterov=True)(var, accum, T(np.float32(0.1)), T(grad), rows, T(np.float32(0.9)))
+    moved = rand(3, 2, seed=1)[[0, 2]] * 0.9 + grad
+    close(accum[rows], moved)
+    close(var[rows], rand(3, 2)[[0, 2]] - 0.1 * (grad + 0.9 * moved))

@@ -77,9 +77,11 @@ def _unstack(p: Any, x: Any) -> Any:
 
 SEQUENCES: dict[str, Work] = {
     "InSequence": _plain(lambda target, sequence: target in sequence),
+    "IsDimUnKnown": _plain(lambda data: False),
     "ListAppend": _plain(lambda sequence, target: [*sequence, target]),
     "ListAppendAndInsertGrad": _plain(_without),
     "ListInsert": _plain(_inserted),
+    "ListToTuple": _plain(tuple),
     "ListToTensor": _plain(lambda values, dtype: Tensor(list(values), dtype=dtype)),
     "SequenceAdd": _plain(operator.add),
     "SequenceAddN": _plain(lambda tensors: functools.reduce(operator.add, tensors)),
@@ -99,6 +101,7 @@ SEQUENCES: dict[str, Work] = {
     "TensorToList": _plain(lambda x: x.tolist()),
     "TensorToScalar": _plain(lambda x: x.item()),
     "TensorToTuple": _plain(lambda x: tuple(x.tolist())),
+    "TupleToList": _plain(list),
     "TupleToTensor": _plain(lambda values, dtype: Tensor(list(values), dtype=dtype)),
     "list_equal": _plain(operator.eq),
     "list_greater_equal": _plain(operator.ge),
