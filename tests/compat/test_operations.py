@@ -296,3 +296,16 @@ def test_operations_are_copied_and_pickled() -> None:
     operation = MaxPoolWithIndices(2, strides=1)
     for other in (copy.deepcopy(operation), pickle.loads(pickle.dumps(operation))):
         assert type(other) is MaxPoolWithIndices and (other.kernel_size, other.strides) == (2, 1)
+
+
+def test_functions_that_work_out_constants() -> None:
+    import __future__
+
+    from mindspore.ops.auto_generate import gen_ops_def
+    from mindspore.ops.operations.manually_defined import ops_def
+
+    x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert ops_def.infer_value_for_ReduceMax(x, (1,), True).tolist() == [[2.0], [4.0]]
+    assert ops_def.infer_value_for_ReduceSum(x, (0,), False, False).tolist() == [4.0, 6.0]
+    assert ops_def.infer_value_for_Concat((x, x), 0).shape == (4, 2)
+    assert gen_ops_def.division is __future__.division

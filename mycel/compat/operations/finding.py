@@ -1,6 +1,7 @@
 """What a name of a module with facts is: see `mycel.compat.operations`."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import importlib
@@ -168,6 +169,8 @@ def _module(path: str, name: str, fact: Fact) -> Any:
 
 
 def _other(path: str, name: str, fact: Fact) -> Any:
+    if name in __future__.all_feature_names:
+        return getattr(__future__, name)
     own = written(path, name)
     if own is not None:
         return own
@@ -193,6 +196,8 @@ def elsewhere(path: str, name: str) -> Any:
 
     What is not there is made such that it says so when it is used.
     """
+    if name in __future__.all_feature_names:
+        return getattr(__future__, name)
     if name.startswith("pyboost_"):
         return _kernel(_where(path), name)
     if path.startswith("/"):

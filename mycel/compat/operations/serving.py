@@ -81,7 +81,7 @@ def served_by_class(name: str, names: Names, kind_of: Callable[[str], Any]) -> O
     `name` is the function's, and `kind_of` gives the class for what spellings of its name have in
     common, or None. None is returned where the constructor's parameters do not fit.
     """
-    for form in _forms(words_of(name.rstrip("_"))):
+    for form in _forms(words_of(name.rstrip("_")).removeprefix("infer_value_for_")):
         kind = kind_of(key_of(form))
         if kind is None or any(n.startswith("*") for n in names):
             continue
