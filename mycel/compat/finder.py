@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Optional
 
 from mycel.compat.hints import missing
+from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.paths import API_VERSION, MODULES_FIRST, ROOT, is_absent, sources
 
 __all__ = ["Finder"]
@@ -61,6 +62,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Fill a view from its source modules, of which the first with a name counts."""
         parts = [importlib.import_module(name) for name in _answers(module.__name__)]
+        path = module.__name__[len(ROOT) + 1 :]
+        if has_facts(path):
+            _by_rule(module, path, parts)
+            return
         content: dict[str, Any] = {}
         public: dict[str, None] = {}
         for part in parts:
@@ -80,6 +85,31 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         view["__dir__"] = lambda: sorted({*vars(module), *public})
         if module.__name__ in (ROOT, f"{ROOT}.version"):
             view["__version__"] = API_VERSION
+
+
+def _by_rule(module: ModuleType, path: str, parts: list[ModuleType]) -> None:
+    """Let a view answer by the table of its module's names first, and then from its sources.
+
+    Public names of a module that Mycel has by the same path come before.
+    """
+    later = _later(module, parts)
+    same = [part for part in parts if part.__name__ == f"mycel.{path}"]
+    vars(module).update({n: getattr(part, n) for part in same for n in getattr(part, "__all__", ())})
+
+    def find(name: str) -> Any:
+        from mycel.compat.operations.finding import find as find_by_rule  # brings much with it
+
+        try:
+            value = find_by_rule(path, name)
+        except AttributeError:
+            return later(name)
+        vars(module)[name] = value
+        return value
+
+    public = facts_of(path).public
+    listed = sorted({*public, *(n for part in parts for n in dir(part) if not n.startswith("_"))})
+    vars(module).update(__all__=public, __getattr__=find, __dir__=lambda: sorted({*vars(module), *listed}))
+    vars(module)["__doc__"] = f"Names of `{module.__name__}`, by rule: `mycel.compat.operations`."
 
 
 def _is_foreign_module(view: ModuleType, part: ModuleType, name: str) -> bool:

@@ -6,6 +6,8 @@ Mycel's files are divided differently.
 
 from __future__ import annotations
 
+from mycel.compat.operations.facts import has_facts
+
 __all__ = ["is_module"]
 
 _MODULES: dict[str, str] = {
@@ -53,12 +55,12 @@ _MODULES: dict[str, str] = {
     "nn.wrap": "cell_wrapper grad_reducer loss_scale",
     "numpy": "array_creations array_ops dtypes fft logic_ops math_ops",
     "ops": """
-        auto_generate communication composite deprecated function functional functional_overload
+        _primitive_cache _utils auto_generate communication composite deprecated function functional functional_overload
         operations primitive signature tensor_method
     """,
     "ops.composite": "base env_ops math_ops",
     "ops.function": """
-        array_func clip_func comm_func debug_func fft_func grad image_func linalg_func math_func
+        _add_attr_func array_func clip_func comm_func debug_func fft_func grad image_func linalg_func math_func
         nn_func other_func parameter_func random_func reshard_func sparse_func sparse_unary_func
         spectral_func vmap_func
     """,
@@ -66,7 +68,7 @@ _MODULES: dict[str, str] = {
     "ops.operations": """
         _csr_ops _custom_grad _grad_ops _infer_ops _inner_ops _quant_ops _rl_inner_ops _scalar_ops
         _sequence_ops _sparse_grad_ops array_ops comm_ops control_ops custom_ops debug_ops image_ops
-        inner_ops linalg_ops math_ops nn_ops other_ops random_ops reshard_ops sparse_ops
+        inner_ops linalg_ops manually_defined math_ops nn_ops other_ops random_ops reshard_ops sparse_ops
         spectral_ops
     """,
     "scipy": "fft linalg ops optimize",
@@ -87,7 +89,9 @@ _MODULES: dict[str, str] = {
     """,
     "train.summary": "enums summary_record writer",
     "train.train_thor": "convert_utils dataset_helper model_thor",
-    "ops.auto_generate": "gen_ops_def gen_ops_prim",
+    "ops.auto_generate": "cpp_create_prim_instance_helper gen_extend_func gen_ops_def gen_ops_prim pyboost_inner_prim",
+    "ops._utils": "arg_dtype_cast arg_handler utils",
+    "ops.operations.manually_defined": "ops_def",
 }
 _KNOWN = frozenset(f"{package}.{name}" for package, names in _MODULES.items() for name in names.split())
 
@@ -98,4 +102,4 @@ def is_module(path: str) -> bool:
     >>> is_module("nn.optim.adam"), is_module("nn.optim.adams")
     (True, False)
     """
-    return path in _KNOWN
+    return path in _KNOWN or has_facts(path)

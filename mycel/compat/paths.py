@@ -91,7 +91,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "nn.wrap.cell_wrapper": _NN,
     "nn.wrap.grad_reducer": _NN,
     "nn.wrap.loss_scale": _NN,
-    "ops": ("mycel.derivatives",),
+    "ops": ("mycel.derivatives", f"{_HERE}.npu"),
     "profiler": (),
     "profiler.common": ("mycel.profiler",),
     "profiler.common.constant": ("mycel.profiler",),

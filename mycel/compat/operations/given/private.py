@@ -1,0 +1,61 @@
+"""Functions that are found by their exact names: MindSpore's cache of operations, and what
+others call inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel import mint, ops
+from mycel.base.remembered import SOME, Remembered
+from mycel.core.tensor import Tensor
+
+__all__ = ["PRIVATE"]
+
+_cached = Remembered[Any, Any]("operations by their parameters", SOME)
+
+
+def _frozen(value: Any) -> Any:
+    """Return a hashable value that differs where another parameter differs."""
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, tuple(map(_frozen, value))
+    return type(value), value
+
+
+def _get_cache_prim(cls: Any) -> Callable[..., Any]:
+    """Return a function that makes an operation of this class, the same one for the same
+    parameters.
+    """
+
+    def operation(*args: Any, **named: Any) -> Any:
+        key = (cls, _frozen(args), tuple((k, _frozen(v)) for k, v in sorted(named.items())))
+        try:
+            hash(key)
+        except TypeError:
+            return cls(*args, **named)
+        return _cached.recall(key, lambda: cls(*args, **named))
+
+    return operation
+
+
+def _innner_log_softmax(inputs: Any, axis: Any) -> Tensor:
+    """Return the logarithm of the softmax along `axis`."""
+    return ops.log_softmax(inputs, axis)
+
+
+def _only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of one input."""
+
+    def call(input: Any) -> Any:
+        return function(input)
+
+    return call
+
+
+PRIVATE: dict[str, Callable[..., Any]] = {
+    "_get_cache_prim": _get_cache_prim,
+    "_innner_log_softmax": _innner_log_softmax,
+    "max_": _only(mint.max),
+    "min_": _only(mint.min),
+}
