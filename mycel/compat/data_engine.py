@@ -14,7 +14,6 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base import dtype as D
 from mycel.base.errors import Unsupported
 from mycel.base.object_types import string
 from mycel.core.tensor import Tensor
