@@ -124,7 +124,15 @@ class Unsupported(NotImplementedError):
 
 
 class CompileError(RuntimeError):
-    """A function could not be compiled; the message shows the user's line."""
+    """A function could not be compiled; the message shows the user's line.
+
+    `undecided` is the place of the condition or loop that Python would have to decide, if it is
+    known.
+    """
+
+    def __init__(self, message: str, undecided: Any = None) -> None:
+        super().__init__(message)
+        self.undecided = undecided
 
 
 class NeedsValue(TypeError):

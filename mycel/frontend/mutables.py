@@ -11,20 +11,16 @@ numbers alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.log import logger
 from mycel.core import eager
 from mycel.core.tensor import Tensor, make_staged
-from mycel.ir.graph import Node, input_node, toposort
-from mycel.prims.base import CONSTANT
+from mycel.ir.graph import input_node
 
-if TYPE_CHECKING:
-    from mycel.frontend.stage import Stage
-
-__all__ = ["MUTABLES", "describe_mutable", "is_python_number", "mutable", "number_class", "replace_mutable"]
+__all__ = ["MUTABLES", "describe_mutable", "mutable", "number_class", "replace_mutable"]
 
 
 class _Int(int):
@@ -160,24 +156,6 @@ def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
         items = [replace_mutable(v, f"{name}.{i}", arguments) for i, v in enumerate(value)]
         return tuple(items) if kind is tuple else arguments.keep(items)
     return arguments.replace(value, name)
-
-
-def is_python_number(stage: Stage, value: Any) -> bool:
-    """Return whether a staged tensor stands for a number computed from marked numbers and constants
-    alone.
-    """
-    if not stage.mutable_nodes or not stage.is_number(value) or not isinstance(value, Tensor):
-        return False
-    node: Optional[Node] = value._node
-    if node is None:
-        return False
-    found = False
-    for n in toposort([node]):
-        if n in stage.mutable_nodes:
-            found = True
-        elif n.prim is None:
-            return False
-    return found and node.prim is not CONSTANT
 
 
 def number_class(value: Tensor) -> Any:
