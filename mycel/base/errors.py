@@ -119,6 +119,13 @@ class IndexRangeError(IndexError, RuntimeError, ValueError):
     """
 
 
+class NotAnIndex(TypeError, ValueError):
+    """A tensor that is no integer is used as one.
+
+    It is both built-in errors: Python's own for values that are no index, and MindSpore's.
+    """
+
+
 class Unsupported(NotImplementedError):
     """Something that this engine or front end cannot do; the message names what it can."""
 

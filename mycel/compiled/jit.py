@@ -338,7 +338,7 @@ def run_live(plan: LivePlan, function: Any, args: Any, kwargs: Any) -> Any:
     stage = LiveStage(plan, eager.current_context())
     try:
         with deep_stack(), eager.use_context(stage), at(None):
-            result = without_iterators(stage.invoke(function, args, kwargs))
+            result = without_iterators(stage, stage.invoke(function, args, kwargs))
     except Exception as error:
         raise show_user_lines(error) from error.__cause__
     finally:

@@ -10,11 +10,13 @@ import types
 from collections import OrderedDict
 from typing import Any
 
+from mycel.frontend.loops import TensorRange, python_range
 from mycel.frontend.sizes import SizeRange
+from mycel.frontend.stage import Stage
 
 __all__ = ["is_iterator", "members", "without_iterators"]
 
-_LIST_ITERATOR = type(iter([]))
+_LIST_ITERATOR: type = type(iter([0]))
 _ORDERED: OrderedDict[Any, Any] = OrderedDict()
 _KINDS: dict[type, type] = {
     **dict.fromkeys((range, SizeRange, zip, enumerate, type({}.keys()), type({}.values()), type(iter(()))), tuple),
@@ -37,18 +39,23 @@ def members(value: Any) -> Any:
     return kind(value)
 
 
-def without_iterators(value: Any) -> Any:
-    """Return a result with the members of iterators in place of the iterators in it."""
+def without_iterators(stage: Stage, value: Any) -> Any:
+    """Return a result with the members of iterators in place of the iterators in it.
+
+    `stage` has the values of tensors.
+    """
+    if isinstance(value, TensorRange):
+        value = python_range(stage, value)
     if is_iterator(value):
         value = members(value)
     kind = type(value)
     if kind is tuple or kind is list:
-        return _replaced(value, kind, list(value))
+        return _replaced(stage, value, kind, list(value))
     if kind is dict:
-        return _replaced(value, lambda items: dict(zip(value, items)), list(value.values()))
+        return _replaced(stage, value, lambda items: dict(zip(value, items)), list(value.values()))
     return value
 
 
-def _replaced(value: Any, kind: Any, items: list[Any]) -> Any:
-    found = [without_iterators(v) for v in items]
+def _replaced(stage: Stage, value: Any, kind: Any, items: list[Any]) -> Any:
+    found = [without_iterators(stage, v) for v in items]
     return value if all(a is b for a, b in zip(items, found)) else kind(found)

@@ -61,7 +61,7 @@ def static_items(f: Any, items: Any, where: Where) -> Any:
 def python_range(stage: Stage, items: TensorRange) -> range:
     """Return Python's range for the values of the tensors of a `TensorRange`."""
     ends = (items.start, items.stop, items.step)
-    return range(*[int(stage.need_value(v, "")) if isinstance(v, Tensor) else v for v in ends])
+    return range(*[int(stage.need_value(v, "").reshape(())) if isinstance(v, Tensor) else v for v in ends])
 
 
 def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:

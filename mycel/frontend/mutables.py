@@ -85,9 +85,8 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     if dynamic_len:
         if not isinstance(input_data, (tuple, list)):
             raise TypeError(f"mutable: dynamic_len needs a tuple or list, not {type(input_data).__name__}")
-        kinds = {(type(v), v._type if isinstance(v, Tensor) else None) for v in input_data}
-        if len(kinds) > 1:
-            raise ValueError(f"mutable: with dynamic_len the items must be of one type and shape, not {input_data!r}")
+        if len({type(v) for v in input_data}) > 1:
+            raise ValueError(f"mutable: with dynamic_len the items must be of one type, not {input_data!r}")
         logger.info("mutable(dynamic_len=True): each length is compiled once")
     if isinstance(input_data, Tensor):
         return input_data

@@ -36,6 +36,7 @@ from mycel.ir.graph import Node
 __all__ = ["Outputs"]
 
 Build = Callable[[Any, Any], Any]
+_REVERSED = (reversed, type(reversed([0])))
 _PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), slice))
 
 
@@ -129,6 +130,9 @@ class Outputs:
             raise CompileError(
                 "a compiled function cannot return a function that it defines; define it outside, or return its results"
             )
+        if kind in _REVERSED and self.stage.is_fresh(value):
+            items = self.of([*value][::-1])
+            return lambda out, args: reversed(items(out, args) if kind is not reversed else tuple(items(out, args)))
         if is_iterator(value):
             if hasattr(kind, "__next__"):
                 self.stage.need_own_iterator(value)
