@@ -4,8 +4,7 @@
 an ordinary value for all other code. Compiled functions recognize the class: numbers inside it
 become inputs of the graph (booleans, int64 and float64 scalars), which the stage knows to stand for
 Python numbers. They therefore take the types of the tensors that they are combined with, answer
-`isinstance` as numbers, and leave the function as Python numbers if they were computed from such
-numbers alone.
+`isinstance` as numbers, and leave the function as Python numbers, as numbers that tensors decide do.
 """
 
 from __future__ import annotations
