@@ -4,7 +4,8 @@
 an ordinary value for all other code. Compiled functions recognize the class: numbers inside it
 become inputs of the graph (booleans, int64 and float64 scalars), which the stage knows to stand for
 Python numbers. They therefore take the types of the tensors that they are combined with, answer
-`isinstance` as numbers, and leave the function as Python numbers, as numbers that tensors decide do.
+`isinstance` as numbers, and leave the function as Python numbers, as do numbers that tensors
+decide.
 """
 
 from __future__ import annotations
