@@ -45,8 +45,9 @@ class Outputs:
 
     `of(value)` returns a function from (the graph's outputs, the call's tensors) to the value. If
     it `returns_given`, a list or dict of those at `places` in the call, then the call itself, with
-    the arguments by name after the others, follows its tensors. `arguments` are the positions of
-    the stand-ins of these tensors by their identity, and `known` the objects among the arguments.
+    the arguments by name after the others, follows its tensors. `stage` staged the function;
+    `arguments` are the positions of the stand-ins of these tensors by their identity, and `known`
+    the objects among the arguments.
     """
 
     def __init__(

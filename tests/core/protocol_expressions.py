@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
-EXPECTED = Path(__file__).parent / "expected_protocols.json"
+EXPECTED = Path(__file__).resolve().parent / "expected_protocols.json"
 
 TENSORS = {
     "f": "Tensor(np.array([[1.5, -2.25, 3.0], [0.5, 4.0, -1.0]], np.float32))",
@@ -300,6 +302,7 @@ def ask() -> None:
     spec.loader.exec_module(answers)
     warnings.simplefilter("ignore")
     names = Names(mindspore)
+    os.chdir(tempfile.mkdtemp())  # where it writes about errors
     found = {e: answers.answer(lambda e=e: eval(e, names.of(e))) for e in expressions()}
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
     EXPECTED.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

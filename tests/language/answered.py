@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "expected_answers.json"
 IMPORTS = """import numpy as np
 import mindspore as ms
@@ -59,6 +60,7 @@ def ask() -> None:
     spec.loader.exec_module(answers)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # where it writes about errors
         found = {n: answers.answer(runner(n, text, Path(folder))) for n, text in programs().items()}
     EXPECTED.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
 
