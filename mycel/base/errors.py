@@ -137,9 +137,7 @@ class CompileError(RuntimeError):
     known.
     """
 
-    def __init__(self, message: str, undecided: Any = None) -> None:
-        super().__init__(message)
-        self.undecided = undecided
+    undecided: Any = None
 
 
 class NeedsValue(TypeError):

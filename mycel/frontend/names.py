@@ -197,7 +197,9 @@ def missing(f: Frame, name: str, where: Where) -> Any:
     if found is not None:
         stage = f.stage
         if stage is None or found.flag is None or not stage.may_decide:
-            raise CompileError(f"{current_where()}: {found.text}", found.where)
+            error = CompileError(f"{current_where()}: {found.text}")
+            error.undecided = found.where
+            raise error
         flag = found.flag
         if stage.decide(flag, f"whether {name!r} is set") if isinstance(flag, Tensor) else flag:
             f.vars[name] = found.value

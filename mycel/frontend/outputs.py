@@ -20,6 +20,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base.errors import CompileError
+from mycel.base.tree import flatten
 from mycel.core.tensor import Tensor
 from mycel.core.views import View, attach
 from mycel.frontend.frames import Closure
@@ -28,7 +29,7 @@ from mycel.frontend.join import Choice
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.sizes import number_of
 from mycel.frontend.snapshots import reach
-from mycel.frontend.stage import Stage, current_stage, is_constant
+from mycel.frontend.stage import Stage, current_stage, is_constant, is_staged
 from mycel.frontend.views import OWN, Either, Mixed, Origin, Tree, decided, is_left
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
@@ -112,7 +113,7 @@ class Outputs:
         if kind in (list, dict, OrderedDict):
             if id(value) in self.places_given:
                 return self._given(self.places_given[id(value)])
-            if self.stage.guards.knows(value):
+            if self._is_outside(value):
                 return self._itself(value)
         if kind in (list, tuple, deque, set, frozenset):
             parts = [self.of(v) for v in value]
@@ -152,6 +153,15 @@ class Outputs:
         """Return the function that gives an argument, or a part of one, itself."""
         self.returns_given = True
         return lambda out, args: functools.reduce(operator.getitem, path, args[-1])
+
+    def _is_outside(self, value: Any) -> bool:
+        """Return whether a list or dict is known to be from outside.
+
+        The library's own may be known to the guards as well, but hold tensors of this program.
+        """
+        if not self.stage.guards.knows(value) or self.stage.is_fresh(value):
+            return False
+        return self.stage.was_changed(("container", id(value))) or not any(map(is_staged, flatten(value)[0]))
 
     def _itself(self, value: Any) -> Build:
         """Return the function that gives an object from outside.
