@@ -119,12 +119,25 @@ class IndexRangeError(IndexError, RuntimeError, ValueError):
     """
 
 
+class NotAnIndex(TypeError, ValueError):
+    """A tensor that is no integer is used as one.
+
+    It is both built-in errors: Python's own for values that are no index, and MindSpore's.
+    """
+
+
 class Unsupported(NotImplementedError):
     """Something that this engine or front end cannot do; the message names what it can."""
 
 
 class CompileError(RuntimeError):
-    """A function could not be compiled; the message shows the user's line."""
+    """A function could not be compiled; the message shows the user's line.
+
+    `undecided` is the place of the condition or loop that Python would have to decide, if it is
+    known.
+    """
+
+    undecided: Any = None
 
 
 class NeedsValue(TypeError):

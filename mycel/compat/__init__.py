@@ -15,10 +15,12 @@ from types import ModuleType
 from mycel.base.log import logger
 from mycel.compat.finder import Finder
 from mycel.compat.paths import API_VERSION, ROOT
+from mycel.core.tensor import Tensor
 
 __all__ = ["API_VERSION", "install", "is_installed", "uninstall"]
 
 _finder = Finder()
+_HOME = Tensor.__module__
 _replaced: dict[str, ModuleType] = {}
 
 
@@ -26,7 +28,8 @@ def install() -> None:
     """Answer imports of `mindspore` with Mycel from now on; a second call has no effect.
 
     Mycel takes precedence over an installed MindSpore, which is logged at the level "debug";
-    modules of MindSpore that were imported already are set aside until `uninstall`.
+    modules of MindSpore that were imported already are set aside until `uninstall`. Until then the
+    class of tensors is shown under MindSpore's path.
     `mindspore.__version__` is the release whose interface Mycel follows.
 
     >>> from mycel import compat
@@ -39,6 +42,7 @@ def install() -> None:
     if is_installed():
         return
     _replaced.update(_take())
+    Tensor.__module__ = f"{ROOT}.common.tensor"
     real = importlib.machinery.PathFinder.find_spec(ROOT)
     sys.meta_path.insert(0, _finder)
     if real is not None or _replaced:
@@ -58,6 +62,7 @@ def uninstall() -> None:
     if not is_installed():
         return
     sys.meta_path.remove(_finder)
+    Tensor.__module__ = _HOME
     _take()
     sys.modules.update(_replaced)
     _replaced.clear()

@@ -88,6 +88,8 @@ class Arguments:
         self.numbers: list[Tensor] = []
         self.opaque: list[Any] = []
         self.outside: set[int] = set()
+        # where in a call, as indices one after the other, are lists and dicts
+        self.places: dict[int, tuple[Any, ...]] = {}
 
     def replace(self, value: Any, name: str) -> Any:
         kind = type(value)
@@ -125,3 +127,13 @@ class Arguments:
     def keep(self, value: Any) -> Any:
         self.containers[id(value)] = value
         return value
+
+    def place(self, value: Any, made: Any, *path: Any) -> None:
+        """Note where in a call the lists and dicts are for which others were `made`."""
+        kind = type(value)
+        if kind not in (list, dict, tuple, OrderedDict):
+            return
+        if kind is not tuple:
+            self.places[id(made)] = path
+        for k in value if isinstance(value, dict) else range(len(value)):
+            self.place(value[k], made[k], *path, k)

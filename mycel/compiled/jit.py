@@ -31,6 +31,7 @@ from mycel.core.hooks import hooks_key
 from mycel.engines.failures import told
 from mycel.frontend.dimensions import Dimensions, Plan, declared_inputs
 from mycel.frontend.interpret import Interpreter
+from mycel.frontend.iterators import without_iterators
 from mycel.frontend.native_calls import refuse_unseen, watched
 from mycel.frontend.segments import REFUSALS, LivePlan, LiveStage
 from mycel.frontend.sizes import use_stage
@@ -113,10 +114,10 @@ class Jit:
         if version.shares and version.overlaps(tensors):
             return run_live(self._overlap(key), self.__wrapped__, args, kwargs)
         if context is None:
-            return version.run(tensors)
+            return version.run(tensors, (args, kwargs)) if version.returns_given else version.run(tensors)
         if version.refusal:
             return run_live(self._by_value(key, version.refusal), self.__wrapped__, args, kwargs)
-        return version.record(context, tensors)
+        return version.record(context, tensors, (args, kwargs))
 
     def _by_value(self, key: Any, reason: str) -> LivePlan:
         """Return the plan for calls inside an eager gradient that need a derivative of the
@@ -157,7 +158,7 @@ class Jit:
         if stage.depth or stage.outer is not None:
             if version.refusal:
                 return MISSING
-        return version.record(stage, tensors)
+        return version.record(stage, tensors, (args, kwargs))
 
     def _overlap(self, key: Any) -> LivePlan:
         """Return the plan for calls with an argument that the function also uses from outside and
@@ -258,6 +259,7 @@ class Jit:
         names = _parameter_names(self.__wrapped__)
         given = [arguments.replace(a, names[i] if i < len(names) else f"argument{i}") for i, a in enumerate(args)]
         options = {k: arguments.replace(v, k) for k, v in kwargs.items()}
+        arguments.place((args, kwargs), (given, options))
         stage.scope.own.update(arguments.nodes)
         stage.vary(arguments.numbers)
         for value in arguments.opaque:
@@ -288,6 +290,8 @@ class Jit:
 
     def _refused(self, key: Any, error: Exception, quiet: bool) -> None:
         self._run_live(key, Fallback(self.__qualname__, reason_of(error), describe_places(error)), quiet)
+        if isinstance(error, CompileError) and error.undecided is not None:
+            self.lives[key].python[error.undecided] = reason_of(error)
 
     def _run_live(self, key: Any, reason: Fallback, quiet: bool = False) -> None:
         if self.fullgraph or is_strict(self.options, self.__wrapped__):
@@ -334,11 +338,12 @@ def run_live(plan: LivePlan, function: Any, args: Any, kwargs: Any) -> Any:
     stage = LiveStage(plan, eager.current_context())
     try:
         with deep_stack(), eager.use_context(stage), at(None):
-            return stage.invoke(function, args, kwargs)
+            result = without_iterators(stage, stage.invoke(function, args, kwargs))
     except Exception as error:
         raise show_user_lines(error) from error.__cause__
     finally:
         stage.close()
+    return stage.numbers_of(result) if stage.numbers else result
 
 
 def _parameter_names(function: Any) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class Version:
         positions: dict[int, int] = {}
         for i, t in enumerate(arguments.staged):
             positions.setdefault(id(t), i)
-        outputs = Outputs(stage, positions, frozenset(arguments.outside))
+        outputs = Outputs(stage, positions, frozenset(arguments.outside), arguments.places)
         self.build = outputs.of(result)
         changes = stage.scopes[0].take_back(stage)
         self.effects: list[tuple[_Change, Any]] = []
@@ -113,6 +113,7 @@ class Version:
         self.is_open = is_open(self.graph)
         self.sizes: dict[str, int] = {}
         self.pinned = outputs.pinned
+        self.returns_given = outputs.returns_given
         outputs.close()
         self.guards.close()
 
@@ -194,8 +195,12 @@ class Version:
         known: dict[int, Any] = {id(root_of(t)): None for t in self.tensors}
         return any(known.setdefault(id(root_of(t)), t) is not t for t in tensors)
 
-    def run(self, tensors: list[Any]) -> Any:
-        """Run on a call's tensors and return the call's result."""
+    def run(self, tensors: list[Any], call: Any = None) -> Any:
+        """Run on a call's tensors and return the call's result.
+
+        `call` is the call's arguments, with those by name after the others; only a version that
+        `returns_given` needs them.
+        """
         if self.result_types:
             given = [t._buf for t in tensors]
             given += [get()._buf for get in self.ways]
@@ -223,12 +228,14 @@ class Version:
         for i, place in self.argument_writes:
             tensors[i]._replace(out[place])
         self.kept = None
-        return self._finish(out, tensors)
+        return self._finish(out, tensors, call)
 
-    def record(self, context: Context, tensors: list[Any]) -> Any:
-        """Run as one operation that a gradient can go back through."""
+    def record(self, context: Context, tensors: list[Any], call: Any) -> Any:
+        """Run on the `tensors` of a `call` as one operation that a gradient in `context` can go
+        back through.
+        """
         if not self.result_types:
-            return self._finish([], tensors)
+            return self._finish([], tensors, call)
         if not context.is_staging:
             for t in (*tensors, *self.tensors):
                 _buffer(t)
@@ -239,9 +246,11 @@ class Version:
         for i, place in self.argument_writes:
             tensors[i]._replace(out[place])
         self.kept = None
-        return self._finish(out, tensors)
+        return self._finish(out, tensors, call)
 
-    def _finish(self, out: Any, tensors: list[Any]) -> Any:
+    def _finish(self, out: Any, tensors: list[Any], call: Any) -> Any:
+        if self.returns_given:
+            tensors = [*tensors, call]
         for fn, args, kwargs in self.deferred:
             fn(*args(out, tensors), **kwargs(out, tensors))
         for effect, build in self.effects:

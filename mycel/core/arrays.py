@@ -23,7 +23,7 @@ def value_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
     if array.ndim == 0:
         if dtype.is_floating:
             return f" {array.item():.6g}"
-        return f" {str(array[()]).strip('()') if dtype.is_complex else array.item()}"
+        return f" {_complex_text(array[()]) if dtype.is_complex else array.item()}"
     return f"{' ' if array.ndim == 1 else chr(10)}{_array_text(array) if array.size else ''}"
 
 
@@ -34,9 +34,13 @@ def _array_text(array: np.ndarray[Any, Any]) -> str:
     """
     digits = 4 if array.dtype.itemsize == 2 else 8
     show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
-    form: Any = {"float_kind": show} if array.dtype.kind == "f" else None
+    form: Any = {"float_kind": show, "complex_kind": _complex_text} if array.dtype.kind in "fc" else None
     text = np.array2string(array, separator=", ", formatter=form, max_line_width=120)
     return re.sub(r",(\s*)\.\.\.,", r"\1...", re.sub(r"\n+", "\n", text))
+
+
+def _complex_text(value: Any) -> str:
+    return f"{value.real:.6g}{value.imag:+.6g}j"
 
 
 def shape_of(shape: Any) -> tuple[Any, ...]:
@@ -64,8 +68,8 @@ def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) ->
                 f"Tensor: the nested sequence is ragged, its parts differ in length or depth: {_shortened(data)}; pad "
                 "them to one length"
             ) from None
-        if wanted is None and array.dtype == np.float64:
-            wanted = D.float32
+        if wanted is None and array.dtype in (np.float64, np.int32):
+            wanted = D.float32 if array.dtype == np.float64 else D.int64
     elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
         array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
     else:

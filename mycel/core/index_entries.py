@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel.base import dtype as D
-from mycel.base.errors import NeedsValue, ShapeError
+from mycel.base.errors import IndexRangeError, NeedsValue, ShapeError
 from mycel.core.eager import apply
 from mycel.core.selection import positions_in
 from mycel.core.tensor import Tensor, as_tensor, cast
@@ -141,14 +141,14 @@ def _step(entry: Entry, size: DimLike, axis: int) -> tuple[Any, ...]:
     if isinstance(size, int):
         wrong = entry[(entry < -size) | (entry >= size)]
         if wrong.size:
-            raise IndexError(f"index {int(wrong[0])} is out of range for axis {axis} of size {size}")
+            raise IndexRangeError(f"index {int(wrong[0])} is out of range for axis {axis} of size {size}")
     return ("advanced", Tensor(entry))
 
 
 def inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
     try:
         if position < -size or position >= size:
-            raise IndexError(f"index {position} is out of range for axis {axis} of size {size}")
+            raise IndexRangeError(f"index {position} is out of range for axis {axis} of size {size}")
         return position + size if position < 0 else position
     except InconclusiveDimension:
         return position + size if isinstance(position, int) and position < 0 else position

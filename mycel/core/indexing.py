@@ -51,6 +51,8 @@ def get(tensor: Tensor, index: Any) -> Tensor:
     >>> ms.Tensor([[1, 2], [3, 4]])[:, -1].tolist()
     [2, 4]
     """
+    if type(index) is list:
+        index = _as_entries(index)
     if isinstance(index, Tensor) and index.ndim == 0 and index.dtype.is_integer and tensor.ndim:
         block = _block_step(tensor, [index] + [slice(None)] * (tensor.ndim - 1))
         return views.through(tensor, block, (S.RESHAPE, {"shape": tensor.shape[1:]}, ()))
@@ -62,6 +64,12 @@ def get(tensor: Tensor, index: Any) -> Tensor:
         return _taken(tensor, index)
     axes = Axes(tensor.shape, index)
     return _advanced(tensor, axes) if axes.advanced() else _basic(tensor, axes.steps)
+
+
+def _as_entries(index: list[Any]) -> Any:
+    """Return a list as an index: the tuple of its members, unless they are ints and booleans."""
+    several = any(isinstance(e, (list, tuple, slice, Tensor, type(None), type(...))) for e in index)
+    return tuple(index) if several else index
 
 
 @fused
@@ -273,6 +281,8 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
     [1, 0, 0]
     """
     block = None
+    if type(index) is list:
+        index = _as_entries(index)
     if not eager.active or eager.local.staging is None:
         if type(value) is int or type(value) is float:
             value = scalar(value, D.int64 if type(value) is int else D.float32)

@@ -247,7 +247,15 @@ _install("lshift", E.shift_left, _numeric(E.shift_left))
 _install("rshift", E.shift_right, _numeric(E.shift_right))
 
 
+_COMPARED = (Tensor, *NUMBERS, Dim)
+
+
 def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None:
+    """Install a comparison, whose result for what a tensor cannot be compared with is `otherwise`.
+
+    A tensor equals no array, no sequence and no number of NumPy's that is none of Python's.
+    """
+    decides = otherwise is not NotImplemented
     table = eager.pair_table(primitive)
 
     def compare(self: Any, other: Any) -> Any:
@@ -265,7 +273,7 @@ def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None
 
     def general(self: Any, other: Any) -> Any:
         try:
-            operands = None if other is None or isinstance(other, str) else pair(self, other)
+            operands = pair(self, other) if not decides or isinstance(other, _COMPARED) else None
         except OverflowError:
             operands = beyond(self, other)
         if operands is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.base.errors import NeedsValue
+from mycel.base.errors import NeedsValue, NotAnIndex
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.arrays import array_of, shape_of, value_text
@@ -68,7 +68,6 @@ class Tensor(TensorMethods):
     # how a view is made from its root, and the views of a root: see mycel.core.views
     _view: Any = None
     _views: Any = None
-    __array_priority__ = 100
     __hash__ = object.__hash__
 
     def __init__(
@@ -187,6 +186,13 @@ class Tensor(TensorMethods):
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    @property
+    def __array_priority__(self) -> float:
+        """The rank of tensors in operators of NumPy, which take tensors for arrays and give arrays;
+        in a compiled function the result is a tensor.
+        """
+        return 100.0 if eager.active and eager.local.staging is not None else -1e6
+
     def __dlpack__(self, **options: Any) -> Any:
         if self._type.dtype.numpy.isbuiltin != 1:
             raise BufferError(f"DLPack export: NumPy does not hand {self._type.dtype.name} over; cast the tensor first")
@@ -235,7 +241,7 @@ class Tensor(TensorMethods):
 
     def __index__(self) -> int:
         if self._type.dtype.kind not in "iub":
-            raise TypeError(
+            raise NotAnIndex(
                 f"only integer tensors can be used as an index, not {self._type.dtype.name}; convert with .int()"
             )
         return int(self._scalar("use as an index"))
@@ -268,10 +274,11 @@ class Tensor(TensorMethods):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._type.shape:
             raise TypeError("iteration: a tensor of no dimensions has no elements to go over; .item() gives its value")
-        return (self[i] for i in range(len(self)))
+        for i in range(len(self)):
+            yield self[i]
 
     def __contains__(self, value: Any) -> bool:
-        found = self == value
+        found = self == (value.item() if isinstance(value, np.generic) else value)
         return bool(found if isinstance(found, bool) else found.any())
 
     def __repr__(self) -> str:
@@ -296,6 +303,8 @@ class Tensor(TensorMethods):
         return None if self._buf is None else buffers.to_array(self._buf, self._type)
 
     def __format__(self, spec: str) -> str:
+        if spec and self.size != 1:
+            raise TypeError(f"the format {spec!r} takes a tensor of one element, not of shape {self.shape}")
         return format(self._scalar("formatting"), spec) if spec else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -390,43 +399,30 @@ class Tensor(TensorMethods):
 
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
-
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
-
         def __sub__(self, other: Any) -> Tensor: ...
         def __rsub__(self, other: Any) -> Tensor: ...
-
         def __mul__(self, other: Any) -> Tensor: ...
         def __rmul__(self, other: Any) -> Tensor: ...
-
         def __truediv__(self, other: Any) -> Tensor: ...
         def __rtruediv__(self, other: Any) -> Tensor: ...
-
         def __floordiv__(self, other: Any) -> Tensor: ...
         def __rfloordiv__(self, other: Any) -> Tensor: ...
-
         def __mod__(self, other: Any) -> Tensor: ...
         def __rmod__(self, other: Any) -> Tensor: ...
-
         def __pow__(self, other: Any) -> Tensor: ...
         def __rpow__(self, other: Any) -> Tensor: ...
-
         def __and__(self, other: Any) -> Tensor: ...
         def __rand__(self, other: Any) -> Tensor: ...
-
         def __or__(self, other: Any) -> Tensor: ...
         def __ror__(self, other: Any) -> Tensor: ...
-
         def __xor__(self, other: Any) -> Tensor: ...
         def __rxor__(self, other: Any) -> Tensor: ...
-
         def __lshift__(self, other: Any) -> Tensor: ...
         def __rlshift__(self, other: Any) -> Tensor: ...
-
         def __rshift__(self, other: Any) -> Tensor: ...
         def __rrshift__(self, other: Any) -> Tensor: ...
-
         def __matmul__(self, other: Any) -> Tensor: ...
         def __rmatmul__(self, other: Any) -> Tensor: ...
         def __lt__(self, other: Any) -> Tensor: ...
@@ -458,7 +454,12 @@ class Tensor(TensorMethods):
         return eager.apply(E.rint, self * scale) / scale
 
     def __invert__(self) -> Tensor:
-        return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)
+        if self._type.dtype is not D.bool_:
+            staging = eager.local.staging if eager.active else None
+            if staging is not None and staging.is_number(self):
+                return eager.apply(E.bitwise_not, self)
+            return self == 0
+        return eager.apply(E.logical_not, self)
 
     def _replace(self, new: Tensor) -> Tensor:
         """Take over the value of `new`, which has the same type; every write in place ends here."""

@@ -211,7 +211,7 @@ def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
     found = G.lookup(kind, name)
     own = getattr(target, "__dict__", None)
     fresh = stage.is_fresh(target)
-    ours = kind.__module__.startswith(("mycel.", "builtins", "numpy"))
+    ours = kind is Tensor or kind.__module__.startswith(("mycel.", "builtins", "numpy"))
     if not fresh and not ours and type(found) is not types.MemberDescriptorType:
         stage.guards.kind(target)
         if found is not G.MISSING and not _is_data_descriptor(found):

@@ -19,7 +19,7 @@ from mycel.core.tensor import Tensor
 from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import truth
 from mycel.frontend.loops import TensorRange
-from mycel.frontend.mutables import is_python_number, number_class
+from mycel.frontend.mutables import number_class
 from mycel.frontend.native_calls import call_natively, callback
 from mycel.frontend.operators import FAST, binary, iterate, method_of, truth_of, unary
 from mycel.frontend.sizes import FUNCTIONS, SizeRange, converted, number_of
@@ -202,7 +202,7 @@ _HEAP_TYPE = 1 << 9
 def _isinstance(stage: Stage, args: Any, kwargs: Any) -> Any:
     value = args[0]
     see_class(stage, value)
-    if isinstance(value, Tensor) and is_python_number(stage, value):
+    if isinstance(value, Tensor) and stage.is_number(value):
         return issubclass(number_class(value), args[1])
     if isinstance(value, Dim):
         return issubclass(int, args[1])
@@ -211,7 +211,7 @@ def _isinstance(stage: Stage, args: Any, kwargs: Any) -> Any:
 
 def _number(kind: Any) -> Special:
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
+        if len(args) == 1 and isinstance(args[0], Tensor) and stage.is_number(args[0]):
             return stage.mark_number(args[0].astype({int: D.int64, float: D.float64, bool: D.bool_}[kind]))
         if len(args) == 1 and isinstance(args[0], Dim):
             return converted(stage, args[0], kind)
@@ -225,7 +225,7 @@ def _number(kind: Any) -> Special:
 def _type(stage: Stage, args: Any, kwargs: Any) -> Any:
     if len(args) == 1:
         see_class(stage, args[0])
-        if isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
+        if isinstance(args[0], Tensor) and stage.is_number(args[0]):
             return number_class(args[0])
     if len(args) == 1 and isinstance(args[0], Dim):
         return int

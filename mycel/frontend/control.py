@@ -23,6 +23,7 @@ from mycel.base.errors import CompileError, NeedsValue, VmapError
 from mycel.core import eager
 from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend import operators
+from mycel.frontend.frames import Undefined
 from mycel.frontend.join import Choice, Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished, is_constant, is_staged
 from mycel.frontend.tracebacks import carry, keep_position
@@ -239,7 +240,7 @@ class _Anonymous:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.vars: dict[str, Any] = {}
-        self.undefined: Optional[dict[str, str]] = None
+        self.undefined: Optional[dict[str, Undefined]] = None
 
 
 # Forks.
@@ -250,13 +251,14 @@ class _Branch:
 
     def __init__(self, f: Any, run: Run) -> None:
         stage = f.stage
-        before = dict(f.vars)
+        before, undefined = dict(f.vars), f.undefined
         self.scope = Scope(True)
         place = current_where()
         with stage.inside(self.scope):
             try:
                 self.signal = run(f)
                 self.vars = dict(f.vars)
+                self.undefined = f.undefined or {}
             except (CompileError, NeedsValue, VmapError) as error:
                 keep_position(error)
                 raise
@@ -271,7 +273,15 @@ class _Branch:
                 self.changes = self.scope.take_back(stage)
                 f.vars.clear()
                 f.vars.update(before)
+                f.undefined = undefined
                 set_where(place)
+
+    def state(self, name: str) -> tuple[Any, Any]:
+        """Return the value of a variable at the end of the branch, and whether it is set."""
+        if name in self.vars:
+            return self.vars[name], True
+        found = self.undefined.get(name)
+        return (MISSING, False) if found is None or found.flag is None else (found.value, found.flag)
 
 
 def settled(stage: Stage, signal: Any) -> Any:
@@ -327,9 +337,11 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
         stage.scope.fresh.update(branch.scope.fresh)
     for name, build in variables.items():
         f.vars[name] = build(outputs)
-    for name, text in undefined.items():
+    for name, found in undefined.items():
         f.vars.pop(name, None)
-        f.undefined = {**(f.undefined or {}), name: text}
+        if found.flag is not None:
+            found.value, found.flag = found.value(outputs), found.flag(outputs)
+        f.undefined = {**(f.undefined or {}), name: found}
     for effect, build in effects:
         apply_effect(stage, effect, build(outputs))
     result = signal(outputs)
@@ -339,15 +351,15 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
 
 def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
     variables: dict[str, Any] = {}
-    undefined: dict[str, str] = {}
-    for name in {**a.vars, **b.vars}:
+    undefined: dict[str, Undefined] = {}
+    for name in {**a.vars, **b.vars, **a.undefined, **b.undefined}:
         x, y = a.vars.get(name, MISSING), b.vars.get(name, MISSING)
-        if x is y and f.vars.get(name, MISSING) is x:
+        if x is y and f.vars.get(name, MISSING) is x and a.undefined.get(name) is b.undefined.get(name):
             continue
         if x is MISSING or y is MISSING:
             # A branch that returns does not reach the code that follows.
             leaves = kinds_of(a.signal if x is MISSING else b.signal)
-            if leaves == {3}:
+            if leaves == {3} and x is not y:
                 kept = y if x is MISSING else x
                 try:
                     zeros = placeholder(kept)
@@ -355,15 +367,30 @@ def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
                     continue
                 except CompileError:
                     pass
-            undefined[name] = f"{name!r} is set on only one side of {_condition()}; give it a value before the if"
+            undefined[name] = _partly_set(f, joiner, name, a, b)
             continue
         try:
             variables[name] = joiner.join(x, y, repr(name))
         except CompileError as error:
             if f.stage.is_live:
                 raise
-            undefined[name] = str(error).split(": ", 1)[-1]
+            undefined[name] = Undefined(str(error).split(": ", 1)[-1], current_where())
     return variables, undefined
+
+
+def _partly_set(f: Any, joiner: Joiner, name: str, a: _Branch, b: _Branch) -> Undefined:
+    """Return what is known of a variable that is not set at the end of both branches.
+
+    Where Python can have values, its value and whether it is set are joined for when it is read.
+    """
+    text = f"{name!r} is set on only one side of {_condition()}; give it a value before the if"
+    found = Undefined(text, current_where())
+    if f.stage.is_live:
+        (x, p), (y, q) = a.state(name), b.state(name)
+        if x is not y:
+            x, y = (placeholder(y) if x is MISSING else x), (placeholder(x) if y is MISSING else y)
+        found.value, found.flag = joiner.join(x, y, repr(name)), joiner.join(p, q, repr(name))
+    return found
 
 
 def _condition() -> str:

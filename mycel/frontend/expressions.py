@@ -142,8 +142,11 @@ class ExpressionBuilder(NameBuilder):
         def load(f: Frame) -> Any:
             value, i = target(f), index(f)
             set_where(where)
-            if type(i) is Tensor and isinstance(value, (list, tuple)) and f.stage is not None:
-                return control.choose_item(f, value, i)
+            if type(i) is Tensor and f.stage is not None:
+                if isinstance(value, (list, tuple)):
+                    return control.choose_item(f, value, i)
+                if isinstance(value, dict) and f.stage.is_number(i):
+                    i = i.item()
             if f.stage is None or type(value) in FAST and type(i) in FAST:
                 return value[i]
             return operators.item(f.stage, value, i)

@@ -15,9 +15,22 @@ from typing import Any, Optional
 from mycel.frontend import arguments
 from mycel.frontend.scopes import NameScope, contains_yield
 from mycel.frontend.stage import Stage, current_stage
-from mycel.ir.graph import current_where, set_where
+from mycel.ir.graph import Where, current_where, set_where
 
 __all__ = ["Closure", "Code", "Frame", "call", "mangled"]
+
+
+class Undefined:
+    """A variable that is set where a tensor decides, and not everywhere.
+
+    `text` says so, and `where` is the place of the condition or the loop. Where Python can have
+    values, `value` is the variable's where `flag`, a bool or a tensor, says that it is set.
+    """
+
+    __slots__ = ("text", "where", "value", "flag")
+
+    def __init__(self, text: str, where: Optional[Where], value: Any = None, flag: Any = None) -> None:
+        self.text, self.where, self.value, self.flag = text, where, value, flag
 
 
 class Frame:
@@ -47,7 +60,7 @@ class Frame:
             stage,
             code,
         )
-        self.undefined: Optional[dict[str, str]] = None
+        self.undefined: Optional[dict[str, Undefined]] = None
         self.owner: Any = None
 
 

@@ -61,7 +61,7 @@ def static_items(f: Any, items: Any, where: Where) -> Any:
 def python_range(stage: Stage, items: TensorRange) -> range:
     """Return Python's range for the values of the tensors of a `TensorRange`."""
     ends = (items.start, items.stop, items.step)
-    return range(*[int(stage.need_value(v, "")) if isinstance(v, Tensor) else v for v in ends])
+    return range(*[int(stage.need_value(v, "").reshape(())) if isinstance(v, Tensor) else v for v in ends])
 
 
 def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
@@ -207,7 +207,7 @@ def _for_range(f: Any, loop: Loop, items: TensorRange, store: Any) -> Any:
     dtype = (items.stop if isinstance(items.stop, Tensor) else items.start).dtype
     ends = []
     for v in (items.start, items.stop):
-        t = v if isinstance(v, Tensor) else f.stage.literal(v, dtype)
+        t = v if isinstance(v, Tensor) else f.stage.mark_number(f.stage.literal(v, dtype))
         ends.append(t if t.dtype is dtype else eager.apply(E.cast, t, dtype=dtype))
     return _counted(f, loop, ends[0], ends[1], items.step, store)
 
@@ -224,7 +224,10 @@ def _sized(f: Any, loop: Loop, items: SizeRange, store: Any) -> Any:
         try:
             return _counted(f, loop, *ends(items.start), items.step, store)
         except CompileError:
-            if stage.scope.is_branch or not (items.start < items.stop if items.step > 0 else items.start > items.stop):
+            # What the first round does could not be undone where effects happen at once.
+            if stage.scope.is_branch or stage.is_live:
+                raise
+            if not (items.start < items.stop if items.step > 0 else items.start > items.stop):
                 raise
             forget()
     store(f, items.start)
@@ -242,7 +245,7 @@ def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign:
 
     def alike(t: Tensor) -> Tensor:
         made = make_staged(f.stage.node_of(t))
-        return f.stage.mark_number(made) if f.stage.is_number(begin) else made
+        return f.stage.mark_number(made) if f.stage.is_number(begin) and f.stage.is_number(stop) else made
 
     f.vars[name] = alike(begin)
 

@@ -4,27 +4,23 @@
 an ordinary value for all other code. Compiled functions recognize the class: numbers inside it
 become inputs of the graph (booleans, int64 and float64 scalars), which the stage knows to stand for
 Python numbers. They therefore take the types of the tensors that they are combined with, answer
-`isinstance` as numbers, and leave the function as Python numbers if they were computed from such
-numbers alone.
+`isinstance` as numbers, and leave the function as Python numbers, as do numbers that tensors
+decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.log import logger
 from mycel.core import eager
 from mycel.core.tensor import Tensor, make_staged
-from mycel.ir.graph import Node, input_node, toposort
-from mycel.prims.base import CONSTANT
+from mycel.ir.graph import input_node
 
-if TYPE_CHECKING:
-    from mycel.frontend.stage import Stage
-
-__all__ = ["MUTABLES", "describe_mutable", "is_python_number", "mutable", "number_class", "replace_mutable"]
+__all__ = ["MUTABLES", "describe_mutable", "mutable", "number_class", "replace_mutable"]
 
 
 class _Int(int):
@@ -89,9 +85,8 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     if dynamic_len:
         if not isinstance(input_data, (tuple, list)):
             raise TypeError(f"mutable: dynamic_len needs a tuple or list, not {type(input_data).__name__}")
-        kinds = {(type(v), v._type if isinstance(v, Tensor) else None) for v in input_data}
-        if len(kinds) > 1:
-            raise ValueError(f"mutable: with dynamic_len the items must be of one type and shape, not {input_data!r}")
+        if len({type(v) for v in input_data}) > 1:
+            raise ValueError(f"mutable: with dynamic_len the items must be of one type, not {input_data!r}")
         logger.info("mutable(dynamic_len=True): each length is compiled once")
     if isinstance(input_data, Tensor):
         return input_data
@@ -160,24 +155,6 @@ def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
         items = [replace_mutable(v, f"{name}.{i}", arguments) for i, v in enumerate(value)]
         return tuple(items) if kind is tuple else arguments.keep(items)
     return arguments.replace(value, name)
-
-
-def is_python_number(stage: Stage, value: Any) -> bool:
-    """Return whether a staged tensor stands for a number computed from marked numbers and constants
-    alone.
-    """
-    if not stage.mutable_nodes or not stage.is_number(value) or not isinstance(value, Tensor):
-        return False
-    node: Optional[Node] = value._node
-    if node is None:
-        return False
-    found = False
-    for n in toposort([node]):
-        if n in stage.mutable_nodes:
-            found = True
-        elif n.prim is None:
-            return False
-    return found and node.prim is not CONSTANT
 
 
 def number_class(value: Tensor) -> Any:

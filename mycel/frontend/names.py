@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor
 from mycel.frontend.access import load_cell, load_global
 from mycel.frontend.frames import Code, Frame, mangled
 from mycel.frontend.scopes import NameScope
@@ -192,7 +193,15 @@ def _is_set(cell: Any) -> bool:
 
 def missing(f: Frame, name: str, where: Where) -> Any:
     set_where(where)
-    reason = f.undefined.get(name) if f.undefined else None
-    if reason is not None:
-        raise CompileError(f"{current_where()}: {reason}")
+    found = f.undefined.get(name) if f.undefined else None
+    if found is not None:
+        stage = f.stage
+        if stage is None or found.flag is None or not stage.may_decide:
+            error = CompileError(f"{current_where()}: {found.text}")
+            error.undecided = found.where
+            raise error
+        flag = found.flag
+        if stage.decide(flag, f"whether {name!r} is set") if isinstance(flag, Tensor) else flag:
+            f.vars[name] = found.value
+            return found.value
     raise UnboundLocalError(f"cannot access local variable {name!r} where it is not associated with a value")

@@ -198,6 +198,10 @@ def call_natively(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> A
         else:
             stage.need_own_iterator(value)
     result = fn(*args, **kwargs)
+    if isinstance(result, Tensor) and id(result) in stage.numbers and _origin(fn)[0].startswith("mycel."):
+        if not any(result is value for value in args):
+            # What an operation gives for numbers is a tensor.
+            del stage.numbers[id(result)]
     if unseen:
         see_result(stage, result, sys.getrefcount(result) - 1)
     if hasattr(type(result), "__next__") or _is_new_array(fn, result):

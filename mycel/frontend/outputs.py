@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
+import operator
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
+
+import numpy as np
 
 from mycel.base.errors import CompileError
+from mycel.base.tree import flatten
 from mycel.core.tensor import Tensor
 from mycel.core.views import View, attach
 from mycel.frontend.frames import Closure
+from mycel.frontend.iterators import is_iterator, members
 from mycel.frontend.join import Choice
 from mycel.frontend.loops import TensorRange
-from mycel.frontend.mutables import is_python_number
 from mycel.frontend.sizes import number_of
 from mycel.frontend.snapshots import reach
-from mycel.frontend.stage import Stage, current_stage, is_constant
+from mycel.frontend.stage import Stage, current_stage, is_constant, is_staged
 from mycel.frontend.views import OWN, Either, Mixed, Origin, Tree, decided, is_left
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
@@ -32,17 +37,30 @@ from mycel.ir.graph import Node
 __all__ = ["Outputs"]
 
 Build = Callable[[Any, Any], Any]
-_PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice))
+_REVERSED = (reversed, type(reversed([0])))
+_PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), slice))
 
 
 class Outputs:
     """The nodes that results need, which are collected by `of`.
 
-    `of(value)` returns a function from (the graph's outputs, the call's arguments) to the value.
+    `of(value)` returns a function from (the graph's outputs, the call's tensors) to the value. If
+    it `returns_given`, a list or dict of those at `places` in the call, then the call itself, with
+    the arguments by name after the others, follows its tensors. `stage` staged the function;
+    `arguments` are the positions of the stand-ins of these tensors by their identity, and `known`
+    the objects among the arguments.
     """
 
-    def __init__(self, stage: Stage, arguments: dict[int, int], known: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        arguments: dict[int, int],
+        known: frozenset[int] = frozenset(),
+        places: Optional[dict[int, tuple[Any, ...]]] = None,
+    ) -> None:
         self.stage, self.arguments, self.known = stage, arguments, known
+        self.places_given = places or {}
+        self.returns_given = False
         # how to get at results from outside, which have to exist
         self.pinned: list[Callable[[], Any]] = []
         self.nodes: list[Node] = []
@@ -57,7 +75,7 @@ class Outputs:
         outside alive.
         """
         self.kept = []
-        self.arguments, self.known = {}, frozenset()
+        self.arguments, self.known, self.places_given = {}, frozenset(), {}
         del self.stage
 
     def place(self, node: Node, owner: Any = None) -> int:
@@ -88,8 +106,15 @@ class Outputs:
             return lambda out, args: value
         if kind is Dim:
             return self._size(value)
+        if isinstance(value, np.generic):
+            return self.of(value.item())
         if isinstance(value, Tensor):
             return self._tensor(value)
+        if kind in (list, dict, OrderedDict):
+            if id(value) in self.places_given:
+                return self._given(self.places_given[id(value)])
+            if self._is_outside(value):
+                return self._itself(value)
         if kind in (list, tuple, deque, set, frozenset):
             parts = [self.of(v) for v in value]
             return lambda out, args: kind([p(out, args) for p in parts])
@@ -107,8 +132,13 @@ class Outputs:
             raise CompileError(
                 "a compiled function cannot return a function that it defines; define it outside, or return its results"
             )
-        if isinstance(value, (types.GeneratorType, map, filter, zip, enumerate)):
-            raise CompileError(f"a compiled function cannot return a {kind.__name__}; return a list")
+        if kind in _REVERSED and self.stage.is_fresh(value):
+            items = self.of([*value][::-1])
+            return lambda out, args: reversed(items(out, args) if kind is not reversed else tuple(items(out, args)))
+        if is_iterator(value):
+            if hasattr(kind, "__next__"):
+                self.stage.need_own_iterator(value)
+            return self.of(members(value))
         if (
             self.stage.is_fresh(value)
             and hasattr(value, "__dict__")
@@ -118,6 +148,20 @@ class Outputs:
         if _holds_staged(value):
             return self._object(value)
         return self._itself(value)
+
+    def _given(self, path: tuple[Any, ...]) -> Build:
+        """Return the function that gives an argument, or a part of one, itself."""
+        self.returns_given = True
+        return lambda out, args: functools.reduce(operator.getitem, path, args[-1])
+
+    def _is_outside(self, value: Any) -> bool:
+        """Return whether a list or dict is known to be from outside.
+
+        The library's own may be known to the guards as well, but hold tensors of this program.
+        """
+        if not self.stage.guards.knows(value) or self.stage.is_fresh(value):
+            return False
+        return self.stage.was_changed(("container", id(value))) or not any(map(is_staged, flatten(value)[0]))
 
     def _itself(self, value: Any) -> Build:
         """Return the function that gives an object from outside.
@@ -135,7 +179,7 @@ class Outputs:
 
     def _tensor(self, t: Tensor) -> Build:
         position = self.arguments.get(id(t))
-        if position is not None and t._node in self.stage.mutable_nodes:
+        if position is not None and self.stage.is_number(t):
             return lambda out, args: args[position].item()
         if position is not None:
             return lambda out, args: args[position]
@@ -149,7 +193,7 @@ class Outputs:
         if id(t) in self.shown:
             self.shared[id(t)] = lambda out, args: out[place]
         place = self.place(self.stage.node_of(t), id(t))
-        if is_python_number(self.stage, t):
+        if self.stage.is_number(t):
             return lambda out, args: out[place].item()
         if type(t._view) is Mixed:
             return self._mixed(place, t._view.tree)

@@ -27,6 +27,7 @@ import numpy as np
 from mycel.base import config
 from mycel.base.errors import CompileError, NeedsValue, Unsupported
 from mycel.base.remembered import MANY, SOME, Remembered, RememberedOf
+from mycel.base.tree import flatten, map_leaves
 from mycel.core.context import Context
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import View, outdate
@@ -266,6 +267,7 @@ class LiveStage(Interpreter):
         self._make_concrete(list(zip(held, nodes)), written)
         kept = {n: self.values[n] for n in wanted if n in self.values}
         self.values, self.current, self.captures, self.literals = kept, {}, {}, {}
+        self.literal_nodes.clear()
         self.scopes[0].own = set(kept)
         self.derived.clear()
         tidy(self)
@@ -341,6 +343,12 @@ class LiveStage(Interpreter):
         self.depth = 0
         self.end_segment(())
         resolve_all(self)
+
+    def numbers_of(self, result: Any) -> Any:
+        """Return the result of the call, in which tensors that stand for numbers are numbers."""
+        held = any(isinstance(t, Tensor) and id(t) in self.numbers for t in flatten(result)[0])
+        plain = lambda v: v.item() if isinstance(v, Tensor) and id(v) in self.numbers else v
+        return map_leaves(plain, result) if held else result
 
     # Units.
 

@@ -34,7 +34,6 @@ def number_of(stage: Stage, dim: Any, dtype: Any = D.int64) -> Tensor:
     if node is None:
         node = stage.literals[dim, dtype] = size_node(dim, dtype)
         stage.scopes[0].own.add(node)
-        stage.mutable_nodes.add(node)
     return stage.mark_number(make_staged(node))
 
 

@@ -231,12 +231,13 @@ class Stage(StagedDerivatives):
         self.captures: dict[int, Capture] = {}
         self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Node] = {}
+        # those of Python numbers, which the tensors that meet them give a type
+        self.literal_nodes: set[Node] = set()
         self.numbers: dict[int, Tensor] = {}
         # tensors known by their identity, which must stay their own
         self.anchored: list[Tensor] = []
         self.derived: dict[int, tuple[Any, Node, Node]] = {}
         self.mixed: dict[int, list[Any]] = {}
-        self.mutable_nodes: set[Node] = set()
         self.unseen: Any = None
         self.generators: list[Any] = []
         self.namespaces: dict[int, Any] = {}
@@ -269,8 +270,9 @@ class Stage(StagedDerivatives):
         made = make_staged(node)
         if self.saving is not None:
             made = staged(self, primitive, inputs, params, made)
-        if self.numbers and all(id(t) in self.numbers or is_constant(n) for t, n in zip(inputs, nodes)):
-            self.numbers[id(made)] = made
+        if self.numbers and not made._type.shape and nodes:
+            if all(id(t) in self.numbers or n in self.literal_nodes for t, n in zip(inputs, nodes)):
+                self.numbers[id(made)] = made
         return made
 
     def mark_number(self, t: Tensor) -> Tensor:
@@ -282,7 +284,6 @@ class Stage(StagedDerivatives):
         """Note that inputs stand for Python numbers that the caller marked as variable."""
         for t in numbers:
             self.mark_number(t)
-            self.mutable_nodes.add(self.node_of(t))
 
     def adopt(self, roots: Sequence[Node]) -> None:
         """Enter nodes that rules made, and all unknown nodes on which they depend, into the present
@@ -374,6 +375,7 @@ class Stage(StagedDerivatives):
         if found is None:
             found = self.literals[key] = constant(value, kind)
             self.scopes[0].own.add(found)
+            self.literal_nodes.add(found)
         return self.created(make_staged(found))
 
     # Values.

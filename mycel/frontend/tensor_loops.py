@@ -35,6 +35,7 @@ from mycel.frontend.control import (
     truth,
     value_of,
 )
+from mycel.frontend.frames import Undefined
 from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, placeholder, same
 from mycel.frontend.sizes import giving_up
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished
@@ -118,6 +119,7 @@ class _Plan:
         self.sole: set[Any] = set()
         self.kept: set[Any] = set()
         self.origins: dict[Any, Tree] = {}
+        self.tensors: set[Any] = set()  # what is a number before the loop and a tensor after a round
 
 
 def staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
@@ -195,7 +197,8 @@ class _Trial:
                 self.scope.own.add(node)
                 leaf = _Leaf(path, value, initial, node, make_staged(node))
                 if self.stage.is_number(value):
-                    self.stage.mark_number(leaf.entered)
+                    if path not in self.plan.tensors:
+                        self.stage.mark_number(leaf.entered)
                 elif self.is_seen(leaf) and path not in self.plan.sole:
                     known = Either(None, origin(value), self.plan.origins.get(path, OWN))
                     mix(self.stage, leaf.entered, known, lambda: self.keep(leaf))
@@ -406,6 +409,9 @@ class _Trial:
                 f"{where}: {what} has shape {kind.shape} before a round of this loop and {shape} after it; "
                 "a tensor decides the number of rounds, so shapes must stay: write into a tensor of the final size"
             )
+        if self.stage.is_number(leaf.entered) and not self.stage.is_number(now):
+            self.plan.tensors.add(leaf.path)
+            self.settled = False
         wanted = common_dtype(leaf.entered, now)
         if wanted is not kind.dtype:
             self.plan.types[leaf.path] = kind.with_dtype(wanted)
@@ -446,7 +452,7 @@ class _Trial:
         for leaf, tree in origins.items():
             mix(stage, results[leaf], tree)
         for leaf, result in results.items():
-            if stage.is_number(leaf.before):
+            if stage.is_number(leaf.before) and leaf.path not in plan.tensors:
                 stage.mark_number(result)
         stage.scope.fresh.update(self.scope.fresh)
         for leaf in moving:
@@ -460,7 +466,7 @@ class _Trial:
         for n in self.after_vars:
             if n not in f.vars and not n.startswith("<"):
                 text = f"{n!r} is set only inside a loop that a tensor decides; give it a value before the loop"
-                f.undefined = {**(f.undefined or {}), n: text}
+                f.undefined = {**(f.undefined or {}), n: Undefined(text, self.loop.where)}
         return self.end(rebuilt)
 
     def rebuild(self, mirror: Any, before: Any, results: dict[_Leaf, Tensor]) -> Any:

@@ -69,8 +69,9 @@ def _weights(fn: Any, weights: Any) -> Any:
     return weights if isinstance(weights, (Parameter, tuple, list)) else list(weights)
 
 
-def partial(*args: Any) -> Any:
-    """Return a function with its first arguments fixed: ``partial(fn, *arguments)``.
+def partial(*args: Any, **kwargs: Any) -> Any:
+    """Return a function with its first arguments fixed, and with arguments by name:
+    ``partial(fn, *arguments, **named)``.
 
     Raises TypeError where `fn` cannot be called.
 
@@ -81,7 +82,7 @@ def partial(*args: Any) -> Any:
     if not args or not callable(args[0]):
         raise TypeError("partial: the first argument must be a function")
     function, *given = args
-    return functools.partial(function, *given)
+    return functools.partial(function, *given, **kwargs)
 
 
 class Partial:
@@ -93,7 +94,7 @@ class Partial:
     """
 
     def __call__(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        return functools.partial(partial(func, *args), **kwargs)
+        return partial(func, *args, **kwargs)
 
 
 class MultitypeFuncGraph:
@@ -104,10 +105,11 @@ class MultitypeFuncGraph:
     "Complex" (each also with a width, such as "Int64"; Python's numbers are Int64 and Float64),
     "String", "Tuple", "List", "Dictionary", "Slice", "Ellipsis", "None", "Function" and "Type". A
     call takes the closest combination that fits: an exact type before a wider one, such as Bool
-    before Number, and of those that are equally close the one registered first. `read_value` has no
-    effect: an implementation that writes to a Parameter always finds the parameter itself. Raises
-    TypeError for anything but types, RuntimeError for an unknown name, and ValueError for a call
-    that no implementation fits.
+    before Number, and of those that are equally close the one registered first. A single
+    implementation takes every call, whatever its types. `read_value` has no effect: an
+    implementation that writes to a Parameter always finds the parameter itself. Raises TypeError
+    for anything but types, RuntimeError for an unknown name, and ValueError for a call that no
+    implementation fits.
 
     >>> import mycel as ms
     >>> add = ms.ops.MultitypeFuncGraph("add")
@@ -137,6 +139,8 @@ class MultitypeFuncGraph:
 
     def __call__(self, *args: Any) -> Any:
         _guard(self, "entries")
+        if len(self.entries) == 1:
+            return _invoke(self.entries[0][1], args)
         found = [_ancestors(a) for a in args]
         best: Any = None
         for types, fn in self.entries:
@@ -297,7 +301,8 @@ class HyperMap:
 
     `ops` may be given at construction, or as the first argument of the call; it is most often a
     `MultitypeFuncGraph`. With `reverse` the leaves are taken from the last to the first. The result
-    is nested like the first structure. Raises TypeError where the structures do not match.
+    is nested like the first structure; outside of compiled functions it has tuples for lists.
+    Raises TypeError where the structures do not match.
 
     >>> import mycel as ms
     >>> ms.ops.HyperMap()(lambda x, y: x + y, (1, (2, 3)), (10, (20, 30)))
@@ -339,10 +344,10 @@ class HyperMap:
         rows = [tuple([v[k] for v in values]) for k in (range(len(model)) if keys is None else keys)]
         done = [self._over(function, row, False) for row in (rows[::-1] if self.reverse else rows)]
         done = done[::-1] if self.reverse else done
-        if isinstance(model, tuple):
+        staging = eager.local.staging if eager.active else None
+        if isinstance(model, tuple) or keys is None and staging is None:
             return tuple(done)
         made = done if keys is None else dict(zip(keys, done))
-        staging = eager.local.staging if eager.active else None
         return made if staging is None else staging.created(made)
 
 

@@ -168,7 +168,7 @@ def bitwise_not(input: Any) -> Tensor:
     x = operand("bitwise_not", input)
     if x.dtype.kind not in "iub":
         raise TypeError(f"bitwise_not: takes integers and booleans, not {x.dtype.name}")
-    return ~x
+    return run(E.logical_not if x.dtype is D.bool_ else E.bitwise_not, x)
 
 
 @fused

@@ -15,6 +15,7 @@ from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
 from mycel.core.selection import flat_positions, is_open
 from mycel.core.tensor import Tensor, cast
+from mycel.ir.dims import Dim
 from mycel.ops import sorting
 from mycel.ops._operands import (
     axis_of,
@@ -156,14 +157,15 @@ def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     line = flat(x)
     order = sorting.argsort(line)
     ordered = run(I.take, line, order, axis=0)
-    before, after = take_slice(ordered, 0, 0, line.shape[0] - 1), take_slice(ordered, 0, 1, line.shape[0])
-    changed = run(E.ne, before, after)
+    size = line.shape[0]
+    before = take_slice(run(S.CONCAT, Tensor([0], x.dtype), ordered, axis=0), 0, 0, size)
+    changed = run(E.ne, before, ordered)
     if x.dtype.is_floating:
-        changed = run(
-            E.logical_and, changed, run(E.logical_not, run(E.logical_and, run(E.is_nan, before), run(E.is_nan, after)))
-        )
-    changed = run(S.CONCAT, Tensor([True]), changed, axis=0)
-    starts = flat_positions(changed, 1)
+        both = run(E.logical_and, run(E.is_nan, before), run(E.is_nan, ordered))
+        changed = run(E.logical_and, changed, run(E.logical_not, both))
+    place = iota((size,), 0, D.int64)
+    changed = run(E.logical_or, changed, run(E.eq, place, constant_like(0, place)))
+    starts = flat_positions(changed, 1 if (size.bounds()[0] if isinstance(size, Dim) else size) >= 1 else 0)
     numbers = sorting.cumsum(cast(changed, D.int64), 0) - 1
     places = reshaped(order, (line.shape[0], 1))
     nothing = numbers * 0

@@ -422,3 +422,15 @@ def test_run_names_a_missing_import(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f'File "{script}", line 1' in done.stderr
     assert "mindspore.nn has no 'Convolution2d' in Mycel" in done.stderr
+
+
+def test_the_class_of_tensors_is_shown_by_its_path() -> None:
+    compat.install()
+    try:
+        import mindspore
+
+        assert str(type(mindspore.Tensor(1))) == "<class 'mindspore.common.tensor.Tensor'>"
+        assert pickle.loads(pickle.dumps([mindspore.Tensor, mindspore.Tensor(2)]))[1].item() == 2
+    finally:
+        compat.uninstall()
+    assert str(mycel.Tensor) == "<class 'mycel.core.tensor.Tensor'>"

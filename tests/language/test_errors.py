@@ -11,7 +11,7 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.base.errors import ShapeError
+from mycel.base.errors import IndexRangeError, ShapeError
 from tests.language.error_cases import Cases, X, failure, marked_line, user_entries
 
 cases = Cases()
@@ -71,12 +71,12 @@ def operator_of_a_wrong_type(x: Any) -> Any:
     return x.astype(ms.int32) << 1.5  # here
 
 
-@case(TypeError, "~x", "float32[2, 3]")
-def unary_operator_of_a_wrong_type(x: Any) -> Any:
-    return 1 + ~x  # here
+@case(TypeError, "x & x", "float32[2, 3]")
+def bits_of_a_wrong_type(x: Any) -> Any:
+    return 1 + (x & x)  # here
 
 
-@case(IndexError, "x[5]", "index 5 is out of range for axis 0 of size 2")
+@case(IndexRangeError, "x[5]", "index 5 is out of range for axis 0 of size 2")
 def index_out_of_range(x: Any) -> Any:
     return x[1], x[5]  # here
 

@@ -47,9 +47,9 @@ def clip_gradients_by_value(x: Any, y: Any) -> Any:
     return ops.HyperMap()(functools.partial(clip, 1.2), (x, x * y))
 
 
-@programs.add((X, P), grad=(0,), oracle=lambda x, p: ([_np_clip(p, x)], _np_clip(p, x * 2)))
+@programs.add((X, P), grad=(0,), oracle=lambda x, p: ((_np_clip(p, x),), _np_clip(p, x * 2)))
 def clip_by_a_tensor_in_nested_sequences(x: Any, p: Any) -> Any:
-    return ops.HyperMap(ops.Map().__class__(functools.partial(clip, p)))(([x], x * 2))
+    return ops.HyperMap(ops.Map().__class__(functools.partial(clip, p)))(((x,), x * 2))
 
 
 mixed = ops.MultitypeFuncGraph("mixed")
@@ -90,9 +90,9 @@ def overloads_by_kind(x: Any, y: Any) -> Any:
     return [mixed(x, y), mixed(1, 2), mixed(True, True), mixed((x,), (1, 2)), mixed(None, y), mixed("abc", y)]
 
 
-@programs.add((X, Y), grad=(0, 1), oracle=lambda x, y: {"a": x * y, "b": [5, (y * x,)]})
+@programs.add((X, Y), grad=(0, 1), oracle=lambda x, y: {"a": x * y, "b": (5, (y * x,))})
 def a_map_over_dicts_and_lists(x: Any, y: Any) -> Any:
-    return ops.HyperMap(mixed)({"a": x, "b": [2, (y,)]}, {"a": y, "b": [3, (x,)]})
+    return ops.HyperMap(mixed)({"a": x, "b": (2, (y,))}, {"a": y, "b": (3, (x,))})
 
 
 @programs.add((X, Y), grad=(0, 1), oracle=lambda x, y: (x + y, x - y))
@@ -232,8 +232,11 @@ def test_the_closest_overload_wins() -> None:
 def test_what_maps_and_overloads_refuse() -> None:
     found = ops.MultitypeFuncGraph("found")
     found.register("Tensor", "Number")(lambda a, b: a)
+    assert found(1, "a") == 1  # a single one takes all
+    found.register("Tensor", "Tensor")(lambda a, b: b)
     with pytest.raises(
-        ValueError, match=r"found: no implementation is registered for \(Int64, String\); there are: \(Tensor, Number\)"
+        ValueError,
+        match=r"found: no implementation is registered for \(Int64, String\); there are: \(Tensor, Number\); \(Tensor",
     ):
         found(1, "a")
     with pytest.raises(RuntimeError, match="'Foo' is no type name"):

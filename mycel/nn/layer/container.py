@@ -68,7 +68,7 @@ class _Indexed(Cell):
         return arguments.instance(type(self).__name__, "every member", cell, Cell)
 
     def _position(self, index: Any) -> int:
-        if not isinstance(index, int) or isinstance(index, bool):
+        if not isinstance(index, int):
             raise TypeError(f"{type(self).__name__}: the index must be an int or a slice, not {type(index).__name__}")
         size = len(self._cells)
         if not -size <= index < size:

@@ -271,13 +271,19 @@ def scalar_to_tensor(input_x: Any, dtype: Any = D.float32) -> Tensor:
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
-    """Return a tuple of numbers as a tensor: int32 for ints, float32 for floats.
+    """Return a tuple or a range of numbers as a tensor: int32 where the first of them is an int,
+    else float32.
+
+    Raises TypeError for other arguments, IndexError for an empty tuple.
 
     >>> import mycel as ms
     >>> ms.ops.tuple_to_array((1, 2)).tolist()
     [1, 2]
     """
-    if not isinstance(input_x, tuple) or not input_x:
+    arguments.instance("tuple_to_array", "input_x", input_x, (tuple, range), "a tuple or a range")
+    if not input_x:
+        raise IndexError("tuple_to_array: the tuple has no members")
+    if not all(isinstance(v, (int, float)) for v in input_x):
         raise TypeError(f"tuple_to_array: takes a tuple of numbers, not {input_x!r}")
-    whole = all(isinstance(v, int) for v in input_x)
-    return operand("tuple_to_array", list(input_x), D.int32 if whole else D.float32)
+    kind = float if isinstance(input_x[0], float) else int
+    return operand("tuple_to_array", [kind(v) for v in input_x], D.float32 if kind is float else D.int32)

@@ -53,6 +53,13 @@ class Bijector(Cell):
         self.parameters: dict[str, Any] = dict(param or {})
         self.batch_shape: tuple[Any, ...] = ()
 
+    def extend_repr(self) -> str:
+        """Return the parameters, or the shape of the batch where they are not single numbers."""
+        numbers = {k: v for k, v in self.parameters.items() if not isinstance(v, Cell)}
+        if numbers and self.batch_shape != ():
+            return f"batch_shape = {self.batch_shape}"
+        return ", ".join(f"{k} = {float(v)}" for k, v in numbers.items())
+
     def _number(self, value: Any) -> Tensor:
         made = value if isinstance(value, Tensor) else Tensor(np.asarray(value), self.dtype or D.float32)
         self.batch_shape = np.broadcast_shapes(self.batch_shape, tuple(made.shape))

@@ -60,6 +60,10 @@ class Exp(PowerTransform):
     def __init__(self, name: str = "Exp") -> None:
         super().__init__(0.0, name)
 
+    def extend_repr(self) -> str:
+        """Return the function's name."""
+        return "exp"
+
 
 class ScalarAffine(Bijector):
     """The bijector y = scale * x + shift; `scale` must not be zero.

@@ -62,6 +62,8 @@ class Distribution(Cell):
     """
 
     _names: tuple[str, ...] = ()
+    # What the parameters are called where the distribution is shown; None for what `_names` says.
+    _words: Optional[tuple[str, ...]] = None
 
     def __init__(self, seed: Optional[int], dtype: Any, name: str, param: Optional[dict[str, Any]]) -> None:
         super().__init__()
@@ -76,6 +78,13 @@ class Distribution(Cell):
         self._generator = default_generator if not seed else Generator().manual_seed(seed)
         self._held: list[Optional[Tensor]] = []
         self.broadcast_shape: tuple[Any, ...] = ()
+
+    def extend_repr(self) -> str:
+        """Return the parameters, or the shape of the batch where they are not single numbers."""
+        words = self._names if self._words is None else self._words
+        if words and self.batch_shape != ():
+            return f"batch_shape = {self.batch_shape}"
+        return ", ".join(f"{word} = {held}" for word, held in zip(words, self._held))
 
     @property
     def batch_shape(self) -> tuple[Any, ...]:

@@ -62,6 +62,7 @@ class Normal(_Located):
     """
 
     _names = ("mean", "sd")
+    _words = ("mean", "standard deviation")
 
     def __init__(
         self, mean: Any = None, sd: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Normal"
@@ -109,6 +110,7 @@ class HalfNormal(_Located):
     """
 
     _names = ("mean", "sd")
+    _words = ()
 
     def __init__(
         self,
@@ -159,6 +161,7 @@ class Laplace(_Located):
     """
 
     _names = ("mean", "sd")
+    _words = ()
 
     def __init__(
         self,
@@ -215,6 +218,7 @@ class Cauchy(_Located):
     """
 
     _names = ("loc", "scale")
+    _words = ("location", "scale")
 
     def __init__(
         self,
@@ -272,6 +276,7 @@ class Logistic(_Located):
     """
 
     _names = ("loc", "scale")
+    _words = ("location", "scale")
 
     def __init__(
         self,
@@ -331,6 +336,7 @@ class StudentT(_Located):
     """
 
     _names = ("df", "mean", "sd")
+    _words = ()
 
     def __init__(
         self,
