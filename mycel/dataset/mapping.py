@@ -2,9 +2,10 @@
 
 Operations that are `Transform`s of this package and declare `vectorised` receive a stacked column
 at once: the result is what they would give row by row, several times faster. Everything else is
-called once for each row, by a pool of threads if one was asked for. A `Compose` counts as the
-operations in it. Random operations receive, for every row, the key (seed, epoch, node, row,
-operation), so neither the form of the call nor the number of threads changes what they draw.
+called once for each row, by a pool of threads if one was asked for, and receives what the one
+before it returned: only what leaves `map` becomes an array. A `Compose` counts as the operations in
+it. Random operations receive, for every row, the key (seed, epoch, node, row, operation), so
+neither the form of the call nor the number of threads changes what they draw.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from mycel.dataset import config
 from mycel.dataset.arguments import names, positions
-from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, try_stack
+from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, is_picture, plain, try_stack
 from mycel.dataset.failure import operation_failed, operation_name
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
@@ -72,13 +73,17 @@ def place_outputs(
     return columns, places
 
 
+def as_values(result: Any) -> tuple[Any, ...]:
+    """Return what an operation returned for one row by columns, of which a tuple has several."""
+    values = result if isinstance(result, tuple) else (result,)
+    if any(value is None for value in values):
+        raise TypeError("the function returned None; it must return the new value")
+    return values
+
+
 def as_columns(result: Any) -> tuple[Array, ...]:
     """Convert what an operation returned for one row into arrays; a tuple is several columns."""
-    if result is None:
-        raise TypeError("the function returned None; it must return the new value")
-    if isinstance(result, tuple):
-        return tuple(as_array(value) for value in result)
-    return (as_array(result),)
+    return tuple(as_array(value) for value in as_values(result))
 
 
 def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
@@ -143,7 +148,12 @@ class MapNode(Node):
             for block in self.children[0]._blocks(run, skip):
                 keys = row_keys(key, start, block.count) if self._random else None
                 columns: list[Column] = [block.columns[p] for p in self._input_places]
+                final = len(self.operations) - 1
+                previous: Callable[..., Any] | None = None
                 for number, operation in enumerate(self.operations):
+                    if previous is not None and not isinstance(previous, Transform):
+                        columns = _as_it_takes(operation, columns)
+                    previous = operation
                     draws = keys is not None and getattr(operation, "random", True)
                     own = operation_keys(keys, number) if draws and keys is not None else None
                     done = _apply_stacked(operation, columns, own)
@@ -151,10 +161,13 @@ class MapNode(Node):
                         if pool is None and workers > 1 and block.count > 1:
                             workers = self._sharing(workers)
                             pool = Workers(workers, "mycel-map") if workers > 1 else None
-                        done = self._apply_rows(operation, columns, block.count, own, start, run.seeded, pool, workers)
+                        keep = as_columns if number == final else as_values
+                        done = self._apply_rows(
+                            operation, columns, block.count, own, start, run.seeded, pool, workers, keep
+                        )
                     columns = done
                     for hook in hooks:
-                        rows = [hook(tuple(row)) for row in Block(columns, block.count).rows()]
+                        rows = [hook(plain(row)) for row in Block(columns, block.count).rows()]
                         columns = Block.from_rows([as_columns(tuple(row)) for row in rows]).columns
                 if len(columns) != len(self.outputs):
                     raise RuntimeError(
@@ -194,11 +207,12 @@ class MapNode(Node):
         seeded: bool,
         pool: Workers | None,
         workers: int,
+        keep: Callable[[Any], tuple[Any, ...]],
     ) -> list[Column]:
         seeds = keys.tolist() if keys is not None else None
-        rows = list(zip(*(column_rows(column, count) for column in columns)))
+        rows = list(zip(*(plain(column_rows(column, count)) for column in columns)))
 
-        def work(first: int, last: int) -> list[tuple[Array, ...]]:
+        def work(first: int, last: int) -> list[tuple[Any, ...]]:
             results = []
             index = first
             try:
@@ -206,7 +220,7 @@ class MapNode(Node):
                     for index in range(first, last):
                         if stream is not None and seeds is not None:
                             stream.begin(seeds[index])
-                        results.append(as_columns(operation(*rows[index])))
+                        results.append(keep(operation(*rows[index])))
             except Exception as error:
                 raise operation_failed("map", operation, self.inputs, start + index, error) from error
             return results
@@ -223,11 +237,32 @@ class MapNode(Node):
         return [list(column) for column in zip(*done)]
 
 
+def _as_it_takes(operation: Callable[..., Any], columns: list[Column]) -> list[Column]:
+    """Return what a function returned as the operation after it takes it: pictures as arrays where
+    MindSpore would not compute it in Python.
+    """
+    if not isinstance(operation, Transform) or operation.in_python:
+        return columns
+    return [
+        [as_array(value) if is_picture(value) else value for value in column] if isinstance(column, list) else column
+        for column in columns
+    ]
+
+
 def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: Keys | None) -> list[Column] | None:
     """Apply an operation to whole columns; return None if it must see the rows one by one."""
     if not isinstance(operation, Transform) or not operation.vectorised or len(columns) != 1:
         return None
-    block = try_stack(columns[0])
+    column = columns[0]
+    if isinstance(column, list) and not all(isinstance(value, np.ndarray) for value in column):
+        # What a function returned: pictures stay pictures.
+        if any(map(is_picture, column)):
+            return None
+        try:
+            column = [as_array(value) for value in column]
+        except (TypeError, ValueError):
+            return None
+    block = try_stack(column)
     if block is None or not operation.accepts(block.shape[1:], block.dtype):
         return None
     try:

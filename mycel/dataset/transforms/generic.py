@@ -308,7 +308,7 @@ class RandomApply(Transform):
 
     def __call__(self, *inputs: Any) -> Any:
         if current_stream().uniform() < self.prob:
-            return run_in_turn(self.transforms, inputs)
+            inputs = run_in_turn(self.transforms, inputs)
         return inputs if len(inputs) > 1 else inputs[0]
 
 
@@ -344,4 +344,5 @@ class RandomOrder(Transform):
 
     def __call__(self, *inputs: Any) -> Any:
         order = current_stream().permutation(len(self.transforms))
-        return run_in_turn([self.transforms[i] for i in order], inputs)
+        results = run_in_turn([self.transforms[i] for i in order], inputs)
+        return results if len(results) > 1 else results[0]

@@ -1,5 +1,6 @@
 """Transforms of images; the names are MindSpore's."""
 
+from mycel.dataset.vision import picture_forms as picture_forms
 from mycel.dataset.vision.base import not_random
 from mycel.dataset.vision.boxes import (
     BoundingBoxAugment,
@@ -47,13 +48,12 @@ from mycel.dataset.vision.composition import (
     TenCrop,
     UniformAugment,
 )
+from mycel.dataset.vision.convert import ConvertColor, ConvertMode
 from mycel.dataset.vision.enhance import (
     AdjustGamma,
     AdjustHue,
     AdjustSharpness,
     AutoContrast,
-    ConvertColor,
-    ConvertMode,
     Equalize,
     GaussianBlur,
     HsvToRgb,
