@@ -18,12 +18,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from mycel.base import locks
 from mycel.base.spans import timed
 from mycel.core.tensor import Tensor
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, is_hidden, names, positions
-from mycel.dataset.blocks import Row
+from mycel.dataset.blocks import Row, as_array
 from mycel.dataset.node import Node
 from mycel.dataset.run import Run
 
@@ -233,10 +235,23 @@ class _Iterator:
         return row
 
     def _convert(self, row: Row) -> list[Any]:
-        if self.output_numpy:
-            return list(row)
-        # Tensors hold numbers; text and bytes stay NumPy arrays.
-        return [array if array.dtype.kind in "US" else Tensor(array) for array in row]
+        return [self._given(array) for array in row]
+
+    def _given(self, array: Any) -> Any:
+        """Return what a consumer receives for an array, or for what is in a dictionary.
+
+        Tensors hold numbers; text and bytes stay NumPy arrays.
+        """
+        if isinstance(array, dict):
+            return {key: self._given(value) for key, value in array.items()}
+        if isinstance(array, (list, tuple)):
+            return type(array)(self._given(value) for value in array)
+        if not isinstance(array, np.ndarray):
+            array = as_array(array)
+        kind = array.dtype.kind
+        if kind == "O":
+            return self._given(array.item())
+        return array if self.output_numpy or kind in "US" else Tensor(array)
 
     # For consumers.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Block, Column, Reader, drop
+from mycel.dataset.blocks import Block, Column, Reader, drop, plain
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
@@ -117,7 +117,7 @@ class FlatMapNode(Node):
             for row in block.rows():
                 try:
                     with using(stream.begin(row_key(key, number))):
-                        result = self.func(*row)
+                        result = self.func(*plain(row))
                 except Exception as error:
                     raise operation_failed("flat_map", self.func, columns, number, error) from error
                 if not isinstance(result, Node):

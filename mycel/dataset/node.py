@@ -22,9 +22,15 @@ import numpy as np
 
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
-from mycel.dataset.blocks import Block, Row
+from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
+
+
+def _shape(array: Array) -> list[int | None]:
+    """Return the shape of a column's value; as in MindSpore a dictionary has [0]."""
+    return [0] if array.dtype.kind == "O" else list(array.shape)
+
 
 # What a node that reads no other has for its children.
 SOURCE: Any = object()
@@ -100,7 +106,7 @@ class Node:
         return Run(config.get_seed(), block=1 if self._height == 0 else 32)
 
     def _first_row(self) -> Row:
-        """Return the first row; raise ValueError if there are none."""
+        """Return the first row; no values if there are no rows, as in MindSpore."""
         blocks = self._blocks(self._probe().with_block(1), 0)
         try:
             for block in blocks:
@@ -109,7 +115,7 @@ class Node:
             close = getattr(blocks, "close", None)
             if close is not None:
                 close()
-        raise ValueError(f"{type(self).__name__}: the dataset has no rows, so its shapes and types are unknown")
+        return ()
 
     # Where iterators start.
 
@@ -147,26 +153,24 @@ class Node:
         With `estimate`, a length is None where the first 1,000 rows differ in it.
         """
         if not estimate:
-            return [list(array.shape) for array in self._first_row()]
+            return [_shape(array) for array in self._first_row()]
         shapes: list[list[int | None]] | None = None
         seen = 0
         for block in self._blocks(self._probe(), 0):
             for row in block.rows():
                 if shapes is None:
-                    shapes = [list(array.shape) for array in row]
+                    shapes = [_shape(array) for array in row]
                 for column, array in enumerate(row):
-                    shape = shapes[column]
-                    if len(shape) != array.ndim:
+                    shape, found = shapes[column], _shape(array)
+                    if len(shape) != len(found):
                         raise ValueError(
-                            f"output_shapes: column {column} has rows of {len(shape)} and of {array.ndim} axes"
+                            f"output_shapes: column {column} has rows of {len(shape)} and of {len(found)} axes"
                         )
-                    shapes[column] = [n if n == m else None for n, m in zip(shape, array.shape)]
+                    shapes[column] = [n if n == m else None for n, m in zip(shape, found)]
             seen += block.count
             if seen >= 1000:
                 break
-        if shapes is None:
-            raise ValueError("output_shapes: the dataset has no rows")
-        return shapes
+        return shapes or []
 
     def output_types(self) -> list[np.dtype[Any]]:
         """Return the NumPy type of each column in the first row; text of any length is `<U`."""

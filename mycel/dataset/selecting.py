@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mycel.dataset.arguments import check_count, names, positions
-from mycel.dataset.blocks import Block, Reader, Row, drop
+from mycel.dataset.blocks import Block, Reader, Row, drop, plain
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
@@ -175,7 +175,7 @@ class FilterNode(Node):
                 for index, row in enumerate(block.pick(places).rows()):
                     stream.begin(row_key(key, number + index))
                     try:
-                        verdict = bool(self.predicate(*row))
+                        verdict = bool(self.predicate(*plain(row)))
                     except Exception as error:
                         raise operation_failed("filter", self.predicate, wanted, number + index, error) from error
                     if verdict:
