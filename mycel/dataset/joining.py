@@ -31,7 +31,7 @@ class ZipNode(Node):
         return list(self.columns)
 
     def _count(self) -> int:
-        finite = [child for child in self.children if child.get_repeat_count() != -1]
+        finite = [child for child in self.children if not child._is_endless()]
         return min(child._count() for child in finite or self.children)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
@@ -49,8 +49,8 @@ class ZipNode(Node):
             if count < run.block:
                 return
 
-    def get_repeat_count(self) -> int:
-        return 1 if any(child.get_repeat_count() != -1 for child in self.children) else -1
+    def _is_endless(self) -> bool:
+        return all(child._is_endless() for child in self.children)
 
 
 class ConcatNode(Node):
@@ -76,7 +76,7 @@ class ConcatNode(Node):
             return
         types: list[np.dtype[Any]] | None = None
         for child in self.children:
-            if skip and child.get_repeat_count() != -1 and skip >= child._count():
+            if skip and not child._is_endless() and skip >= child._count():
                 skip -= child._count()
                 continue
             for position, block in enumerate(child._blocks(run, skip)):
@@ -92,8 +92,8 @@ class ConcatNode(Node):
                 yield block
             skip = 0
 
-    def get_repeat_count(self) -> int:
-        return -1 if any(child.get_repeat_count() == -1 for child in self.children) else 1
+    def _is_endless(self) -> bool:
+        return any(child._is_endless() for child in self.children)
 
 
 class FlatMapNode(Node):

@@ -101,6 +101,10 @@ class Node:
         """Return whether every epoch is certain to have `_count` rows."""
         return all(child._count_is_fixed() for child in self.children)
 
+    def _is_endless(self) -> bool:
+        """Return whether an epoch has no end."""
+        return self.children[0]._is_endless() if self.children else False
+
     def _probe(self) -> Run:
         """Return a run for looking at rows outside of any epoch."""
         return Run(config.get_seed(), block=1 if self._height == 0 else 32)
@@ -177,12 +181,18 @@ class Node:
         return [np.dtype(a.dtype.kind) if a.dtype.kind in "US" else a.dtype for a in self._first_row()]
 
     def get_batch_size(self) -> int:
-        """Return the number of rows in a batch, or 1 without `batch`."""
-        return self.children[0].get_batch_size() if self.children else 1
+        """Return the number of rows in a batch, or 1 without `batch`.
+
+        Of datasets side by side or one after the other the last one answers, as in MindSpore.
+        """
+        return self.children[-1].get_batch_size() if self.children else 1
 
     def get_repeat_count(self) -> int:
-        """Return how often `repeat` goes through the rows: -1 for no end, 1 without `repeat`."""
-        return self.children[0].get_repeat_count() if self.children else 1
+        """Return the count of the last `repeat`: -1 for no end, 1 without `repeat`.
+
+        Of datasets side by side or one after the other the last one answers, as in MindSpore.
+        """
+        return self.children[-1].get_repeat_count() if self.children else 1
 
     def num_classes(self) -> int | None:
         """Return the number of classes, or None where the source does not know it."""

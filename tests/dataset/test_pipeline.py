@@ -207,7 +207,7 @@ def test_repeat_take_and_skip() -> None:
     assert rows(numbers(3).repeat().take(7)) == [0, 1, 2, 0, 1, 2, 0]
     assert numbers(3).repeat().take(7).get_dataset_size() == 7
     assert numbers(3).repeat(2).get_dataset_size() == 6
-    assert numbers(3).repeat(2).repeat(4).get_repeat_count() == 8
+    assert numbers(3).repeat(2).repeat(4).get_repeat_count() == 4
     assert numbers(3).repeat(-1).get_repeat_count() == -1
     assert rows(numbers(3).take(2).repeat(2)) == [0, 1, 0, 1]
     assert rows(numbers(3).skip(2)) == [2]

@@ -176,6 +176,9 @@ class PadEnd(Transform):
         self.pad_value = pad_value
 
     def compute(self, array: Array, lead: int) -> Array:
+        if not array.ndim:
+            # As in MindSpore, a single value has no end.
+            return array
         shape = [n if n is not None else m for n, m in zip(self.pad_shape, array.shape)]
         if len(self.pad_shape) != array.ndim:
             raise ValueError(
