@@ -303,12 +303,12 @@ class BucketBatchNode(Node):
                 made.append([stack(column, where)])
                 continue
             shape, value = (None, None) if self.pad_info is None else self.pad_info[name]
-            if self.pad_to_boundary:
+            # As in MindSpore, a shape that is not given is that of the longest row.
+            if self.pad_to_boundary and shape is not None and None in shape:
                 if bucket == len(self.boundaries):
                     raise ValueError(
                         f"{where}: a row is longer than the last boundary, {self.boundaries[-1]}, to pad to"
                     )
-                shape = [None] * column[0].ndim if shape is None else shape
                 # The longest row that a bucket admits is one less than its boundary.
                 shape = [self.boundaries[bucket] - 1 if n is None else n for n in shape]
             made.append([pad_stack(column, shape, value, where)])

@@ -142,7 +142,8 @@ class Dataset(Node):
         * `element_length_function`: computes the length from the columns; by default it is the
           length of the only column's first axis.
         * `pad_info`: as in `padded_batch`; without it, every column is padded to the longest row.
-        * `pad_to_bucket_boundary`: whether to pad to the greatest length of the bucket instead.
+        * `pad_to_bucket_boundary`: whether a None in a shape of `pad_info` stands for the greatest
+          length of the bucket instead.
         * `drop_remainder`: whether to leave out batches that are not full when the rows end.
         """
         return BucketBatchByLengthDataset(
