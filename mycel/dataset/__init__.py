@@ -12,8 +12,10 @@ The names are MindSpore's.
 (2, [[2, 1, 8, 8], [2]])
 """
 
-from mycel.dataset import audio, config, text, transforms, vision
+from mycel.dataset import audio, config, debug, text, transforms, vision
 from mycel.dataset.batching import BatchInfo
+from mycel.dataset.cache import DatasetCache
+from mycel.dataset.callback import DSCallback
 from mycel.dataset.config import (
     get_callback_timeout,
     get_debug_mode,
@@ -135,7 +137,9 @@ __all__ = [
     "Cifar10Dataset",
     "CocoDataset",
     "ConcatDataset",
+    "DSCallback",
     "Dataset",
+    "DatasetCache",
     "DictIterator",
     "DistributedSampler",
     "FashionMnistDataset",
@@ -175,6 +179,7 @@ __all__ = [
     "ZipDataset",
     "audio",
     "config",
+    "debug",
     "get_callback_timeout",
     "get_debug_mode",
     "get_multiprocessing_timeout_interval",

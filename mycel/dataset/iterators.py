@@ -115,7 +115,7 @@ def _epochs(dataset: Node, seed: int, seeded: bool, epoch: int, step: int, last:
     """
     size = config.get_prefetch_size()
     while last == -1 or epoch < last:
-        run = Run(seed, epoch, max(1, min(32, size)), seeded)
+        run = Run(seed, epoch, 1 if dataset.in_step or config.get_debug_mode() else max(1, min(32, size)), seeded)
         for block in dataset._blocks(run, step):
             yield from block.rows()
         yield _EPOCH_END
@@ -190,7 +190,7 @@ class _Iterator:
 
     def _start(self) -> None:
         items = _epochs(self.dataset, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
-        if self._here or config.get_debug_mode():
+        if self._here or self.dataset.in_step or config.get_debug_mode():
             self._rows = items
             return
         queue = _Queue(config.get_prefetch_size())

@@ -12,6 +12,7 @@ from mycel.dataset.failure import operation_failed
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
 from mycel.dataset.run import Run
+from mycel.dataset.samplers import DistributedSampler
 
 
 class ZipNode(Node):
@@ -67,12 +68,49 @@ class ConcatNode(Node):
             if child._columns() != first:
                 raise ValueError(f"concat: the columns differ: {first} and {child._columns()}; use rename or project")
 
+        self._shard: tuple[int, int] | None = None
+
+    def use_sampler(self, sampler: Any) -> None:
+        """Keep the rows of one shard: every `num_shards`-th row of all, from `shard_id` on.
+
+        `sampler` is a `DistributedSampler` without shuffling, number of samples or child. Raises
+        TypeError or ValueError for others.
+        """
+        if not isinstance(sampler, DistributedSampler):
+            raise TypeError(
+                f"use_sampler: concat takes a DistributedSampler, got {sampler!r} of type {type(sampler).__name__}"
+            )
+        if sampler.shuffles or sampler.num_samples is not None or sampler.child_sampler is not None:
+            raise ValueError(
+                "use_sampler: the sampler of concat must have shuffle=False and neither num_samples nor a child"
+            )
+        self._shard = (sampler.num_shards, sampler.shard_id)
+        self._counted = None
+
+    def is_sharded(self) -> bool:
+        return self._shard is not None or super().is_sharded()
+
     def _count(self) -> int:
-        return sum(child._count() for child in self.children)
+        rows = sum(child._count() for child in self.children)
+        if self._shard is None:
+            return rows
+        count, shard = self._shard
+        return max(0, -(-(rows - shard) // count))
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        if skip and not self._count_is_fixed():
-            yield from drop(self._blocks(run, 0), skip)
+        return self._whole(run, skip) if self._shard is None else drop(self._of_shard(*self._shard, run), skip)
+
+    def _of_shard(self, count: int, shard: int, run: Run) -> Iterator[Block]:
+        start = 0
+        for block in self._whole(run, 0):
+            places = range((shard - start) % count, block.count, count)
+            start += block.count
+            if places:
+                yield block.select(list(places))
+
+    def _whole(self, run: Run, skip: int) -> Iterator[Block]:
+        if skip and not all(child._count_is_fixed() for child in self.children):
+            yield from drop(self._whole(run, 0), skip)
             return
         types: list[np.dtype[Any]] | None = None
         for child in self.children:

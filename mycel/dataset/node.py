@@ -23,6 +23,7 @@ import numpy as np
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row
+from mycel.dataset.cache import accept_cache
 from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
 
@@ -45,6 +46,8 @@ class Node:
 
     # Whether `num_parallel_workers` says how many threads there are.
     _uses_workers = False
+    # Whether rows must be made when they are asked for, not ahead.
+    in_step = False
     # Whether it reads a list of datasets instead of one.
     _several = False
 
@@ -54,10 +57,7 @@ class Node:
         num_parallel_workers: int | None = None,
         cache: Any = None,
     ) -> None:
-        if cache is not None:
-            raise NotImplementedError(
-                f"{type(self).__name__}: cache is not supported; leave it None, rows are read ahead in the background"
-            )
+        accept_cache(str(getattr(self, "operation", type(self).__name__)), cache)
         if num_parallel_workers is not None:
             check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
             if num_parallel_workers > 1 and not self._uses_workers:
@@ -80,6 +80,7 @@ class Node:
         self._height: int = 1 + max((child._height for child in group), default=-1)
         self._counted: int | None = None
         self._init_step = 0
+        self.in_step = self.in_step or any(child.in_step for child in group)
 
     # What a node answers.
 
@@ -107,7 +108,7 @@ class Node:
 
     def _probe(self) -> Run:
         """Return a run for looking at rows outside of any epoch."""
-        return Run(config.get_seed(), block=1 if self._height == 0 else 32)
+        return Run(config.get_seed(), block=1 if self._height == 0 else 32, probes=True)
 
     def _first_row(self) -> Row:
         """Return the first row; no values if there are no rows, as in MindSpore."""
