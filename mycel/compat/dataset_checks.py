@@ -241,7 +241,10 @@ def check_file(dataset_file: Any) -> None:
 
 
 def check_list_same_size(list1: Any, list2: Any, list1_name: str = "", list2_name: str = "") -> None:
-    """Raise ValueError unless two lists, of these names in messages, have the same length."""
+    """Raise ValueError unless `list1` and `list2` have the same length.
+
+    `list1_name` and `list2_name` are what messages call them.
+    """
     if len(list1) != len(list2):
         raise ValueError(f"The size of {list1_name} should be the same as that of {list2_name}.")
 
@@ -291,7 +294,11 @@ def check_tensor_op(param: Any, param_name: str) -> None:
 
 
 def check_dict(data: Any, key_type: Any, value_type: Any, param_name: str) -> None:
-    """Raise TypeError unless a value is None or a dictionary of these types of keys and values."""
+    """Raise TypeError unless `data` is None or a dictionary.
+
+    Its keys must have the type `key_type` and its values `value_type`; `param_name` is what
+    messages call it.
+    """
     if data is None:
         return
     type_check(data, (dict,), param_name)

@@ -137,7 +137,7 @@ def random_affine(
     resample: Any,
     fill_value: Any = 0,
 ) -> Any:
-    """Return the picture, moved by these amounts, which are drawn already.
+    """Return the picture `img`, moved by these amounts, which are drawn already.
 
     * `angle`: the rotation in degrees.
     * `translations`: the pixels (x, y).
@@ -152,7 +152,7 @@ def random_affine(
 
 
 def random_crop(img: Any, size: Any, padding: Any, pad_if_needed: bool, fill_value: Any, padding_mode: Border) -> Any:
-    """Return a random part; the parameters are those of `vision.RandomCrop`.
+    """Return a random part of `img`; the parameters are those of `vision.RandomCrop`.
 
     They are `size`, `padding`, `pad_if_needed`, `fill_value` and `padding_mode`.
     """
@@ -160,7 +160,7 @@ def random_crop(img: Any, size: Any, padding: Any, pad_if_needed: bool, fill_val
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """Return the part of `height` and `width` from (`top`, `left`) on."""
+    """Return the part of `img` of `height` and `width` from (`top`, `left`) on."""
     return pictures.crop(_picture(img), top, left, height, width)
 
 
@@ -175,7 +175,7 @@ def vertical_flip(img: Any) -> Any:
 
 
 def rotate(img: Any, angle: float, resample: Inter, expand: bool, center: Any, fill_value: Any) -> Any:
-    """Return the picture, rotated counter-clockwise.
+    """Return the picture `img`, rotated counter-clockwise.
 
     * `angle`: the angle in degrees.
     * `resample`, `expand`, `center`, `fill_value`: as in `vision.RandomRotation`.
@@ -240,7 +240,7 @@ def hsv_to_rgbs(np_hsv_imgs: Any, is_hwc: bool) -> Any:
 def get_erase_params(
     np_img: Any, scale: Sequence[float], ratio: Sequence[float], value: Any, bounded: bool, max_attempts: int
 ) -> tuple[int, int, int, int, Any]:
-    """Draw (top, left, height, width, value) of a rectangle to erase in [C, H, W].
+    """Draw (top, left, height, width, value) of a rectangle to erase in `np_img`, [C, H, W].
 
     * `scale`, `ratio`, `max_attempts`: as in `vision.RandomErasing`.
     * `value`: the value, which is returned.
@@ -252,7 +252,7 @@ def get_erase_params(
 
 
 def erase(np_img: Any, i: int, j: int, height: int, width: int, erase_value: Any, inplace: bool = False) -> Any:
-    """Return [C, H, W] with a rectangle set to a value.
+    """Return `np_img`, [C, H, W], with a rectangle set to a value.
 
     * `i`, `j`, `height`, `width`: the rectangle's top, left, and size.
     * `erase_value`: the value.

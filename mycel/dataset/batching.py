@@ -24,6 +24,7 @@ from mycel.dataset.blocks import (
     of_dictionary,
     plain,
     stack,
+    user_rows,
 )
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.mapping import check_processes, place_outputs
@@ -142,7 +143,7 @@ class BatchNode(Node):
     def _batched(self, block: Block, number: int, run: Run) -> list[Array]:
         if self.per_batch_map is None:
             return [self._stacked(block.columns[i], name) for i, name in enumerate(self.columns)]
-        lists = [list(plain(column_rows(block.columns[p], block.count))) for p in self._input_places]
+        lists = [list(user_rows(block.columns[p], block.count)) for p in self._input_places]
         try:
             with using(run.stream().begin(run.key(self._height, 9, number))):
                 result = self.per_batch_map(*lists, BatchInfo(number, run.epoch))

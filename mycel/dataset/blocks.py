@@ -57,9 +57,19 @@ def of_dictionary(value: dict[Any, Any]) -> Array:
     return holder
 
 
-def plain(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the values of a row as users' functions receive them: dictionaries as themselves."""
-    return tuple(v.item() if isinstance(v, np.ndarray) and v.dtype.kind == "O" and not v.ndim else v for v in row)
+def plain(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the values of a row or column as users' functions receive them: dictionaries as
+    themselves.
+    """
+    if "O" not in {value.dtype.char for value in values if type(value) is np.ndarray}:
+        return tuple(values)
+    return tuple(v.item() if isinstance(v, np.ndarray) and v.dtype.char == "O" and not v.ndim else v for v in values)
+
+
+def user_rows(column: Column, count: int) -> Sequence[Any]:
+    """Return the rows of one column as users' functions receive them."""
+    rows = column_rows(column, count)
+    return rows if isinstance(column, np.ndarray) and column.dtype.char != "O" else plain(rows)
 
 
 def _stack_dictionaries(rows: Sequence[Any], where: str) -> Array:

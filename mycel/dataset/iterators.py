@@ -235,6 +235,8 @@ class _Iterator:
         return row
 
     def _convert(self, row: Row) -> list[Any]:
+        if self.output_numpy and "O" not in {array.dtype.char for array in row}:
+            return list(row)
         return [self._given(array) for array in row]
 
     def _given(self, array: Any) -> Any:

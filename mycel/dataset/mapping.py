@@ -18,7 +18,7 @@ import numpy as np
 from mycel.base.log import logger
 from mycel.dataset import config, debug
 from mycel.dataset.arguments import names, positions
-from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, drop, is_picture, plain, try_stack
+from mycel.dataset.blocks import Array, Block, Column, as_array, drop, is_picture, plain, try_stack, user_rows
 from mycel.dataset.callback import Calls, check_callbacks
 from mycel.dataset.failure import operation_failed, operation_name
 from mycel.dataset.node import Node
@@ -76,17 +76,25 @@ def place_outputs(
     return columns, places
 
 
+_NOTHING = "the function returned None; it must return the new value"
+
+
 def as_values(result: Any) -> tuple[Any, ...]:
     """Return what an operation returned for one row by columns, of which a tuple has several."""
-    values = result if isinstance(result, tuple) else (result,)
-    if any(value is None for value in values):
-        raise TypeError("the function returned None; it must return the new value")
-    return values
+    if not isinstance(result, tuple):
+        if result is None:
+            raise TypeError(_NOTHING)
+        return (result,)
+    if any(value is None for value in result):
+        raise TypeError(_NOTHING)
+    return result
 
 
 def as_columns(result: Any) -> tuple[Array, ...]:
     """Convert what an operation returned for one row into arrays; a tuple is several columns."""
-    return tuple(as_array(value) for value in as_values(result))
+    if isinstance(result, np.ndarray):
+        return (result,)
+    return tuple([as_array(value) for value in as_values(result)])
 
 
 def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
@@ -256,7 +264,7 @@ class MapNode(Node):
         keep: Callable[[Any], tuple[Any, ...]],
     ) -> list[Column]:
         seeds = keys.tolist() if keys is not None else None
-        rows = list(zip(*(plain(column_rows(column, count)) for column in columns)))
+        rows = list(zip(*(user_rows(column, count) for column in columns)))
 
         def work(first: int, last: int) -> list[tuple[Any, ...]]:
             results = []

@@ -154,7 +154,8 @@ _reading = locks.lock()
 class HeldDataset(ArrayDataset):
     """A source of files whose columns are read, and then held, when a row is first asked for.
 
-    The parameters are those of `MappableDataset`. Copies with other samplers share what was read.
+    `num_parallel_workers`, `sampler`, `num_samples`, `shuffle`, `num_shards`, `shard_id` and
+    `cache` are those of `MappableDataset`. Copies with other samplers share what was read.
     """
 
     _names: Sequence[str] = ("image", "label")

@@ -83,7 +83,11 @@ def waits(node: Node) -> Iterator[SyncWaitNode]:
 
 
 def update(dataset: Node, condition_name: str, num_batch: int | None, data: Any) -> None:
-    """Release rows of a condition; see `Dataset.sync_update`."""
+    """Release rows of a dataset; see `Dataset.sync_update`.
+
+    * `dataset`: the dataset.
+    * `condition_name`, `num_batch`, `data`: as there.
+    """
     if num_batch is not None:
         check_count("sync_update", "num_batch", num_batch, 1)
     found = [node for node in waits(dataset) if node.condition_name == condition_name]

@@ -1,4 +1,4 @@
-"""Arguments of the package do something, or a warning says once that they do not; and results of a
+"""Arguments of the package do something, or it is said once that they do not; and results of a
 `per_batch_map` are columns.
 """
 
@@ -27,7 +27,10 @@ def said(caplog):
     notices._said.clear()
     logger = logging.getLogger("mycel")
     logger.addHandler(caplog.handler)
+    level = logger.level
+    logger.setLevel(logging.INFO)
     yield lambda: [record.getMessage() for record in caplog.records]
+    logger.setLevel(level)
     logger.removeHandler(caplog.handler)
 
 

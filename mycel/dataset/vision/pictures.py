@@ -110,7 +110,10 @@ def flip(picture: Picture, axis: int) -> Picture:
 
 
 def crop(picture: Picture, top: int, left: int, height: int, width: int) -> Picture:
-    """Return a part; what lies outside of the picture is zero."""
+    """Return the part of `height` and `width` from (`top`, `left`) on.
+
+    What lies outside of the picture is zero.
+    """
     return picture.crop((left, top, left + width, top + height))
 
 
@@ -143,7 +146,12 @@ def grayscale(picture: Picture, channels: int) -> Picture:
 
 
 def pad(picture: Picture, sides: Sequence[int], fill: Any, border: Border) -> Picture:
-    """Return the picture with (left, top, right, bottom) more pixels at its sides."""
+    """Return the picture with more pixels at its sides.
+
+    * `sides`: the numbers (left, top, right, bottom) of pixels.
+    * `fill`: their value for the border CONSTANT.
+    * `border`: the border.
+    """
     from PIL import Image, ImageOps
 
     left, top, right, bottom = sides
@@ -189,7 +197,12 @@ def rotate(picture: Picture, degrees: float, kind: Inter, expand: bool, center: 
 
 
 def affine(picture: Picture, matrix: Any, kind: Inter, fill: Any) -> Picture:
-    """Return the picture, moved by a matrix [2, 3] of pixels (x, y)."""
+    """Return the picture, moved by a matrix.
+
+    * `matrix`: the matrix [2, 3] of pixels (x, y).
+    * `kind`: the interpolation.
+    * `fill`: the value of what lies outside.
+    """
     inverse = np.linalg.inv(np.vstack([np.asarray(matrix, np.float64), [0, 0, 1]]))[:2]
     # Pillow places pixels at half coordinates.
     inverse[:, 2] += inverse[:, :2].sum(1) / 2 - 0.5
@@ -208,7 +221,10 @@ def _fill_of(picture: Picture, fill: Any) -> Any:
 
 
 def perspective(picture: Picture, starts: Any, ends: Any, kind: Inter) -> Picture:
-    """Return the picture, warped so that four points (x, y) move from `starts` to `ends`."""
+    """Return the picture, warped so that four points (x, y) move from `starts` to `ends`.
+
+    `kind` is the interpolation.
+    """
     rows = []
     for (x, y), (u, v) in zip(ends, starts):
         rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])
