@@ -24,6 +24,7 @@ from mycel.dataset.config import (
     get_seed,
     set_seed,
 )
+from mycel.dataset.describing import compare, deserialize, serialize, show
 from mycel.dataset.families import (
     AudioBaseDataset,
     TextBaseDataset,
@@ -178,14 +179,18 @@ __all__ = [
     "WeightedRandomSampler",
     "ZipDataset",
     "audio",
+    "compare",
     "config",
     "debug",
+    "deserialize",
     "get_callback_timeout",
     "get_debug_mode",
     "get_multiprocessing_timeout_interval",
     "get_num_parallel_workers",
     "get_seed",
+    "serialize",
     "set_seed",
+    "show",
     "text",
     "transforms",
     "vision",

@@ -211,6 +211,8 @@ class NumpySlicesDataset(ArrayDataset):
     [([1, 2], 0), ([3, 4], 1)]
     """
 
+    _in_memory = True
+
     def __init__(
         self,
         data: Any,

@@ -9,7 +9,7 @@ that names the row. A random transform draws from `randomness.current_stream()`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from mycel.base import dtype as types
 from mycel.dataset.blocks import Array, as_array, is_picture
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+Made = TypeVar("Made", bound="Transform")
 
 
 class Transform:
@@ -27,6 +30,12 @@ class Transform:
     # Whether MindSpore computes it in Python only, on pictures. Others receive an array in a `map`
     # where a function before them returned a picture.
     in_python = False
+
+    def __new__(cls: type[Made], *args: Any, **kwargs: Any) -> Made:
+        made = object.__new__(cls)
+        # What it was made with, for descriptions of pipelines.
+        made.__dict__["_made_of"] = (args, kwargs)
+        return made
 
     def __call__(self, *inputs: Any) -> Any:
         if len(inputs) != 1:
