@@ -24,6 +24,7 @@ from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.cache import accept_cache
+from mycel.dataset.made_of import MadeOf
 from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
 
@@ -37,7 +38,7 @@ def _shape(array: Array) -> list[int | None]:
 SOURCE: Any = object()
 
 
-class Node:
+class Node(MadeOf):
     """A node of a pipeline: a sequence of rows with named columns.
 
     `children` are the nodes whose rows this one reads; a source has none. Users chain and iterate

@@ -7,7 +7,7 @@ methods. `Dataset` makes these classes and they inherit from it, so they share o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from mycel.base.errors import Unsupported
 from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
@@ -19,8 +19,6 @@ from mycel.dataset.saving import check_files, save
 from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
 from mycel.dataset.splitting import PartNode, Places, draw_parts
 from mycel.dataset.waiting import SyncWaitNode, update, waits
-
-Made = TypeVar("Made", bound="Dataset")
 
 
 class Dataset(Node):
@@ -35,15 +33,6 @@ class Dataset(Node):
     >>> [row["x"].tolist() for row in doubled.create_dict_iterator(num_epochs=1, output_numpy=True)]
     [[2, 4], [6, 8]]
     """
-
-    # Whether it reads an object in memory, of which there is no description.
-    _in_memory = False
-
-    def __new__(cls: type[Made], *args: Any, **kwargs: Any) -> Made:
-        made = object.__new__(cls)
-        # What it was made with, for descriptions of pipelines.
-        made.__dict__["_made_of"] = ((), {}) if cls._in_memory else (args, kwargs)
-        return made
 
     # Operations.
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from mycel.dataset.arguments import INT32_MAX, check_count
+from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
 from mycel.dataset.run import Run
 from mycel.engines.select import engine
@@ -48,20 +49,11 @@ def wants_shuffle(operation: str, shuffle: bool | Shuffle | None) -> bool:
     )
 
 
-Made = TypeVar("Made", bound="BuiltinSampler")
-
-
-class BuiltinSampler:
+class BuiltinSampler(MadeOf):
     """The base class of samplers: the number of samples and the child."""
 
     shuffles = False
     offset = 0
-
-    def __new__(cls: type[Made], *args: Any, **kwargs: Any) -> Made:
-        made = object.__new__(cls)
-        # What it was made with, for descriptions of pipelines.
-        made.__dict__["_made_of"] = (args, kwargs)
-        return made
 
     def __init__(self, num_samples: int | None = None) -> None:
         if num_samples is not None:

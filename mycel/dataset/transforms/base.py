@@ -9,20 +9,18 @@ that names the row. A random transform draws from `randomness.current_stream()`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from mycel.base import dtype as types
 from mycel.dataset.blocks import Array, as_array, is_picture
+from mycel.dataset.made_of import MadeOf
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
 
-Made = TypeVar("Made", bound="Transform")
-
-
-class Transform:
+class Transform(MadeOf):
     """The base class of transforms: callable on an array, returning an array."""
 
     vectorised = False
@@ -31,11 +29,8 @@ class Transform:
     # where a function before them returned a picture.
     in_python = False
 
-    def __new__(cls: type[Made], *args: Any, **kwargs: Any) -> Made:
-        made = object.__new__(cls)
-        # What it was made with, for descriptions of pipelines.
-        made.__dict__["_made_of"] = (args, kwargs)
-        return made
+    def __init__(self) -> None:
+        """Make a transform without arguments."""
 
     def __call__(self, *inputs: Any) -> Any:
         if len(inputs) != 1:
