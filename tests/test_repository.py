@@ -29,6 +29,7 @@ EXTRAS = {
     "encrypt": {"cryptography"},
     "plot": {"matplotlib"},
     "image": {"pillow"},
+    "video": {"av"},
     "docs": {"sphinx", "myst-parser", "furo"},
     "dev": {
         "pytest",

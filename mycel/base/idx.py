@@ -76,6 +76,16 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
         return _shaped(np.frombuffer(pieces, dtype), shape, path)
 
 
+def idx_shape(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """Return the shape of the array in an IDX file, of which only the header is read.
+
+    Raises ValueError for a file that is not IDX.
+    """
+    handle: Any
+    with Inflated(path, "GZIP") if str(path).endswith(".gz") else open(path, "rb") as handle:
+        return tuple(_read_header(handle, path)[1])
+
+
 def _shaped(values: Any, shape: tuple[int, ...], path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
     try:
         array: np.ndarray[Any, np.dtype[Any]] = values.reshape(shape)

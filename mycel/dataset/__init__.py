@@ -12,8 +12,10 @@ The names are MindSpore's.
 (2, [[2, 1, 8, 8], [2]])
 """
 
-from mycel.dataset import audio, config, text, transforms, vision
+from mycel.dataset import audio, config, debug, text, transforms, vision
 from mycel.dataset.batching import BatchInfo
+from mycel.dataset.cache import DatasetCache
+from mycel.dataset.callback import DSCallback
 from mycel.dataset.config import (
     get_callback_timeout,
     get_debug_mode,
@@ -22,6 +24,7 @@ from mycel.dataset.config import (
     get_seed,
     set_seed,
 )
+from mycel.dataset.describing import compare, deserialize, serialize, show
 from mycel.dataset.families import (
     AudioBaseDataset,
     TextBaseDataset,
@@ -135,7 +138,9 @@ __all__ = [
     "Cifar10Dataset",
     "CocoDataset",
     "ConcatDataset",
+    "DSCallback",
     "Dataset",
+    "DatasetCache",
     "DictIterator",
     "DistributedSampler",
     "FashionMnistDataset",
@@ -174,13 +179,18 @@ __all__ = [
     "WeightedRandomSampler",
     "ZipDataset",
     "audio",
+    "compare",
     "config",
+    "debug",
+    "deserialize",
     "get_callback_timeout",
     "get_debug_mode",
     "get_multiprocessing_timeout_interval",
     "get_num_parallel_workers",
     "get_seed",
+    "serialize",
     "set_seed",
+    "show",
     "text",
     "transforms",
     "vision",

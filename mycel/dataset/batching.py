@@ -13,7 +13,19 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.arguments import check_count, names, positions
-from mycel.dataset.blocks import Array, Block, Column, Reader, as_array, column_rows, drop, stack
+from mycel.dataset.blocks import (
+    Array,
+    Block,
+    Column,
+    Reader,
+    as_array,
+    column_rows,
+    drop,
+    of_dictionary,
+    plain,
+    stack,
+    user_rows,
+)
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.node import Node
@@ -100,9 +112,8 @@ class BatchNode(Node):
         return number
 
     def get_batch_size(self) -> int:
-        if callable(self.batch_size):
-            raise ValueError("get_batch_size: batch_size is a function, so batches differ in size")
-        return int(self.batch_size)
+        # As in MindSpore, -1 where a function decides.
+        return -1 if callable(self.batch_size) else int(self.batch_size)
 
     def _size(self, number: int, run: Run) -> int:
         if not callable(self.batch_size):
@@ -132,7 +143,7 @@ class BatchNode(Node):
     def _batched(self, block: Block, number: int, run: Run) -> list[Array]:
         if self.per_batch_map is None:
             return [self._stacked(block.columns[i], name) for i, name in enumerate(self.columns)]
-        lists = [list(column_rows(block.columns[p], block.count)) for p in self._input_places]
+        lists = [list(user_rows(block.columns[p], block.count)) for p in self._input_places]
         try:
             with using(run.stream().begin(run.key(self._height, 9, number))):
                 result = self.per_batch_map(*lists, BatchInfo(number, run.epoch))
@@ -149,7 +160,8 @@ class BatchNode(Node):
 def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
     """Return the columns that a `per_batch_map` returned: one for each output.
 
-    Several are a tuple. Each column is an array or a list of rows.
+    Several are a tuple. Each column is an array, a list of rows, or a dictionary, which is the
+    whole batch of its column. Rows that are dictionaries become a dictionary of lists.
     """
     columns = result if isinstance(result, tuple) else (result,)
     if len(columns) != len(outputs):
@@ -159,14 +171,18 @@ def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
         )
     made: list[Column] = []
     for name, column in zip(outputs, columns):
+        if isinstance(column, list) and column and all(isinstance(row, dict) for row in column):
+            column = {key: [row[key] for row in column] for key in column[0]}
+        if isinstance(column, dict):
+            made.append(of_dictionary(column))
+            continue
         convert = getattr(column, "asnumpy", None)
         found = column if isinstance(column, (np.ndarray, list, tuple)) or convert is None else np.asarray(convert())
         if isinstance(found, np.ndarray) and not found.ndim or not isinstance(found, (np.ndarray, list, tuple)):
             raise TypeError(
                 f"per_batch_map returned {_kinds(columns)} for the columns {list(outputs)}: column {name!r} must be "
                 "a list of rows or an "
-                "array whose first axis is the "
-                f"rows{'; return the values of the dictionary' if isinstance(column, dict) else ''}"
+                "array whose first axis is the rows"
             )
         if not len(found):
             raise ValueError(f"per_batch_map returned no rows for column {name!r}")
@@ -246,9 +262,6 @@ class BucketBatchNode(Node):
         self.pad_to_boundary = pad_to_bucket_boundary
         self.drop_remainder = drop_remainder
 
-    def get_batch_size(self) -> int:
-        raise ValueError("get_batch_size: batches of bucket_batch_by_length differ in size")
-
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return drop(self._batches(run), skip)
 
@@ -275,7 +288,7 @@ class BucketBatchNode(Node):
                     yield self._batch(rows, bucket)
 
     def _length_of(self, row: tuple[Array, ...], number: int) -> int:
-        values = [row[p] for p in self._places]
+        values = plain([row[p] for p in self._places])
         if self.length is None:
             return len(values[0])
         try:
@@ -291,12 +304,12 @@ class BucketBatchNode(Node):
                 made.append([stack(column, where)])
                 continue
             shape, value = (None, None) if self.pad_info is None else self.pad_info[name]
-            if self.pad_to_boundary:
+            # As in MindSpore, a shape that is not given is that of the longest row.
+            if self.pad_to_boundary and shape is not None and None in shape:
                 if bucket == len(self.boundaries):
                     raise ValueError(
                         f"{where}: a row is longer than the last boundary, {self.boundaries[-1]}, to pad to"
                     )
-                shape = [None] * column[0].ndim if shape is None else shape
                 # The longest row that a bucket admits is one less than its boundary.
                 shape = [self.boundaries[bucket] - 1 if n is None else n for n in shape]
             made.append([pad_stack(column, shape, value, where)])

@@ -2,12 +2,14 @@
 
 A block is `count` consecutive rows, stored by column. A column is either one array whose first axis
 is the rows (*stacked*) or a list with one array for each row. Stacked columns let one NumPy call do
-the work of a whole batch. Invariants: the arrays of a block belong to it alone, so whoever receives
-a block may write into it; and a block has at least one row.
+the work of a whole batch. A dictionary in a row is an array of no dimensions and type object, which
+`plain` opens where users see it. Invariants: the arrays of a block belong to it alone, so whoever
+receives a block may write into it; and a block has at least one row.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Union
 
@@ -18,14 +20,22 @@ Column = Union[Array, list[Array]]
 Row = tuple[Array, ...]
 
 
+def is_picture(value: Any) -> bool:
+    """Return whether a value is an image of Pillow."""
+    module = sys.modules.get("PIL.Image")
+    return module is not None and isinstance(value, module.Image)
+
+
 def as_array(value: Any) -> Array:
     """Convert a value from a user's function or source into an array.
 
-    The value is an array, scalar, list, text, bytes, tensor or picture. Raises TypeError for
-    others.
+    The value is an array, scalar, list, text, bytes, tensor, picture or dictionary. Raises
+    TypeError for others.
     """
     if isinstance(value, np.ndarray):
         return value
+    if isinstance(value, dict):
+        return of_dictionary(value)
     if isinstance(value, bytes):
         return np.array(value, dtype=f"S{max(1, len(value))}")
     convert = getattr(value, "asnumpy", None)
@@ -40,6 +50,43 @@ def as_array(value: Any) -> Array:
     return array
 
 
+def of_dictionary(value: dict[Any, Any]) -> Array:
+    """Return the array that holds a dictionary."""
+    holder = np.empty((), object)
+    holder[()] = value
+    return holder
+
+
+def plain(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the values of a row or column as users' functions receive them: dictionaries as
+    themselves.
+    """
+    if "O" not in {value.dtype.char for value in values if type(value) is np.ndarray}:
+        return tuple(values)
+    return tuple(v.item() if isinstance(v, np.ndarray) and v.dtype.char == "O" and not v.ndim else v for v in values)
+
+
+def user_rows(column: Column, count: int) -> Sequence[Any]:
+    """Return the rows of one column as users' functions receive them."""
+    rows = column_rows(column, count)
+    return rows if isinstance(column, np.ndarray) and column.dtype.char != "O" else plain(rows)
+
+
+def _stack_dictionaries(rows: Sequence[Any], where: str) -> Array:
+    """Return the dictionary of stacked values of dictionaries with the same keys."""
+    if any(not isinstance(row, dict) or row.keys() != rows[0].keys() for row in rows):
+        raise ValueError(f"{where}: the dictionaries of a batch must have the same keys")
+    result: dict[Any, Any] = {}
+    for key in rows[0]:
+        parts = [row[key] for row in rows]
+        if any(isinstance(part, dict) for part in parts):
+            raise ValueError(
+                f"{where}: key {key!r} holds dictionaries, which cannot be stacked; make the batch with per_batch_map"
+            )
+        result[key] = stack([as_array(part) for part in parts], f"{where}: key {key!r}")
+    return of_dictionary(result)
+
+
 def stack(arrays: Sequence[Array], where: str) -> Array:
     """Stack arrays of equal shape and type; raise ValueError if they differ.
 
@@ -47,6 +94,8 @@ def stack(arrays: Sequence[Array], where: str) -> Array:
     """
     first = arrays[0]
     shape, dtype = first.shape, first.dtype
+    if dtype.kind == "O":
+        return _stack_dictionaries(plain(arrays), where)
     for position, array in enumerate(arrays):
         if array.shape != shape:
             raise ValueError(
@@ -122,10 +171,14 @@ def column_rows(column: Column, count: int) -> list[Array]:
 
 
 def try_stack(column: Column) -> Array | None:
-    """Return the column as one array, or None where its rows differ in shape or type."""
+    """Return the column as one array; None where its rows differ in shape or type, or are
+    dictionaries.
+    """
     if isinstance(column, np.ndarray):
-        return column
+        return column if column.dtype.kind != "O" else None
     first = column[0]
+    if first.dtype.kind == "O":
+        return None
     if any(a.shape != first.shape or a.dtype != first.dtype for a in column):
         return None
     return stack(column, "stack")

@@ -15,29 +15,75 @@ from typing import Any
 from mycel.common import seed as global_seed
 from mycel.dataset import randomness
 from mycel.dataset.notices import no_effect
+from mycel.dataset.options import (
+    ErrorSamplesMode,
+    get_auto_offload,
+    get_autotune_interval,
+    get_dynamic_shape,
+    get_enable_autotune,
+    get_enable_watchdog,
+    get_error_samples_mode,
+    get_fast_recovery,
+    get_multiprocessing_start_method,
+    get_numa_enable,
+    get_video_backend,
+    set_auto_offload,
+    set_autotune_interval,
+    set_dynamic_shape,
+    set_enable_autotune,
+    set_enable_watchdog,
+    set_error_samples_mode,
+    set_fast_recovery,
+    set_multiprocessing_start_method,
+    set_numa_enable,
+    set_sending_batches,
+    set_video_backend,
+)
 
 __all__ = [
+    "ErrorSamplesMode",
     "get_auto_num_workers",
+    "get_auto_offload",
+    "get_autotune_interval",
     "get_callback_timeout",
     "get_debug_mode",
+    "get_dynamic_shape",
+    "get_enable_autotune",
     "get_enable_shared_mem",
+    "get_enable_watchdog",
+    "get_error_samples_mode",
+    "get_fast_recovery",
     "get_iterator_mode",
     "get_monitor_sampling_interval",
+    "get_multiprocessing_start_method",
     "get_multiprocessing_timeout_interval",
     "get_num_parallel_workers",
+    "get_numa_enable",
     "get_prefetch_size",
     "get_seed",
+    "get_video_backend",
     "load",
     "set_auto_num_workers",
+    "set_auto_offload",
+    "set_autotune_interval",
     "set_callback_timeout",
     "set_debug_mode",
+    "set_dynamic_shape",
+    "set_enable_autotune",
     "set_enable_shared_mem",
+    "set_enable_watchdog",
+    "set_error_samples_mode",
+    "set_fast_recovery",
     "set_iterator_mode",
     "set_monitor_sampling_interval",
+    "set_multiprocessing_start_method",
     "set_multiprocessing_timeout_interval",
     "set_num_parallel_workers",
+    "set_numa_enable",
     "set_prefetch_size",
     "set_seed",
+    "set_sending_batches",
+    "set_video_backend",
 ]
 
 UINT32_MAX = 2**32 - 1
@@ -203,9 +249,11 @@ def get_enable_shared_mem() -> bool:
 def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = None) -> None:
     """Run pipelines in the consumer's own thread, one row at a time, for use with a debugger.
 
-    `debug_hook_list` is a list of functions that receive and return the row after each map
-    operation.
+    `debug_hook_list` is a list of hooks, `debug.DebugHook`, that see the rows before the first
+    operation of each `map` and after every one; a function receives and returns the row after each.
     """
+    if debug_hook_list is not None and not isinstance(debug_hook_list, list):
+        raise TypeError(f"set_debug_mode: debug_hook_list must be a list of hooks, got {debug_hook_list!r}")
     _settings["debug_mode"] = _check_bool("set_debug_mode", debug_mode_flag)
     hooks = list(debug_hook_list or [])
     for hook in hooks:

@@ -55,6 +55,7 @@ class GeneratorDataset(MappableDataset):
     """
 
     _uses_workers = True
+    _in_memory = True
 
     def __init__(
         self,

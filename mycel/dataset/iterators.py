@@ -18,12 +18,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from mycel.base import locks
 from mycel.base.spans import timed
 from mycel.core.tensor import Tensor
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, is_hidden, names, positions
-from mycel.dataset.blocks import Row
+from mycel.dataset.blocks import Row, as_array
 from mycel.dataset.node import Node
 from mycel.dataset.run import Run
 
@@ -113,7 +115,7 @@ def _epochs(dataset: Node, seed: int, seeded: bool, epoch: int, step: int, last:
     """
     size = config.get_prefetch_size()
     while last == -1 or epoch < last:
-        run = Run(seed, epoch, max(1, min(32, size)), seeded)
+        run = Run(seed, epoch, 1 if dataset.in_step or config.get_debug_mode() else max(1, min(32, size)), seeded)
         for block in dataset._blocks(run, step):
             yield from block.rows()
         yield _EPOCH_END
@@ -188,7 +190,7 @@ class _Iterator:
 
     def _start(self) -> None:
         items = _epochs(self.dataset, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
-        if self._here or config.get_debug_mode():
+        if self._here or self.dataset.in_step or config.get_debug_mode():
             self._rows = items
             return
         queue = _Queue(config.get_prefetch_size())
@@ -233,10 +235,25 @@ class _Iterator:
         return row
 
     def _convert(self, row: Row) -> list[Any]:
-        if self.output_numpy:
+        if self.output_numpy and "O" not in {array.dtype.char for array in row}:
             return list(row)
-        # Tensors hold numbers; text and bytes stay NumPy arrays.
-        return [array if array.dtype.kind in "US" else Tensor(array) for array in row]
+        return [self._given(array) for array in row]
+
+    def _given(self, array: Any) -> Any:
+        """Return what a consumer receives for an array, or for what is in a dictionary.
+
+        Tensors hold numbers; text and bytes stay NumPy arrays.
+        """
+        if isinstance(array, dict):
+            return {key: self._given(value) for key, value in array.items()}
+        if isinstance(array, (list, tuple)):
+            return type(array)(self._given(value) for value in array)
+        if not isinstance(array, np.ndarray):
+            array = as_array(array)
+        kind = array.dtype.kind
+        if kind == "O":
+            return self._given(array.item())
+        return array if self.output_numpy or kind in "US" else Tensor(array)
 
     # For consumers.
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Block, Column, Reader, drop
+from mycel.dataset.blocks import Block, Column, Reader, drop, plain
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
 from mycel.dataset.run import Run
+from mycel.dataset.samplers import DistributedSampler
 
 
 class ZipNode(Node):
@@ -31,7 +32,7 @@ class ZipNode(Node):
         return list(self.columns)
 
     def _count(self) -> int:
-        finite = [child for child in self.children if child.get_repeat_count() != -1]
+        finite = [child for child in self.children if not child._is_endless()]
         return min(child._count() for child in finite or self.children)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
@@ -49,8 +50,8 @@ class ZipNode(Node):
             if count < run.block:
                 return
 
-    def get_repeat_count(self) -> int:
-        return 1 if any(child.get_repeat_count() != -1 for child in self.children) else -1
+    def _is_endless(self) -> bool:
+        return all(child._is_endless() for child in self.children)
 
 
 class ConcatNode(Node):
@@ -67,16 +68,53 @@ class ConcatNode(Node):
             if child._columns() != first:
                 raise ValueError(f"concat: the columns differ: {first} and {child._columns()}; use rename or project")
 
+        self._shard: tuple[int, int] | None = None
+
+    def use_sampler(self, sampler: Any) -> None:
+        """Keep the rows of one shard: every `num_shards`-th row of all, from `shard_id` on.
+
+        `sampler` is a `DistributedSampler` without shuffling, number of samples or child. Raises
+        TypeError or ValueError for others.
+        """
+        if not isinstance(sampler, DistributedSampler):
+            raise TypeError(
+                f"use_sampler: concat takes a DistributedSampler, got {sampler!r} of type {type(sampler).__name__}"
+            )
+        if sampler.shuffles or sampler.num_samples is not None or sampler.child_sampler is not None:
+            raise ValueError(
+                "use_sampler: the sampler of concat must have shuffle=False and neither num_samples nor a child"
+            )
+        self._shard = (sampler.num_shards, sampler.shard_id)
+        self._counted = None
+
+    def is_sharded(self) -> bool:
+        return self._shard is not None or super().is_sharded()
+
     def _count(self) -> int:
-        return sum(child._count() for child in self.children)
+        rows = sum(child._count() for child in self.children)
+        if self._shard is None:
+            return rows
+        count, shard = self._shard
+        return max(0, -(-(rows - shard) // count))
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        if skip and not self._count_is_fixed():
-            yield from drop(self._blocks(run, 0), skip)
+        return self._whole(run, skip) if self._shard is None else drop(self._of_shard(*self._shard, run), skip)
+
+    def _of_shard(self, count: int, shard: int, run: Run) -> Iterator[Block]:
+        start = 0
+        for block in self._whole(run, 0):
+            places = range((shard - start) % count, block.count, count)
+            start += block.count
+            if places:
+                yield block.select(list(places))
+
+    def _whole(self, run: Run, skip: int) -> Iterator[Block]:
+        if skip and not all(child._count_is_fixed() for child in self.children):
+            yield from drop(self._whole(run, 0), skip)
             return
         types: list[np.dtype[Any]] | None = None
         for child in self.children:
-            if skip and child.get_repeat_count() != -1 and skip >= child._count():
+            if skip and not child._is_endless() and skip >= child._count():
                 skip -= child._count()
                 continue
             for position, block in enumerate(child._blocks(run, skip)):
@@ -92,8 +130,8 @@ class ConcatNode(Node):
                 yield block
             skip = 0
 
-    def get_repeat_count(self) -> int:
-        return -1 if any(child.get_repeat_count() == -1 for child in self.children) else 1
+    def _is_endless(self) -> bool:
+        return any(child._is_endless() for child in self.children)
 
 
 class FlatMapNode(Node):
@@ -117,7 +155,7 @@ class FlatMapNode(Node):
             for row in block.rows():
                 try:
                     with using(stream.begin(row_key(key, number))):
-                        result = self.func(*row)
+                        result = self.func(*plain(row))
                 except Exception as error:
                     raise operation_failed("flat_map", self.func, columns, number, error) from error
                 if not isinstance(result, Node):

@@ -2,9 +2,10 @@
 
 Operations that are `Transform`s of this package and declare `vectorised` receive a stacked column
 at once: the result is what they would give row by row, several times faster. Everything else is
-called once for each row, by a pool of threads if one was asked for. A `Compose` counts as the
-operations in it. Random operations receive, for every row, the key (seed, epoch, node, row,
-operation), so neither the form of the call nor the number of threads changes what they draw.
+called once for each row, by a pool of threads if one was asked for, and receives what the one
+before it returned: only what leaves `map` becomes an array. A `Compose` counts as the operations in
+it. Random operations receive, for every row, the key (seed, epoch, node, row, operation), so
+neither the form of the call nor the number of threads changes what they draw.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset import config
+from mycel.base.log import logger
+from mycel.dataset import config, debug
 from mycel.dataset.arguments import names, positions
-from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, try_stack
+from mycel.dataset.blocks import Array, Block, Column, as_array, drop, is_picture, plain, try_stack, user_rows
+from mycel.dataset.callback import Calls, check_callbacks
 from mycel.dataset.failure import operation_failed, operation_name
 from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
+from mycel.dataset.options import ErrorSamplesMode
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
 from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
@@ -72,13 +76,25 @@ def place_outputs(
     return columns, places
 
 
+_NOTHING = "the function returned None; it must return the new value"
+
+
+def as_values(result: Any) -> tuple[Any, ...]:
+    """Return what an operation returned for one row by columns, of which a tuple has several."""
+    if not isinstance(result, tuple):
+        if result is None:
+            raise TypeError(_NOTHING)
+        return (result,)
+    if any(value is None for value in result):
+        raise TypeError(_NOTHING)
+    return result
+
+
 def as_columns(result: Any) -> tuple[Array, ...]:
     """Convert what an operation returned for one row into arrays; a tuple is several columns."""
-    if result is None:
-        raise TypeError("the function returned None; it must return the new value")
-    if isinstance(result, tuple):
-        return tuple(as_array(value) for value in result)
-    return (as_array(result),)
+    if isinstance(result, np.ndarray):
+        return (result,)
+    return tuple([as_array(value) for value in as_values(result)])
 
 
 def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
@@ -115,10 +131,11 @@ class MapNode(Node):
     ) -> None:
         super().__init__(input_dataset, num_parallel_workers, cache)
         check_processes("map", python_multiprocessing, max_rowsize)
-        if callbacks is not None:
-            raise NotImplementedError("map: callbacks are not supported; call your function from an operation instead")
+        self.callbacks = check_callbacks(callbacks)
+        if offload is not None and not isinstance(offload, bool):
+            raise TypeError(f"map: offload must be a bool, got {offload!r}")
         if offload:
-            raise NotImplementedError("map: offload=True is not supported; operations run on the CPU, leave it out")
+            no_effect("map", "offload", True, "operations run on the CPU")
         self.operations = flatten(operations)
         present = input_dataset._columns()
         self.inputs = present[:1] if input_columns is None else names(input_columns, "map: input_columns")
@@ -131,42 +148,93 @@ class MapNode(Node):
         return list(self.columns)
 
     def _count(self) -> int:
+        if config.get_error_samples_mode() is ErrorSamplesMode.SKIP:
+            return super()._count()
         return self.children[0]._count()
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
-        key = run.key(self._height, 6)
-        hooks = config.debug_hooks()
-        workers = 1 if config.get_debug_mode() else config.workers_or_default(self.num_parallel_workers)
-        pool: Workers | None = None
-        start = skip
+        crew = _Crew(1 if config.get_debug_mode() else config.workers_or_default(self.num_parallel_workers))
+        mode = config.get_error_samples_mode()
         try:
-            for block in self.children[0]._blocks(run, skip):
-                keys = row_keys(key, start, block.count) if self._random else None
-                columns: list[Column] = [block.columns[p] for p in self._input_places]
-                for number, operation in enumerate(self.operations):
-                    draws = keys is not None and getattr(operation, "random", True)
-                    own = operation_keys(keys, number) if draws and keys is not None else None
-                    done = _apply_stacked(operation, columns, own)
-                    if done is None:
-                        if pool is None and workers > 1 and block.count > 1:
-                            workers = self._sharing(workers)
-                            pool = Workers(workers, "mycel-map") if workers > 1 else None
-                        done = self._apply_rows(operation, columns, block.count, own, start, run.seeded, pool, workers)
-                    columns = done
-                    for hook in hooks:
-                        rows = [hook(tuple(row)) for row in Block(columns, block.count).rows()]
-                        columns = Block.from_rows([as_columns(tuple(row)) for row in rows]).columns
-                if len(columns) != len(self.outputs):
-                    raise RuntimeError(
-                        f"map: the operations returned {len(columns)} columns for {len(self.outputs)} output columns "
-                        f"{self.outputs}; set output_columns"
-                    )
-                available = columns + block.columns
-                start += block.count
-                yield Block([available[p] for p in self._places], block.count)
+            if mode is not ErrorSamplesMode.RETURN:
+                yield from drop(self._row_by_row(run, 0, crew, mode), skip)
+            elif self.callbacks and not run.probes:
+                yield from self._row_by_row(run, skip, crew, mode)
+            else:
+                start = skip
+                for block in self.children[0]._blocks(run, skip):
+                    yield self._through(block, start, run, crew)
+                    start += block.count
         finally:
-            if pool is not None:
-                pool.close()
+            crew.close()
+
+    def _row_by_row(self, run: Run, skip: int, crew: _Crew, mode: ErrorSamplesMode) -> Iterator[Block]:
+        """Yield rows one by one, with the callbacks of each.
+
+        Rows for which an operation fails are left out unless `mode` is RETURN; with REPLACE the
+        first ones that do not fail stand for them at the end.
+        """
+        callbacks = [] if run.probes else self.callbacks
+        before = run.epoch * self.children[0]._count() if callbacks and run.epoch else 0
+        calls = Calls(callbacks, run.epoch, before, skip)
+        calls.begin()
+        start, failed = skip, 0
+        for block in self.children[0]._blocks(run, skip):
+            for index in range(block.count):
+                calls.step_begin()
+                try:
+                    done = self._through(block.slice(index, index + 1), start + index, run, crew)
+                except RuntimeError as error:
+                    if mode is ErrorSamplesMode.RETURN:
+                        raise
+                    logger.warning("%s; the row is left out, as set_error_samples_mode asks", error)
+                    failed += 1
+                    continue
+                calls.step_end()
+                yield done
+            start += block.count
+        calls.end()
+        while failed and mode is ErrorSamplesMode.REPLACE:
+            found = False
+            for block in self._row_by_row(run, 0, crew, ErrorSamplesMode.SKIP):
+                found = True
+                yield block
+                failed -= 1
+                if not failed:
+                    break
+            if not found:
+                raise RuntimeError("map: an operation failed for every row, so there is none to take their places")
+
+    def _through(self, block: Block, start: int, run: Run, crew: _Crew) -> Block:
+        """Return a block, whose first row is number `start`, with the operations applied to it."""
+        keys = row_keys(run.key(self._height, 6), start, block.count) if self._random else None
+        columns: list[Column] = [block.columns[p] for p in self._input_places]
+        hooks = config.debug_hooks()
+        final = len(self.operations) - 1
+        previous: Callable[..., Any] | None = None
+        for number, operation in enumerate(self.operations):
+            if hooks and not number:
+                columns = _seen(hooks, operation, True, columns, block.count)
+            if previous is not None and not isinstance(previous, Transform):
+                columns = _as_it_takes(operation, columns)
+            previous = operation
+            draws = keys is not None and getattr(operation, "random", True)
+            own = operation_keys(keys, number) if draws and keys is not None else None
+            done = _apply_stacked(operation, columns, own)
+            if done is None:
+                keep = as_columns if number == final else as_values
+                crew.prepare(self, block.count)
+                done = self._apply_rows(operation, columns, block.count, own, start, run.seeded, crew, keep)
+            columns = done
+            if hooks:
+                columns = _seen(hooks, operation, False, columns, block.count)
+        if len(columns) != len(self.outputs):
+            raise RuntimeError(
+                f"map: the operations returned {len(columns)} columns for {len(self.outputs)} output columns "
+                f"{self.outputs}; set output_columns"
+            )
+        available = columns + block.columns
+        return Block([available[p] for p in self._places], block.count)
 
     def _sharing(self, workers: int) -> int:
         """Return how many threads may call the operations: one if any uses an open file."""
@@ -192,13 +260,13 @@ class MapNode(Node):
         keys: Keys | None,
         start: int,
         seeded: bool,
-        pool: Workers | None,
-        workers: int,
+        crew: _Crew,
+        keep: Callable[[Any], tuple[Any, ...]],
     ) -> list[Column]:
         seeds = keys.tolist() if keys is not None else None
-        rows = list(zip(*(column_rows(column, count) for column in columns)))
+        rows = list(zip(*(user_rows(column, count) for column in columns)))
 
-        def work(first: int, last: int) -> list[tuple[Array, ...]]:
+        def work(first: int, last: int) -> list[tuple[Any, ...]]:
             results = []
             index = first
             try:
@@ -206,28 +274,79 @@ class MapNode(Node):
                     for index in range(first, last):
                         if stream is not None and seeds is not None:
                             stream.begin(seeds[index])
-                        results.append(as_columns(operation(*rows[index])))
+                        results.append(keep(operation(*rows[index])))
             except Exception as error:
                 raise operation_failed("map", operation, self.inputs, start + index, error) from error
             return results
 
-        if pool is None:
+        if crew.pool is None:
             done = work(0, count)
         else:
-            piece = -(-count // workers)
+            piece = -(-count // crew.workers)
             pieces = [(work, (i, min(i + piece, count))) for i in range(0, count, piece)]
-            done = [row for part in pool.run(pieces) for row in part]
+            done = [row for part in crew.pool.run(pieces) for row in part]
         widths = {len(row) for row in done}
         if len(widths) != 1:
             raise RuntimeError(f"map: operation {operation!r} returned {sorted(widths)} columns for different rows")
         return [list(column) for column in zip(*done)]
 
 
+class _Crew:
+    """The threads of one pass, which start when rows are first shared out."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.pool: Workers | None = None
+
+    def prepare(self, node: MapNode, count: int) -> None:
+        """Start the threads if a block of `count` rows is to be shared out."""
+        if self.pool is None and self.workers > 1 and count > 1:
+            self.workers = node._sharing(self.workers)
+            self.pool = Workers(self.workers, "mycel-map") if self.workers > 1 else None
+
+    def close(self) -> None:
+        """End the threads."""
+        if self.pool is not None:
+            self.pool.close()
+
+
+def _seen(
+    hooks: Sequence[Any], operation: Callable[..., Any], is_first: bool, columns: list[Column], count: int
+) -> list[Column]:
+    """Return the columns as debug hooks at an operation give them; see `debug.at`."""
+    name = operation_name(operation)
+    for hook in hooks:
+        rows = [debug.at(hook, name, is_first, plain(row)) for row in Block(columns, count).rows()]
+        columns = [list(column) for column in zip(*map(as_values, rows))]
+    return columns
+
+
+def _as_it_takes(operation: Callable[..., Any], columns: list[Column]) -> list[Column]:
+    """Return what a function returned as the operation after it takes it: pictures as arrays where
+    MindSpore would not compute it in Python.
+    """
+    if not isinstance(operation, Transform) or operation.in_python:
+        return columns
+    return [
+        [as_array(value) if is_picture(value) else value for value in column] if isinstance(column, list) else column
+        for column in columns
+    ]
+
+
 def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: Keys | None) -> list[Column] | None:
     """Apply an operation to whole columns; return None if it must see the rows one by one."""
     if not isinstance(operation, Transform) or not operation.vectorised or len(columns) != 1:
         return None
-    block = try_stack(columns[0])
+    column = columns[0]
+    if isinstance(column, list) and not all(isinstance(value, np.ndarray) for value in column):
+        # What a function returned: pictures stay pictures.
+        if any(map(is_picture, column)):
+            return None
+        try:
+            column = [as_array(value) for value in column]
+        except (TypeError, ValueError):
+            return None
+    block = try_stack(column)
     if block is None or not operation.accepts(block.shape[1:], block.dtype):
         return None
     try:

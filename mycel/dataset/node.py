@@ -22,15 +22,23 @@ import numpy as np
 
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
-from mycel.dataset.blocks import Block, Row
+from mycel.dataset.blocks import Array, Block, Row
+from mycel.dataset.cache import accept_cache
+from mycel.dataset.made_of import MadeOf
 from mycel.dataset.notices import no_effect
 from mycel.dataset.run import Run
+
+
+def _shape(array: Array) -> list[int | None]:
+    """Return the shape of a column's value; as in MindSpore a dictionary has [0]."""
+    return [0] if array.dtype.kind == "O" else list(array.shape)
+
 
 # What a node that reads no other has for its children.
 SOURCE: Any = object()
 
 
-class Node:
+class Node(MadeOf):
     """A node of a pipeline: a sequence of rows with named columns.
 
     `children` are the nodes whose rows this one reads; a source has none. Users chain and iterate
@@ -39,6 +47,8 @@ class Node:
 
     # Whether `num_parallel_workers` says how many threads there are.
     _uses_workers = False
+    # Whether rows must be made when they are asked for, not ahead.
+    in_step = False
     # Whether it reads a list of datasets instead of one.
     _several = False
 
@@ -48,10 +58,7 @@ class Node:
         num_parallel_workers: int | None = None,
         cache: Any = None,
     ) -> None:
-        if cache is not None:
-            raise NotImplementedError(
-                f"{type(self).__name__}: cache is not supported; leave it None, rows are read ahead in the background"
-            )
+        accept_cache(str(getattr(self, "operation", type(self).__name__)), cache)
         if num_parallel_workers is not None:
             check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
             if num_parallel_workers > 1 and not self._uses_workers:
@@ -74,6 +81,7 @@ class Node:
         self._height: int = 1 + max((child._height for child in group), default=-1)
         self._counted: int | None = None
         self._init_step = 0
+        self.in_step = self.in_step or any(child.in_step for child in group)
 
     # What a node answers.
 
@@ -95,12 +103,16 @@ class Node:
         """Return whether every epoch is certain to have `_count` rows."""
         return all(child._count_is_fixed() for child in self.children)
 
+    def _is_endless(self) -> bool:
+        """Return whether an epoch has no end."""
+        return self.children[0]._is_endless() if self.children else False
+
     def _probe(self) -> Run:
         """Return a run for looking at rows outside of any epoch."""
-        return Run(config.get_seed(), block=1 if self._height == 0 else 32)
+        return Run(config.get_seed(), block=1 if self._height == 0 else 32, probes=True)
 
     def _first_row(self) -> Row:
-        """Return the first row; raise ValueError if there are none."""
+        """Return the first row; no values if there are no rows, as in MindSpore."""
         blocks = self._blocks(self._probe().with_block(1), 0)
         try:
             for block in blocks:
@@ -109,7 +121,7 @@ class Node:
             close = getattr(blocks, "close", None)
             if close is not None:
                 close()
-        raise ValueError(f"{type(self).__name__}: the dataset has no rows, so its shapes and types are unknown")
+        return ()
 
     # Where iterators start.
 
@@ -147,38 +159,42 @@ class Node:
         With `estimate`, a length is None where the first 1,000 rows differ in it.
         """
         if not estimate:
-            return [list(array.shape) for array in self._first_row()]
+            return [_shape(array) for array in self._first_row()]
         shapes: list[list[int | None]] | None = None
         seen = 0
         for block in self._blocks(self._probe(), 0):
             for row in block.rows():
                 if shapes is None:
-                    shapes = [list(array.shape) for array in row]
+                    shapes = [_shape(array) for array in row]
                 for column, array in enumerate(row):
-                    shape = shapes[column]
-                    if len(shape) != array.ndim:
+                    shape, found = shapes[column], _shape(array)
+                    if len(shape) != len(found):
                         raise ValueError(
-                            f"output_shapes: column {column} has rows of {len(shape)} and of {array.ndim} axes"
+                            f"output_shapes: column {column} has rows of {len(shape)} and of {len(found)} axes"
                         )
-                    shapes[column] = [n if n == m else None for n, m in zip(shape, array.shape)]
+                    shapes[column] = [n if n == m else None for n, m in zip(shape, found)]
             seen += block.count
             if seen >= 1000:
                 break
-        if shapes is None:
-            raise ValueError("output_shapes: the dataset has no rows")
-        return shapes
+        return shapes or []
 
     def output_types(self) -> list[np.dtype[Any]]:
         """Return the NumPy type of each column in the first row; text of any length is `<U`."""
         return [np.dtype(a.dtype.kind) if a.dtype.kind in "US" else a.dtype for a in self._first_row()]
 
     def get_batch_size(self) -> int:
-        """Return the number of rows in a batch, or 1 without `batch`."""
-        return self.children[0].get_batch_size() if self.children else 1
+        """Return the number of rows in a batch, or 1 without `batch`.
+
+        Of datasets side by side or one after the other the last one answers, as in MindSpore.
+        """
+        return self.children[-1].get_batch_size() if self.children else 1
 
     def get_repeat_count(self) -> int:
-        """Return how often `repeat` goes through the rows: -1 for no end, 1 without `repeat`."""
-        return self.children[0].get_repeat_count() if self.children else 1
+        """Return the count of the last `repeat`: -1 for no end, 1 without `repeat`.
+
+        Of datasets side by side or one after the other the last one answers, as in MindSpore.
+        """
+        return self.children[-1].get_repeat_count() if self.children else 1
 
     def num_classes(self) -> int | None:
         """Return the number of classes, or None where the source does not know it."""

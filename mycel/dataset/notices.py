@@ -1,4 +1,4 @@
-"""Warnings that are given once, mostly that an argument has no effect."""
+"""What is said once: that an argument has no effect, or a warning."""
 
 from __future__ import annotations
 
@@ -17,5 +17,11 @@ def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
 
 
 def no_effect(operation: str, argument: str, value: Any, why: str) -> None:
-    """Warn once that `value` for this argument of this operation has no effect, and say `why`."""
-    say_once(operation, argument, message="%s: %s=%r has no effect: %s", arguments=(operation, argument, value, why))
+    """Say once, at the level "info", that an argument has no effect.
+
+    * `operation`, `argument`, `value`: whose argument it is, its name, and what was given.
+    * `why`: the reason.
+    """
+    if (operation, argument) not in _said:
+        _said.add((operation, argument))
+        logger.info("%s: %s=%r has no effect: %s", operation, argument, value, why)

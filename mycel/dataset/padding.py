@@ -46,6 +46,8 @@ def pad_stack(arrays: Sequence[Array], shape: Sequence[int | None] | None, value
     * `where`: what messages call the operation and column.
     """
     rank, dtype = arrays[0].ndim, arrays[0].dtype
+    if dtype.kind == "O":
+        raise ValueError(f"{where}: dictionaries cannot be padded; use batch, or a map that takes what they hold")
     for position, array in enumerate(arrays):
         if array.ndim != rank:
             raise ValueError(f"{where}: row {position} has {array.ndim} axes but the first row of the batch has {rank}")

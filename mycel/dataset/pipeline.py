@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mycel.base.errors import Unsupported
 from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode
 from mycel.dataset.mapping import MapNode
 from mycel.dataset.node import Node
+from mycel.dataset.saving import check_files, save
 from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
 from mycel.dataset.splitting import PartNode, Places, draw_parts
+from mycel.dataset.waiting import SyncWaitNode, update, waits
 
 
 class Dataset(Node):
@@ -54,8 +57,8 @@ class Dataset(Node):
           The threads share the operations, too. An operation that holds an open file is called by
           one thread only, and a warning says so.
         * `kwargs`: MindSpore's further parameters. `python_multiprocessing` and `max_rowsize`
-          change nothing, as workers are threads; `cache`, `callbacks` and `offload` raise
-          NotImplementedError.
+          change nothing, as workers are threads; nor do `cache` and `offload`. `callbacks` is a
+          `DSCallback` or a list of them.
 
         Once a seed is set, what an operation draws from `np.random` and `random` is a function of
         the seed, the epoch and the row. It does not advance the generators that the rest of the
@@ -142,7 +145,8 @@ class Dataset(Node):
         * `element_length_function`: computes the length from the columns; by default it is the
           length of the only column's first axis.
         * `pad_info`: as in `padded_batch`; without it, every column is padded to the longest row.
-        * `pad_to_bucket_boundary`: whether to pad to the greatest length of the bucket instead.
+        * `pad_to_bucket_boundary`: whether a None in a shape of `pad_info` stands for the greatest
+          length of the bucket instead.
         * `drop_remainder`: whether to leave out batches that are not full when the rows end.
         """
         return BucketBatchByLengthDataset(
@@ -245,6 +249,76 @@ class Dataset(Node):
         """Return the dataset of the rows at these positions, shuffled where `randomize` is True."""
         return PartDataset(self, part, randomize)
 
+    def sync_wait(
+        self, condition_name: str, num_batch: int = 1, callback: Callable[[Any], Any] | None = None
+    ) -> Dataset:
+        """Let rows wait for the consumer's `sync_update`.
+
+        * `condition_name`: the name that `sync_update` releases rows by.
+        * `num_batch`: how many rows come before the first update, and with every one.
+        * `callback`: a function that receives the data of an update.
+
+        Such a pipeline makes each row when it is asked for, after the updates before it.
+
+        >>> import mycel.dataset as ds
+        >>> scale = [1]
+        >>> numbers = ds.NumpySlicesDataset([1, 1, 1], ["x"], shuffle=False)
+        >>> data = numbers.sync_wait("step", callback=lambda value: scale.append(value))
+        >>> data = data.map(lambda x: x * scale[-1], "x")
+        >>> for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        ...     print(int(x))
+        ...     data.sync_update("step", data=scale[-1] * 10)
+        1
+        10
+        100
+        """
+        return SyncWaitDataset(self, condition_name, num_batch, callback)
+
+    def sync_update(self, condition_name: str, num_batch: int | None = None, data: Any = None) -> None:
+        """Release rows that wait for a condition of `sync_wait`.
+
+        * `condition_name`: the name of the condition; RuntimeError where there is none.
+        * `num_batch`: how many rows; by default as many as `sync_wait` says.
+        * `data`: what the callback receives.
+        """
+        update(self, condition_name, num_batch, data)
+
+    def is_sync(self) -> bool:
+        """Return whether rows wait for `sync_update`."""
+        return any(True for _ in waits(self))
+
+    def disable_sync(self) -> None:
+        """Release all rows that wait for `sync_update`, now and later."""
+        for node in waits(self):
+            node.release_all()
+
+    # Storing, sending.
+
+    def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
+        """Write the rows of one epoch to MindRecord files, which `MindDataset` reads.
+
+        * `file_name`: the name of the file.
+        * `num_files`: the number of files; of several the names end in their numbers.
+        * `file_type`: must be "mindrecord".
+
+        Integers become int32, or int64 where they are unsigned and long or longer; half-precision
+        numbers become float32. Raises RuntimeError for columns of other types, and where a file
+        exists.
+        """
+        check_files(file_name, num_files, file_type)
+        save(self, file_name, num_files)
+
+    def device_que(
+        self, send_epoch_end: bool = True, create_data_info_queue: bool = False, queue_name: str = ""
+    ) -> Any:
+        """Raise Unsupported: there is no device with a queue of rows.
+
+        * `send_epoch_end`, `create_data_info_queue`, `queue_name`: as in MindSpore.
+        """
+        raise Unsupported(
+            "device_que: there is no device that rows are sent to; iterate over the dataset, or hand it to Model.train"
+        )
+
     # Iterating.
 
     def create_tuple_iterator(
@@ -338,6 +412,10 @@ class FlatMapDataset(FlatMapNode, Dataset):
 
 class PartDataset(PartNode, Dataset):
     """One part of a dataset; see `Dataset.split`."""
+
+
+class SyncWaitDataset(SyncWaitNode, Dataset):
+    """Rows that wait for the consumer; `Dataset.sync_wait` explains the parameters."""
 
 
 def zip_datasets(datasets: Sequence[Dataset]) -> Dataset:

@@ -13,24 +13,26 @@ class Run:
     """All that one pass over a dataset depends on.
 
     It has the seed, the epoch, and in `block` how many rows are wanted at once. `seeded` is False
-    where no seed was set, so that users' functions draw from the program's generators.
+    where no seed was set, so that users' functions draw from the program's generators. `probes` is
+    True outside of any epoch, where only shapes, types or the number of rows are wanted.
     """
 
-    __slots__ = ("seed", "epoch", "block", "seeded")
+    __slots__ = ("seed", "epoch", "block", "seeded", "probes")
 
-    def __init__(self, seed: int, epoch: int = 0, block: int = 32, seeded: bool = True) -> None:
+    def __init__(self, seed: int, epoch: int = 0, block: int = 32, seeded: bool = True, probes: bool = False) -> None:
         self.seed = seed
         self.epoch = epoch
         self.block = block
         self.seeded = seeded
+        self.probes = probes
 
     def with_epoch(self, epoch: int) -> Run:
         """Return this pass for another epoch."""
-        return Run(self.seed, epoch, self.block, self.seeded)
+        return Run(self.seed, epoch, self.block, self.seeded, self.probes)
 
     def with_block(self, block: int) -> Run:
         """Return this pass in blocks of this many rows."""
-        return Run(self.seed, self.epoch, max(1, min(block, LARGEST_BLOCK)), self.seeded)
+        return Run(self.seed, self.epoch, max(1, min(block, LARGEST_BLOCK)), self.seeded, self.probes)
 
     def key(self, *parts: int) -> int:
         """Return a 64-bit key made of this pass and further integers."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.arguments import INT32_MAX, check_count
+from mycel.dataset.made_of import MadeOf
 from mycel.dataset.randomness import using
 from mycel.dataset.run import Run
 from mycel.engines.select import engine
@@ -48,7 +49,7 @@ def wants_shuffle(operation: str, shuffle: bool | Shuffle | None) -> bool:
     )
 
 
-class BuiltinSampler:
+class BuiltinSampler(MadeOf):
     """The base class of samplers: the number of samples and the child."""
 
     shuffles = False
@@ -68,6 +69,8 @@ class BuiltinSampler:
         """
         if self.child_sampler is not None:
             raise RuntimeError(f"{type(self).__name__}: add_child: there is a child sampler already")
+        if sampler is not None and not isinstance(sampler, BuiltinSampler):
+            raise TypeError(f"{type(self).__name__}: add_child: expected a sampler, got {sampler!r}")
         self.child_sampler = sampler
 
     def get_child(self) -> BuiltinSampler | None:
@@ -75,8 +78,10 @@ class BuiltinSampler:
         return self.child_sampler
 
     def get_num_samples(self) -> int | None:
-        """Return the number of samples requested, or None for all."""
-        return self.num_samples
+        """Return the number of samples requested, here or in the child, or None for all."""
+        child = None if self.child_sampler is None else self.child_sampler.get_num_samples()
+        known = [count for count in (self.num_samples, child) if count is not None]
+        return min(known) if known else None
 
     def is_shuffled(self) -> bool:
         """Return whether the order is random, here or in the child."""
@@ -168,9 +173,11 @@ class SubsetSampler(BuiltinSampler):
     [7, 5]
     """
 
-    def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
+    def __init__(self, indices: Iterable[int] | int, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
         name = type(self).__name__
+        if isinstance(indices, int) and not isinstance(indices, bool):
+            indices = [indices]
         if not isinstance(indices, Iterable):
             raise TypeError(f"{name}: indices must be integers, at least one, not {type(indices).__name__}")
         if isinstance(indices, range):
@@ -180,6 +187,9 @@ class SubsetSampler(BuiltinSampler):
         self.indices = np.asarray([_index(name, index) for index in indices], dtype=np.int64)
         if not self.indices.size:
             raise TypeError(f"{name}: indices must be integers, at least one, got {indices!r:.80}")
+
+    def get_num_samples(self) -> int | None:
+        return len(self.indices) if self.num_samples is None else super().get_num_samples()
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         return in_range(type(self).__name__, self.indices, rows)
@@ -204,11 +214,13 @@ class SubsetRandomSampler(SubsetSampler):
 class WeightedRandomSampler(BuiltinSampler):
     """Row i with probability proportional to `weights[i]`, with or without replacement.
 
+    There are at most as many as the source has rows.
+
     >>> import mycel.dataset as ds
-    >>> sampler = ds.WeightedRandomSampler([0.0, 1.0, 0.0], 4)
+    >>> sampler = ds.WeightedRandomSampler([0.0, 1.0, 0.0], 2)
     >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=sampler)
     >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-    [6, 6, 6, 6]
+    [6, 6]
     """
 
     shuffles = True
@@ -231,20 +243,15 @@ class WeightedRandomSampler(BuiltinSampler):
         if len(self.weights) > rows:
             raise ValueError(f"WeightedRandomSampler: {len(self.weights)} weights for {rows} rows")
         random = run.generator(depth, 3)
-        count = rows if self.num_samples is None else self.num_samples
-        positive = int(np.count_nonzero(self.weights))
+        # As in MindSpore, at most as many as there are rows.
+        count = rows if self.num_samples is None else min(self.num_samples, rows)
         if self.replacement:
             edges = np.cumsum(self.weights)
             chosen = np.searchsorted(edges, random.random(count) * edges[-1], side="right")
             bounded: Indices = np.minimum(chosen, np.flatnonzero(self.weights)[-1]).astype(np.int64)
             return bounded
-        if count > positive:
-            raise ValueError(
-                f"WeightedRandomSampler: {count} samples without replacement, but only {positive} weights are "
-                "positive; set num_samples or replacement=True"
-            )
-        # The `count` smallest of independent exponential times with these rates
-        # (Efraimidis and Spirakis, 2006).
+        # The `count` smallest of independent exponential times with these rates (Efraimidis and
+        # Spirakis, 2006). Rows of weight 0 come last.
         with np.errstate(divide="ignore"):
             times = random.exponential(size=len(self.weights)) / self.weights
         return np.argsort(times, kind="stable")[:count].astype(np.int64)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mycel.dataset.arguments import check_count, names, positions
-from mycel.dataset.blocks import Block, Reader, Row, drop
+from mycel.dataset.blocks import Block, Reader, Row, drop, plain
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.node import Node
 from mycel.dataset.randomness import row_key, using
@@ -91,8 +91,10 @@ class RepeatNode(Node):
             number, skip = number + 1, 0
 
     def get_repeat_count(self) -> int:
-        inner = self.children[0].get_repeat_count()
-        return -1 if self.count == -1 or inner == -1 else inner * self.count
+        return self.count
+
+    def _is_endless(self) -> bool:
+        return self.count == -1 or super()._is_endless()
 
 
 class TakeNode(Node):
@@ -104,7 +106,7 @@ class TakeNode(Node):
 
     def _count(self) -> int:
         child = self.children[0]
-        if child.get_repeat_count() == -1:
+        if child._is_endless():
             return self.count if child._count() else 0
         return min(self.count, child._count())
 
@@ -118,8 +120,8 @@ class TakeNode(Node):
             if left <= 0:
                 return
 
-    def get_repeat_count(self) -> int:
-        return max(1, self.children[0].get_repeat_count())
+    def _is_endless(self) -> bool:
+        return False
 
 
 class SkipNode(Node):
@@ -175,7 +177,7 @@ class FilterNode(Node):
                 for index, row in enumerate(block.pick(places).rows()):
                     stream.begin(row_key(key, number + index))
                     try:
-                        verdict = bool(self.predicate(*row))
+                        verdict = bool(self.predicate(*plain(row)))
                     except Exception as error:
                         raise operation_failed("filter", self.predicate, wanted, number + index, error) from error
                     if verdict:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import locks
 from mycel.dataset.arguments import names
 from mycel.dataset.blocks import Block, Column, as_array
 from mycel.dataset.node import SOURCE
@@ -147,6 +148,52 @@ class ArrayDataset(MappableDataset):
         return Block(columns, len(indices))
 
 
+_reading = locks.lock()
+
+
+class HeldDataset(ArrayDataset):
+    """A source of files whose columns are read, and then held, when a row is first asked for.
+
+    `num_parallel_workers`, `sampler`, `num_samples`, `shuffle`, `num_shards`, `shard_id` and
+    `cache` are those of `MappableDataset`. Copies with other samplers share what was read.
+    """
+
+    _names: Sequence[str] = ("image", "label")
+
+    def __init__(
+        self,
+        num_parallel_workers: int | None = None,
+        sampler: Any = None,
+        num_samples: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        self._held: dict[str, Column] = {}
+
+    def _load(self) -> dict[str, Column]:
+        """Read the columns, under the names of `_names`."""
+        raise NotImplementedError(f"{type(self).__name__} must define _load")
+
+    def _length(self) -> int:
+        """Return how many rows there are, from headers or lengths of files if they tell."""
+        return super()._total()
+
+    def _columns(self) -> list[str]:
+        return list(self._names)
+
+    def _total(self) -> int:
+        return super()._total() if self._held else self._length()
+
+    def _data(self) -> dict[str, Column]:
+        with _reading:
+            if not self._held:
+                self._held.update(self._load())
+        return self._held
+
+
 class NumpySlicesDataset(ArrayDataset):
     """The slices of arrays along their first axis.
 
@@ -163,6 +210,8 @@ class NumpySlicesDataset(ArrayDataset):
     >>> [(x.tolist(), int(y)) for x, y in rows]
     [([1, 2], 0), ([3, 4], 1)]
     """
+
+    _in_memory = True
 
     def __init__(
         self,

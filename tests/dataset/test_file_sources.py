@@ -101,7 +101,7 @@ def test_cifar(tmp_path: Path) -> None:
         ds.Cifar10Dataset(tmp_path, "x")
     (tmp_path / "train.bin").write_bytes(bytes(3073))
     with pytest.raises(ValueError, match="'train.bin' has 3073 bytes, which are no rows of 3074"):
-        ds.Cifar100Dataset(tmp_path, "train")
+        ds.Cifar100Dataset(tmp_path, "train").get_dataset_size()
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="the binary version is needed"):
         ds.Cifar10Dataset(tmp_path / "empty")
@@ -300,7 +300,7 @@ def test_text(tmp_path: Path) -> None:
         ds.TextFileDataset(paths, num_shards=2)
     (tmp_path / "d.txt").write_bytes(b"\xff\n")
     with pytest.raises(ValueError, match="is not UTF-8"):
-        ds.TextFileDataset(os.fspath(tmp_path / "d.txt"))
+        ds.TextFileDataset(os.fspath(tmp_path / "d.txt")).get_dataset_size()
 
 
 def test_csv(tmp_path: Path) -> None:

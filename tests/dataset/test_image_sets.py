@@ -72,7 +72,7 @@ def test_errors(tmp_path: Path) -> None:
         (lambda: ds.Places365Dataset(tmp_path), "there is no file .*places365_train-standard.txt"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
-            make()
+            make().get_dataset_size()
 
 
 def test_wider_face_without_faces(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_what_is_refused(files: list[str], tmp_path: Path) -> None:
         (ValueError, {"sampler": ds.SequentialSampler(), "shuffle": True}, "a sampler was given"),
         (ValueError, {"shuffle": ds.Shuffle.FILES, "num_samples": 3}, "num_samples cannot be given"),
         (ValueError, {"num_shards": 2}, "num_shards and shard_id go together"),
-        (NotImplementedError, {"cache": object()}, "cache is not supported"),
+        (TypeError, {"cache": object()}, "cache must be a DatasetCache"),
     ]
     for kind, arguments, message in refused:
         with pytest.raises(kind, match=message):

@@ -50,14 +50,16 @@ def test_subsets() -> None:
 
 
 def test_weighted() -> None:
-    drawn = visited(ds.WeightedRandomSampler([0, 1, 0, 3], 4000))
+    drawn = visited(ds.WeightedRandomSampler([0, 1, 0, 3], 4000), 4000)
+    # As in MindSpore there are at most as many as rows.
+    assert len(visited(ds.WeightedRandomSampler([0, 1, 0, 3], 4000))) == 10
     counts = np.bincount(drawn, minlength=4)
     assert counts[0] == counts[2] == 0
     # Four standard deviations of a binomial with n = 4000 and p = 3/4 are 110.
     assert abs(counts[3] - 3000) < 110
     assert sorted(visited(ds.WeightedRandomSampler([0, 1, 0, 1], 2, False))) == [1, 3]
-    with pytest.raises(ValueError, match="3 samples without replacement, but only 2 weights are positive"):
-        visited(ds.WeightedRandomSampler([0, 1, 0, 1], 3, False))
+    # Without replacement those of weight 0 come last.
+    assert sorted(visited(ds.WeightedRandomSampler([0, 1, 0, 1], None, False), 4)) == [0, 1, 2, 3]
 
 
 def test_distributed_shards() -> None:
@@ -111,3 +113,34 @@ def test_chains_and_own_samplers() -> None:
     assert visited(Even(num_samples=2)) == [0, 2]
     with pytest.raises(RuntimeError, match="there is a child sampler already"):
         outer.add_child(ds.SequentialSampler())
+
+
+def test_numbers_of_samples() -> None:
+    def chain(sampler: ds.BuiltinSampler, child: ds.BuiltinSampler) -> ds.BuiltinSampler:
+        sampler.add_child(child)
+        return sampler
+
+    assert ds.SubsetSampler([1, 2, 3]).get_num_samples() == 3 and ds.SubsetSampler(3).indices.tolist() == [3]
+    assert ds.SubsetRandomSampler([1, 2, 3], 2).get_num_samples() == 2
+    assert chain(ds.SequentialSampler(0, 5), ds.SequentialSampler(0, 2)).get_num_samples() == 2
+    assert ds.RandomSampler().get_num_samples() is ds.PKSampler(2).get_num_samples() is None
+    wrong: Any = 3
+    with pytest.raises(TypeError, match="add_child: expected a sampler, got 3"):
+        ds.SequentialSampler().add_child(wrong)
+
+
+def test_shards_of_joined_datasets() -> None:
+    def joined(last: ds.Dataset, shard: int, **options: Any) -> tuple[list[int], int]:
+        data = ds.NumpySlicesDataset({"x": [1, 2, 3]}, shuffle=False) + last
+        data.use_sampler(ds.DistributedSampler(2, shard, **{"shuffle": False, **options}))
+        return [int(x) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)], data.get_dataset_size()
+
+    def more() -> ds.Dataset:
+        return ds.NumpySlicesDataset({"x": [4, 5]}, shuffle=False)
+
+    assert [joined(more(), shard) for shard in (0, 1)] == [([1, 3, 5], 3), ([2, 4], 2)]
+    padding = [{"x": np.array(9)}]
+    assert [joined(ds.PaddedDataset(padding), shard) for shard in (0, 1)] == [([1, 3], 2), ([2, 9], 2)]
+    for options in ({"shuffle": True}, {"num_samples": 2}):
+        with pytest.raises(ValueError, match="must have shuffle=False"):
+            joined(more(), 0, **options)

@@ -170,17 +170,17 @@ def test_mnist_refuses_missing_and_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match="is truncated: its header says 20x28x28, which takes 15680 bytes, but it holds 15675"
     ):
-        ds.MnistDataset(tmp_path, usage="train")
+        next(iter(ds.MnistDataset(tmp_path, usage="train")))
     path.write_bytes(whole + b"x")
     with pytest.raises(ValueError, match="has bytes left over"):
-        ds.MnistDataset(tmp_path, usage="train")
+        next(iter(ds.MnistDataset(tmp_path, usage="train")))
     path.write_bytes(b"\x89PNG" + whole)
     with pytest.raises(ValueError, match="is not an IDX file: it starts with the bytes 89504e47"):
-        ds.MnistDataset(tmp_path, usage="train")
+        next(iter(ds.MnistDataset(tmp_path, usage="train")))
     path.write_bytes(whole)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, 3) + b"abc")
     with pytest.raises(ValueError, match="20 images but 3 labels"):
-        ds.MnistDataset(tmp_path, usage="train")
+        next(iter(ds.MnistDataset(tmp_path, usage="train")))
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -209,3 +209,22 @@ def test_truncated_gzip_is_reported(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(ValueError, match="a.gz. cannot be decompressed as GZIP: it is cut off"):
         idx.read_idx(path)
+
+
+def test_sets_read_their_files_when_rows_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_mnist(tmp_path)
+    (tmp_path / "data_batch_1.bin").write_bytes(bytes(2 * 3073))
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    sets = [
+        ds.MnistDataset(tmp_path, "train"),
+        ds.Cifar10Dataset(tmp_path, "train", shuffle=False),
+        ds.TextFileDataset(str(tmp_path / "a.txt"), shuffle=False),
+    ]
+    assert all(not data._held for data in sets)
+    assert [data.get_dataset_size() for data in sets[:2]] == [20, 2] and all(not data._held for data in sets[:2])
+    assert [data.get_col_names() for data in sets] == [["image", "label"], ["image", "label"], ["text"]]
+    first, second = sets[1].split([1, 1])
+    assert not sets[1]._held and len(list(first)) == 1
+    # Parts share what was read.
+    assert sets[1]._held and second._held is sets[1]._held
+    assert [str(row[0]) for row in sets[2]] == ["one", "two"]

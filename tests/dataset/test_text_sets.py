@@ -58,28 +58,28 @@ def test_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="task must be one of"):
         opened("CLUE train AFQMC", tmp_path, task="X")
     with pytest.raises(ValueError, match="has not the columns"):
-        opened("CLUE train AFQMC", tmp_path, task="CSL")
+        opened("CLUE train AFQMC", tmp_path, task="CSL").get_dataset_size()
     with pytest.raises(ValueError, match="there is no directory"):
         ds.IMDBDataset(tmp_path / "none")
     (tmp_path / "train.csv").write_text('"1","only two"\n')
     with pytest.raises(ValueError, match="row 0 of .* has 2 values instead of 3"):
-        ds.AGNewsDataset(tmp_path, "train")
+        ds.AGNewsDataset(tmp_path, "train").get_dataset_size()
     (tmp_path / "enwik9").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="is not UTF-8"):
-        ds.EnWik9Dataset(tmp_path)
+        ds.EnWik9Dataset(tmp_path).get_dataset_size()
     (tmp_path / "train-v1.1.json").write_text("{}")
     with pytest.raises(ValueError, match="has another layout: KeyError: 'data'"):
-        ds.SQuADDataset(tmp_path, "train")
+        ds.SQuADDataset(tmp_path, "train").get_dataset_size()
     (tmp_path / "train.txt").write_text("word NN\n")
     with pytest.raises(ValueError, match="has not 3 values"):
-        ds.CoNLL2000Dataset(tmp_path, "train")
+        ds.CoNLL2000Dataset(tmp_path, "train").get_dataset_size()
 
 
 def test_translations_must_align(tmp_path: Path) -> None:
     set_files.multi30k(tmp_path)
     (tmp_path / "training" / "train.de").write_text("one\n")
     with pytest.raises(ValueError, match="2 sentences but 1 translations"):
-        ds.Multi30kDataset(tmp_path, "train")
+        ds.Multi30kDataset(tmp_path, "train").get_dataset_size()
 
 
 def test_places_of_arguments() -> None:

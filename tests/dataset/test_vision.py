@@ -106,8 +106,8 @@ def test_values() -> None:
         V.Normalize([1.0, 1.0], [2.0, 2.0])(COLOURS)
     with pytest.raises(ValueError, match="standard deviations must be within"):
         V.Normalize([1.0], [0.0])
-    with pytest.raises(TypeError, match="Invert: expected uint8, got float32"):
-        V.Invert()(COLOURS.astype(np.float32))
+    with pytest.raises(TypeError, match="Posterize: expected uint8, got float32"):
+        V.Posterize(2)(COLOURS.astype(np.float32))
 
 
 def test_adjustments_against_their_definition() -> None:

@@ -24,7 +24,7 @@ from mycel.dataset.readers.failures import reading
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.run import Run
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
-from mycel.dataset.sources import ArrayDataset, MappableDataset
+from mycel.dataset.sources import ArrayDataset, HeldDataset, MappableDataset
 
 
 class FileOrder(BuiltinSampler):
@@ -41,15 +41,16 @@ class FileOrder(BuiltinSampler):
         self,
         operation: str,
         shuffle: Any,
-        sizes: Sequence[int],
+        sizes: list[int],
         num_samples: int | None,
         shards: tuple[int, int] | None,
     ) -> None:
         super().__init__(num_samples)
         self.by_file = shuffle if shuffle in (Shuffle.FILES, Shuffle.INFILE) else None
         self.shuffles = self.by_file is not None or wants_shuffle(operation, shuffle)
-        self.sizes = list(sizes)
         self.shards = shards
+        # The source fills it when it reads its files.
+        self.sizes = sizes
 
     def is_sharded(self) -> bool:
         return self.shards is not None
@@ -104,7 +105,7 @@ def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -
     return num_shards, shard_id
 
 
-class TextFileDataset(ArrayDataset, TextBaseDataset):
+class TextFileDataset(HeldDataset, TextBaseDataset):
     """The non-empty lines of text files: column `text`.
 
     * `dataset_files`: names and patterns of files. Lines end in a line feed and are UTF-8.
@@ -126,6 +127,8 @@ class TextFileDataset(ArrayDataset, TextBaseDataset):
     ['first line', 'second line']
     """
 
+    _names = ("text",)
+
     def __init__(
         self,
         dataset_files: str | Sequence[str],
@@ -139,6 +142,10 @@ class TextFileDataset(ArrayDataset, TextBaseDataset):
         super().__init__(num_parallel_workers, cache=cache)
         self.dataset_files = find_files("TextFileDataset", dataset_files)
         shards = check_shards("TextFileDataset", num_shards, shard_id)
+        self._sizes: list[int] = []
+        self.sampler = FileOrder("TextFileDataset", shuffle, self._sizes, num_samples, shards)
+
+    def _load(self) -> dict[str, Column]:
         lines: list[Array] = []
         sizes = []
         for path in self.dataset_files:
@@ -150,11 +157,8 @@ class TextFileDataset(ArrayDataset, TextBaseDataset):
             rows = [np.array(line) for line in found if line]
             lines += rows
             sizes.append(len(rows))
-        self._lines: dict[str, Column] = {"text": lines}
-        self.sampler = FileOrder("TextFileDataset", shuffle, sizes, num_samples, shards)
-
-    def _data(self) -> dict[str, Column]:
-        return self._lines
+        self._sizes[:] = sizes
+        return {"text": lines}
 
 
 class CSVDataset(ArrayDataset):

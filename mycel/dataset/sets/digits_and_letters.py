@@ -20,7 +20,7 @@ from mycel.dataset.readers.failures import reading
 from mycel.dataset.readers.text_files import FileOrder, check_shards
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.folders import check_folder, check_usage, read_lines
-from mycel.dataset.sources import ArrayDataset
+from mycel.dataset.sources import HeldDataset
 
 
 def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Array:
@@ -39,18 +39,13 @@ def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Arra
     raise ValueError(f"{operation}: there is no file {name} or {name}.gz in {folder!r}")
 
 
-class _Digits(ArrayDataset, VisionBaseDataset):
-    """The base class of datasets whose images and labels are all in memory."""
+class _Digits(HeldDataset, VisionBaseDataset):
+    """The base class of datasets whose images and labels are all held in memory."""
 
-    _arrays: dict[str, Column]
-
-    def _set(self, images: Sequence[Array], labels: Sequence[Array]) -> None:
+    def _joined(self, images: Sequence[Array], labels: Sequence[Array]) -> dict[str, Column]:
         if len(images) != len(labels) or any(len(i) != len(k) for i, k in zip(images, labels)):
             raise ValueError(f"{type(self).__name__}: {list(map(len, images))} images, {list(map(len, labels))} labels")
-        self._arrays = {"image": np.concatenate(images), "label": np.concatenate(labels)}
-
-    def _data(self) -> dict[str, Column]:
-        return self._arrays
+        return {"image": np.concatenate(images), "label": np.concatenate(labels)}
 
 
 class EMnistDataset(_Digits):
@@ -97,10 +92,13 @@ class EMnistDataset(_Digits):
         self.name = name
         self.usage = check_usage(kind, usage, ("train", "test", "all"))
         self.dataset_dir = check_folder(kind, dataset_dir)
+
+    def _load(self) -> dict[str, Column]:
+        kind, name = "EMnistDataset", self.name
         starts = [f"emnist-{name}-{part}" for part in (("test", "train") if self.usage == "all" else (self.usage,))]
         images = [_read(kind, self.dataset_dir, f"{start}-images-idx3-ubyte", np.uint8, 3) for start in starts]
         labels = [_read(kind, self.dataset_dir, f"{start}-labels-idx1-ubyte", np.uint8, 1) for start in starts]
-        self._set([part[..., None] for part in images], [part.astype(np.uint32) for part in labels])
+        return self._joined([part[..., None] for part in images], [part.astype(np.uint32) for part in labels])
 
 
 class QMnistDataset(_Digits):
@@ -134,14 +132,17 @@ class QMnistDataset(_Digits):
             raise TypeError(f"{kind}: compat must be a bool, got {compat!r}")
         self.compat = compat
         self.dataset_dir = check_folder(kind, dataset_dir)
+
+    def _load(self) -> dict[str, Column]:
+        kind = "QMnistDataset"
         images, labels = [], []
         for part in ("train", "test", "nist") if self.usage == "all" else (self.usage,):
             start = "xnist" if part == "nist" else "qmnist-train" if part == "train" else "qmnist-test"
             rows = {"test10k": slice(0, 10000), "test50k": slice(10000, None)}.get(part, slice(None))
             images.append(_read(kind, self.dataset_dir, f"{start}-images-idx3-ubyte", np.uint8, 3)[rows, ..., None])
             found = _read(kind, self.dataset_dir, f"{start}-labels-idx2-int", np.int32, 2)[rows].astype(np.uint32)
-            labels.append(found[:, 0] if compat else found)
-        self._set(images, labels)
+            labels.append(found[:, 0] if self.compat else found)
+        return self._joined(images, labels)
 
 
 class SemeionDataset(_Digits):
@@ -166,13 +167,15 @@ class SemeionDataset(_Digits):
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         self.dataset_dir = check_folder("SemeionDataset", dataset_dir)
+
+    def _load(self) -> dict[str, Column]:
         rows = [line.split() for line in read_lines("SemeionDataset", Path(self.dataset_dir, "semeion.data"))]
         rows = [row for row in rows if row]
         if not rows or any(len(row) != 266 for row in rows):
             raise ValueError(f"SemeionDataset: {self.dataset_dir!r}: lines of semeion.data must have 266 numbers each")
         with reading("SemeionDataset", Path(self.dataset_dir, "semeion.data")):
             values = np.array(rows, np.float64).astype(np.uint8)
-        self._set([values[:, :256].reshape(-1, 16, 16)], [values[:, 256:].argmax(1).astype(np.uint32)])
+        return self._joined([values[:, :256].reshape(-1, 16, 16)], [values[:, 256:].argmax(1).astype(np.uint32)])
 
 
 class USPSDataset(_Digits):
@@ -200,14 +203,18 @@ class USPSDataset(_Digits):
         super().__init__(num_parallel_workers, cache=cache)
         self.usage = check_usage("USPSDataset", usage, ("train", "test", "all"))
         self.dataset_dir = check_folder("USPSDataset", dataset_dir)
-        parts = {"train": ("usps",), "test": ("usps.t",)}.get(self.usage, ("usps", "usps.t"))
-        images, labels = zip(*(self._load(Path(self.dataset_dir, part)) for part in parts))
-        self._set(images, labels)
+        self._parts = {"train": ("usps",), "test": ("usps.t",)}.get(self.usage, ("usps", "usps.t"))
+        self._sizes: list[int] = []
         shards = check_shards("USPSDataset", num_shards, shard_id)
-        self.sampler = FileOrder("USPSDataset", shuffle, [len(part) for part in labels], num_samples, shards)
+        self.sampler = FileOrder("USPSDataset", shuffle, self._sizes, num_samples, shards)
+
+    def _load(self) -> dict[str, Column]:
+        images, labels = zip(*(self._part_of(Path(self.dataset_dir, part)) for part in self._parts))
+        self._sizes[:] = [len(part) for part in labels]
+        return self._joined(images, labels)
 
     @staticmethod
-    def _load(path: Path) -> tuple[Array, Array]:
+    def _part_of(path: Path) -> tuple[Array, Array]:
         rows = []
         for number, line in enumerate(read_lines("USPSDataset", path)):
             if line.strip():

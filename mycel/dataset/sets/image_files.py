@@ -19,7 +19,7 @@ from mycel.dataset.readers.failures import read_matlab, reading
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.file_sets import Decrypt, FileDataset
 from mycel.dataset.sets.folders import check_class_indexing, check_extensions, check_folder, check_usage
-from mycel.dataset.sources import ArrayDataset
+from mycel.dataset.sources import HeldDataset
 
 
 class ImageFolderDataset(FileDataset):
@@ -102,7 +102,7 @@ class ImageFolderDataset(FileDataset):
         return dict(self.class_indexing)
 
 
-class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
+class Cifar10Dataset(HeldDataset, VisionBaseDataset):
     """The binary version of CIFAR-10 (Krizhevsky, 2009).
 
     Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test" or "all"
@@ -114,7 +114,6 @@ class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
     """
 
     _parts: tuple[tuple[str, str], ...] = (("train", "data_batch_"), ("test", "test_batch"))
-    _label_names: tuple[str, ...] = ("label",)
 
     def __init__(
         self,
@@ -137,22 +136,33 @@ class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
         if not names:
             wanted = " or ".join(start if start.endswith(".bin") else f"{start}*.bin" for start in starts)
             raise ValueError(f"{kind}: {self.dataset_dir!r} has no file {wanted}; the binary version is needed")
-        labels = len(self._label_names)
-        size = labels + 3072
-        parts = []
-        for name in names:
-            content = np.fromfile(os.path.join(self.dataset_dir, name), np.uint8)
-            if not content.size or content.size % size:
-                raise ValueError(f"{kind}: {name!r} has {content.size} bytes, which are no rows of {size}")
-            parts.append(content.reshape(-1, size))
-        rows = np.concatenate(parts)
-        images = np.ascontiguousarray(rows[:, labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
-        self._arrays: dict[str, Column] = {"image": images}
-        for position, label in enumerate(self._label_names):
-            self._arrays[label] = rows[:, position].astype(np.uint32)
+        self._files = [os.path.join(self.dataset_dir, name) for name in names]
 
-    def _data(self) -> dict[str, Column]:
-        return self._arrays
+    def _row_bytes(self) -> int:
+        return len(self._names) - 1 + 3072
+
+    def _check_length(self, path: str, found: int) -> int:
+        size = self._row_bytes()
+        if not found or found % size:
+            name = os.path.basename(path)
+            raise ValueError(f"{type(self).__name__}: {name!r} has {found} bytes, which are no rows of {size}")
+        return found // size
+
+    def _length(self) -> int:
+        return sum(self._check_length(path, os.path.getsize(path)) for path in self._files)
+
+    def _load(self) -> dict[str, Column]:
+        parts = []
+        for path in self._files:
+            content = np.fromfile(path, np.uint8)
+            parts.append(content.reshape(self._check_length(path, content.size), self._row_bytes()))
+        rows = np.concatenate(parts)
+        labels = len(self._names) - 1
+        images = np.ascontiguousarray(rows[:, labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+        columns: dict[str, Column] = {"image": images}
+        for position, label in enumerate(self._names[1:]):
+            columns[label] = rows[:, position].astype(np.uint32)
+        return columns
 
 
 class Cifar100Dataset(Cifar10Dataset):
@@ -162,10 +172,10 @@ class Cifar100Dataset(Cifar10Dataset):
     """
 
     _parts = (("train", "train.bin"), ("test", "test.bin"))
-    _label_names = ("coarse_label", "fine_label")
+    _names = ("image", "coarse_label", "fine_label")
 
 
-class STL10Dataset(ArrayDataset, VisionBaseDataset):
+class STL10Dataset(HeldDataset, VisionBaseDataset):
     """The binary files of STL-10 (Coates, Ng and Lee, 2011).
 
     Columns are `image`, uint8 [96, 96, 3], and `label`, int32, from 0 on, or -1 where there is
@@ -192,13 +202,25 @@ class STL10Dataset(ArrayDataset, VisionBaseDataset):
         self.usage = check_usage("STL10Dataset", usage, (*parts, "train+unlabeled", "all"))
         self.dataset_dir = check_folder("STL10Dataset", dataset_dir)
         wanted = ["test", "train", "unlabeled"] if self.usage == "all" else self.usage.split("+")
-        images, labels = zip(*(self._load(part) for part in wanted))
-        self._arrays: dict[str, Column] = {"image": np.concatenate(images), "label": np.concatenate(labels)}
+        self._parts = wanted
+        for part in wanted:
+            self._images_of(part)
 
-    def _load(self, part: str) -> tuple[Array, Array]:
+    def _images_of(self, part: str) -> str:
         path = os.path.join(self.dataset_dir, f"{part}_X.bin")
         if not os.path.isfile(path):
             raise ValueError(f"STL10Dataset: there is no file {path!r}")
+        return path
+
+    def _length(self) -> int:
+        return sum(os.path.getsize(self._images_of(part)) // (3 * 96 * 96) for part in self._parts)
+
+    def _load(self) -> dict[str, Column]:
+        images, labels = zip(*map(self._part_of, self._parts))
+        return {"image": np.concatenate(images), "label": np.concatenate(labels)}
+
+    def _part_of(self, part: str) -> tuple[Array, Array]:
+        path = self._images_of(part)
         content = np.fromfile(path, np.uint8)
         if content.size % (3 * 96 * 96):
             raise ValueError(f"STL10Dataset: {path!r} has {content.size} bytes, which are no images of 96 by 96")
@@ -210,11 +232,8 @@ class STL10Dataset(ArrayDataset, VisionBaseDataset):
             raise ValueError(f"STL10Dataset: {len(images)} images but {len(labels)} labels in the {part} files")
         return images, labels
 
-    def _data(self) -> dict[str, Column]:
-        return self._arrays
 
-
-class SVHNDataset(ArrayDataset, VisionBaseDataset):
+class SVHNDataset(HeldDataset, VisionBaseDataset):
     """The cropped digits of SVHN (Netzer et al., 2011), which are MATLAB files.
 
     Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test", "extra"
@@ -239,10 +258,13 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
         parts = ("train", "test", "extra")
         self.usage = check_usage("SVHNDataset", usage, (*parts, "all"))
         self.dataset_dir = check_folder("SVHNDataset", dataset_dir)
-        images, labels = zip(*map(self._load, parts if self.usage == "all" else (self.usage,)))
-        self._arrays: dict[str, Column] = {"image": np.concatenate(images), "label": np.concatenate(labels)}
+        self._parts = parts if self.usage == "all" else (self.usage,)
 
-    def _load(self, part: str) -> tuple[Array, Array]:
+    def _load(self) -> dict[str, Column]:
+        images, labels = zip(*map(self._part_of, self._parts))
+        return {"image": np.concatenate(images), "label": np.concatenate(labels)}
+
+    def _part_of(self, part: str) -> tuple[Array, Array]:
         path = os.path.join(self.dataset_dir, f"{part}_32x32.mat")
         found = read_matlab("SVHNDataset", path, {"X": 4, "y": 1})
         images, labels = found["X"], found["y"].reshape(-1)
@@ -254,9 +276,6 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
         with reading("SVHNDataset", path):
             # The files call the digit 0 class 10.
             return np.ascontiguousarray(np.moveaxis(images, -1, 0)), (labels % 10).astype(np.uint32)
-
-    def _data(self) -> dict[str, Column]:
-        return self._arrays
 
 
 class CelebADataset(FileDataset):

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.idx import read_idx
+from mycel.base.idx import idx_shape, read_idx
 from mycel.dataset.blocks import Array, Column
 from mycel.dataset.families import VisionBaseDataset
 from mycel.dataset.samplers import Shuffle
-from mycel.dataset.sources import ArrayDataset
+from mycel.dataset.sources import HeldDataset
 
 
-class MnistDataset(ArrayDataset, VisionBaseDataset):
+class MnistDataset(HeldDataset, VisionBaseDataset):
     """The MNIST files of a folder: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
     `usage` is "train", "test", or "all" (the default): first the test, then the training images, or
@@ -57,22 +57,24 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
             raise ValueError(f"{kind}: there is no directory {os.fspath(dataset_dir)!r}")
         self.dataset_dir = os.fspath(dataset_dir)
         self.usage = usage or "all"
-        parts = {"train": ["train"], "test": ["t10k"], "all": ["t10k", "train"]}[self.usage]
-        if len(parts) > 1 and any(map(self._has, parts)):
-            parts = [part for part in parts if self._has(part)]
-        loaded = [self._load(part) for part in parts]
-        self._arrays: dict[str, Column] = {
+        self._parts = {"train": ["train"], "test": ["t10k"], "all": ["t10k", "train"]}[self.usage]
+        if len(self._parts) > 1 and any(map(self._has, self._parts)):
+            self._parts = [part for part in self._parts if self._has(part)]
+        self._files = {part: (self._find(part, "images", 3), self._find(part, "labels", 1)) for part in self._parts}
+
+    def _length(self) -> int:
+        return sum(idx_shape(images)[0] for images, _ in self._files.values())
+
+    def _load(self) -> dict[str, Column]:
+        loaded = [self._part_of(part) for part in self._parts]
+        return {
             "image": loaded[0][0] if len(loaded) == 1 else np.concatenate([images for images, _ in loaded]),
             "label": np.concatenate([labels for _, labels in loaded]),
         }
 
-    def _data(self) -> dict[str, Column]:
-        return self._arrays
-
-    def _load(self, part: str) -> tuple[Array, Array]:
+    def _part_of(self, part: str) -> tuple[Array, Array]:
         kind = type(self).__name__
-        images = np.asarray(read_idx(self._find(part, "images", 3)))
-        labels = np.asarray(read_idx(self._find(part, "labels", 1)))
+        images, labels = (np.asarray(read_idx(path)) for path in self._files[part])
         if images.ndim != 3 or images.dtype != np.uint8 or labels.ndim != 1 or labels.dtype != np.uint8:
             raise ValueError(
                 f"{kind}: the {part} files of {self.dataset_dir!r} hold {images.dtype} of {images.ndim} axes and "

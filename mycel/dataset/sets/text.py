@@ -196,8 +196,10 @@ class EnWik9Dataset(TextRows):
     ) -> None:
         super().__init__(num_parallel_workers, cache=cache)
         self.dataset_dir = check_folder("EnWik9Dataset", dataset_dir)
-        lines = read_lines("EnWik9Dataset", Path(self.dataset_dir, "enwik9"))
-        self._take([[(line,) for line in lines]], shuffle, num_samples, num_shards, shard_id)
+        self._take(self._lines, shuffle, num_samples, num_shards, shard_id)
+
+    def _lines(self) -> list[list[Cells]]:
+        return [[(line,) for line in read_lines("EnWik9Dataset", Path(self.dataset_dir, "enwik9"))]]
 
 
 class IMDBDataset(TextRows):
@@ -230,7 +232,7 @@ class IMDBDataset(TextRows):
         if usage not in (None, "train", "test", "all"):
             raise ValueError(f"IMDBDataset: usage must be one of 'train', 'test', 'all', got {usage!r}")
         self.usage = usage or "all"
-        self._cells = [
+        self._reviews: list[Cells] = [
             (os.path.join(folder, name), label)
             for part in (("train", "test") if self.usage == "all" else (self.usage,))
             for kind, label in (("pos", 1), ("neg", 0))
@@ -238,14 +240,17 @@ class IMDBDataset(TextRows):
             for name in sorted(os.listdir(folder))
             if name.endswith(".txt")
         ]
-        if not self._cells:
+        if not self._reviews:
             raise ValueError(f"IMDBDataset: {self.dataset_dir!r} has no reviews for usage={self.usage!r}")
 
+    def _cells(self) -> list[Cells]:
+        return self._reviews
+
     def _labels(self, column: str) -> Array:
-        return np.array([label for _, label in self._cells], np.int32)
+        return np.array([label for _, label in self._reviews], np.int32)
 
     def _gather(self, indices: Indices) -> Block:
-        chosen = [self._cells[int(index)] for index in indices]
+        chosen = [self._reviews[int(index)] for index in indices]
         return Block.from_rows(
             [
                 (np.array("\n".join(read_lines("IMDBDataset", path))), np.array(label, np.int32))

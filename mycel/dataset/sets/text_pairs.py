@@ -61,7 +61,7 @@ class CLUEDataset(TextRows):
         self.dataset_files = find_files("CLUEDataset", dataset_files)
         self.task, self.usage = task, usage
         self._names = _CLUE[task][usage == "test"]
-        self._take(map(self._rows, self.dataset_files), shuffle, num_samples, num_shards, shard_id)
+        self._take(lambda: map(self._rows, self.dataset_files), shuffle, num_samples, num_shards, shard_id)
 
     def _rows(self, path: str) -> list[Cells]:
         rows = []
@@ -175,7 +175,7 @@ class Multi30kDataset(_Translated):
         self.dataset_dir = check_folder("Multi30kDataset", dataset_dir)
         self.language_pair = self._languages(language_pair, ("en", "de"))
         places = [os.path.join(self.dataset_dir, self._places[part]) for part in self._use(usage)]
-        self._take(map(self._rows, places), shuffle, num_samples, num_shards, shard_id)
+        self._take(lambda: map(self._rows, places), shuffle, num_samples, num_shards, shard_id)
 
     def _rows(self, place: str) -> list[Cells]:
         first, second = (read_lines("Multi30kDataset", f"{place}.{language}") for language in self.language_pair)
@@ -257,8 +257,9 @@ class IWSLT2016Dataset(_Iwslt):
         self.language_pair = self._languages(language_pair, ("de", "en"))
         source, target = self.language_pair
         folder = os.path.join(self.dataset_dir, "texts", source, target, f"{source}-{target}")
-        parts = self._files(folder, self._use(usage), valid_set or "tst2013", test_set or "tst2014")
-        self._take(parts, shuffle, num_samples, num_shards, shard_id)
+        used = self._use(usage)
+        sets = valid_set or "tst2013", test_set or "tst2014"
+        self._take(lambda: self._files(folder, used, *sets), shuffle, num_samples, num_shards, shard_id)
 
 
 class IWSLT2017Dataset(_Iwslt):
@@ -300,5 +301,11 @@ class IWSLT2017Dataset(_Iwslt):
         folder = Path(self.dataset_dir, "texts", inner)
         if not folder.is_dir():
             folder = Path(self.dataset_dir, inner)
-        parts = self._files(os.fspath(folder), self._use(usage), "dev2010", "tst2010")
-        self._take(parts, shuffle, num_samples, num_shards, shard_id)
+        used = self._use(usage)
+        self._take(
+            lambda: self._files(os.fspath(folder), used, "dev2010", "tst2010"),
+            shuffle,
+            num_samples,
+            num_shards,
+            shard_id,
+        )

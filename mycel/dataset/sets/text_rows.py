@@ -1,20 +1,21 @@
 """The base classes of text datasets.
 
 A dataset defines which file each usage has and how a file becomes rows: lines, values separated by
-commas, words with tags in columns, or JSON. Rows are kept as Python text and become arrays when
-they are requested. Files come in the order of their names and rows in the order of the files; see
-`FileOrder` for shuffling and shards.
+commas, words with tags in columns, or JSON. Files are read when a row is first requested. Rows are
+kept as Python text and become arrays when they are requested. Files come in the order of their
+names and rows in the order of the files; see `FileOrder` for shuffling and shards.
 """
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mycel.base import locks
 from mycel.dataset.blocks import Array, Block
 from mycel.dataset.families import TextBaseDataset
 from mycel.dataset.readers.text_files import FileOrder, check_shards
@@ -86,33 +87,50 @@ class TextRows(MappableDataset, TextBaseDataset):
     """The base class of text datasets: rows of Python values, under the names of `_names`."""
 
     _names: Sequence[str] = ()
-    _cells: list[Cells]
+    _parts: Callable[[], Iterable[list[Cells]]]
+    _held: list[list[Cells]]
+    _sizes: list[int]
 
     def _columns(self) -> list[str]:
         return list(self._names)
 
     def _total(self) -> int:
-        return len(self._cells)
+        return len(self._cells())
 
     def _gather(self, indices: Indices) -> Block:
-        return Block.from_rows([tuple(cell_array(value) for value in self._cells[int(i)]) for i in indices])
+        cells = self._cells()
+        return Block.from_rows([tuple(cell_array(value) for value in cells[int(i)]) for i in indices])
+
+    def _cells(self) -> list[Cells]:
+        """Return all rows, which are read when they are first asked for and then held."""
+        with _reading:
+            if not self._held:
+                groups = list(self._parts())
+                self._sizes[:] = [len(group) for group in groups]
+                self._held.append([row for group in groups for row in group])
+        if not self._held[0]:
+            raise ValueError(f"{type(self).__name__}: the files hold no rows")
+        return self._held[0]
 
     def _take(
         self,
-        parts: Iterable[list[Cells]],
+        parts: Callable[[], Iterable[list[Cells]]],
         shuffle: Any,
         num_samples: int | None,
         num_shards: int | None,
         shard_id: int | None,
     ) -> None:
-        """Take the rows of these files."""
+        """Take the rows of the files that `parts` reads.
+
+        `shuffle`, `num_samples`, `num_shards` and `shard_id` are those of `MappableDataset`.
+        """
         kind = type(self).__name__
-        groups = list(parts)
-        self._cells = [row for group in groups for row in group]
-        if not self._cells:
-            raise ValueError(f"{kind}: the files hold no rows")
+        self._parts, self._held, self._sizes = parts, [], []
         shards = check_shards(kind, num_shards, shard_id)
-        self.sampler = FileOrder(kind, shuffle, [len(group) for group in groups], num_samples, shards)
+        self.sampler = FileOrder(kind, shuffle, self._sizes, num_samples, shards)
+
+
+_reading = locks.lock()
 
 
 class TextSet(TextRows):
@@ -149,8 +167,8 @@ class TextSet(TextRows):
             raise ValueError(f"{kind}: usage must be one of {', '.join(map(repr, known))}, got {usage!r}")
         self.usage = usage or self._default
         names = sorted(self._files.values()) if self.usage == "all" else [self._files[self.usage]]
-        parts = [self._rows(os.path.join(self.dataset_dir, name)) for name in names]
-        self._take(parts, shuffle, num_samples, num_shards, shard_id)
+        paths = [os.path.join(self.dataset_dir, name) for name in names]
+        self._take(lambda: [self._rows(path) for path in paths], shuffle, num_samples, num_shards, shard_id)
 
     def _rows(self, path: str) -> list[Cells]:
         return read_csv(type(self).__name__, path, len(self._names))

@@ -14,16 +14,23 @@ from typing import Any
 import numpy as np
 
 from mycel.base import dtype as types
-from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.blocks import Array, as_array, is_picture
+from mycel.dataset.made_of import MadeOf
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
 
-class Transform:
+class Transform(MadeOf):
     """The base class of transforms: callable on an array, returning an array."""
 
     vectorised = False
     random = False
+    # Whether MindSpore computes it in Python only, on pictures. Others receive an array in a `map`
+    # where a function before them returned a picture.
+    in_python = False
+
+    def __init__(self) -> None:
+        """Make a transform without arguments."""
 
     def __call__(self, *inputs: Any) -> Any:
         if len(inputs) != 1:
@@ -124,16 +131,19 @@ def check_probability(operation: str, prob: Any) -> float:
     return float(prob)
 
 
-def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
+def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Call each transform with the result of the one before it; a tuple is several arguments."""
     for transform in transforms:
         result = transform(*inputs)
         inputs = result if isinstance(result, tuple) else (result,)
-    return inputs if len(inputs) > 1 else inputs[0]
+    return inputs
 
 
 class Compose(Transform):
     """A sequence of transforms or functions, applied one after the other.
+
+    Called on a Pillow image it gives the tuple of results, as MindSpore's does; otherwise arrays, a
+    tuple of them where there are several.
 
     >>> from mycel.dataset import transforms, vision
     >>> import numpy as np
@@ -148,4 +158,8 @@ class Compose(Transform):
         self.transforms = check_operations("Compose", transforms)
 
     def __call__(self, *inputs: Any) -> Any:
-        return run_in_turn(self.transforms, inputs)
+        results = run_in_turn(self.transforms, inputs)
+        if any(map(is_picture, inputs)):
+            return results
+        arrays = tuple(as_array(value) for value in results)
+        return arrays if len(arrays) > 1 else arrays[0]

@@ -176,6 +176,9 @@ class PadEnd(Transform):
         self.pad_value = pad_value
 
     def compute(self, array: Array, lead: int) -> Array:
+        if not array.ndim:
+            # As in MindSpore, a single value has no end.
+            return array
         shape = [n if n is not None else m for n, m in zip(self.pad_shape, array.shape)]
         if len(self.pad_shape) != array.ndim:
             raise ValueError(
@@ -308,7 +311,7 @@ class RandomApply(Transform):
 
     def __call__(self, *inputs: Any) -> Any:
         if current_stream().uniform() < self.prob:
-            return run_in_turn(self.transforms, inputs)
+            inputs = run_in_turn(self.transforms, inputs)
         return inputs if len(inputs) > 1 else inputs[0]
 
 
@@ -344,4 +347,5 @@ class RandomOrder(Transform):
 
     def __call__(self, *inputs: Any) -> Any:
         order = current_stream().permutation(len(self.transforms))
-        return run_in_turn([self.transforms[i] for i in order], inputs)
+        results = run_in_turn([self.transforms[i] for i in order], inputs)
+        return results if len(results) > 1 else results[0]

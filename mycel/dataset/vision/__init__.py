@@ -1,5 +1,6 @@
 """Transforms of images; the names are MindSpore's."""
 
+from mycel.dataset.vision import picture_forms as picture_forms
 from mycel.dataset.vision.base import not_random
 from mycel.dataset.vision.boxes import (
     BoundingBoxAugment,
@@ -47,13 +48,12 @@ from mycel.dataset.vision.composition import (
     TenCrop,
     UniformAugment,
 )
+from mycel.dataset.vision.convert import ConvertColor, ConvertMode
 from mycel.dataset.vision.enhance import (
     AdjustGamma,
     AdjustHue,
     AdjustSharpness,
     AutoContrast,
-    ConvertColor,
-    ConvertMode,
     Equalize,
     GaussianBlur,
     HsvToRgb,
@@ -96,6 +96,7 @@ from mycel.dataset.vision.geometry import (
 from mycel.dataset.vision.mixing import MixUp
 from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize
+from mycel.dataset.vision.video import DecodeVideo, read_video, read_video_timestamps
 from mycel.dataset.vision.warp import Affine, Perspective, RandomAffine, RandomPerspective, RandomRotation, Rotate
 
 __all__ = [
@@ -120,6 +121,7 @@ __all__ = [
     "CutMixBatch",
     "CutOut",
     "Decode",
+    "DecodeVideo",
     "Equalize",
     "Erase",
     "FiveCrop",
@@ -191,6 +193,8 @@ __all__ = [
     "not_random",
     "read_file",
     "read_image",
+    "read_video",
+    "read_video_timestamps",
     "write_file",
     "write_jpeg",
     "write_png",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.blocks import Array, as_array, is_picture
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.enums import Border
+
+# What operations give for an image of Pillow, by their class; see `picture_forms.py`.
+picture_forms: dict[type, Callable[[Any, Any], Any]] = {}
 
 
 def not_random(func: Any) -> Any:
@@ -20,10 +24,20 @@ def not_random(func: Any) -> Any:
 class ImageTransform(Transform):
     """The base class of transforms of images [H, W] or [H, W, C].
 
-    Pillow images are accepted as arrays are.
+    Pillow images are accepted as arrays are. Those transforms that MindSpore computes by Pillow
+    give a Pillow image for one, the others an array.
     """
 
     vectorised = True
+
+    def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) == 1 and is_picture(inputs[0]):
+            for kind in type(self).__mro__:
+                if kind in picture_forms:
+                    return picture_forms[kind](self, inputs[0])
+                if "compute" in vars(kind):
+                    break
+        return super().__call__(*inputs)
 
     def convert(self, value: Any) -> Array:
         if isinstance(value, (list, tuple)):
@@ -34,6 +48,11 @@ class ImageTransform(Transform):
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         return len(shape) in (2, 3)
+
+    @staticmethod
+    def leading(array: Array, lead: int) -> int:
+        """Return how many axes come before those of an image, where a batch counts as one more."""
+        return max(lead, array.ndim - 3)
 
     def check_image(self, array: Array, lead: int, ranks: tuple[int, ...] = (2, 3)) -> None:
         """Raise ValueError unless the samples have one of these numbers of axes."""

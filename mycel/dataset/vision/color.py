@@ -61,11 +61,12 @@ class Decode(ImageTransform):
 
 
 class ToPIL(ImageTransform):
-    """A Pillow image made of uint8 [H, W], [H, W, 1] or [H, W, 3].
+    """A Pillow image made of uint8 [H, W] or [H, W, C], or of float32 [H, W].
 
     Other transforms accept it as they accept an array.
     """
 
+    in_python = True
     vectorised = False
 
     def compute(self, array: Array, lead: int) -> Any:
@@ -75,8 +76,8 @@ class ToPIL(ImageTransform):
             raise ImportError("ToPIL: needs Pillow; pip install 'mycel[image]'") from error
 
         self.check_image(array, lead)
-        if array.dtype != np.uint8:
-            raise TypeError(f"ToPIL: expected uint8, got {array.dtype}")
+        if array.dtype != np.uint8 and not (array.dtype == np.float32 and array.ndim == 2):
+            raise TypeError(f"ToPIL: expected uint8, or float32 of one channel, got {array.dtype}")
         return Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array)
 
 
@@ -89,7 +90,11 @@ class ToNumpy(ImageTransform):
     [[1, 2]]
     """
 
+    in_python = True
     vectorised = False
+
+    def convert(self, value: Any) -> Array:
+        return as_array(value)
 
     def compute(self, array: Array, lead: int) -> Array:
         return array
@@ -146,6 +151,7 @@ class Normalize(ImageTransform):
         self.is_hwc = is_hwc
 
     def compute(self, array: Array, lead: int) -> Array:
+        lead = self.leading(array, lead)
         self.check_image(array, lead)
         plain = array.ndim - lead == 2
         channels = 1 if plain else array.shape[-1 if self.is_hwc else lead]
@@ -199,7 +205,7 @@ class ToType(Transform):
 
 
 class Invert(ImageTransform):
-    """255 - image, for uint8.
+    """255 - image, in its type.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -209,8 +215,7 @@ class Invert(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        check_uint8(self, array)
-        inverted: Array = np.uint8(255) - array
+        inverted: Array = np.subtract(255, array, dtype=array.dtype)
         return inverted
 
 
@@ -229,6 +234,20 @@ def check_colours(transform: Transform, array: Array) -> None:
         raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
 
 
+def grey_of_floats(transform: Transform, array: Array) -> Array:
+    """Return the greys, float64 [..., H, W], of colours; raise ValueError for other images."""
+    if array.shape[-1] != 3:
+        raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
+    greys: Array = array.astype(np.float64) @ np.array([0.299, 0.587, 0.114])
+    return greys
+
+
+def blended(array: Array, simple: Any, factor: float) -> Array:
+    """Return a blend of an image and a simpler one, in the type of the image."""
+    mixed: Array = simple + (array - simple) * factor
+    return mixed.astype(array.dtype)
+
+
 class Grayscale(ImageTransform):
     """The greys of colours [H, W, 3]: [H, W] with one output channel, [H, W, 3] with three.
 
@@ -237,6 +256,8 @@ class Grayscale(ImageTransform):
     >>> vision.Grayscale()(np.array([[[255, 0, 0], [0, 255, 0]]], np.uint8)).tolist()
     [[76, 150]]
     """
+
+    in_python = True
 
     def __init__(self, num_output_channels: int = 1) -> None:
         if not isinstance(num_output_channels, int) or num_output_channels not in (1, 3):
@@ -306,7 +327,7 @@ def check_factor(operation: str, factor: Any) -> float:
 
 
 class AdjustBrightness(ImageTransform):
-    """A blend of a uint8 image of three channels with black: factor 0 is black, 1 the image.
+    """A blend of an image with black, in its type: factor 0 is black, 1 the image.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -318,9 +339,14 @@ class AdjustBrightness(ImageTransform):
         self.factor = check_factor("AdjustBrightness", brightness_factor)
 
     def compute(self, array: Array, lead: int) -> Array:
-        self.check_image(array, lead, (3,))
-        check_colours(self, array)
-        return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
+        self.check_image(array, lead)
+        if array.dtype.kind == "f":
+            bright: Array = array * np.asarray(self.factor, array.dtype)
+            return bright
+        if array.dtype == np.uint8:
+            return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
+        limits = np.iinfo(array.dtype)
+        return np.clip(np.rint(array * self.factor), limits.min, limits.max).astype(array.dtype)
 
 
 class AdjustContrast(ImageTransform):
@@ -339,6 +365,8 @@ class AdjustContrast(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
+        if array.dtype.kind == "f":
+            return blended(array, grey_of_floats(self, array).mean(), self.factor)
         check_colours(self, array)
         mean = np.floor(grey(array).mean())
         return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))
@@ -358,13 +386,15 @@ class AdjustSaturation(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
+        if array.dtype.kind == "f":
+            return blended(array, grey_of_floats(self, array)[..., None], self.factor)
         check_colours(self, array)
         greys = grey(array).astype(np.float64)[..., None]
         return to_uint8(np.rint(greys + (array - greys) * self.factor))
 
 
 class Solarize(ImageTransform):
-    """Inversion of the high pixels of a uint8 image.
+    """Inversion of the high pixels of an image.
 
     They are those of at least `threshold`, or within (low, high).
 
@@ -384,9 +414,8 @@ class Solarize(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
-        check_uint8(self, array)
         low, high = self.threshold
-        return np.where((array >= low) & (array <= high), np.uint8(255) - array, array)
+        return np.where((array >= low) & (array <= high), np.subtract(255, array, dtype=array.dtype), array)
 
 
 class Posterize(ImageTransform):
@@ -463,6 +492,7 @@ class RandomErasing(ImageTransform):
     (1, 8, 8)
     """
 
+    in_python = True
     vectorised = False
     random = True
 
@@ -485,10 +515,10 @@ class RandomErasing(ImageTransform):
         self.max_attempts = max_attempts
 
     def compute(self, array: Array, lead: int) -> Array:
-        self.check_image(array, lead, (3,))
         stream = current_stream()
         if stream.uniform() >= self.prob:
             return array
+        self.check_image(array, lead, (3,))
         found = draw_rectangle(array.shape[1], array.shape[2], self.scale, self.ratio, self.max_attempts)
         if found is None:
             return array

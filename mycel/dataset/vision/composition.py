@@ -24,6 +24,7 @@ class FiveCrop(ImageTransform):
     The order is upper left and right, lower left and right, middle.
     """
 
+    in_python = True
     vectorised = False
 
     def __init__(self, size: int | Sequence[int]) -> None:
@@ -65,6 +66,7 @@ class LinearTransformation(ImageTransform):
     D].
     """
 
+    in_python = True
     vectorised = False
 
     def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
@@ -130,10 +132,15 @@ class RandomLighting(ImageTransform):
         self.check_image(array, lead, (3,))
         if array.shape[2] != 3:
             raise ValueError(f"RandomLighting: expected three channels, got an image of shape {array.shape}")
+        lit = array + self.draw()
+        return to_uint8(lit) if array.dtype == np.uint8 else lit.astype(array.dtype)
+
+    def draw(self) -> Array:
+        """Draw what is added to each channel of one image."""
         stream = current_stream()
         drawn = np.array([stream.normal() for _ in range(3)]) * self.alpha
-        lit = array + self._VECTORS @ (drawn * self._VALUES)
-        return lit.astype(array.dtype) if array.dtype.kind == "f" else to_uint8(lit)
+        added: Array = self._VECTORS @ (drawn * self._VALUES)
+        return added
 
 
 class RandomResize(Resize):
@@ -204,7 +211,10 @@ class SlicePatches(ImageTransform):
 
 
 class UniformAugment(Transform):
-    """A random choice of `num_ops` transforms for every image, applied one after the other."""
+    """A random choice of `num_ops` transforms for every image, in random order.
+
+    Each of them is then applied with probability 1/2.
+    """
 
     random = True
 
@@ -216,8 +226,10 @@ class UniformAugment(Transform):
 
     def __call__(self, *inputs: Any) -> Any:
         (image,) = inputs
-        for place in current_stream().permutation(len(self.transforms))[: self.num_ops]:
-            image = self.transforms[place](image)
+        stream = current_stream()
+        for place in stream.permutation(len(self.transforms))[: self.num_ops]:
+            if stream.uniform() < 0.5:
+                image = self.transforms[place](image)
         return image
 
 
@@ -246,7 +258,7 @@ class RandomSelectSubpolicy(Transform):
         self.policy = [list(part) for part in policy]
 
     def __call__(self, *inputs: Any) -> Any:
-        (image,) = inputs
+        (image,) = map(as_array, inputs)
         stream = current_stream()
         for transform, probability in stream.choice(self.policy):
             if stream.uniform() < probability:

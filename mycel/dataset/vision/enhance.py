@@ -8,7 +8,6 @@ times. Hue is changed in HSV.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -73,10 +72,10 @@ class AdjustGamma(ImageTransform):
         self.gain = check_factor("AdjustGamma", gain)
 
     def compute(self, array: Array, lead: int) -> Array:
-        self.check_image(array, lead)
+        self.check_image(array, self.leading(array, lead))
         if array.dtype.kind == "f":
             bright = np.clip(self.gain * np.power(array.astype(np.float64), self.gamma), 0, 1)
-            return bright.astype(array.dtype)
+            return bright.astype(np.float32 if array.dtype == np.float64 else array.dtype)
         check_uint8(self, array)
         table = to_uint8(np.trunc((256 - 1e-3) * self.gain * (np.arange(256) / 255) ** self.gamma))
         return table[array]
@@ -105,6 +104,7 @@ def hsv_to_rgb(image: Array) -> Array:
 
 
 class _ColourSpace(ImageTransform):
+    in_python = True
     vectorised = False
 
     def __init__(self, is_hwc: bool = False) -> None:
@@ -337,70 +337,6 @@ class RandomEqualize(Equalize):
         return super().compute(array, lead) if current_stream().uniform() < self.prob else array
 
 
-class ConvertMode(IntEnum):
-    """The conversions of `ConvertColor`; A is opacity."""
-
-    COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
-    COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
-    COLOR_BGR2RGBA = COLOR_RGB2BGRA = 2
-    COLOR_RGBA2BGR = COLOR_BGRA2RGB = 3
-    COLOR_BGR2RGB = COLOR_RGB2BGR = 4
-    COLOR_BGRA2RGBA = COLOR_RGBA2BGRA = 5
-    COLOR_BGR2GRAY = 6
-    COLOR_RGB2GRAY = 7
-    COLOR_GRAY2BGR = COLOR_GRAY2RGB = 8
-    COLOR_GRAY2BGRA = COLOR_GRAY2RGBA = 9
-    COLOR_BGRA2GRAY = 10
-    COLOR_RGBA2GRAY = 11
-
-
-class ConvertColor(ImageTransform):
-    """Conversion of the colours of an image.
-
-    It changes their order, adds (full) or removes opacity, or converts to or from greys, which have
-    no axis of channels.
-    """
-
-    # Channels that it takes, and where its results come from: a channel, None for full opacity.
-    _PLANS: dict[int, tuple[int, list[int | None]]] = {
-        0: (3, [0, 1, 2, None]),
-        1: (4, [0, 1, 2]),
-        2: (3, [2, 1, 0, None]),
-        3: (4, [2, 1, 0]),
-        4: (3, [2, 1, 0]),
-        5: (4, [2, 1, 0, 3]),
-        8: (1, [0, 0, 0]),
-        9: (1, [0, 0, 0, None]),
-    }
-    _GREYS = {6: (3, (2, 1, 0)), 7: (3, (0, 1, 2)), 10: (4, (2, 1, 0)), 11: (4, (0, 1, 2))}
-
-    def __init__(self, convert_mode: ConvertMode) -> None:
-        if not isinstance(convert_mode, ConvertMode):
-            raise TypeError(f"ConvertColor: convert_mode must be a ConvertMode, got {convert_mode!r}")
-        self.convert_mode = convert_mode
-
-    def compute(self, array: Array, lead: int) -> Array:
-        self.check_image(array, lead)
-        if array.dtype != np.uint8 and array.dtype.kind != "f":
-            raise TypeError(f"ConvertColor: expected uint8 or floats, got {array.dtype}")
-        image = array[..., None] if array.ndim - lead == 2 else array
-        wanted = (self._GREYS.get(self.convert_mode) or self._PLANS[self.convert_mode])[0]
-        if image.shape[-1] != wanted:
-            raise ValueError(
-                f"ConvertColor: {self.convert_mode.name} needs {wanted} channels, got an image of shape "
-                f"{array.shape[lead:]}"
-            )
-        if self.convert_mode in self._GREYS:
-            red, green, blue = (image[..., c] for c in self._GREYS[self.convert_mode][1])
-            if array.dtype != np.uint8:
-                return (0.299 * red + 0.587 * green + 0.114 * blue).astype(array.dtype)
-            sums = 9798 * red.astype(np.int64) + 19235 * green.astype(np.int64) + 3735 * blue.astype(np.int64)
-            return ((sums + (1 << 14)) >> 15).astype(np.uint8)
-        full = np.full(image.shape[:-1], 255 if array.dtype == np.uint8 else 1, array.dtype)
-        plan = self._PLANS[self.convert_mode][1]
-        return np.stack([full if c is None else image[..., c] for c in plan], -1)
-
-
 def _pair(operation: str, argument: str, value: Any, whole: bool) -> tuple[Any, Any]:
     pair = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
     kinds = int if whole else (int, float)
@@ -489,7 +425,8 @@ class RandomColor(ImageTransform):
             raise ValueError(f"RandomColor: degrees must not be negative, got {degrees!r}")
 
     def compute(self, array: Array, lead: int) -> Array:
-        return AdjustSaturation(current_stream().uniform(*self.degrees)).compute(array, lead)
+        factor = current_stream().uniform(*self.degrees)
+        return array if factor == 1 else AdjustSaturation(factor).compute(array, lead)
 
 
 class RandomColorAdjust(ImageTransform):
@@ -530,19 +467,25 @@ class RandomColorAdjust(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
+        for step in self.draw():
+            array = step.compute(array, lead)
+        return array
+
+    def draw(self, all_four: bool = False) -> list[ImageTransform]:
+        """Draw the changes of one image, in their order; with `all_four` those that change nothing
+        too.
+        """
         stream = current_stream()
         steps: list[ImageTransform] = []
-        if self.brightness != (1, 1):
+        if all_four or self.brightness != (1, 1):
             steps.append(AdjustBrightness(stream.uniform(*self.brightness)))
-        if self.contrast != (1, 1):
+        if all_four or self.contrast != (1, 1):
             steps.append(AdjustContrast(stream.uniform(*self.contrast)))
-        if self.saturation != (1, 1):
+        if all_four or self.saturation != (1, 1):
             steps.append(AdjustSaturation(stream.uniform(*self.saturation)))
-        if self.hue != (0, 0):
+        if all_four or self.hue != (0, 0):
             steps.append(AdjustHue(stream.uniform(*self.hue)))
-        for step in stream.permutation(len(steps)):
-            array = steps[step].compute(array, lead)
-        return array
+        return [steps[place] for place in stream.permutation(len(steps))]
 
 
 class RandomSolarize(ImageTransform):

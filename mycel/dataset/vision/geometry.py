@@ -56,7 +56,7 @@ class HorizontalFlip(ImageTransform):
     _axis = 1
 
     def compute(self, array: Array, lead: int) -> Array:
-        lead = max(lead, array.ndim - 3)
+        lead = self.leading(array, lead)
         self.check_image(array, lead)
         return np.ascontiguousarray(np.flip(array, lead + self._axis))
 
@@ -131,9 +131,11 @@ def pad_image(
         padded: Array = np.pad(array, widths, mode=_NUMPY_MODES[mode])
         return padded
     if isinstance(fill_value, tuple) and (array.ndim - lead != 3 or array.shape[-1] != 3):
-        raise ValueError(
-            f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
-        )
+        if array.ndim - lead == 3 and array.shape[-1] != 1:
+            raise ValueError(
+                f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
+            )
+        fill_value = fill_value[0]
     shape = [n + before + after for n, (before, after) in zip(array.shape, widths)]
     result = np.empty(shape, array.dtype)
     result[...] = fill_value
@@ -220,6 +222,7 @@ class CenterCrop(ImageTransform):
         self.size = parse_size("CenterCrop", size)
 
     def compute(self, array: Array, lead: int) -> Array:
+        lead = self.leading(array, lead)
         self.check_image(array, lead)
         height, width = array.shape[lead : lead + 2]
         missing_h, missing_w = max(0, self.size[0] - height), max(0, self.size[1] - width)
@@ -345,24 +348,31 @@ class RandomCrop(ImageTransform):
         self.padding_mode = check_border("RandomCrop", padding_mode)
 
     def compute(self, array: Array, lead: int) -> Array:
+        lead = self.leading(array, lead)
         self.check_image(array, lead)
         if self.padding is not None:
             array = pad_image(array, self.padding, self.fill_value, self.padding_mode, lead)
-        height, width = array.shape[:2]
+        height, width = array.shape[lead : lead + 2]
         if self.pad_if_needed:
             down, across = max(0, self.size[0] - height), max(0, self.size[1] - width)
             if down or across:
                 array = pad_image(array, (across, down, across, down), self.fill_value, self.padding_mode, lead)
-                height, width = array.shape[:2]
-        if height < self.size[0] or width < self.size[1]:
-            raise ValueError(
-                f"RandomCrop: the image of {height}x{width} is smaller than size {self.size}; "
-                "set padding or pad_if_needed"
-            )
-        stream = current_stream()
-        top = stream.integer(0, height - self.size[0])
-        left = stream.integer(0, width - self.size[1])
-        return crop(array, top, left, *self.size, lead)
+                height, width = array.shape[lead : lead + 2]
+        return crop(array, *draw_place(height, width, self.size), *self.size, lead)
+
+
+def draw_place(height: int, width: int, size: Sequence[int]) -> tuple[int, int]:
+    """Draw the (top, left) of a part of `size` in an image of `height` and `width`.
+
+    Raises ValueError where the image is smaller.
+    """
+    if height < size[0] or width < size[1]:
+        raise ValueError(
+            f"RandomCrop: the image of {height}x{width} is smaller than size {tuple(size)}; "
+            "set padding or pad_if_needed"
+        )
+    stream = current_stream()
+    return stream.integer(0, height - size[0]), stream.integer(0, width - size[1])
 
 
 def draw_rectangle(
@@ -437,8 +447,13 @@ class RandomResizedCrop(ImageTransform):
         self.max_attempts = max_attempts
 
     def compute(self, array: Array, lead: int) -> Array:
+        lead = self.leading(array, lead)
         self.check_image(array, lead)
-        height, width = array.shape[:2]
+        place = self.draw(*array.shape[lead : lead + 2])
+        return resize(crop(array, *place, lead), self.size, self.interpolation, lead)
+
+    def draw(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """Draw the (top, left, height, width) of a part of an image of this size."""
         if not height * width:
             raise ValueError(f"{type(self).__name__}: an image of {height} x {width} has no part to crop")
         found = draw_rectangle(height, width, self.scale, self.ratio, self.max_attempts)
@@ -446,4 +461,4 @@ class RandomResizedCrop(ImageTransform):
             aspect = min(max(width / height, self.ratio[0]), self.ratio[1])
             h, w = min(height, round(width / aspect)), min(width, round(height * aspect))
             found = ((height - h) // 2, (width - w) // 2, h, w)
-        return resize(crop(array, *found, lead), self.size, self.interpolation, lead)
+        return found

@@ -231,7 +231,7 @@ class Resize(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         # Further leading axes are batches, as when it follows `batch`.
-        lead = max(lead, array.ndim - 3)
+        lead = self.leading(array, lead)
         self.check_image(array, lead)
         if array.dtype.kind not in "iuf" or array.dtype.itemsize > 4 and array.dtype.kind != "f":
             raise TypeError(

@@ -21,6 +21,7 @@ from mycel.dataset.vision.base import ImageTransform, parse_fill
 from mycel.dataset.vision.enums import Inter
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
+Points = list[tuple[int, int]]
 _TABLE = 32
 _BITS = 15
 
@@ -256,10 +257,14 @@ class Rotate(ImageTransform):
         return float(self.degrees)
 
     def compute(self, array: Array, lead: int) -> Array:
-        self.check_image(array, lead)
-        return rotate(
-            array, self._angle(), self.resample, self.expand, self.center, usable_fill(array, self.fill_value)
-        )
+        self.check_image(array, self.leading(array, lead))
+        images = array[None] if array.ndim < 4 else array.reshape(-1, *array.shape[-3:])
+        angle = self._angle()
+        turned = [
+            rotate(image, angle, self.resample, self.expand, self.center, usable_fill(image, self.fill_value))
+            for image in images
+        ]
+        return turned[0] if array.ndim < 4 else np.stack(turned).reshape(*array.shape[:-3], *turned[0].shape)
 
 
 def usable_fill(array: Array, fill: Any) -> Any:
@@ -384,8 +389,12 @@ class RandomAffine(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
+        matrix = self.draw(*array.shape[:2])
+        return warp_affine(array, matrix, array.shape[:2], self.resample, usable_fill(array, self.fill_value))
+
+    def draw(self, height: int, width: int) -> Matrix:
+        """Draw the matrix that moves the pixels of an image of this size."""
         stream = current_stream()
-        height, width = array.shape[:2]
         degrees = stream.uniform(*self.degrees)
         moved = (
             stream.uniform(self.translate[0] * width, self.translate[1] * width),
@@ -393,8 +402,7 @@ class RandomAffine(ImageTransform):
         )
         scale = stream.uniform(*self.scale)
         shear = (stream.uniform(*self.shear[:2]), stream.uniform(*self.shear[2:]))
-        matrix = affine_matrix(array.shape, degrees, moved, scale, shear)
-        return warp_affine(array, matrix, (height, width), self.resample, usable_fill(array, self.fill_value))
+        return affine_matrix((height, width), degrees, moved, scale, shear)
 
 
 def _check_points(operation: str, argument: str, points: Any) -> list[tuple[float, float]]:
@@ -429,6 +437,7 @@ class RandomPerspective(ImageTransform):
     They move by at most half of `distortion_scale` of the width and height.
     """
 
+    in_python = True
     vectorised = False
     random = True
 
@@ -439,10 +448,14 @@ class RandomPerspective(ImageTransform):
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
+        points = self.draw(*array.shape[:2])
+        return array if points is None else warp_perspective(array, perspective_matrix(*points), self.interpolation)
+
+    def draw(self, height: int, width: int) -> tuple[Points, Points] | None:
+        """Draw where the corners of an image of this size move from and to; None for no change."""
         stream = current_stream()
         if stream.uniform() >= self.prob:
-            return array
-        height, width = array.shape[:2]
+            return None
         right, bottom = width - 1, height - 1
         across, down = (int(self.distortion_scale * (length // 2)) for length in (width, height))
         ends = [
@@ -452,5 +465,4 @@ class RandomPerspective(ImageTransform):
             )
             for sx, sy in ((0, 0), (1, 0), (1, 1), (0, 1))
         ]
-        starts = [(0, 0), (right, 0), (right, bottom), (0, bottom)]
-        return warp_perspective(array, perspective_matrix(starts, ends), self.interpolation)
+        return [(0, 0), (right, 0), (right, bottom), (0, bottom)], ends

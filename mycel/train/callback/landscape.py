@@ -274,7 +274,7 @@ class _LossAt:
         self.network, self.step = network, model.train_network
         if model._optimizer is not None:
             raise ValueError("SummaryLandscape: the model must have no optimizer, as its steps would train it")
-        size = dataset.get_batch_size() or 1
+        size = max(dataset.get_batch_size(), 1)
         epochs = Epochs(dataset)
         self.batches: list[Any] = []
         for batch in epochs.epoch():

@@ -1,0 +1,197 @@
+"""Pipelines as JSON: `serialize` describes one, and `deserialize` makes it again.
+
+A description has the form of MindSpore's: for every dataset its kind, its arguments by name, and
+those it reads as `children`; for every transform its name and arguments. Functions and data in
+memory have no description: they are marked, and cannot be made again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mycel.base import atomic_files
+from mycel.base import dtype as types
+from mycel.dataset.node import Node
+from mycel.dataset.pipeline import Dataset
+from mycel.dataset.samplers import BuiltinSampler
+from mycel.dataset.transforms.base import Transform
+
+__all__ = ["compare", "deserialize", "serialize", "show"]
+
+_FUNCTION = "pyfunc"
+# The arguments of a dataset that are its children.
+_CHILDREN = ("input_dataset", "datasets")
+
+
+def _arguments(thing: Any) -> dict[str, Any]:
+    """Return the arguments that an object was made with, by name."""
+    if getattr(type(thing), "_in_memory", False):
+        return {}
+    args, kwargs = thing.__dict__.get("_made_of", ((), {}))
+    bound = inspect.signature(type(thing).__init__).bind(thing, *args, **kwargs)
+    bound.apply_defaults()
+    named = dict(list(bound.arguments.items())[1:])
+    named.update(named.pop("kwargs", {}))
+    return named
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return {"enum": f"{type(value).__name__}.{value.name}"}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Transform):
+        return {"tensor_op_name": type(value).__name__, "tensor_op_params": _all_described(_arguments(value))}
+    if isinstance(value, BuiltinSampler):
+        child = {} if value.child_sampler is None else {"child_sampler": [_described(value.child_sampler)]}
+        return {"sampler_name": type(value).__name__, **_all_described(_arguments(value)), **child}
+    if isinstance(value, (list, tuple)):
+        return [_described(part) for part in value]
+    if isinstance(value, dict):
+        return _all_described(value)
+    try:
+        return {"type": np.dtype(value if isinstance(value, (type, np.dtype)) else types.to_numpy(value)).name}
+    except TypeError:
+        return _FUNCTION
+
+
+def _all_described(named: dict[str, Any]) -> dict[str, Any]:
+    return {name: _described(value) for name, value in named.items()}
+
+
+def _kind(node: Node) -> str:
+    name = type(node).__name__
+    return name if not node.children else name.removesuffix("Dataset")
+
+
+def _tree(node: Node) -> dict[str, Any]:
+    found: dict[str, Any] = {"op_type": _kind(node), "children": [_tree(child) for child in node.children]}
+    named = {key: value for key, value in _arguments(node).items() if key not in _CHILDREN}
+    if "operations" in named and not isinstance(named["operations"], (list, tuple)):
+        named["operations"] = [named["operations"]]
+    return {**found, **_all_described(named)}
+
+
+def serialize(dataset: Dataset, json_filepath: str = "") -> dict[str, Any]:
+    """Return the description of a pipeline as a dictionary, and write it to a file.
+
+    * `dataset`: the pipeline.
+    * `json_filepath`: the name of the file; none is written where it is empty.
+
+    >>> import mycel.dataset as ds
+    >>> numbers = ds.NumpySlicesDataset([1, 2, 3], ["x"])
+    >>> found = ds.serialize(numbers.batch(2))
+    >>> found["op_type"], found["batch_size"], found["children"][0]["op_type"]
+    ('Batch', 2, 'NumpySlicesDataset')
+    """
+    if not isinstance(dataset, Node):
+        raise TypeError(f"serialize: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
+    found = _tree(dataset)
+    if json_filepath:
+        atomic_files.write(json_filepath, json.dumps(found, indent=2).encode(), "description of a pipeline")
+    return found
+
+
+def show(dataset: Dataset, indentation: int = 2) -> None:
+    """Print the description of a pipeline; `indentation` is that of its parts."""
+    print(json.dumps(serialize(dataset), indent=indentation))
+
+
+def compare(pipeline1: Dataset, pipeline2: Dataset) -> bool:
+    """Return whether two pipelines have the same description."""
+    return serialize(pipeline1) == serialize(pipeline2)
+
+
+def _kinds(base: type[Any]) -> Iterator[type[Any]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
+
+
+def _known(base: type[Any], name: str, what: str) -> type[Any]:
+    for kind in _kinds(base):
+        if kind.__name__ == name:
+            return kind
+    raise ValueError(f"deserialize: there is no {what} {name!r}")
+
+
+def _made(kind: type[Any], named: dict[str, Any], *first: Any) -> Any:
+    given: list[Any] = list(first)
+    options: dict[str, Any] = {}
+    for name, parameter in list(inspect.signature(kind.__init__).parameters.items())[1:]:
+        if name in named:
+            value = _revived(named[name], f"{kind.__name__}: {name}")
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                given += value
+            else:
+                options[name] = value
+    return kind(*given, **options)
+
+
+def _revived(value: Any, where: str) -> Any:
+    if value == _FUNCTION:
+        raise ValueError(f"deserialize: {where} is a function or an object in memory, which has no description")
+    if isinstance(value, list):
+        return [_revived(part, where) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "tensor_op_name" in value:
+        return _made(_known(Transform, value["tensor_op_name"], "transform"), value["tensor_op_params"])
+    if "sampler_name" in value:
+        sampler = _made(_known(BuiltinSampler, value["sampler_name"], "sampler"), value)
+        for child in value.get("child_sampler", ()):
+            sampler.add_child(_revived(child, where))
+        return sampler
+    if set(value) == {"enum"}:
+        kind, _, name = value["enum"].partition(".")
+        return getattr(_known(Enum, kind, "constant"), name)
+    if set(value) == {"type"}:
+        return np.dtype(value["type"])
+    return {name: _revived(part, where) for name, part in value.items()}
+
+
+def _dataset(found: Any) -> Dataset:
+    if not isinstance(found, dict) or "op_type" not in found:
+        raise ValueError(f"deserialize: expected the description of a dataset, got {found!r:.80}")
+    children = [_dataset(child) for child in found.get("children", ())]
+    name = found["op_type"]
+    kind = _known(Dataset, f"{name}Dataset" if children else name, "dataset")
+    if kind._in_memory:
+        raise ValueError(f"deserialize: the rows of {name} are an object in memory, which has no description")
+    first = [] if not children else [children] if kind._several else children
+    made: Dataset = _made(kind, found, *first)
+    return made
+
+
+def deserialize(input_dict: dict[str, Any] | None = None, json_filepath: str | None = None) -> Dataset:
+    """Return the pipeline of a description that `serialize` gave.
+
+    * `input_dict`: the description.
+    * `json_filepath`: the name of its file, which is read where there is no `input_dict`.
+
+    Raises ValueError for functions and data in memory, which have no description.
+
+    >>> import mycel.dataset as ds
+    >>> made = ds.FakeImageDataset(5, (2, 2, 3), 3, shuffle=False).batch(2, drop_remainder=True)
+    >>> again = ds.deserialize(ds.serialize(made))
+    >>> again.get_dataset_size(), ds.compare(made, again)
+    (2, True)
+    """
+    if input_dict is not None:
+        return _dataset(input_dict)
+    if not json_filepath:
+        raise ValueError("deserialize: give a description as input_dict, or the name of its file as json_filepath")
+    with open(json_filepath, encoding="utf-8") as handle:
+        try:
+            found = json.load(handle)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"deserialize: {json_filepath} cannot be read as JSON: {error}") from error
+    return _dataset(found)

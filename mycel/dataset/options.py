@@ -1,0 +1,229 @@
+"""MindSpore's further settings of pipelines; `mycel.dataset.config` has them.
+
+Most of them are for processes, devices and monitors that pipelines here do not have: their values
+are kept, and setting one that would change something says once that it changes nothing.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from mycel.dataset.notices import no_effect
+
+__all__ = [
+    "ErrorSamplesMode",
+    "get_auto_offload",
+    "get_autotune_interval",
+    "get_dynamic_shape",
+    "get_enable_autotune",
+    "get_enable_watchdog",
+    "get_error_samples_mode",
+    "get_fast_recovery",
+    "get_multiprocessing_start_method",
+    "get_numa_enable",
+    "get_video_backend",
+    "set_auto_offload",
+    "set_autotune_interval",
+    "set_dynamic_shape",
+    "set_enable_autotune",
+    "set_enable_watchdog",
+    "set_error_samples_mode",
+    "set_fast_recovery",
+    "set_multiprocessing_start_method",
+    "set_numa_enable",
+    "set_sending_batches",
+    "set_video_backend",
+]
+
+INT32_MAX = 2**31 - 1
+
+
+class ErrorSamplesMode(IntEnum):
+    """What `map` does with a row for which an operation raises an error.
+
+    RETURN raises it, SKIP leaves the row out, and REPLACE gives another row in its place at the end
+    of the epoch.
+    """
+
+    RETURN = 0
+    REPLACE = 1
+    SKIP = 2
+
+
+_options: dict[str, Any] = {
+    "numa": False,
+    "autotune": False,
+    "autotune_interval": 0,
+    "offload": False,
+    "watchdog": True,
+    "fast_recovery": True,
+    "dynamic_shape": False,
+    "start_method": "fork",
+    "video": "CPU",
+    "error_samples": ErrorSamplesMode.RETURN,
+}
+
+
+def _switch(setting: str, name: str, value: Any, usual: bool, why: str) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{setting}: expected True or False, got {value!r} of type {type(value).__name__}")
+    _options[name] = value
+    if value is not usual:
+        no_effect(setting, "enable", value, why)
+
+
+def _choice(setting: str, name: str, value: Any, known: tuple[str, ...], why: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{setting}: expected one of {', '.join(known)}, got {value!r} of type {type(value).__name__}")
+    if value not in known:
+        raise ValueError(f"{setting}: expected one of {', '.join(known)}, got {value!r}")
+    _options[name] = value
+    if value != known[0]:
+        no_effect(setting, "value", value, why)
+
+
+def set_numa_enable(numa_enable: bool) -> None:
+    """Accept MindSpore's switch for binding workers to a part of the memory."""
+    _switch("set_numa_enable", "numa", numa_enable, False, "the system places threads")
+
+
+def get_numa_enable() -> bool:
+    """Return the value last given to `set_numa_enable`."""
+    return bool(_options["numa"])
+
+
+def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> None:
+    """Accept MindSpore's switch for tuning the numbers of workers while a pipeline runs.
+
+    `filepath_prefix` names the file of the tuned pipeline there; none is written.
+    """
+    if filepath_prefix is not None and not isinstance(filepath_prefix, str):
+        raise TypeError(f"set_enable_autotune: filepath_prefix must be text, got {filepath_prefix!r}")
+    if filepath_prefix == "":
+        raise RuntimeError("set_enable_autotune: filepath_prefix is empty")
+    _switch("set_enable_autotune", "autotune", enable, False, "operations have the workers that they ask for")
+
+
+def get_enable_autotune() -> bool:
+    """Return the value last given to `set_enable_autotune`."""
+    return bool(_options["autotune"])
+
+
+def set_autotune_interval(interval: int) -> None:
+    """Accept the interval, in steps, of MindSpore's tuning; 0 is once an epoch."""
+    if isinstance(interval, bool) or not isinstance(interval, int):
+        raise TypeError(f"set_autotune_interval: expected an integer, got {interval!r}")
+    if not 0 <= interval <= INT32_MAX:
+        raise ValueError(f"set_autotune_interval: {interval} is not within [0, {INT32_MAX}]")
+    _options["autotune_interval"] = interval
+    if interval:
+        no_effect("set_autotune_interval", "interval", interval, "pipelines are not tuned while they run")
+
+
+def get_autotune_interval() -> int:
+    """Return the value last given to `set_autotune_interval`."""
+    return int(_options["autotune_interval"])
+
+
+def set_auto_offload(offload: bool) -> None:
+    """Accept MindSpore's switch for running operations of `map` on the device."""
+    _switch("set_auto_offload", "offload", offload, False, "operations run on the CPU")
+
+
+def get_auto_offload() -> bool:
+    """Return the value last given to `set_auto_offload`."""
+    return bool(_options["offload"])
+
+
+def set_enable_watchdog(enable: bool) -> None:
+    """Accept MindSpore's switch for watching worker processes; workers are threads here."""
+    _switch("set_enable_watchdog", "watchdog", enable, True, "there are no worker processes to watch")
+
+
+def get_enable_watchdog() -> bool:
+    """Return the value last given to `set_enable_watchdog`."""
+    return bool(_options["watchdog"])
+
+
+def set_fast_recovery(fast_recovery: bool) -> None:
+    """Accept MindSpore's choice of how a pipeline resumes after `set_init_step`.
+
+    Pipelines here always resume fast, and with the same random numbers as without a break, which is
+    what MindSpore's slow recovery is for.
+    """
+    _switch("set_fast_recovery", "fast_recovery", fast_recovery, True, "pipelines resume fast and give the same rows")
+
+
+def get_fast_recovery() -> bool:
+    """Return the value last given to `set_fast_recovery`."""
+    return bool(_options["fast_recovery"])
+
+
+def set_dynamic_shape(is_dynamic: bool) -> None:
+    """Accept MindSpore's switch for batches of several shapes, which need no switch here."""
+    _switch("set_dynamic_shape", "dynamic_shape", is_dynamic, is_dynamic, "")
+
+
+def get_dynamic_shape() -> bool:
+    """Return the value last given to `set_dynamic_shape`."""
+    return bool(_options["dynamic_shape"])
+
+
+def set_multiprocessing_start_method(start_method: str = "fork") -> None:
+    """Accept MindSpore's choice of how worker processes start, "fork" or "spawn"."""
+    _choice(
+        "set_multiprocessing_start_method",
+        "start_method",
+        start_method,
+        ("fork", "spawn"),
+        "workers are threads of this process",
+    )
+
+
+def get_multiprocessing_start_method() -> str:
+    """Return the value last given to `set_multiprocessing_start_method`."""
+    return str(_options["start_method"])
+
+
+def set_video_backend(backend: str) -> None:
+    """Accept MindSpore's choice of what decodes videos, "CPU" or "Ascend"."""
+    _choice("set_video_backend", "video", backend, ("CPU", "Ascend"), "videos are decoded on the CPU")
+
+
+def get_video_backend() -> str:
+    """Return the value last given to `set_video_backend`."""
+    return str(_options["video"])
+
+
+def set_sending_batches(batch_num: int) -> None:
+    """Accept how many batches MindSpore sends to an Ascend device ahead of the training."""
+    if isinstance(batch_num, bool) or not isinstance(batch_num, int):
+        raise TypeError(f"set_sending_batches: expected an integer, got {batch_num!r}")
+    if batch_num:
+        no_effect("set_sending_batches", "batch_num", batch_num, "there is no device that batches are sent to")
+
+
+def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:
+    """Set what `map` does with rows for which an operation raises an error.
+
+    >>> import mycel.dataset as ds
+    >>> ds.config.set_error_samples_mode(ds.config.ErrorSamplesMode.SKIP)
+    >>> numbers = ds.NumpySlicesDataset([1, 0, 2], ["x"], shuffle=False)
+    >>> halves = numbers.map(lambda x: 2 // int(x), "x")
+    >>> [int(x) for x, in halves.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [2, 1]
+    >>> ds.config.set_error_samples_mode(ds.config.ErrorSamplesMode.RETURN)
+    """
+    if not isinstance(error_samples_mode, ErrorSamplesMode):
+        raise TypeError(
+            f"set_error_samples_mode: expected an ErrorSamplesMode, got {error_samples_mode!r} of type "
+            f"{type(error_samples_mode).__name__}"
+        )
+    _options["error_samples"] = error_samples_mode
+
+
+def get_error_samples_mode() -> ErrorSamplesMode:
+    """Return what `map` does with rows for which an operation raises an error."""
+    mode: ErrorSamplesMode = _options["error_samples"]
+    return mode

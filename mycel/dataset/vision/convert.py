@@ -1,0 +1,76 @@
+"""Conversions between orders of colours, greys, and colours with opacity."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.vision.base import ImageTransform
+
+
+class ConvertMode(IntEnum):
+    """The conversions of `ConvertColor`; A is opacity."""
+
+    COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
+    COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
+    COLOR_BGR2RGBA = COLOR_RGB2BGRA = 2
+    COLOR_RGBA2BGR = COLOR_BGRA2RGB = 3
+    COLOR_BGR2RGB = COLOR_RGB2BGR = 4
+    COLOR_BGRA2RGBA = COLOR_RGBA2BGRA = 5
+    COLOR_BGR2GRAY = 6
+    COLOR_RGB2GRAY = 7
+    COLOR_GRAY2BGR = COLOR_GRAY2RGB = 8
+    COLOR_GRAY2BGRA = COLOR_GRAY2RGBA = 9
+    COLOR_BGRA2GRAY = 10
+    COLOR_RGBA2GRAY = 11
+
+
+class ConvertColor(ImageTransform):
+    """Conversion of the colours of an image.
+
+    It changes their order, adds (full) or removes opacity, or converts to or from greys, which have
+    no axis of channels.
+    """
+
+    # Where results come from: channels, where 3 is the opacity.
+    _PLANS = {
+        0: (0, 1, 2, 3),
+        1: (0, 1, 2),
+        2: (2, 1, 0, 3),
+        3: (2, 1, 0),
+        4: (2, 1, 0),
+        5: (2, 1, 0, 3),
+        8: (0, 1, 2),
+        9: (0, 1, 2, 3),
+    }
+    _GREYS = {6: (2, 1, 0), 7: (0, 1, 2), 10: (2, 1, 0), 11: (0, 1, 2)}
+
+    def __init__(self, convert_mode: ConvertMode) -> None:
+        if not isinstance(convert_mode, ConvertMode):
+            raise TypeError(f"ConvertColor: convert_mode must be a ConvertMode, got {convert_mode!r}")
+        self.convert_mode = convert_mode
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        if array.dtype != np.uint8 and array.dtype.kind != "f":
+            raise TypeError(f"ConvertColor: expected uint8 or floats, got {array.dtype}")
+        image = array[..., None] if array.ndim - lead == 2 else array
+        mode, found = self.convert_mode, image.shape[-1]
+        wanted = (1,) if mode in (8, 9) else (3, 4) if mode in self._GREYS else (1, 3, 4)
+        if found not in wanted:
+            raise ValueError(
+                f"ConvertColor: {mode.name} needs {' or '.join(map(str, wanted))} channels, got an image of shape "
+                f"{array.shape[lead:]}"
+            )
+        if mode in self._GREYS:
+            red, green, blue = (image[..., c] for c in self._GREYS[mode])
+            if array.dtype != np.uint8:
+                return (0.299 * red + 0.587 * green + 0.114 * blue).astype(array.dtype)
+            sums = 9798 * red.astype(np.int64) + 19235 * green.astype(np.int64) + 3735 * blue.astype(np.int64)
+            return ((sums + (1 << 14)) >> 15).astype(np.uint8)
+        opaque = np.full(image.shape[:-1], 255 if array.dtype == np.uint8 else 1, array.dtype)
+        parts = [image[..., c if found > 1 else 0] for c in range(3)]
+        parts.append(image[..., 3] if found == 4 else opaque)
+        return np.stack([parts[c] for c in self._PLANS[mode]], -1)
