@@ -9,7 +9,7 @@ its `parse` makes.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
 import numpy as np
@@ -19,7 +19,9 @@ from mycel.base.object_types import string
 from mycel.core.tensor import Tensor
 from mycel.dataset import audio, text, transforms, vision
 from mycel.dataset.text import NormalizeForm
+from mycel.dataset.text.base import TextTransform
 from mycel.dataset.transforms.base import Transform
+from mycel.dataset.vision.base import ImageTransform
 
 __all__ = [
     "DE_C_INTER_NORMALIZE_FORM",
@@ -43,8 +45,8 @@ DE_C_INTER_NORMALIZE_FORM = {form: form for form in NormalizeForm}
 class TensorOperation(ABC):  # noqa: B024
     """The base class of transforms that are made of an operation of the engine.
 
-    A subclass defines `parse`, which returns that operation; one that defines `execute_py`, and
-    says with `implementation` that Python does the work, is applied by that method.
+    A subclass defines `parse`, which returns that operation. One that says with `implementation`
+    that Python does the work, or that has no `parse`, defines `execute_py` or `_execute_py`.
     """
 
     def __init__(self) -> None:
@@ -57,8 +59,10 @@ class TensorOperation(ABC):  # noqa: B024
 
     def __call__(self, *inputs: Any) -> Any:
         """Apply the operation to arrays, or to text in any accepted form."""
-        if getattr(self.implementation, "value", self.implementation) == "py" and hasattr(self, "execute_py"):
-            return self.execute_py(*inputs)
+        in_python = getattr(self.implementation, "name", "") == "PY" or type(self).parse is TensorOperation.parse
+        execute = _executing(self) if in_python else None
+        if execute is not None:
+            return execute(*inputs)
         if self.callable_op_ is None:
             self.callable_op_ = self.parse()
         given = [x.asnumpy() if isinstance(x, Tensor) else x for x in inputs]
@@ -74,10 +78,16 @@ class PyTensorOperation(ABC):  # noqa: B024
 
     def __call__(self, img: Any) -> Any:
         """Apply the transform to an image or another value."""
-        inner = getattr(self, "_execute_py", None) or getattr(self, "execute_py", None)
-        if inner is None:
+        execute = _executing(self)
+        if execute is None:
             raise NotImplementedError(f"{type(self).__name__} must define execute_py")
-        return inner(img)
+        return execute(img)
+
+
+def _executing(transform: object) -> Optional[Callable[..., Any]]:
+    """Return the method that applies a transform in Python; None where it has none."""
+    found: Optional[Callable[..., Any]] = getattr(transform, "_execute_py", None)
+    return found or getattr(transform, "execute_py", None)
 
 
 class TextTensorOperation(TensorOperation):
@@ -96,8 +106,11 @@ class VideoTensorOperation(TensorOperation):
     """The base class of transforms of video."""
 
 
-# Each public transform is one of these, too.
+# Public transforms are of these classes, too.
 TensorOperation.register(Transform)
+PyTensorOperation.register(Transform)
+ImageTensorOperation.register(ImageTransform)
+TextTensorOperation.register(TextTransform)
 
 
 class Vocab(text.Vocab):

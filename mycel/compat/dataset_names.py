@@ -11,16 +11,11 @@ from mycel.base import locks
 from mycel.compat.dataset_checks import type_check, type_check_list
 from mycel.dataset import DSCallback, pipeline
 from mycel.dataset.sources import MappableDataset
-from mycel.dataset.transforms.base import Transform
-from mycel.dataset.vision.base import ImageTransform
 from mycel.train import Callback
 
 __all__ = [
-    "ImageTensorOperation",
     "Implementation",
-    "PyTensorOperation",
     "SourceDataset",
-    "TensorOperation",
     "UnionBaseDataset",
     "WaitedDSCallback",
     "check_random_transform_ops",
@@ -33,12 +28,6 @@ SourceDataset = MappableDataset
 
 UnionBaseDataset = pipeline.Dataset
 """The base class of datasets of any content."""
-
-TensorOperation = PyTensorOperation = Transform
-"""The base class of transforms."""
-
-ImageTensorOperation = ImageTransform
-"""The base class of transforms of images."""
 
 
 class Implementation(IntEnum):

@@ -86,7 +86,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "dataset.transforms.validators": (f"{_HERE}.dataset_checks", _DATASET),
     "dataset.transforms.c_transforms": ("mycel.dataset.transforms",),
     "dataset.transforms.py_transforms": (f"{_HERE}.py_transforms", "mycel.dataset.transforms"),
-    "dataset.transforms": (_DATASET,),
+    "dataset.transforms": (_DATASET, f"{_HERE}.data_engine"),
     "dataset.transforms.transforms": ("mycel.dataset.transforms", _DATASET, f"{_HERE}.data_engine"),
     "dataset.transforms.vision": ("mycel.dataset.vision",),
     "dataset.transforms.vision.c_transforms": ("mycel.dataset.vision",),
