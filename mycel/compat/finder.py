@@ -34,6 +34,18 @@ class _MissingAttribute(AttributeError):
         return missing(parent, name)
 
 
+class _View(ModuleType):
+    """A view. A function or class in it is not replaced by a module of the same name below it, when
+    Python enters that one after its import.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = vars(self).get(name)
+        if isinstance(value, _View) and known is not None and not isinstance(known, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """The finder and loader of views; see the module."""
 
@@ -55,8 +67,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({', '.join(found)})", is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
-        """Return None: Python creates an ordinary module."""
-        return None
+        """Return an empty view."""
+        return _View(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill a view from its source modules, of which the first with a name counts."""
