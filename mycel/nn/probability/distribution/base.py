@@ -62,6 +62,8 @@ class Distribution(Cell):
     """
 
     _names: tuple[str, ...] = ()
+    # What `repr` calls the parameters.
+    _shown: tuple[str, ...] = ()
 
     def __init__(self, seed: Optional[int], dtype: Any, name: str, param: Optional[dict[str, Any]]) -> None:
         super().__init__()
@@ -76,6 +78,15 @@ class Distribution(Cell):
         self._generator = default_generator if not seed else Generator().manual_seed(seed)
         self._held: list[Optional[Tensor]] = []
         self.broadcast_shape: tuple[Any, ...] = ()
+
+    def extend_repr(self) -> str:
+        """Return the parameters, or where they are tensors the shape that they have in common."""
+        if not self._shown:
+            return ""
+        if not self.is_scalar_batch:
+            return f"batch_shape = {self.batch_shape}"
+        held = self._held or [None] * len(self._shown)
+        return ", ".join(f"{word} = {value}" for word, value in zip(self._shown, held))
 
     @property
     def batch_shape(self) -> tuple[Any, ...]:

@@ -62,6 +62,7 @@ class Normal(_Located):
     """
 
     _names = ("mean", "sd")
+    _shown = ("mean", "standard deviation")
 
     def __init__(
         self, mean: Any = None, sd: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Normal"
@@ -215,6 +216,7 @@ class Cauchy(_Located):
     """
 
     _names = ("loc", "scale")
+    _shown = ("location", "scale")
 
     def __init__(
         self,
@@ -272,6 +274,7 @@ class Logistic(_Located):
     """
 
     _names = ("loc", "scale")
+    _shown = ("location", "scale")
 
     def __init__(
         self,
@@ -385,6 +388,7 @@ class Uniform(Distribution):
     """
 
     _names = ("low", "high")
+    _shown = ("low", "high")
 
     def __init__(
         self,
