@@ -168,9 +168,9 @@ def load_checkpoint(
     if dec_key is not None:
         _check_encryption(dec_key, dec_mode, format, "load_checkpoint", "dec")
     index = index_of(path) if format == "safetensors" else None
-    if not path.endswith("." + format) and index is None:
+    if not path.endswith(format) and index is None:
         raise ValueError(
-            f"load_checkpoint: {path!r} does not end in '.{format}'; give its type as format='ckpt' or 'safetensors'"
+            f"load_checkpoint: {path!r} does not end in '{format}'; give its type as format='ckpt' or 'safetensors'"
         )
     wanted = _wanted(
         _prefixes(specify_prefix, "specify_prefix"), _prefixes(filter_prefix, "filter_prefix"), choice_func

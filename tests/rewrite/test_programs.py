@@ -11,9 +11,6 @@ import pytest
 
 from tests.rewrite.programs import PROGRAMS, Programs
 
-CHECKED = dict.fromkeys(
-    (f"rewrite.{name}" for name in "PatternEngine PatternNode Replacement VarNode".split()), "MindSpore"
-)
 EXPECTED: dict[str, Any] = json.loads((Path(__file__).parent / "expected.json").read_text())
 
 
