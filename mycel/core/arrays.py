@@ -36,14 +36,19 @@ def unset_text(shape: tuple[Any, ...], dtype: DType, is_staged: bool) -> str:
     return f"Tensor(shape=[{sizes}], dtype={dtype}, value={' ' if len(shape) < 2 else chr(10)})"
 
 
+def _complex_text(value: complex) -> str:
+    return f"{value.real:.6g}{value.imag:+.6g}j"
+
+
 def _array_text(array: np.ndarray[Any, Any], separator: str) -> str:
-    """Return an array as MindSpore shows it: floats in scientific notation, aligned.
+    """Return an array as MindSpore shows it: floats in scientific notation, aligned, and complex
+    numbers with 6 digits.
 
     There are no empty lines, and dots stand for elements that are left out.
     """
     digits = 4 if array.dtype.itemsize == 2 else 8
     show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
-    form: Any = {"float_kind": show} if array.dtype.kind == "f" else None
+    form: Any = {"f": {"float_kind": show}, "c": {"complex_kind": _complex_text}}.get(array.dtype.kind)
     text = np.array2string(array, separator=separator, formatter=form, max_line_width=120)
     return re.sub(r",(\s*)\.\.\.,", r"\1...", re.sub(r"\n+", "\n", text))
 

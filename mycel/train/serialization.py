@@ -108,7 +108,8 @@ def save_checkpoint(
     arguments.optional("save_checkpoint", "append_dict", append_dict, dict)
     if choice_func is not None:
         arguments.function("save_checkpoint", "choice_func", choice_func, "a function of a name or None")
-    if not path.endswith("." + format):
+    # A name such as "net_ckpt" is taken as it is.
+    if not path.endswith("ckpt" if format == "ckpt" else "." + format):
         path += "." + format
     tensors = _collected(save_obj)
     if choice_func is not None:

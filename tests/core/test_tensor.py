@@ -583,3 +583,9 @@ def test_bytes_are_seen_as_numbers_of_another_type() -> None:
     for wrong in (Tensor(x), Tensor(1.0)):
         with pytest.raises(ValueError, match="view: "):
             wrong.view(ms.float64)
+
+
+def test_complex_numbers_are_shown_with_six_digits() -> None:
+    shown = repr(Tensor(np.array([[1 + 2j, 3.25 - 1e-9j]])))
+    assert shown == "Tensor(shape=[1, 2], dtype=Complex128, value=\n[[1+2j, 3.25-1e-09j]])"
+    assert repr(Tensor(np.array([complex("nan+infj"), 1e10]))).endswith("value= [nan+infj, 1e+10+0j])")
