@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Optional
 
 from mycel.compat.hints import missing
+from mycel.compat.modules import is_module
 from mycel.compat.paths import API_VERSION, MODULES_FIRST, ROOT, is_absent, sources
 
 __all__ = ["Finder"]
@@ -32,18 +33,6 @@ class _MissingAttribute(AttributeError):
     def __str__(self) -> str:
         parent, name = self.args
         return missing(parent, name)
-
-
-class _View(ModuleType):
-    """A view. A function or class in it is not replaced by a module of the same name below it, when
-    Python enters that one after its import.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        known = vars(self).get(name)
-        if isinstance(value, _View) and known is not None and not isinstance(known, ModuleType):
-            return
-        super().__setattr__(name, value)
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -67,8 +56,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({', '.join(found)})", is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
-        """Return an empty view."""
-        return _View(spec.name)
+        """Return None: Python creates an ordinary module."""
+        return None
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill a view from its source modules, of which the first with a name counts."""
@@ -82,8 +71,15 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             listed = getattr(part, "__all__", None) or [n for n in dir(part) if not n.startswith("_")]
             public.update(dict.fromkeys(n for n in listed if not _is_foreign_module(module, part, n)))
         view = vars(module)
+        path = module.__name__[len(ROOT) + 1 :]
+        first = MODULES_FIRST.get(path, ())
+        for name in content:
+            # Python enters a module below a view when it imports it for the first time: before the
+            # function or class of the same name, which then stays.
+            if name not in first and is_module(f"{path}.{name}"):
+                importlib.import_module(f"{module.__name__}.{name}")
         view.update(content)
-        for name in MODULES_FIRST.get(module.__name__[len(ROOT) + 1 :], ()):
+        for name in first:
             view[name] = importlib.import_module(f"{module.__name__}.{name}")
         view["__doc__"] = parts[0].__doc__
         view["__file__"] = parts[0].__file__

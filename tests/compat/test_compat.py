@@ -422,3 +422,17 @@ def test_run_names_a_missing_import(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f'File "{script}", line 1' in done.stderr
     assert "mindspore.nn has no 'Convolution2d' in Mycel" in done.stderr
+
+
+def test_a_function_with_the_name_of_a_module_stays() -> None:
+    namespace: dict[str, object] = {}
+    exec(
+        "import mindspore.scipy.optimize.linear_sum_assignment as assign\n"
+        "from mindspore.scipy.optimize import minimize\n"
+        "import mindspore.scipy.optimize.minimize",
+        namespace,
+    )
+    import mindspore.scipy.optimize as view
+
+    assert namespace["assign"] is mycel.scipy.optimize.linear_sum_assignment
+    assert namespace["minimize"] is view.minimize is mycel.scipy.optimize.minimize
