@@ -111,7 +111,8 @@ def _in_child() -> None:
         _module_locks().pop(name, None)
     # Python opens its lock of imports in a child but for who had it, which is this thread.
     imp.release_lock()
-    _taken.clear()
+    while _taken:
+        _taken.pop()._at_fork_reinit()
     for ref in list(_known.values()):
         found = ref()
         waiters = getattr(found, "_waiters", None)

@@ -108,8 +108,12 @@ class Cell(CellHooks, CellState, CellExtras):
             _set(self, name, value)
             return
         if isinstance(value, Parameter):
+            if own["_cells"].get(name) is not None:
+                raise KeyError(f"{type(self).__name__}.{name} is a cell; delete it before assigning a parameter")
             self._enter_parameter(name, value)
         elif isinstance(value, Cell):
+            if own["_params"].get(name) is not None:
+                raise KeyError(f"{type(self).__name__}.{name} is a parameter; delete it before assigning a cell")
             self._forget(name, "_cells")
             if own["_auto_prefix"]:
                 value.update_parameters_name(f"{name}.", recurse=True)
@@ -122,7 +126,8 @@ class Cell(CellHooks, CellState, CellExtras):
             own["_tuples"][name] = tuple([member.name for member in value])
             own[name] = value
         elif isinstance(value, Tensor) and name in own["_params"]:
-            own["_params"][name].set_data(value)
+            held = own["_params"][name]
+            held.set_data(value, slice_shape=held.shape != value.shape)
         elif isinstance(value, Tensor) and name in own["_buffers"]:
             own["_buffers"][name] = own[name] = value
         elif value is None and (name in own["_params"] or name in own["_cells"]):
@@ -163,9 +168,6 @@ class Cell(CellHooks, CellState, CellExtras):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         self._forget(name)
         del self.__dict__[name]
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def insert_param_to_cell(
         self, param_name: str, param: Optional[Parameter], check_name_contain_dot: bool = True
@@ -262,18 +264,6 @@ class Cell(CellHooks, CellState, CellExtras):
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
                     yield (f"{path}.{name}" if path else name), parameter
-
-    def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Yield pairs of attribute and parameter.
-
-        Members of a `ParameterTuple` have the names that they had when it was assigned.
-        """
-        own, tuples = self._params, self._tuples
-        for name, value in self.__dict__.items():
-            if name in own:
-                yield name, value
-            elif name in tuples:
-                yield from zip(tuples[name], value)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
         """Yield the parameters; with `expand` those of inner cells too."""

@@ -9,12 +9,13 @@ writes into the parameters that are there, so that optimizers and compiled code 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mycel.base import arguments
+from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 
 __all__ = ["CellState", "IncompatibleKeys"]
@@ -88,6 +89,14 @@ class CellState:
 
     # State.
 
+    def __getattr__(self, name: str) -> Any:
+        # Programs enter parameters and cells into the tables themselves, too.
+        for table in ("_params", "_cells"):
+            found = self.__dict__.get(table, {}).get(name)
+            if found is not None:
+                return found
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
     def get_extra_state(self) -> Any:
         """Return the state of a Cell beside its parameters and buffers.
 
@@ -130,10 +139,26 @@ class CellState:
         for hook in self._state_hooks("_state_post"):
             hook(self, found, prefix, {})
 
+    def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Yield pairs of attribute and parameter.
+
+        Members of a `ParameterTuple` have the names that they had when it was assigned.
+        """
+        attributes = self.__dict__
+        own, tuples = attributes["_params"], attributes["_tuples"]
+        for name, value in attributes.items():
+            if name in own:
+                yield name, value
+            elif name in tuples:
+                yield from zip(tuples[name], value)
+        for name, value in own.items():
+            if name not in attributes and value is not None:
+                yield name, value
+
     def _own_state(self) -> list[tuple[str, Tensor]]:
         own = self.__dict__
         buffers = [(n, own.get(n)) for n in own["_buffers"] if n not in own.get("_transient", ())]
-        return [*self._own_parameters(), *[(n, b) for n, b in buffers if b is not None]]  # type: ignore[attr-defined]
+        return [*self._own_parameters(), *[(n, b) for n, b in buffers if b is not None]]
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy parameters, buffers and extra state from a dictionary such as `state_dict` gives.

@@ -8,9 +8,12 @@ must trust the sender.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
+
+import numpy as np
 
 from mycel.base import arguments
+from mycel.base.dtype import DType
 from mycel.communication.groups import Group, find_group, member
 from mycel.communication.steps import CommHandle, counted, tensor_of, write, writes
 from mycel.core.tensor import Tensor
@@ -95,7 +98,8 @@ def irecv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 
 class P2POp:
     """One `isend` or `irecv` of `batch_isend_irecv`. `op` is the function or its name, `tensor` the
     tensor to send or to fill, and `peer` the other process, which may be this one. `group` names
-    the group of processes, None all of them.
+    the group of processes, None all of them. To receive, `tensor` may be a shape, with
+    `recv_dtype` as the element type.
 
     Raises TypeError for other types, NotImplementedError for a `tag` other than 0.
 
@@ -104,13 +108,24 @@ class P2POp:
     'isend'
     """
 
-    def __init__(self, op: Any, tensor: Tensor, peer: int, group: Optional[str] = None, tag: int = 0) -> None:
+    def __init__(
+        self,
+        op: Any,
+        tensor: Union[Tensor, tuple[int, ...]],
+        peer: int,
+        group: Optional[str] = None,
+        tag: int = 0,
+        *,
+        recv_dtype: Optional[DType] = None,
+    ) -> None:
         names: dict[Any, str] = {isend: "isend", irecv: "irecv", "isend": "isend", "irecv": "irecv"}
         if not isinstance(op, str) and not callable(op) or op not in names:
             raise TypeError(f"P2POp: op must be isend or irecv, or their names, not {op!r}")
         if tag != 0:
             raise NotImplementedError(f"P2POp: tag must be 0, not {tag!r}")
         self.op = names[op]
+        if self.op == "irecv" and isinstance(tensor, tuple) and recv_dtype is not None:
+            tensor = Tensor(np.zeros(tensor, recv_dtype.numpy))
         self.tensor = tensor_of("P2POp", "tensor", tensor)
         self.peer = arguments.integer("P2POp", "peer", peer, numpy=False)
         self.group = group

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Optional
 
 from mycel.compat.hints import missing
+from mycel.compat.modules import is_module
 from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.paths import API_VERSION, MODULES_FIRST, ROOT, is_absent, sources
 
@@ -75,8 +76,15 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             listed = getattr(part, "__all__", None) or [n for n in dir(part) if not n.startswith("_")]
             public.update(dict.fromkeys(n for n in listed if not _is_foreign_module(module, part, n)))
         view = vars(module)
+        path = module.__name__[len(ROOT) + 1 :]
+        first = MODULES_FIRST.get(path, ())
+        for name in content:
+            # Python enters a module below a view when it imports it for the first time: before the
+            # function or class of the same name, which then stays.
+            if name not in first and is_module(f"{path}.{name}"):
+                importlib.import_module(f"{module.__name__}.{name}")
         view.update(content)
-        for name in MODULES_FIRST.get(module.__name__[len(ROOT) + 1 :], ()):
+        for name in first:
             view[name] = importlib.import_module(f"{module.__name__}.{name}")
         view["__doc__"] = parts[0].__doc__
         view["__file__"] = parts[0].__file__

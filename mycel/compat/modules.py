@@ -73,6 +73,9 @@ _MODULES: dict[str, str] = {
         inner_ops linalg_ops manually_defined math_ops nn_ops other_ops random_ops reshard_ops sparse_ops
         spectral_ops
     """,
+    "rewrite": "api common",
+    "rewrite.api": "node node_type pattern_engine scoped_value symbol_tree",
+    "rewrite.common": "namespace",
     "scipy": "fft linalg ops optimize",
     "scipy.optimize": "gradient_optimization_algorithm line_search linear_sum_assignment minimize",
     "train": """

@@ -13,34 +13,44 @@ from mycel.base.dtype import DType
 from mycel.ir.dims import Dim
 from mycel.ir.symbols import Symbol
 
-__all__ = ["array_of", "shape_of", "value_text"]
+__all__ = ["array_of", "shape_of", "unset_text", "value_text"]
 
 _EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
 
 
-def value_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
+def value_text(array: np.ndarray[Any, Any], dtype: DType, separator: str = ", ") -> str:
     """Return the values of a tensor of type `dtype` as its `repr` shows them after ``value=``."""
     if array.ndim == 0:
         if dtype.is_floating:
             return f" {array.item():.6g}"
         return f" {_complex_text(array[()]) if dtype.is_complex else array.item()}"
-    return f"{' ' if array.ndim == 1 else chr(10)}{_array_text(array) if array.size else ''}"
+    return f"{' ' if array.ndim == 1 else chr(10)}{_array_text(array, separator) if array.size else ''}"
 
 
-def _array_text(array: np.ndarray[Any, Any]) -> str:
-    """Return an array as MindSpore shows it: floats in scientific notation, aligned.
+def unset_text(shape: tuple[Any, ...], dtype: DType, is_staged: bool) -> str:
+    """Return what `repr` shows of a tensor without values; sizes that are left open are -1."""
+    if is_staged or all(isinstance(n, int) for n in shape):
+        sizes = ", ".join(map(str, shape))
+        return f"Tensor(shape=[{sizes}], dtype={dtype}, value=<{'staged' if is_staged else 'not initialized'}>)"
+    sizes = ", ".join([str(n) if isinstance(n, int) else "-1" for n in shape])
+    return f"Tensor(shape=[{sizes}], dtype={dtype}, value={' ' if len(shape) < 2 else chr(10)})"
+
+
+def _complex_text(value: complex) -> str:
+    return f"{value.real:.6g}{value.imag:+.6g}j"
+
+
+def _array_text(array: np.ndarray[Any, Any], separator: str) -> str:
+    """Return an array as MindSpore shows it: floats in scientific notation, aligned, and complex
+    numbers with 6 digits.
 
     There are no empty lines, and dots stand for elements that are left out.
     """
     digits = 4 if array.dtype.itemsize == 2 else 8
     show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
-    form: Any = {"float_kind": show, "complex_kind": _complex_text} if array.dtype.kind in "fc" else None
-    text = np.array2string(array, separator=", ", formatter=form, max_line_width=120)
+    form: Any = {"f": {"float_kind": show}, "c": {"complex_kind": _complex_text}}.get(array.dtype.kind)
+    text = np.array2string(array, separator=separator, formatter=form, max_line_width=120)
     return re.sub(r",(\s*)\.\.\.,", r"\1...", re.sub(r"\n+", "\n", text))
-
-
-def _complex_text(value: Any) -> str:
-    return f"{value.real:.6g}{value.imag:+.6g}j"
 
 
 def shape_of(shape: Any) -> tuple[Any, ...]:

@@ -143,9 +143,9 @@ class Parameter(Tensor):
         return self
 
     @property
-    def inited_param(self) -> Parameter:
-        """The parameter itself, whose values are always drawn."""
-        return self
+    def inited_param(self) -> None:
+        """The new parameter that the drawing of values gave; None, as values are drawn in place."""
+        return None
 
     @property
     def param_info(self) -> Parameter:

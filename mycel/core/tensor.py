@@ -18,7 +18,7 @@ from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue, NotAnIndex
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
-from mycel.core.arrays import array_of, shape_of, value_text
+from mycel.core.arrays import array_of, shape_of, unset_text, value_text
 from mycel.engines import buffers
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
@@ -282,12 +282,11 @@ class Tensor(TensorMethods):
         return bool(found if isinstance(found, bool) else found.any())
 
     def __repr__(self) -> str:
-        shape = ", ".join(map(str, self._type.shape))
-        head = f"Tensor(shape=[{shape}], dtype={self._type.dtype}"
         array = self._shown()
         if array is None:
-            return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
-        return f"{head}, value={value_text(array, self._type.dtype)})"
+            return unset_text(self._type.shape, self._type.dtype, self._node is not None)
+        head = f"Tensor(shape={list(self._type.shape)}, dtype={self._type.dtype}, value="
+        return f"{head}{value_text(array, self._type.dtype)})"
 
     def __str__(self) -> str:
         array = self._shown()

@@ -1687,7 +1687,8 @@ class TensorMethods:
         """Return `mycel.ops.var` of the tensor; `correction` is another name of `ddof`."""
 
     def view(self, *shape: Any) -> Tensor:
-        """Return the same elements under another shape."""
+        """Return the same elements under another shape, or, for an element type, a tensor of the
+        same bytes as numbers of that type, whose last size fits them."""
 
     def view_as(self, other: Tensor) -> Tensor:
         """Return `input` with the shape of `other`."""

@@ -19,6 +19,7 @@ from mycel.nn.dynamic_lr import piecewise_constant_lr as piecewise_constant_lr
 from mycel.nn.dynamic_lr import polynomial_decay_lr as polynomial_decay_lr
 from mycel.nn.dynamic_lr import warmup_lr as warmup_lr
 from mycel.nn.grad_reducer import DistributedGradReducer as DistributedGradReducer
+from mycel.nn.grad_reducer import PipelineGradReducer as PipelineGradReducer
 from mycel.nn.layer.activation import CELU as CELU
 from mycel.nn.layer.activation import ELU as ELU
 from mycel.nn.layer.activation import GELU as GELU
@@ -218,6 +219,8 @@ from mycel.nn.optim import Adam as Adam
 from mycel.nn.optim import AdaMax as AdaMax
 from mycel.nn.optim import AdamOffload as AdamOffload
 from mycel.nn.optim import AdamWeightDecay as AdamWeightDecay
+from mycel.nn.optim import AdaSumByDeltaWeightWrapCell as AdaSumByDeltaWeightWrapCell
+from mycel.nn.optim import AdaSumByGradWrapCell as AdaSumByGradWrapCell
 from mycel.nn.optim import Lamb as Lamb
 from mycel.nn.optim import LazyAdam as LazyAdam
 from mycel.nn.optim import Momentum as Momentum

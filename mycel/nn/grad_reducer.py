@@ -1,16 +1,17 @@
-"""Gradients summed over the processes of a group."""
+"""Gradients summed over the processes of a group, and over the micro-batches of a pipeline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from mycel import ops
 from mycel.base import arguments
 from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
+from mycel.core.tensor import Tensor
 
-__all__ = ["DistributedGradReducer"]
+__all__ = ["DistributedGradReducer", "PipelineGradReducer"]
 
 
 class DistributedGradReducer(Cell):
@@ -48,3 +49,31 @@ class DistributedGradReducer(Cell):
         """Return the gradients summed over all processes."""
         summed = tuple([self.all_reduce(g) for g in grads])
         return tuple([g / self.degree for g in summed]) if self.mean else summed
+
+
+class PipelineGradReducer(Cell):
+    """The gradients of a pipeline of one stage: those that it is given, divided by the scale of the
+    loss.
+
+    `parameters` are those of the optimizer. The gradients of `PipelineCell` are sums over its
+    micro-batches already. `opt_shard`, which concerns optimizers divided over devices, has no
+    effect. Raises TypeError for other arguments.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> ms.nn.PipelineGradReducer([w], scale_sense=4.0)((ms.Tensor([2.0]),))[0].asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self, parameters: Iterable[Any], scale_sense: Union[float, Tensor] = 1.0, opt_shard: Optional[bool] = None
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        arguments.instance("PipelineGradReducer", "scale_sense", scale_sense, (int, float, Tensor))
+        arguments.optional("PipelineGradReducer", "opt_shard", opt_shard, bool)
+        self.parameters = tuple(parameters)
+        self.scale_sense = scale_sense
+
+    def construct(self, grads: Any) -> Any:
+        """Return the gradients divided by the scale."""
+        return tuple([g / self.scale_sense for g in grads])

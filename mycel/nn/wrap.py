@@ -231,7 +231,7 @@ class ParameterUpdate(Cell):
         arguments.instance("ParameterUpdate", "param", param, Parameter)
         self._param = param
 
-    def construct(self, x: Tensor) -> Parameter:
-        """Assign the value, and return the parameter."""
+    def construct(self, x: Tensor) -> Tensor:
+        """Assign the value, and return it."""
         store(self._param, x)
-        return self._param
+        return x

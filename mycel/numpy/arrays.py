@@ -460,17 +460,17 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
 
 @export
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[int] = None) -> Tensor:
-    """Return how often each number 0, 1, ... occurs in `x`, or the sum of its `weights`.
+    """Return how often each number 0, 1, ... occurs in `x` (float32), or the sum of its `weights`.
 
     The result has at least `minlength` elements, or exactly `length`.
 
     >>> import mycel.numpy as mnp
     >>> mnp.bincount([1, 1, 2]).tolist()
-    [0, 2, 1]
+    [0.0, 2.0, 1.0]
     """
     made = ops.bincount(asarray(x), None if weights is None else asarray(weights), builtins.max(minlength, length or 0))
     made = made if length is None else made[:length]
-    return cast(made, D.int32) if weights is None else made
+    return cast(made, D.float32) if weights is None else made
 
 
 @export

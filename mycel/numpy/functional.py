@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -80,8 +81,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     """Return, for each element, the value of the function or number of the last condition that
     holds.
 
-    If none holds, a further function or number counts, by default 0. The result has the type of
-    `x`. Functions are applied to the whole of `x` and must work element by element.
+    If none holds, a further function or number counts, by default 0. The result has the common
+    type of these. Functions are applied to the whole of `x` and must work element by element.
 
     >>> import mycel.numpy as mnp
     >>> v = mnp.array([-1.0, 2.0])
@@ -105,11 +106,13 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     pieces = [f(value, *args, **kw) if callable(f) else f for f in funclist]
     if len(pieces) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise: {len(pieces)} functions for {len(conditions)} conditions")
-    made = ops.zeros_like(value)
+    choices = [asarray(piece) for piece in pieces]
+    kind = functools.reduce(D.promote, [choice.dtype for choice in choices])
+    made = ops.zeros(value.shape, kind)
     if len(pieces) > len(conditions):
-        made = ops.broadcast_to(cast(asarray(pieces[-1]), value.dtype), value.shape)
-    for condition, piece in zip(conditions, pieces):
-        made = ops.where(cast(condition, D.bool_), cast(asarray(piece), value.dtype), made)
+        made = ops.broadcast_to(cast(choices[-1], kind), value.shape)
+    for condition, choice in zip(conditions, choices):
+        made = ops.where(cast(condition, D.bool_), cast(choice, kind), made)
     return made
 
 

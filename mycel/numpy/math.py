@@ -54,12 +54,16 @@ def _binary(name: str, function: Callable[[Any, Any], Tensor]) -> Callable[..., 
     return made
 
 
+def _copysign(x: Any, other: Any) -> Tensor:
+    return cast(ops.copysign(x, other), x.dtype)
+
+
 for _row in _UNARY:
     _name, _, _target = _row.partition(":")
     globals()[_name] = _unary(_name, getattr(ops, _target or _name))
 for _row in _BINARY:
     _name, _, _target = _row.partition(":")
-    globals()[_name] = _binary(_name, getattr(ops, _target or _name))
+    globals()[_name] = _binary(_name, _copysign if _name == "copysign" else getattr(ops, _target or _name))
 
 
 def export(function: Any) -> Any:

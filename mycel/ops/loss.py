@@ -32,6 +32,7 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.activation import _softplus, log_softmax
+from mycel.ops.reduction import logsumexp
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -145,6 +146,23 @@ def _probability_entropy(x: Tensor, y: Tensor, weight: Any, axis: int, reduction
         terms = run(E.mul, terms, _weights("cross_entropy", weight, x, axis))
     loss = run(E.neg, _sum(terms, (axis,)))
     return reduced("cross_entropy", loss, reduction)
+
+
+@fused
+@rounded_once
+def softmax_entropy(x: Tensor, y: Tensor, reduction: str = "none") -> Tensor:
+    """Return the cross-entropy of softmax(x) with distributions y along the last axis, reduced.
+
+    Its derivative by x is softmax(x) - y, whatever y sums to, and it has none by y: these are the
+    definitions of MindSpore's ``SoftmaxCrossEntropyWithLogits``. They are the derivatives of the
+    function where y sums to 1; for other y the logarithm of the sum of exponentials, whose
+    derivative is softmax(x), makes up the difference and adds nothing to the value.
+    """
+    given = run(E.stop_gradient, y)
+    entropy = run(E.neg, _sum(run(E.mul, log_softmax(x, -1), given), (x.ndim - 1,)))
+    total = logsumexp(x, -1)
+    missing = 1.0 - _sum(given, (x.ndim - 1,))
+    return reduced("softmax_entropy", entropy + missing * (total - run(E.stop_gradient, total)), reduction)
 
 
 @fused

@@ -295,6 +295,9 @@ class Chosen(NamedTuple):
     values: Tensor
     indices: Tensor
 
+    def __repr__(self) -> str:
+        return tuple.__repr__(self)
+
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
     """Return the `k`-th smallest element of `input` along `dim`, counted from 1, with its int64

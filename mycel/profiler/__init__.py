@@ -20,5 +20,6 @@ from mycel.profiler.schedules import ProfilerAction as ProfilerAction
 from mycel.profiler.schedules import schedule as schedule
 from mycel.profiler.session import EnvProfiler as EnvProfiler
 from mycel.profiler.session import Profiler as Profiler
+from mycel.profiler.session import analyse as analyse
 from mycel.profiler.session import profile as profile
 from mycel.profiler.session import tensorboard_trace_handler as tensorboard_trace_handler

@@ -24,7 +24,7 @@ from mycel.profiler.output import OUTPUT, STEP, statistics, write_all
 from mycel.profiler.profiled import profile as whole_profile
 from mycel.profiler.schedules import ProfilerAction
 
-__all__ = ["EnvProfiler", "Profiler", "profile", "tensorboard_trace_handler"]
+__all__ = ["EnvProfiler", "Profiler", "analyse", "profile", "tensorboard_trace_handler"]
 
 _FOLDER = "./data"
 
@@ -243,14 +243,12 @@ class Profiler(_Session):
         step_list: Optional[Sequence[int]] = None,
         data_simplification: bool = True,
     ) -> None:
-        """Check that there is a profile under `path`; it was analysed when it was written.
+        """Say in the log whether there is a profile under `path`, which was analysed when it was
+        written, or an error, that there is none.
 
-        `pretty`, `step_list` and `data_simplification` have no effect. Raises FileNotFoundError
-        where there is no profile.
+        `pretty`, `step_list` and `data_simplification` have no effect.
         """
-        if not any(Path(path).glob(f"**/{OUTPUT}/trace_view.json")):
-            raise FileNotFoundError(f"offline_analyse: there is no profile under {path}")
-        logger.info("offline_analyse: the profile under %s was analysed when it was written", path)
+        _look("offline_analyse", path)
 
     def op_analyse(self, op_name: Union[str, Sequence[str]], device_id: Optional[int] = None) -> str:
         """Return the kernels in which operations of these names take part, as JSON: by name a list
@@ -270,6 +268,35 @@ class Profiler(_Session):
             for name in names
         }
         return json.dumps(found)
+
+
+def analyse(
+    profiler_path: str,
+    max_process_number: int = 1,
+    pretty: bool = False,
+    step_list: Optional[Sequence[int]] = None,
+    data_simplification: bool = True,
+) -> None:
+    """Do what `Profiler.offline_analyse` does for the profiles under a path.
+
+    Args:
+        profiler_path: The folder.
+        max_process_number: Has no effect, as the others.
+        pretty: Whether traces would be indented.
+        step_list: The steps that would be analysed.
+        data_simplification: Whether what was recorded would be removed.
+
+    >>> import mycel as ms, tempfile
+    >>> ms.profiler.analyse(tempfile.mkdtemp())
+    """
+    _look("analyse", profiler_path)
+
+
+def _look(what: str, path: str) -> None:
+    if any(Path(path).glob(f"**/{OUTPUT}/trace_view.json")):
+        logger.info("%s: the profile under %s was analysed when it was written", what, path)
+    else:
+        logger.error("%s: there is no profile under %s", what, path)
 
 
 class EnvProfiler:

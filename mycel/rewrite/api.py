@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from mycel.base import arguments
 from mycel.cells.cell import Cell
+from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.building import build, source_of
 from mycel.rewrite.flattening import kind_of_cell
 from mycel.rewrite.statements import NodeType, Statement, python_of
@@ -42,19 +44,26 @@ class Node:
 
     @staticmethod
     def create_call_cell(
-        cell: Cell,
+        cell: Union[Cell, Primitive],
         targets: list[Union[ScopedValue, str]],
         args: Optional[list[ScopedValue]] = None,
         kwargs: Optional[dict[str, ScopedValue]] = None,
         name: str = "",
         is_sub_net: bool = False,
     ) -> Node:
-        """Return a call of `cell`, ``targets = self.name(*args, **kwargs)``, which belongs to no
-        tree yet.
+        """Return a call of a Cell or operator object, ``targets = self.name(*args, **kwargs)``,
+        which belongs to no tree yet.
 
-        The Cell becomes an attribute when the node is inserted. Its `name` is then made unique; by
-        default it is the name of the Cell's class. With `is_sub_net` a Cell of the user's gets a
-        tree of its own. Raises TypeError for arguments of other types.
+        It becomes an attribute when the node is inserted, or a member of the container that the
+        node is inserted into. Raises TypeError for arguments of other types.
+
+        Args:
+            cell: What is called.
+            targets: What the result is assigned to: names or text such as "x".
+            args: The positional operands.
+            kwargs: The keyword operands.
+            name: The name of the attribute, which is made unique; by default that of the class.
+            is_sub_net: Whether a Cell of the user's gets a tree of its own.
 
         >>> import mycel as ms
         >>> from mycel.rewrite import Node, ScopedValue
@@ -62,10 +71,14 @@ class Node:
         >>> Node.create_call_cell(ms.nn.ReLU(), ["x"], [x]).get_name()
         'ReLU'
         """
-        arguments.instance("create_call_cell", "cell", cell, Cell)
+        arguments.instance("create_call_cell", "cell", cell, (Cell, Primitive))
         if not isinstance(name, str) or (name and not name.isidentifier()):
             raise TypeError(f"create_call_cell: name must be a name for an attribute, not {name!r}")
-        kind = kind_of_cell(cell) if is_sub_net else NodeType.CallCell
+        arguments.flag("create_call_cell", "is_sub_net", is_sub_net)
+        if isinstance(cell, Primitive):
+            kind = NodeType.CallPrimitive
+        else:
+            kind = kind_of_cell(cell) if is_sub_net else NodeType.CallCell
         return _call("create_call_cell", kind, name or type(cell).__name__, cell, targets, args, kwargs)
 
     @staticmethod
@@ -85,7 +98,53 @@ class Node:
         name = re.sub(r"\W", "", function.__name__) or "function"
         return _call("create_call_function", NodeType.CallFunction, name, function, targets, args, kwargs)
 
+    @staticmethod
+    def create_input(param_name: str, default: Optional[ScopedValue] = None) -> Node:
+        """Return a further argument of a network, which is inserted after its last input.
+
+        `default` is its default value, a constant. Raises TypeError for anything else.
+
+        >>> from mycel.rewrite import Node
+        >>> Node.create_input("mask").get_name()
+        'input_mask'
+        """
+        arguments.text("create_input", "param_name", param_name)
+        if not param_name.isidentifier():
+            raise ValueError(f"create_input: param_name must be a name for an argument, not {param_name!r}")
+        if default is not None:
+            arguments.instance("create_input", "default", default, ScopedValue).constant()
+        values = [] if default is None else [default]
+        return Node(Statement(NodeType.Input, f"input_{param_name}", targets_of([param_name]), values))
+
     # What it is.
+
+    def get_handler(self) -> Statement:
+        """Return the statement that the node stands for."""
+        return self._statement
+
+    def get_instance(self) -> Any:
+        """Return the Cell, operator object or function that is called, None if it is not known."""
+        return self._statement.instance
+
+    def get_attribute(self, key: str) -> Any:
+        """Return the value that `set_attribute` gave to a key, or None."""
+        return self.get_attributes().get(arguments.text("get_attribute", "key", key))
+
+    def get_attributes(self) -> dict[str, Any]:
+        """Return the values that `set_attribute` gave to keys."""
+        return dict(self._statement.attributes)
+
+    def set_attribute(self, key: str, value: Any) -> None:
+        """Keep a value under a key; it has no influence on the network.
+
+        >>> import mycel as ms
+        >>> from mycel.rewrite import Node
+        >>> node = Node.create_call_cell(ms.nn.ReLU(), ["x"])
+        >>> node.set_attribute("bits", 8)
+        >>> node.get_attribute("bits")
+        8
+        """
+        self._statement.attributes[arguments.text("set_attribute", "key", key)] = value
 
     def get_name(self) -> str:
         """Return the name, which no other node of its tree has."""
@@ -96,14 +155,17 @@ class Node:
         return self._statement.kind
 
     def get_instance_type(self) -> Any:
-        """Return the class of the Cell or operator object that is called, or the function.
+        """Return the class of the Cell or operator object that is called, the function, or the
+        class of methods.
 
-        It is NoneType if the callee is unknown.
+        It is NoneType if the callee is unknown, and for Python's own functions.
         """
         instance = self._statement.instance
-        if self._statement.kind is NodeType.CallFunction:
-            return type(None) if instance is None else instance
-        return type(instance)
+        if self._statement.kind is not NodeType.CallFunction:
+            return type(instance)
+        if isinstance(instance, types.MethodType):
+            return types.MethodType
+        return instance if isinstance(instance, types.FunctionType) else type(None)
 
     def get_targets(self) -> list[ScopedValue]:
         """Return the values that the statement assigns."""
@@ -130,6 +192,22 @@ class Node:
         found = self._tree().users(self._statement) if self._statement.tree is not None else {}
         users = [s for several in found.values() for s, _ in several]
         return [_node(s) for s in dict.fromkeys(users)]
+
+    def get_arg_providers(self) -> dict[int, tuple[Node, int]]:
+        """Return, for each operand by number, the node that computes it and the number of its
+        target.
+        """
+        found = self._tree().providers(self._statement) if self._statement.tree is not None else {}
+        return {i: (_node(s), target) for i, (s, target) in found.items()}
+
+    def get_target_users(self, index: int = -1) -> Union[dict[int, list[tuple[Node, int]]], list[tuple[Node, int]]]:
+        """Return, for each target by number, the nodes that read it and the numbers of their
+        operands; for one target only, if its number is given.
+        """
+        arguments.integer("get_target_users", "index", index, numpy=False)
+        found = self._tree().users(self._statement) if self._statement.tree is not None else {}
+        users = {i: [(_node(s), operand) for s, operand in several] for i, several in found.items()}
+        return users if index == -1 else users.get(index, [])
 
     def get_symbol_tree(self) -> Optional[SymbolTree]:
         """Return the tree of the node; None before it is inserted."""
@@ -166,7 +244,7 @@ class Node:
         else:
             s.kwargs[list(s.kwargs)[index - len(s.args)]] = value
         if s.tree is not None:
-            s.tree.is_changed = True
+            s.tree.changed(s)
             for o in value.objects():
                 s.tree.variable_of(o, type(o).__name__.lower())
 
@@ -255,13 +333,34 @@ class SymbolTree:
     def __hash__(self) -> int:
         return id(self._tree)
 
+    def get_handler(self) -> Tree:
+        """Return the statements that the tree stands for."""
+        return self._tree
+
+    def get_origin_network(self) -> Cell:
+        """Return the network that the tree was made of."""
+        return self._tree.network
+
     # Nodes.
+
+    def get_inputs(self) -> list[Node]:
+        """Return the nodes of the network's arguments."""
+        return [_node(s) for s in self._tree.block if s.kind is NodeType.Input]
+
+    def all_nodes(self, subtree_nodes: bool = True) -> list[Node]:
+        """Return all nodes: those in control flow, containers and functions follow the others.
+
+        With `subtree_nodes` those of inner Cells come last. Raises TypeError for anything but True
+        and False.
+        """
+        arguments.flag("all_nodes", "subtree_nodes", subtree_nodes)
+        return [_node(s) for s in _listed(self._tree, True, subtree_nodes)]
 
     def nodes(self, all_nodes: bool = False) -> Iterator[Node]:
         """Return the nodes in order.
 
-        With `all_nodes` those in control flow and in the trees of inner Cells follow. Raises
-        TypeError for anything but True and False.
+        With `all_nodes` those in control flow, in containers, in functions that are called, and in
+        the trees of inner Cells follow. Raises TypeError for anything but True and False.
         """
         arguments.flag("nodes", "all_nodes", all_nodes)
         return iter([_node(s) for s in _listed(self._tree, all_nodes)])
@@ -312,7 +411,9 @@ class SymbolTree:
         place = block.index(anchor) + position.is_after
         if position.is_after and anchor.orelse is not None:
             place += 1
-        self._tree.enter(node._statement, block, max(place, inputs))
+        if node._statement.kind is NodeType.Input and place != inputs:
+            raise RuntimeError(f"insert: {node.get_name()!r} is an input, which comes after the last one")
+        self._tree.enter(node._statement, anchor, block, max(place, inputs))
         return node
 
     def erase(self, node: Union[Node, str]) -> Node:
@@ -351,7 +452,35 @@ class SymbolTree:
         """
         self._tree.flatten_static()
 
+    def set_output(self, index: int, return_value: str) -> Node:
+        """Let the network return the variable `return_value` as its result number `index`, and
+        return the node of the ``return``.
+
+        Raises ValueError if there is no such result, RuntimeError if nothing is returned.
+        """
+        arguments.integer("set_output", "index", index, numpy=False)
+        arguments.text("set_output", "return_value", return_value)
+        found = next((s for s in self._tree.block if s.kind is NodeType.Output), None)
+        if found is None:
+            raise RuntimeError("set_output: the network has no return at its end")
+        _node(found).set_arg(index, return_value)
+        return _node(found)
+
     # Results.
+
+    def get_saved_file_name(self) -> str:
+        """Return the path that `save_network_to_file` writes."""
+        return self._tree.file_name
+
+    def set_saved_file_name(self, file_name: str) -> None:
+        """Set the path that `save_network_to_file` writes; ".py" is added if it is missing."""
+        arguments.text("set_saved_file_name", "file_name", file_name)
+        self._tree.file_name = file_name if file_name.endswith(".py") else f"{file_name}.py"
+
+    def save_network_to_file(self) -> None:
+        """Write what `get_code` returns to a file, "./network_define.py" by default."""
+        with open(self._tree.file_name, "w", encoding="utf-8") as file:
+            file.write(self.get_code())
 
     def get_code(self) -> str:
         """Return the source of the network's new class, and of classes of changed inner Cells."""
@@ -379,15 +508,23 @@ class SymbolTree:
 
 
 def _text(s: Statement) -> str:
+    if s.compose is None and s.raw is None:
+        return ", ".join(s.writes())
     names = {id(v): n for n, v in s.tree.bound.items()}
     made = python_of([s], names)
     return ast.unparse(ast.fix_missing_locations(made[0])).splitlines()[0] if made else ", ".join(s.writes())
 
 
-def _listed(tree: Tree, everything: bool) -> list[Statement]:
+def _listed(tree: Tree, everything: bool, subtrees: bool = True) -> list[Statement]:
+    """Return statements in MindSpore's order: what the last of them holds comes first."""
     found = list(tree.block)
     if everything:
-        found += [s for outer in tree.block for s in outer.inner()]
-        calls = {id(s.instance): s for s in found if s.kind is NodeType.Tree}
+        holders = [s for s in tree.block if s.blocks]
+        while holders:
+            inside = [s for block in holders.pop().blocks.values() for s in block]
+            found += inside
+            holders += [s for s in inside if s.blocks]
+    if everything and subtrees:
+        calls = {id(s.instance): s for s in tree.statements() if s.kind is NodeType.Tree}
         found += [s for call in calls.values() for s in _listed(tree.subtree(call), True)]
     return found

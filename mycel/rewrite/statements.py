@@ -1,20 +1,22 @@
 """Statements of one operation each, and Python code made from them.
 
 A statement has targets, operands that it reads, and `compose`, which makes the expression of its
-value from theirs. Control flow holds blocks of statements; an ``else`` is a statement of its own
-behind its ``if``. Code that is not divided is kept as it is written (`raw`).
+value from theirs. Blocks of statements are what control flow holds, the members of a container of
+Cells, and the body of a function of the user's that is called. An ``else`` is a statement of its
+own behind its ``if``. Code that is not divided is kept as it is written (`raw`).
 """
 
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Optional
 
 from mycel.rewrite.values import ScopedValue, ValueType
 
-__all__ = ["NodeType", "Statement", "objects_of", "python_of"]
+__all__ = ["Code", "NodeType", "Statement", "objects_of", "python_of"]
 
 Compose = Callable[[Sequence[ast.expr], dict[str, ast.expr]], ast.expr]
 
@@ -25,9 +27,9 @@ class NodeType(Enum):
     CallCell, CallPrimitive and CallFunction call a Cell, an operator object and a function;
     CallMethod calls anything else (containers and their elements are CallMethod, too). CallModule
     is never used. Tree calls a Cell of the user's, whose own statements are in its sub tree;
-    CellContainer calls a `SequentialCell`. MathOps computes with Python's operators; Input and
-    Output are an argument and a return; ControlFlow holds statements; Python is code that is kept
-    as it is written.
+    CellContainer is a `SequentialCell` or `CellList`, whose members are nodes too. MathOps computes
+    with Python's operators; Input and Output are an argument and a return; ControlFlow holds
+    statements; Python is code that is kept as it is written.
     """
 
     Unknown = 0
@@ -45,13 +47,22 @@ class NodeType(Enum):
     ControlFlow = 12
 
 
+class Code:
+    """A function of the user's: the object, its definition, and the class that it is written in."""
+
+    def __init__(self, function: types.FunctionType, definition: ast.FunctionDef, owner: str) -> None:
+        self.function, self.definition, self.owner = function, definition, owner
+
+
 class Statement:
     """One statement of a `construct`.
 
     It has a `kind`, a `name`, `targets` and the operands `args` and `kwargs`, of which `compose`
     makes the expression of the value. `instance` is the object that is called, if it is known;
     `raw` is code that is kept as it is written. `block` is the list that the statement is in, None
-    while it is in no tree.
+    while it is in no tree, and `parent` the statement that holds this block, None in `construct`.
+    `blocks` are its own: "body" and "orelse" of control flow, "cells" of a container, "function"
+    of a call of a function, which `code` describes.
     """
 
     def __init__(
@@ -70,8 +81,12 @@ class Statement:
         self.compose, self.instance, self.raw = compose, instance, raw
         self.function: Optional[ast.expr] = None
         self.block: Optional[list[Statement]] = None
+        self.parent: Optional[Statement] = None
         self.tree: Any = None
         self.blocks: dict[str, list[Statement]] = {}
+        self.code: Optional[Code] = None
+        self.attributes: dict[str, Any] = {}
+        self.is_edited = False
         self.orelse: Optional[Statement] = None
         self.node: Any = None
 
@@ -81,6 +96,18 @@ class Statement:
         """
         assert self.function is not None
         return ast.Call(self.function, list(args), [ast.keyword(name, v) for name, v in kwargs.items()])
+
+    def hold(self, which: str, block: list[Statement]) -> None:
+        """Make a block one of its own."""
+        self.blocks[which] = block
+        for s in block:
+            s.block, s.parent = block, self
+
+    def edit(self) -> None:
+        """Note that a block which it is in, or holds, was changed."""
+        holder: Optional[Statement] = self
+        while holder is not None:
+            holder.is_edited, holder = True, holder.parent
 
     def inner(self) -> Iterator[Statement]:
         """Yield the statements in its blocks, at any depth."""

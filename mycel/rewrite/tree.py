@@ -12,12 +12,13 @@ import ast
 import inspect
 import types
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from mycel.base.errors import Unsupported
 from mycel.cells.cell import Cell
 from mycel.frontend.source import NoSource, definition_of
-from mycel.rewrite.flattening import Flattener
+from mycel.ops.operations.primitive import Primitive
+from mycel.rewrite.flattening import Flattener, hold_members
 from mycel.rewrite.statements import NodeType, Statement, objects_of
 from mycel.rewrite.values import ScopedValue, ValueType, operand_of
 
@@ -79,23 +80,19 @@ class Tree:
         )
         self.names = Names(taken)
         self.subtrees: dict[int, Tree] = {}
-        self.new_cells: dict[str, Cell] = {}
+        self.new_cells: dict[str, Union[Cell, Primitive]] = {}
         self.bound: dict[str, Any] = {}
         self.is_changed = False
-        scope = {**self.function.__globals__, **inspect.getclosurevars(self.function).nonlocals}
-        self.block: list[Statement] = []
-        for name in list(inspect.signature(self.function).parameters)[1:]:
-            made = Statement(NodeType.Input, self.names.node(f"input_{name}"), [ScopedValue.create_naming_value(name)])
-            made.block = self.block
-            self.block.append(made)
-        for s in Flattener(network, scope, self.names).body(definition.body):
+        self.file_name = "./network_define.py"
+        self._changed_names: dict[Statement, str] = {}
+        self.block = Flattener(network, self.function, self.names).function(self.function, definition)
+        for s in self.block:
             s.block = self.block
-            self.block.append(s)
         for s in self.statements():
             s.tree = self
 
     def statements(self) -> Iterator[Statement]:
-        """Yield all statements; those inside control flow follow it."""
+        """Yield all statements; those inside others follow these."""
         for s in list(self.block):
             yield s
             yield from s.inner()
@@ -151,28 +148,47 @@ class Tree:
 
     # Changes.
 
-    def enter(self, s: Statement, block: list[Statement], place: int) -> None:
+    def enter(self, s: Statement, beside: Statement, block: list[Statement], place: int) -> None:
         """Insert a statement that is in no tree into a block.
 
-        A Cell becomes an attribute, other objects become variables.
+        A Cell becomes an attribute or a member of a container, other objects become variables.
+
+        Args:
+            s: The new statement.
+            beside: A statement of the same block.
+            block: The block.
+            place: The number that the new statement has in it.
         """
-        if s.instance is not None and isinstance(s.instance, Cell):
+        in_container = beside.parent is not None and beside.parent.kind is NodeType.CellContainer
+        if in_container and not isinstance(s.instance, Cell):
+            raise TypeError(f"insert: a container holds Cells, so {s.name!r} cannot be inserted into it")
+        if isinstance(s.instance, (Cell, Primitive)):
             taken = set(dir(self.network)) | set(self.new_cells) | self.names.nodes
             s.name = _free(s.name, taken)
             self.names.nodes.add(s.name)
-            self.new_cells[s.name] = s.instance
-            s.function = ast.parse(f"self.{s.name}", mode="eval").body
+            if not in_container:
+                self.new_cells[s.name] = s.instance
+                s.function = ast.parse(f"self.{s.name}", mode="eval").body
         else:
             s.name = self.names.node(s.name)
             if s.kind is NodeType.CallFunction and s.function is None:
                 s.function = ast.Name(
                     self.variable_of(s.instance, str(getattr(s.instance, "__name__", "function"))), ast.Load()
                 )
+        if s.kind is NodeType.CellContainer:
+            hold_members(s, self.names)
         for value in objects_of(s):
             self.variable_of(value, type(value).__name__.lower())
         self.names.variables.update(t for t in s.writes() if t.isidentifier())
-        s.block, s.tree = block, self
+        s.block, s.parent = block, beside.parent
+        for inside in (s, *s.inner()):
+            inside.tree = self
         block.insert(place, s)
+        self.changed(s)
+
+    def changed(self, s: Statement) -> None:
+        """Note that a statement, or the block that it is in, was changed."""
+        s.edit()
         self.is_changed = True
 
     def variable_of(self, value: Any, name: str) -> str:
@@ -186,6 +202,15 @@ class Tree:
         self.bound[made] = value
         return made
 
+    def name_of_changed(self, s: Statement) -> str:
+        """Return the name of the function that a call gets when its statements are changed."""
+        found = self._changed_names.get(s)
+        if found is None:
+            taken = self.names.variables | self.names.nodes | set(dir(self.network)) | set(self.function.__globals__)
+            found = self._changed_names[s] = _free(f"{s.name}_opt", taken)
+            self.names.variables.add(found)
+        return found
+
     def erase(self, s: Statement) -> None:
         """Remove a statement; the ``else`` of an ``if`` is removed with it."""
         assert s.block is not None
@@ -195,9 +220,9 @@ class Tree:
                     other.orelse = None
         elif s.orelse is not None:
             self.erase(s.orelse)
+        self.changed(s)
         s.block.remove(s)
-        s.block = s.tree = None
-        self.is_changed = True
+        s.block = s.parent = s.tree = None
 
     # Conditions that the network's attributes decide.
 
@@ -223,9 +248,9 @@ class Tree:
             if s.orelse is not None:
                 block.remove(s.orelse)
             for other in taken:
-                other.block = block
+                other.block, other.parent = block, s.parent
             block[place : place + 1] = taken
-            self.is_changed = True
+            self.changed(s)
             ends = [i for i, other in enumerate(block) if other.kind is NodeType.Output]
             if ends:
                 del block[ends[0] + 1 :]

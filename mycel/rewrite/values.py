@@ -121,6 +121,16 @@ class ScopedValue:
         inside = self.type in (ValueType.ListValue, ValueType.TupleValue, ValueType.DictValue)
         return [o for v in members for o in v.objects()] if inside else []
 
+    def constant(self) -> Any:
+        """Return the Python value; a name or an expression has none, which is a TypeError."""
+        if self.type in (ValueType.NamingValue, ValueType.UnsupportedValue):
+            raise TypeError(f"ScopedValue: {self} is not a constant")
+        if self.type is ValueType.DictValue:
+            return {k: v.constant() for k, v in self.value.items()}
+        if self.type in (ValueType.ListValue, ValueType.TupleValue):
+            return type(self.value)([v.constant() for v in self.value])
+        return self.value
+
     def expression(self, names: dict[int, str]) -> ast.expr:
         """Return the Python expression of the value.
 

@@ -1,8 +1,9 @@
-"""SciPy's functions on tensors: linear algebra and optimisation."""
+"""SciPy's functions on tensors: cosine transforms, linear algebra and optimisation."""
 
 from __future__ import annotations
 
+from mycel.scipy import fft as fft
 from mycel.scipy import linalg as linalg
 from mycel.scipy import optimize as optimize
 
-__all__ = ["linalg", "optimize"]
+__all__ = ["fft", "linalg", "optimize"]

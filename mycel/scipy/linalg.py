@@ -209,18 +209,18 @@ def _whole(x: Tensor, lower: bool) -> Tensor:
 
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return P, L and U with a = P L U, or with `permute_l` P L and U.
+    """Return P (int32), L and U with a = P L U, or with `permute_l` P L and U.
 
     `overwrite_a` has no effect; `check_finite` refuses numbers that are not finite.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.scipy.linalg.lu(ms.Tensor([[2.0]]))]
-    [[[1.0]], [[1.0]], [[2.0]]]
+    [[[1]], [[1.0]], [[2.0]]]
     """
     x = _matrix("lu", a, check_finite, square=False)
     packed, pivots, _ = matrices.decomposed(x)
     p, lower, upper = decompositions.lu_unpack(packed, pivots + 1)
-    return (matmul(p, lower), upper) if permute_l else (p, lower, upper)
+    return (matmul(p, lower), upper) if permute_l else (cast(p, D.int32), lower, upper)
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Tensor, Tensor]:

@@ -24,6 +24,12 @@ from mycel.ops._operands import floating, number_of, operand, size_of
 __all__ = ["line_search", "linear_sum_assignment", "minimize"]
 
 METHODS = {"BFGS": "BFGS", "LBFGS": "L-BFGS-B"}
+# What SciPy calls the options of MindSpore that have other names there.
+_RENAMED = {"history_size": "maxcor", "line_search_maxiter": "maxls"}
+_ONLY_BFGS = ("norm", "xrtol", "c1", "c2", "hess_inv0", "return_all")
+_OPTIONS = frozenset(
+    (*_RENAMED, *_ONLY_BFGS, "disp", "eps", "ftol", "gtol", "iprint", "maxcor", "maxfun", "maxiter", "maxls")
+)
 
 
 class OptimizeResults(NamedTuple):
@@ -108,6 +114,17 @@ class _Function:
         return self.at(flat)[1]
 
 
+def _options(given: dict[str, Any], method: str) -> dict[str, Any]:
+    """Return options as SciPy has them for a method; None is its own default."""
+    known = {name: value for name, value in given.items() if value is not None}
+    for name in known:
+        if name not in _OPTIONS:
+            raise TypeError(f"minimize: there is no option {name!r}; the options are {', '.join(sorted(_OPTIONS))}")
+    if method == "BFGS":
+        return {name: value for name, value in known.items() if name not in _RENAMED}
+    return {_RENAMED.get(name, name): value for name, value in known.items() if name not in _ONLY_BFGS}
+
+
 def minimize(
     func: Callable[..., Any],
     x0: Any,
@@ -127,7 +144,8 @@ def minimize(
 
     `method` is "BFGS" (the default) or "LBFGS", in upper or lower case. `jac` is a function for the
     gradient in place of the automatic one. `tol` is the tolerance at which the search ends;
-    `options` are SciPy's. `callback` is called with x after each iteration. Searches in float16 and
+    `options` are SciPy's, or MindSpore's: `maxiter`, `norm`, `gtol`, `line_search_maxiter`,
+    `history_size`. `callback` is called with x after each iteration. Searches in float16 and
     float32 stop at the precision of the type. Raises ValueError for other methods and for `hess`,
     `hessp`, `bounds` or `constraints`, which these methods do not take.
 
@@ -164,7 +182,7 @@ def minimize(
             method=chosen,
             tol=precision,
             callback=told,
-            options=dict(options or {}),
+            options=_options(options or {}, chosen),
         )
     value, gradient = f.at(found.x)
     inverse = cast(Tensor(np.asarray(found.hess_inv)), start.dtype) if chosen == "BFGS" else None
@@ -274,3 +292,17 @@ def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any 
     result = np.full((2, min(costs.shape)), -1, np.int64)
     result[0, : len(rows)], result[1, : len(columns)] = rows, columns
     return Tensor(result[0]), Tensor(result[1])
+
+
+class LinearSumAssignment:
+    """The function `linear_sum_assignment` as an object.
+
+    >>> import mycel as ms
+    >>> assign = ms.scipy.optimize.LinearSumAssignment()
+    >>> pairs = assign(ms.Tensor([[4.0, 1.0], [2.0, 0.0]]), 2, False)
+    >>> [t.tolist() for t in pairs]
+    [[0, 1], [1, 0]]
+    """
+
+    def __call__(self, cost_matrix: Any, dimension_limit: Any, maximize: Any) -> tuple[Tensor, Tensor]:
+        return linear_sum_assignment(cost_matrix, maximize, dimension_limit)

@@ -108,7 +108,8 @@ def save_checkpoint(
     arguments.optional("save_checkpoint", "append_dict", append_dict, dict)
     if choice_func is not None:
         arguments.function("save_checkpoint", "choice_func", choice_func, "a function of a name or None")
-    if not path.endswith("." + format):
+    # A name such as "net_ckpt" is taken as it is.
+    if not path.endswith("ckpt" if format == "ckpt" else "." + format):
         path += "." + format
     tensors = _collected(save_obj)
     if choice_func is not None:
@@ -168,9 +169,9 @@ def load_checkpoint(
     if dec_key is not None:
         _check_encryption(dec_key, dec_mode, format, "load_checkpoint", "dec")
     index = index_of(path) if format == "safetensors" else None
-    if not path.endswith("." + format) and index is None:
+    if not path.endswith(format) and index is None:
         raise ValueError(
-            f"load_checkpoint: {path!r} does not end in '.{format}'; give its type as format='ckpt' or 'safetensors'"
+            f"load_checkpoint: {path!r} does not end in '{format}'; give its type as format='ckpt' or 'safetensors'"
         )
     wanted = _wanted(
         _prefixes(specify_prefix, "specify_prefix"), _prefixes(filter_prefix, "filter_prefix"), choice_func

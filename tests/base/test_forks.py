@@ -171,6 +171,20 @@ def test_a_lock_that_another_holds_is_open_in_a_child():
         lock.release()
 
 
+def test_what_was_quiet_for_the_fork_is_open_to_other_threads_of_a_child(monkeypatch):
+    # A library's own lock, which `locks` did not make and cannot free with its own.
+    foreign = threading.RLock()
+    monkeypatch.setattr(locks, "_quiet", [lambda: foreign])
+    pid = os.fork()
+    if pid == 0:
+        opened: list[bool] = []
+        thread = threading.Thread(target=lambda: opened.append(foreign.acquire(timeout=5)))
+        thread.start()
+        thread.join()
+        os._exit(opened != [True])
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_a_child_imports_anew_what_another_thread_had_half_imported(tmp_path, monkeypatch):
     # The thread stands still in its import, as one that waits for a lock which was taken for the
     # fork.

@@ -434,3 +434,15 @@ def test_the_class_of_tensors_is_shown_by_its_path() -> None:
     finally:
         compat.uninstall()
     assert str(mycel.Tensor) == "<class 'mycel.core.tensor.Tensor'>"
+def test_a_function_with_the_name_of_a_module_stays() -> None:
+    namespace: dict[str, object] = {}
+    exec(
+        "import mindspore.scipy.optimize.linear_sum_assignment as assign\n"
+        "from mindspore.scipy.optimize import minimize\n"
+        "import mindspore.scipy.optimize.minimize",
+        namespace,
+    )
+    import mindspore.scipy.optimize as view
+
+    assert namespace["assign"] is mycel.scipy.optimize.linear_sum_assignment
+    assert namespace["minimize"] is view.minimize is mycel.scipy.optimize.minimize

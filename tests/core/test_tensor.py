@@ -195,7 +195,7 @@ def test_declared_without_values() -> None:
     for use in (open_.asnumpy, open_.init_data, lambda: float(open_)):
         with pytest.raises((TypeError, ValueError), match="only declares a shape|not declared with an initializer"):
             use()
-    assert "not initialized" in repr(open_)
+    assert repr(open_) == "Tensor(shape=[-1, 2], dtype=Float32, value=\n)"
 
 
 # Memory.
@@ -576,3 +576,19 @@ def test_four_threads_compute_at_once() -> None:
     for t in threads:
         t.join()
     assert results == {n: (float(n), 2.0 * n) for n in range(4)}
+
+
+def test_bytes_are_seen_as_numbers_of_another_type() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for dtype, kind in ((ms.int32, np.int32), (ms.int8, np.int8), (ms.uint16, np.uint16)):
+        assert Tensor(x).view(dtype).tolist() == x.view(kind).tolist()
+    assert Tensor([1, 2], ms.int64).view(ms.int32).tolist() == [1, 0, 2, 0]
+    for wrong in (Tensor(x), Tensor(1.0)):
+        with pytest.raises(ValueError, match="view: "):
+            wrong.view(ms.float64)
+
+
+def test_complex_numbers_are_shown_with_six_digits() -> None:
+    shown = repr(Tensor(np.array([[1 + 2j, 3.25 - 1e-9j]])))
+    assert shown == "Tensor(shape=[1, 2], dtype=Complex128, value=\n[[1+2j, 3.25-1e-09j]])"
+    assert repr(Tensor(np.array([complex("nan+infj"), 1e10]))).endswith("value= [nan+infj, 1e+10+0j])")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import nn
+from mycel import Tensor, nn, ops
 from tests.nn.cases import between, labels, wave
 
 A, B, C = wave(3, 5, scale=2.0), wave(3, 5, phase=1.0), wave(3, 5, phase=2.0)
@@ -154,3 +154,24 @@ X = ms.Tensor(A)
 def test_bad_arguments(make: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
+
+
+@pytest.mark.parametrize("sums", [1.0, 2.0])
+def test_softmax_entropy_has_mindspores_derivative_for_any_labels(sums: float) -> None:
+    """As MindSpore 2.10 gives it: softmax minus labels, whatever these sum to, and 0 for labels."""
+    x = np.array([[2.0, 1.0, 0.5], [0.0, -1.0, 3.0]], np.float32)
+    y = np.array([[1.0, 1.0, 0.0], [0.4, 1.0, 0.6]], np.float32) * (sums / 2)
+    p = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    value = -(y * np.log(p)).sum(-1)
+
+    def layer(logits: Any, labels: Any) -> Any:
+        return nn.SoftmaxCrossEntropyWithLogits(reduction="sum")(logits, labels)
+
+    def operation(logits: Any, labels: Any) -> Any:
+        return ops.SoftmaxCrossEntropyWithLogits()(logits, labels)[0].sum()
+
+    for f in (layer, operation, ms.jit(layer)):
+        by_logits, by_labels = ms.grad(f, (0, 1))(Tensor(x), Tensor(y))
+        np.testing.assert_allclose(by_logits.asnumpy(), p - y, rtol=1e-5, atol=1e-6)
+        assert not by_labels.asnumpy().any()
+        np.testing.assert_allclose(f(Tensor(x), Tensor(y)).asnumpy(), value.sum(), rtol=1e-6)

@@ -18,7 +18,7 @@ CHECKED = {
         f"ops.{name}": "MindSpore 2.10"
         for name in (
             "CustomRegOp CpuRegOp AiCPURegOp AkgGpuRegOp AkgAscendRegOp TBERegOp DataType custom_info_register "
-            "op_info_register"
+            "op_info_register CustomOpBuilder"
         ).split()
     },
 }
@@ -302,3 +302,27 @@ def test_descriptions_limit_types():
         assert operation(Tensor(X)).dtype is ms.float32
         with pytest.raises(TypeError, match="float64"):
             operation(Tensor(X.astype(np.float64)))
+
+
+def test_blocks_of_kernels():
+    @ops.kernel
+    def product(a, b):
+        c = output_tensor(a.shape, a.dtype)  # noqa: F821
+        with block_realize(c):  # noqa: F821
+            for i, j in grid(c.shape):  # noqa: F821
+                c[i, j] = (a[i, :] * b[:, j]).sum()
+        return c
+
+    a, b = (np.arange(4.0, dtype=np.float32).reshape(2, 2) + k for k in range(2))
+    np.testing.assert_allclose(product(a, b), a @ b)
+
+
+def test_operations_against_mindspores_headers_are_refused_when_they_are_built():
+    made = ops.CustomOpBuilder("mine", ["a.cpp", "b.cpp"], backend="CPU", cflags="-O2")
+    assert made.get_sources() == ["a.cpp", "b.cpp"]
+    for use in (made.build, made.load):
+        with pytest.raises(Unsupported, match=r"ops\.Custom"):
+            use()
+    for args, error in (((3, "a.cpp"), TypeError), (("m", 3), TypeError), (("m", "a.cpp", "zz"), ValueError)):
+        with pytest.raises(error):
+            ops.CustomOpBuilder(*args)

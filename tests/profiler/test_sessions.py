@@ -123,7 +123,7 @@ def test_without_a_schedule_all_is_recorded(tmp_path: Path) -> None:
         made.step()
 
 
-def test_profiler_begins_at_once_and_writes_when_analysed(tmp_path: Path) -> None:
+def test_profiler_begins_at_once_and_writes_when_analysed(tmp_path: Path, monkeypatch: Any) -> None:
     made = Profiler(output_path=str(tmp_path), profiler_level=ProfilerLevel.Level1, activities=[ProfilerActivity.CPU])
     with pytest.raises(RuntimeError, match="begun already"):
         made.start()
@@ -140,9 +140,13 @@ def test_profiler_begins_at_once_and_writes_when_analysed(tmp_path: Path) -> Non
     (statistics,) = json.loads(made.op_analyse("add"))["add"]
     assert statistics["op_occurrences"] == 3 and statistics["bytes"] == 3 * (16 + 4 + 16)
     assert json.loads(made.op_analyse(["conv"])) == {"conv": []}
-    Profiler.offline_analyse(str(tmp_path))
-    with pytest.raises(FileNotFoundError):
-        Profiler.offline_analyse(str(tmp_path / "nothing"))
+    said: list[str] = []
+    monkeypatch.setattr(profiler.session.logger, "error", lambda text, *parts: said.append(text % parts))
+    for look in (Profiler.offline_analyse, profiler.analyse):
+        look(str(tmp_path))
+        assert not said
+        look(str(tmp_path / "nothing"))
+        assert said.pop().endswith("there is no profile under " + str(tmp_path / "nothing"))
     with pytest.raises(ValueError, match="mode"):
         made.analyse(mode="later")
     with pytest.raises(RuntimeError, match="nothing has been recorded"):

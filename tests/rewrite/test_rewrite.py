@@ -12,7 +12,18 @@ import pytest
 import mycel as ms
 from mycel import Tensor, nn, ops
 from mycel.base.errors import Unsupported
-from mycel.rewrite import Node, NodeType, ScopedValue, SymbolTree, ValueType
+from mycel.rewrite import (
+    Node,
+    NodeType,
+    PatternEngine,
+    PatternNode,
+    Replacement,
+    ScopedValue,
+    SymbolTree,
+    ValueType,
+    VarNode,
+    flattening,
+)
 
 CHECKED = dict.fromkeys("Node NodeType ScopedValue SymbolTree".split(), "MindSpore")
 variable = ScopedValue.create_naming_value
@@ -78,12 +89,12 @@ act CallFunction act_var
 seq CellContainer x
 list CallMethod list_var
 tuple_1 CallMethod a
-subscript CallMethod x
+subscript_var CallMethod x
 range CallFunction range_var
 for_node ControlFlow
 fc CallCell fc_var
 tuple_2 CallMethod tuple_var
-return Output"""
+return_1 Output"""
 
 
 def names(tree: SymbolTree, everything: bool = False) -> list[str]:
@@ -108,15 +119,9 @@ def run(net: Any, *args: Any) -> np.ndarray[Any, Any]:
 def test_statements_are_named_and_typed_as_in_the_reference() -> None:
     tree = SymbolTree.create(Net())
     assert [text(n) for n in tree.nodes()] == EXPECTED.splitlines()
-    assert [n.get_name() for n in tree.nodes(True)][21:] == [
-        "binop_add",
-        "binop_mult",
-        "binop_sub",
-        "relu_1",
-        "input_x",
-        "relu",
-        "return",
-    ]
+    assert " ".join([n.get_name() for n in tree.nodes(True)][21:]) == (
+        "relu_2 ReLU Flatten input_x_1 relu_1 return binop_mult binop_sub binop_add input_x relu return"
+    )
     conv = tree.get_node("conv1")
     assert conv is not None and conv.get_args() == [variable("x")] and conv.get_instance_type() is nn.Conv2d
     assert [n.get_name() for n in conv.get_inputs()] == ["input_x"] and [n.get_name() for n in conv.get_users()] == [
@@ -291,6 +296,128 @@ class Below(Sub):
 
 def test_super_is_found() -> None:
     np.testing.assert_allclose(run(SymbolTree.create(Below()).get_network(), Tensor(V)), np.maximum(V, 0) + 1)
+
+
+def twice(x: Any, power: Any = 2) -> Any:
+    """A function of the user's, called from two places."""
+    return ops.pow(x, power) + 1
+
+
+def logistic(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+class Calling(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seq = nn.SequentialCell(nn.Sigmoid(), nn.SequentialCell(nn.ReLU()))
+        self.bias = 3.0
+
+    def shifted(self, x: Any) -> Any:
+        return x + self.bias
+
+    def construct(self, x: Any) -> Any:
+        x = twice(x)
+        x = self.shifted(x)
+        x = twice(x, power=1)
+        return self.shifted(self.seq(x))
+
+
+def test_one_call_of_a_function_is_changed_and_the_others_stay() -> None:
+    net = Calling()
+    tree = SymbolTree.create(net)
+    power = tree.get_node("pow")
+    shift = next(n for n in tree.nodes(True) if n.get_name() == "binop_add_3")
+    assert power is not None and power.get_symbol_tree() == tree and str(shift.get_args()[1]) == "self.bias"
+    tree.replace(power, [Node.create_call_function(ops.exp, power.get_targets(), [variable("x")])])
+    shift.set_arg(1, ScopedValue.create_variable_value(Tensor(10.0)))
+    want = logistic(np.exp(V) + 1 + 3 + 1) + 10
+    made = tree.get_network()
+    for _ in range(2):
+        np.testing.assert_allclose(run(made, Tensor(V)), want, rtol=1e-4)
+        made = tree.get_network()
+    np.testing.assert_allclose(run(net, Tensor(V)), logistic(V**2 + 1 + 3 + 1) + 3, rtol=1e-4, atol=1e-5)
+    code = tree.get_code()
+    assert "def twice_opt(x: Any, power: Any=2):" in code and "    def shifted_1_opt(self, x: Any)" in code
+    assert "x = twice(x, power=1)" in code and "x = self.shifted(x)" in code and code == tree.get_code()
+
+
+def test_members_of_inner_containers_are_replaced() -> None:
+    tree = SymbolTree.create(Calling())
+    inner = next(n for n in tree.nodes(True) if n.get_name() == "ReLU")
+    tree.replace(inner, [Node.create_call_cell(nn.Tanh(), ["x"], [variable("x")])])
+    made = tree.get_network()
+    np.testing.assert_allclose(run(made, Tensor(V)), np.tanh(logistic(V**2 + 5)) + 3, rtol=1e-4, atol=1e-5)
+    assert isinstance(made.seq[1][0], nn.Tanh)
+    with pytest.raises(TypeError, match="a container holds Cells"):
+        tree.insert(tree.after("Sigmoid"), Node.create_call_function(ops.relu, ["x"], [variable("x")]))
+
+
+def test_inputs_are_added_with_and_without_defaults() -> None:
+    tree = SymbolTree.create(Sub())
+    two = ScopedValue.create_variable_value(2)
+    tree.insert(tree.after("input_x"), Node.create_input("y"))
+    tree.insert(tree.after("input_y"), Node.create_input("z", two))
+    total = Node.create_call_function(max, ["w"], [variable("y"), variable("z")])
+    tree.insert(tree.after("relu"), total)
+    tree.set_output(0, "w")
+    made = tree.get_network()
+    assert [made(Tensor(V), 1), made(Tensor(V), 5), made(Tensor(V), 5, 7), made(Tensor(V), y=1, z=0)] == [2, 5, 7, 1]
+    for wrong, error in (
+        (lambda: Node.create_input("a b"), ValueError),
+        (lambda: Node.create_input("a", 3), TypeError),
+    ):
+        with pytest.raises(error):
+            wrong()
+    with pytest.raises(RuntimeError, match="comes after the last one"):
+        tree.insert(tree.after("relu"), Node.create_input("late"))
+
+
+def test_classes_of_cells_can_be_kept_whole() -> None:
+    flattening.WHOLE.append(Sub)
+    try:
+        node = SymbolTree.create(Small()).get_node("sub")
+        assert node is not None and node.get_node_type() is NodeType.CallCell
+    finally:
+        flattening.WHOLE.remove(Sub)
+
+
+def test_networks_are_saved_as_source(tmp_path: Any) -> None:
+    tree = SymbolTree.create(Small())
+    tree.set_saved_file_name(str(tmp_path / "made"))
+    tree.save_network_to_file()
+    assert tree.get_saved_file_name().endswith("made.py") and (tmp_path / "made.py").read_text() == tree.get_code()
+
+
+def test_patterns_refuse_what_is_none() -> None:
+    class Nothing(Replacement):
+        def build(self, pattern: Any, is_chain_pattern: bool, matched: Any) -> list[Node]:
+            return []
+
+    wrong: list[Any] = [
+        lambda: PatternEngine([nn.ReLU]),
+        lambda: PatternEngine([3], Nothing()),
+        lambda: PatternEngine([int], Nothing()),
+        lambda: PatternEngine(nn.ReLU, Nothing()),
+        lambda: PatternEngine([nn.ReLU], lambda *a: []),
+        lambda: PatternEngine([nn.ReLU], Nothing()).apply(3),
+        lambda: PatternNode(3),
+        lambda: PatternNode("a", nn.ReLU, [3]),
+        lambda: PatternNode("a").add_input(3),
+        lambda: PatternNode("a").set_inputs(3),
+        lambda: PatternNode("a").match(3),
+        lambda: PatternNode.from_node(3),
+        lambda: PatternNode.create_pattern_from_list(3),
+        lambda: Replacement(),
+    ]
+    for call in wrong:
+        with pytest.raises(TypeError):
+            call()
+    node = SymbolTree.create(Small()).get_node("sub")
+    assert node is not None and PatternEngine([], Nothing()).apply(SymbolTree.create(Small())) is False
+    pattern = PatternNode.create_pattern_from_node(node)
+    assert (pattern.name(), [n.name() for n in pattern.get_inputs()]) == ("sub_var", ["mult_var"])
+    assert VarNode().match(node) and VarNode().type() is nn.Cell and not VarNode().match(None)
 
 
 def test_names_are_unique(capsys: Any) -> None:

@@ -50,7 +50,7 @@ def test_what_is_printed(capsys: Any, sink: bool) -> None:
     )
     assert len(lines) == (2 if sink else 3)
     for line in lines:
-        found = re.fullmatch(r"Train per step time: +(\d+\.\d{3}) ms, mfu:(\d+\.\d\d)% hfu:(\d+\.\d\d)%", line)
+        found = re.fullmatch(r"Train per step time: +(\d+\.\d{3}) ms mfu:(\d+\.\d\d)% hfu:(\d+\.\d\d)%", line)
         assert found
         assert float(found[2]) * float(found[1]) == pytest.approx(100 * 6400 / 10e6 * 1000, rel=0.05)
         assert found[2] == found[3]

@@ -90,6 +90,8 @@ class Optimizer(Stepping):
             raise ValueError(f"{name}: there are no parameters to optimize")
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
+        # The number of each group's first parameter among all of them, and of all.
+        self.group_start_id: list[int] = [0]
         self.lrs: Sequence[Parameter] = ParameterTuple(())
         self.parameters: Sequence[Parameter] = ParameterTuple(())
         self._made: dict[str, Any] = {}
@@ -137,6 +139,7 @@ class Optimizer(Stepping):
         self.param_groups = [*self.param_groups, group]
         self.lrs = ParameterTuple([*self.lrs, holder])
         self.parameters = ParameterTuple([*self.parameters, *members])
+        self.group_start_id = [*self.group_start_id, len(self.parameters)]
         added = ParameterTuple(members)
         for state, init in self._made.items():
             setattr(self, state, ParameterTuple([*getattr(self, state), *self._new_states(added, state, init, group)]))
@@ -237,7 +240,7 @@ class Optimizer(Stepping):
             for key in sorted(group):
                 if key != "params":
                     value = group[key]
-                    lines.append(f"    {key}: {value.asnumpy().item() if isinstance(value, Tensor) else value}")
+                    lines.append(f"    {key}: {str(value.asnumpy()) if isinstance(value, Tensor) else value}")
         return "\n".join([*lines, ")"])
 
 

@@ -96,10 +96,9 @@ class _Indexed(Cell):
         else:
             self._set_children(kept)
 
-    def append(self, cell: Cell) -> Any:
-        """Add a cell at the end, and return the container."""
+    def append(self, cell: Cell) -> None:
+        """Add a cell at the end."""
         self._enter(str(len(self._cells)), self._check(cell), self._cells)
-        return self
 
     def set_grad(self, flag: bool = True) -> Cell:
         """Set whether the cells will be differentiated, and return the container."""

@@ -47,6 +47,13 @@ def as_image(rank: int, one: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (one, *sizes) if rank == 1 else sizes
 
 
+def _lifted_weight(owner: str, weight: Tensor) -> Tensor:
+    """Return the weight of a line's convolution with an axis of size 1 for images."""
+    if weight.ndim != 3:
+        raise ValueError(f"{owner}: weight_init must have 3 dimensions, not shape {weight.shape}")
+    return ops.expand_dims(weight, 2)
+
+
 class _Conv(Cell):
     """Base of the layers; `rank` is the number of spatial axes of the image.
 
@@ -111,6 +118,8 @@ class _Conv(Cell):
         shape = (outer[0], outer[1] // group, *self.kernel_size)
         fan_in = shape[1] * math.prod(self.kernel_size)
         self.weight_init = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
+        if rank == 1 and isinstance(weight_init, Tensor):
+            self.weight_init = _lifted_weight(owner, weight_init)
         self.weight = Parameter(initializer(self.weight_init, shape, dtype), name="weight")
         self.bias_init = (Uniform(1 / math.sqrt(fan_in)) if bias_init is None else bias_init) if has_bias else bias_init
         self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias") if has_bias else None

@@ -102,6 +102,9 @@ class EmbeddingLookup(Cell):
     [[1.0, 1.0], [0.0, 0.0]]
     """
 
+    BATCH_SLICE, FIELD_SLICE = "batch_slice", "field_slice"
+    TABLE_ROW_SLICE, TABLE_COLUMN_SLICE = "table_row_slice", "table_column_slice"
+
     def __init__(
         self,
         vocab_size: int,

@@ -11,6 +11,7 @@ from mycel.core.tensor import Tensor
 from mycel.nn.layer.activation import activation_of
 from mycel.nn.loss.base import LossBase, same_shape
 from mycel.ops._operands import input_of
+from mycel.ops.loss import softmax_entropy
 
 __all__ = [
     "BCELoss",
@@ -83,6 +84,9 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
     """The cross-entropy of softmax(logits), for logits (N, C), with probabilities (N, C) or, if
     `sparse`, class numbers (N,).
 
+    The derivative by the logits is softmax(logits) - labels, as if each row of labels summed to 1;
+    there is none by the labels.
+
     >>> import mycel as ms
     >>> loss = ms.nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     >>> round(float(loss(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1]))), 3)
@@ -114,6 +118,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
             )
         else:
             labels = labels if labels.dtype.is_floating else ops.cast(labels, logits.dtype)
+            return softmax_entropy(logits, ops.cast(labels, logits.dtype), self.reduction)
         return ops.cross_entropy(logits, labels, reduction=self.reduction)
 
 

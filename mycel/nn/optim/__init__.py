@@ -12,6 +12,8 @@ from mycel.nn.optim.adaptive import Adadelta as Adadelta
 from mycel.nn.optim.adaptive import Adagrad as Adagrad
 from mycel.nn.optim.adaptive import ProximalAdagrad as ProximalAdagrad
 from mycel.nn.optim.adaptive import RMSProp as RMSProp
+from mycel.nn.optim.adasum import AdaSumByDeltaWeightWrapCell as AdaSumByDeltaWeightWrapCell
+from mycel.nn.optim.adasum import AdaSumByGradWrapCell as AdaSumByGradWrapCell
 from mycel.nn.optim.lars import LARS as LARS
 from mycel.nn.optim.momentum import SGD as SGD
 from mycel.nn.optim.momentum import Momentum as Momentum

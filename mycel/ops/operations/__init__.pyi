@@ -8,6 +8,7 @@ from mycel.ops.operations.attention import ApplyRotaryPosEmb as ApplyRotaryPosEm
 from mycel.ops.operations.attention import PagedAttention as PagedAttention
 from mycel.ops.operations.attention import PagedAttentionMask as PagedAttentionMask
 from mycel.ops.operations.custom import Custom as Custom
+from mycel.ops.operations.custom import CustomOpBuilder as CustomOpBuilder
 from mycel.ops.operations.custom import PyFunc as PyFunc
 from mycel.ops.operations.custom import kernel as kernel
 from mycel.ops.operations.custom import ms_kernel as ms_kernel
@@ -171,6 +172,7 @@ __all__ = [
     "Cummin",
     "CumulativeLogsumexp",
     "Custom",
+    "CustomOpBuilder",
     "CustomRegOp",
     "DType",
     "DataFormatDimMap",

@@ -8,6 +8,7 @@ not pass through. `bprop` defines the derivative; without it a gradient that get
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import math
@@ -30,7 +31,7 @@ from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
 from mycel.prims.custom import Rule
 
-__all__ = ["Custom", "PyFunc", "kernel", "ms_kernel"]
+__all__ = ["Custom", "CustomOpBuilder", "PyFunc", "kernel", "ms_kernel"]
 
 _KINDS = ("pyfunc", "hybrid", "aot")
 
@@ -298,6 +299,66 @@ class PyFunc(Primitive):
         )
 
 
+class CustomOpBuilder:
+    """Operations in C++ against MindSpore's own headers, which cannot be built here: `build` and
+    `load` raise Unsupported.
+
+    What is asked for is checked and kept. Raises TypeError for a name or sources that are no text,
+    ValueError for a `backend` that is neither "CPU" nor "Ascend".
+
+    Args:
+        name: The name of the module.
+        sources: The path of a source file, or a list of them.
+        backend: "CPU" or "Ascend"; None for the present one.
+        include_paths: Folders of headers.
+        cflags: Options of the compiler.
+        ldflags: Options of the linker.
+
+    >>> import mycel as ms
+    >>> ms.ops.CustomOpBuilder("mine", "mine.cpp", backend="CPU").get_sources()
+    ['mine.cpp']
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sources: Any,
+        backend: Optional[str] = None,
+        include_paths: Optional[Sequence[str]] = None,
+        cflags: Optional[str] = None,
+        ldflags: Optional[str] = None,
+        **kwargs: Any,
+    ) -> None:
+        owner = "CustomOpBuilder"
+        self.name = arguments.text(owner, "name", name)
+        self.source = [sources] if isinstance(sources, str) else list(arguments.sequence(owner, "sources", sources))
+        for path in self.source:
+            arguments.text(owner, "each of sources", path)
+        if backend is not None:
+            arguments.one_of(owner, "backend", backend, ("CPU", "Ascend"))
+        self.backend, self.include_paths = backend, include_paths
+        self.cflags, self.ldflags = cflags, ldflags
+
+    def get_sources(self) -> list[str]:
+        """Return the source files."""
+        return self.source
+
+    def build(self) -> str:
+        """Raise Unsupported."""
+        raise self._refused()
+
+    def load(self) -> Any:
+        """Raise Unsupported."""
+        raise self._refused()
+
+    def _refused(self) -> Unsupported:
+        return Unsupported(
+            f"CustomOpBuilder: {self.name!r} cannot be built: its C++ is written against MindSpore's headers, which "
+            "Mycel does not have; give the function a C interface, compile it to a shared library, and call it with "
+            'ops.Custom("library.so:function", func_type="aot"), or write it in Python with ops.Custom'
+        )
+
+
 # Kernels written as loops over elements.
 
 
@@ -311,6 +372,7 @@ def _allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> Any:
 
 # What such functions may use without importing it.
 _WITHIN: dict[str, Any] = {
+    "block_realize": contextlib.nullcontext,
     "output_tensor": _allocate,
     "allocate": _allocate,
     "grid": _grid,

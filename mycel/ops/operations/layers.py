@@ -159,7 +159,7 @@ class BiasAdd(
 
 def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
     x, y = operands("SoftmaxCrossEntropyWithLogits", logits, labels)
-    entropy = loss.cross_entropy(x, y, reduction="none")
+    entropy = loss.softmax_entropy(x, cast(y, x.dtype))
     return entropy, activation.softmax(x) - y
 
 

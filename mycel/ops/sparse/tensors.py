@@ -17,6 +17,7 @@ from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
 from mycel.base.log import logger
+from mycel.core.arrays import value_text
 from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import Dim
 from mycel.ops._operands import certainly
@@ -134,8 +135,16 @@ class Sparse:
         return self._with(-self.values)
 
     def __repr__(self) -> str:
-        parts = [f"{name}={getattr(self, name)!r}" for name in self._parts() if name != "shape"]
+        parts = [f"{name}={_text(getattr(self, name))}" for name in self._parts() if name != "shape"]
         return f"{type(self).__name__}(shape={list(self.shape)}, dtype={self.dtype}, {', '.join(parts)})"
+
+
+def _text(part: Any) -> str:
+    """Return a part as MindSpore shows those of sparse tensors: values without commas."""
+    if not isinstance(part, Tensor) or part._shown() is None:
+        return repr(part)
+    text = value_text(part.asnumpy(), part.dtype, " ").removeprefix(" ")
+    return f"Tensor(shape={list(part.shape)}, dtype={part.dtype}, value={text})"
 
 
 class _Coordinates(Sparse):

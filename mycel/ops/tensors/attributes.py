@@ -16,7 +16,7 @@ from mycel.core import storage
 from mycel.core.tensor import Tensor
 from mycel.ops import convolution
 
-__all__ = ["attach"]
+__all__ = ["as_bytes_of", "attach"]
 
 
 def _data_ptr(self: Tensor) -> int:
@@ -37,6 +37,19 @@ def _storage_offset(self: Tensor) -> int:
 def _get_bytes(self: Tensor) -> bytes:
     """Return a copy of the tensor's bytes, in row-major order."""
     return self._value("get_bytes()").tobytes()
+
+
+def as_bytes_of(x: Tensor, dtype: D.DType) -> Tensor:
+    """Return the bytes of a tensor as numbers of another type; see the method `view`."""
+    held = x.asnumpy()
+    if not x.ndim and dtype.itemsize != x.dtype.itemsize:
+        raise ValueError(f"view: a tensor of no dimensions cannot be seen as {dtype} instead of {x.dtype}")
+    if x.ndim and x.shape[-1] * x.dtype.itemsize % dtype.itemsize:
+        raise ValueError(
+            f"view: the last axis, {x.shape[-1]} of {x.dtype}, has no whole number of {dtype}; its size must be a "
+            f"multiple of {dtype.itemsize // x.dtype.itemsize}"
+        )
+    return Tensor(np.ascontiguousarray(held).view(dtype.numpy))
 
 
 def _convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:

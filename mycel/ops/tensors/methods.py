@@ -168,12 +168,13 @@ def _reshape(self: Tensor, *shape: Any) -> Tensor:
 
 @viewing
 def _view(self: Tensor, *shape: Any) -> Tensor:
-    """Return the same elements under another shape.
+    """Return the same elements under another shape, or, for an element type, a tensor of the same
+    bytes as numbers of that type, whose last size fits them.
 
-    Raises TypeError for an element type in place of a shape.
+    Raises ValueError where the last axis has no whole number of them.
     """
     if len(shape) == 1 and isinstance(shape[0], D.DType):
-        raise TypeError("view: another type for the same bytes is not supported; use astype to convert values")
+        return tensor_attributes.as_bytes_of(self, shape[0])
     return array.reshape(self, _sizes(shape))
 
 

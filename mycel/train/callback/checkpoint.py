@@ -108,12 +108,14 @@ class CheckpointConfig:
         self._append_info = _checked_info(append_info)
 
     @property
-    def append_dict(self) -> dict[str, Any]:
-        """The additions of `append_info`; "epoch_num" and "step_num" are None until a save."""
+    def append_dict(self) -> Optional[dict[str, Any]]:
+        """The additions of `append_info`, None without any; "epoch_num" and "step_num" are 0 until
+        a save.
+        """
         added: dict[str, Any] = {}
         for item in self._append_info:
-            added.update({item: None} if isinstance(item, str) else item)
-        return added
+            added.update({item: 0} if isinstance(item, str) else item)
+        return added or None
 
     def get_checkpoint_policy(self) -> dict[str, Any]:
         """Return the settings of when to save and which files to keep, as a dict."""
@@ -243,7 +245,7 @@ class ModelCheckpoint(Callback):
         config = self._config
         step = (params.cur_step_num - 1) % params.batch_num + 1
         path = os.path.join(self._directory, f"{self._prefix}-{params.cur_epoch_num}_{step}{ending}.{config.format}")
-        added = config.append_dict
+        added = config.append_dict or {}
         for name, value in zip(_COUNTERS, (params.cur_epoch_num, params.cur_step_num)):
             if name in added:
                 added[name] = value

@@ -151,7 +151,7 @@ class FlopsUtilizationCollector(Callback):
         if self.verbose and turns:
             shares = [100 * flops / self.computility / seconds for flops in (self.model_flops, self.hardware_flops)]
             text = (
-                f"{params.mode.title()} per step time: {seconds * 1000:5.3f} ms, mfu:{shares[0]:.2f}% "
+                f"{params.mode.title()} per step time: {seconds * 1000:5.3f} ms mfu:{shares[0]:.2f}% "
                 f"hfu:{shares[1]:.2f}%"
             )
             print(text, flush=True)

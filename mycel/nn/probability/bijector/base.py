@@ -37,6 +37,9 @@ class Bijector(Cell):
     [0.0]
     """
 
+    # The parameters that `repr` shows.
+    _shown: tuple[str, ...] = ()
+
     def __init__(
         self,
         is_constant_jacobian: bool = False,
@@ -54,11 +57,10 @@ class Bijector(Cell):
         self.batch_shape: tuple[Any, ...] = ()
 
     def extend_repr(self) -> str:
-        """Return the parameters, or the shape of the batch where they are not single numbers."""
-        numbers = {k: v for k, v in self.parameters.items() if not isinstance(v, Cell)}
-        if numbers and self.batch_shape != ():
+        """Return the parameters, or where they are tensors the shape that they have in common."""
+        if self._shown and self.batch_shape:
             return f"batch_shape = {self.batch_shape}"
-        return ", ".join(f"{k} = {float(v)}" for k, v in numbers.items())
+        return ", ".join(f"{name} = {getattr(self, name)}" for name in self._shown)
 
     def _number(self, value: Any) -> Tensor:
         made = value if isinstance(value, Tensor) else Tensor(np.asarray(value), self.dtype or D.float32)

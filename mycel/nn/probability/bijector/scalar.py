@@ -25,6 +25,8 @@ class PowerTransform(Bijector):
     [4.0]
     """
 
+    _shown = ("power",)
+
     def __init__(self, power: float = 0.0, name: str = "PowerTransform") -> None:
         found = arguments.number(name, "the power", power, numpy=False, error=ValueError)
         if found < 0:
@@ -61,7 +63,7 @@ class Exp(PowerTransform):
         super().__init__(0.0, name)
 
     def extend_repr(self) -> str:
-        """Return the function's name."""
+        """Return the word "exp"."""
         return "exp"
 
 
@@ -72,6 +74,8 @@ class ScalarAffine(Bijector):
     >>> ms.nn.probability.bijector.ScalarAffine(2.0, 1.0).forward(ms.Tensor([3.0])).tolist()
     [7.0]
     """
+
+    _shown = ("scale", "shift")
 
     def __init__(self, scale: Any = 1.0, shift: Any = 0.0, name: str = "ScalarAffine") -> None:
         super().__init__(True, True, name, None, {"scale": scale, "shift": shift})
@@ -102,6 +106,8 @@ class Softplus(Bijector):
     '0.3466'
     """
 
+    _shown = ("sharpness",)
+
     def __init__(self, sharpness: Any = 1.0, name: str = "Softplus") -> None:
         super().__init__(False, True, name, None, {"sharpness": sharpness})
         self.sharpness = self._number(sharpness)
@@ -129,6 +135,8 @@ class GumbelCDF(Bijector):
     >>> f"{ms.nn.probability.bijector.GumbelCDF().forward(ms.Tensor(0.0)).item():.4f}"
     '0.3679'
     """
+
+    _shown = ("loc", "scale")
 
     def __init__(self, loc: Any = 0.0, scale: Any = 1.0, name: str = "GumbelCDF") -> None:
         super().__init__(False, True, name, None, {"loc": loc, "scale": scale})

@@ -62,8 +62,8 @@ class Distribution(Cell):
     """
 
     _names: tuple[str, ...] = ()
-    # What the parameters are called where the distribution is shown; None for what `_names` says.
-    _words: Optional[tuple[str, ...]] = None
+    # What `repr` calls the parameters.
+    _shown: tuple[str, ...] = ()
 
     def __init__(self, seed: Optional[int], dtype: Any, name: str, param: Optional[dict[str, Any]]) -> None:
         super().__init__()
@@ -80,11 +80,13 @@ class Distribution(Cell):
         self.broadcast_shape: tuple[Any, ...] = ()
 
     def extend_repr(self) -> str:
-        """Return the parameters, or the shape of the batch where they are not single numbers."""
-        words = self._names if self._words is None else self._words
-        if words and self.batch_shape != ():
+        """Return the parameters, or where they are tensors the shape that they have in common."""
+        if not self._shown:
+            return ""
+        if not self.is_scalar_batch:
             return f"batch_shape = {self.batch_shape}"
-        return ", ".join(f"{word} = {held}" for word, held in zip(words, self._held))
+        held = self._held or [None] * len(self._shown)
+        return ", ".join(f"{word} = {value}" for word, value in zip(self._shown, held))
 
     @property
     def batch_shape(self) -> tuple[Any, ...]:

@@ -62,7 +62,7 @@ class Normal(_Located):
     """
 
     _names = ("mean", "sd")
-    _words = ("mean", "standard deviation")
+    _shown = ("mean", "standard deviation")
 
     def __init__(
         self, mean: Any = None, sd: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Normal"
@@ -110,7 +110,6 @@ class HalfNormal(_Located):
     """
 
     _names = ("mean", "sd")
-    _words = ()
 
     def __init__(
         self,
@@ -161,7 +160,6 @@ class Laplace(_Located):
     """
 
     _names = ("mean", "sd")
-    _words = ()
 
     def __init__(
         self,
@@ -218,7 +216,7 @@ class Cauchy(_Located):
     """
 
     _names = ("loc", "scale")
-    _words = ("location", "scale")
+    _shown = ("location", "scale")
 
     def __init__(
         self,
@@ -276,7 +274,7 @@ class Logistic(_Located):
     """
 
     _names = ("loc", "scale")
-    _words = ("location", "scale")
+    _shown = ("location", "scale")
 
     def __init__(
         self,
@@ -336,7 +334,6 @@ class StudentT(_Located):
     """
 
     _names = ("df", "mean", "sd")
-    _words = ()
 
     def __init__(
         self,
@@ -391,6 +388,7 @@ class Uniform(Distribution):
     """
 
     _names = ("low", "high")
+    _shown = ("low", "high")
 
     def __init__(
         self,

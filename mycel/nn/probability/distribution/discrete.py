@@ -39,6 +39,7 @@ class Bernoulli(Distribution):
     """
 
     _names = ("probs",)
+    _shown = ("probs",)
 
     def __init__(
         self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Bernoulli"
@@ -89,6 +90,7 @@ class Geometric(Distribution):
     """
 
     _names = ("probs",)
+    _shown = ("probs",)
 
     def __init__(
         self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Geometric"
@@ -142,6 +144,7 @@ class Poisson(Distribution):
     """
 
     _names = ("rate",)
+    _shown = ("rate",)
 
     def __init__(
         self, rate: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Poisson"
@@ -185,9 +188,10 @@ class Poisson(Distribution):
 class Categorical(Distribution):
     """The distribution of the numbers 0 to C - 1 with probabilities `probs` (..., C).
 
-    The axes before the last are the batch; means and deviations have its shape. `seed` is that of
-    its generator (None or 0: the default one), `dtype` the element type of samples, `name` its name
-    in messages. Raises ValueError for probabilities that do not sum to 1.
+    The axes before the last are the batch; means, modes, variances and deviations keep the last
+    axis with size 1. `seed` is that of its generator (None or 0: the default one), `dtype` the
+    element type of samples, `name` its name in messages. Raises ValueError for probabilities that
+    do not sum to 1.
 
     >>> import mycel as ms
     >>> ms.nn.probability.distribution.Categorical([0.25, 0.75]).prob(ms.Tensor(1.0)).item()
@@ -195,6 +199,7 @@ class Categorical(Distribution):
     """
 
     _names = ("probs",)
+    _shown = ("probs",)
 
     def __init__(
         self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Categorical"
@@ -221,6 +226,11 @@ class Categorical(Distribution):
     def _batch(self, own: list[Tensor]) -> tuple[Any, ...]:
         return tuple(own[0].shape[:-1])
 
+    def _full(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        own = self._given(args, kwargs)
+        last = () if function == self._entropy else (1,)
+        return ops.broadcast_to(function(*own), (*self._batch(own), *last))
+
     def _numbers(self, p: Tensor) -> Tensor:
         return ops.arange(p.shape[-1]).astype(self.parameter_type)
 
@@ -237,13 +247,13 @@ class Categorical(Distribution):
         return ops.sum(ops.where(self._numbers(p) > ops.expand_dims(value, -1), p, 0.0), -1)
 
     def _mean(self, p: Tensor) -> Tensor:
-        return ops.sum(p * self._numbers(p), -1)
+        return ops.sum(p * self._numbers(p), -1, True)
 
     def _var(self, p: Tensor) -> Tensor:
-        return ops.sum(p * ops.square(self._numbers(p) - ops.expand_dims(self._mean(p), -1)), -1)
+        return ops.sum(p * ops.square(self._numbers(p) - self._mean(p)), -1, True)
 
     def _mode(self, p: Tensor) -> Tensor:
-        return ops.argmax(p, -1)
+        return ops.argmax(p, -1, True)
 
     def _entropy(self, p: Tensor) -> Tensor:
         return -ops.sum(ops.xlogy(p, p), -1)

@@ -27,6 +27,7 @@ class Exponential(Distribution):
     """
 
     _names = ("rate",)
+    _shown = ("rate",)
 
     def __init__(
         self, rate: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Exponential"
@@ -79,6 +80,7 @@ class Gamma(Distribution):
     """
 
     _names = ("concentration", "rate")
+    _shown = ("concentration", "rate")
 
     def __init__(
         self,
@@ -150,6 +152,7 @@ class Beta(Distribution):
     """
 
     _names = ("concentration1", "concentration0")
+    _shown = ("concentration1", "concentration0")
 
     def __init__(
         self,

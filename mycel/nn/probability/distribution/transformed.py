@@ -105,6 +105,7 @@ class LogNormal(TransformedDistribution):
     """
 
     _names = ("loc", "scale")
+    _shown = ("loc", "scale")
 
     def __init__(
         self,
@@ -163,6 +164,7 @@ class Gumbel(TransformedDistribution):
     """
 
     _names = ("loc", "scale")
+    _shown = ("loc", "scale")
 
     def __init__(
         self, loc: Any, scale: Any, seed: Optional[int] = 0, dtype: Any = D.float32, name: str = "Gumbel"

@@ -1,0 +1,193 @@
+"""`mindspore.parallel.auto_parallel`: a network whose work would be divided over devices.
+
+In a world of one device the network runs as it is. What is asked of the division is checked, kept
+in `settings`, and logged once, as it has no effect.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional, Union
+
+from mycel.base import arguments
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.parallel.layout import Layout
+
+__all__ = ["AutoParallel"]
+
+_MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
+_SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
+_LEVELS = ("level1", "level2", "level3")
+_said: set[tuple[str, str]] = set()
+
+
+class AutoParallel(Cell):
+    """A network, or a function, that computes what it computes, on the one device of this process.
+
+    `parallel_mode` is "semi_auto", "sharding_propagation" or "recursive_programming". Names of
+    parameters stay. Raises ValueError for another mode.
+
+    >>> import mycel as ms
+    >>> from mycel.parallel.auto_parallel import AutoParallel
+    >>> net = AutoParallel(ms.nn.ReLU(), parallel_mode="semi_auto")
+    >>> net.hsdp()
+    >>> net(ms.Tensor([-1.0, 2.0])).tolist(), net.get_pipeline_stages()
+    ([0.0, 2.0], 1)
+    """
+
+    def __init__(self, network: Any, parallel_mode: str = "semi_auto") -> None:
+        super().__init__(auto_prefix=False)
+        arguments.one_of("AutoParallel", "parallel_mode", parallel_mode, _MODES)
+        self.network = network
+        self.settings: dict[str, Any] = {"parallel_mode": parallel_mode, "stages": 1}
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the network returns."""
+        return self.network(*args, **kwargs)
+
+    def _keep(self, **settings: Any) -> None:
+        self.settings.update(settings)
+        for name, value in settings.items():
+            if (name, repr(value)) not in _said:
+                _said.add((name, repr(value)))
+                logger.info("AutoParallel: %s=%r has no effect: there is one device", name, value)
+
+    def comm_fusion(self, config: dict[str, dict[str, Any]]) -> None:
+        """Keep how communications would be joined, by "allreduce", "allgather", "reducescatter".
+
+        Raises TypeError for anything but a dict.
+        """
+        self._keep(comm_fusion=arguments.instance("comm_fusion", "config", config, dict))
+
+    def dataset_strategy(self, config: Union[str, tuple[Any, ...]]) -> None:
+        """Keep how batches would be divided: "full_batch", "data_parallel", or a tuple of layouts
+        or of numbers of parts.
+
+        Raises TypeError and ValueError for anything else.
+        """
+        arguments.instance("dataset_strategy", "config", config, (str, tuple))
+        if isinstance(config, str):
+            arguments.one_of("dataset_strategy", "config", config, ("full_batch", "data_parallel"))
+        else:
+            for member in config:
+                arguments.instance("dataset_strategy", "each of config", member, (tuple, Layout))
+        self._keep(dataset_strategy=config)
+
+    def hsdp(self, shard_size: int = -1, threshold: int = 64, optimizer_level: str = "level1") -> None:
+        """Keep how an optimizer's state would be divided: over `shard_size` devices (-1 for all),
+        for parameters of at least `threshold` kilobytes, at a level from "level1" to "level3".
+
+        Raises TypeError and ValueError for other values.
+        """
+        arguments.integer("hsdp", "shard_size", shard_size)
+        if shard_size < 1 and shard_size != -1:
+            raise arguments.wrong_value("hsdp", "shard_size", "-1 or at least 1", shard_size)
+        arguments.integer("hsdp", "threshold", threshold, 0)
+        arguments.one_of("hsdp", "optimizer_level", optimizer_level, _LEVELS)
+        self._keep(shard_size=shard_size, threshold=threshold, optimizer_level=optimizer_level)
+
+    def pipeline(
+        self, stages: int = 1, output_broadcast: bool = False, interleave: bool = False, scheduler: str = "1f1b"
+    ) -> None:
+        """Keep how a pipeline would be arranged.
+
+        Raises TypeError and ValueError for other values.
+
+        Args:
+            stages: How many groups of devices work one after the other.
+            output_broadcast: Whether every stage gets the results of the last.
+            interleave: Whether a stage has several parts of the network.
+            scheduler: The order of forward and backward steps.
+        """
+        arguments.integer("pipeline", "stages", stages, 1)
+        arguments.flag("pipeline", "output_broadcast", output_broadcast)
+        arguments.flag("pipeline", "interleave", interleave)
+        arguments.one_of("pipeline", "scheduler", scheduler, _SCHEDULERS)
+        self._keep(stages=stages, output_broadcast=output_broadcast, interleave=interleave, scheduler=scheduler)
+
+    def get_pipeline_stages(self) -> int:
+        """Return the number of stages that `pipeline` was given, 1 at first."""
+        stages: int = self.settings["stages"]
+        return stages
+
+    def load_operator_strategy_file(self, file_path: str) -> None:
+        """Keep the absolute path of a JSON file that would say how operations are divided."""
+        self._keep(load_operator_strategy_file=_json_path("load_operator_strategy_file", file_path))
+
+    def save_operator_strategy_file(self, file_path: str) -> None:
+        """Keep the absolute path of a JSON file for how operations were divided; none are, so
+        nothing is written.
+        """
+        self._keep(save_operator_strategy_file=_json_path("save_operator_strategy_file", file_path))
+
+    def load_param_strategy_file(self, file_path: str) -> None:
+        """Keep the path of a file that would say how parameters are divided."""
+        self._keep(load_param_strategy_file=arguments.text("load_param_strategy_file", "file_path", file_path))
+
+    def save_param_strategy_file(self, file_path: str) -> None:
+        """Keep the path of a file for how parameters were divided; none are, so nothing is
+        written.
+        """
+        self._keep(save_param_strategy_file=arguments.text("save_param_strategy_file", "file_path", file_path))
+
+    def set_group_ckpt_save_file(self, file_path: str) -> None:
+        """Keep the path of a file for the groups of devices; there are none, so nothing is
+        written.
+        """
+        self._keep(set_group_ckpt_save_file=arguments.text("set_group_ckpt_save_file", "file_path", file_path))
+
+    def transformer_opt(self, file_path: Optional[str]) -> None:
+        """Keep the path of a file with settings of Ascend devices; None for none.
+
+        Raises ValueError if there is no such file.
+        """
+        arguments.optional("transformer_opt", "file_path", file_path, str)
+        if file_path is not None and not os.path.exists(file_path):
+            raise ValueError(f"transformer_opt: there is no file {file_path!r}")
+        self._keep(transformer_opt=file_path)
+
+    def dump_local_norm(self, file_path: str) -> None:
+        """Keep the folder for norms of gradients of each device."""
+        self._keep(dump_local_norm=arguments.text("dump_local_norm", "file_path", file_path))
+
+    def disable_gradient_fp32_sync(self) -> None:
+        """Keep that gradients of 32 bits would be sent as they are."""
+        self._keep(gradient_fp32_sync=False)
+
+    def disable_loss_repeated_mean(self) -> None:
+        """Keep that a loss that several devices have would not be divided by their number."""
+        self._keep(loss_repeated_mean=False)
+
+    def disable_strategy_file_only_for_trainable_params(self) -> None:
+        """Keep that files of divisions would have all parameters."""
+        self._keep(strategy_file_only_for_trainable_params=False)
+
+    def enable_device_local_norm(self) -> None:
+        """Keep that norms of gradients would be computed on each device."""
+        self._keep(device_local_norm=True)
+
+    def enable_fp32_communication(self) -> None:
+        """Keep that numbers would be sent with 32 bits."""
+        self._keep(fp32_communication=True)
+
+    def enable_gradients_mean(self) -> None:
+        """Keep that gradients of devices would be averaged instead of summed."""
+        self._keep(gradients_mean=True)
+
+    def no_init_parameters_in_compile(self) -> None:
+        """Keep that compilation would not initialize parameters."""
+        self._keep(no_init_parameters_in_compile=True)
+
+    def print_local_norm(self) -> None:
+        """Keep that norms of gradients would be printed by each device."""
+        self._keep(print_local_norm=True)
+
+
+def _json_path(what: str, file_path: str) -> str:
+    arguments.text(what, "file_path", file_path)
+    if not os.path.isabs(file_path):
+        raise KeyError(f"{what}: file_path must be an absolute path, not {file_path!r}")
+    if not file_path.endswith(".json"):
+        raise KeyError(f"{what}: file_path must end in '.json', not {file_path!r}")
+    return file_path
