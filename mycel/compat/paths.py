@@ -1,9 +1,10 @@
 """The source modules of each MindSpore path.
 
-A path is answered first by the Mycel module of the same name, if there is one, then by the modules
-listed here in order, and finally, for a module of MindSpore (`modules`), by the sources of its
-package. Paths that only older releases had are listed in full. Any other path without a module of
-the same name does not exist.
+A path is answered first by the Mycel module of the same name, if there is one, then by that below
+`mycel.compat.inner`, which has what MindSpore's modules show of their own machinery, then by the
+modules listed here in order, and finally, for a module of MindSpore (`modules`), by the sources of
+its package. Paths that only older releases had are listed in full. Any other path without a module
+of the same name does not exist.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def sources(path: str) -> list[str]:
     ('mycel.dtype', [])
     """
     same = f"mycel.{path}" if path else "mycel"
-    found = [same] if _exists(same) else []
+    found = [name for name in (same, f"{_HERE}.inner.{path}".rstrip(".")) if _exists(name)]
     found += [name for name in _TABLE.get(path, ()) if name != same and _exists(name)]
     if is_module(path):
         found += [name for name in sources(path.rpartition(".")[0]) if name not in found]
