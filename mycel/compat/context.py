@@ -60,6 +60,9 @@ _DEFAULTS: dict[str, Any] = {
     "pipeline_stages": 1,
     "auto_pipeline": False,
     "pipeline_result_broadcast": False,
+    "pipeline_segments": 1,
+    "auto_parallel_new_interface": False,
+    "init_param_in_compile": True,
     "pipeline_config": {"pipeline_interleave": False, "pipeline_scheduler": "1f1b"},
     "parallel_mode": ParallelMode.STAND_ALONE,
     "search_mode": "recursive_programming",
@@ -135,6 +138,11 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
     if mode != ParallelMode.STAND_ALONE:
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
+
+
+def names() -> list[str]:
+    """Return the names of the settings of parallel training."""
+    return list(_DEFAULTS)
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:

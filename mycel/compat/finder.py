@@ -3,9 +3,9 @@
 Each path is one module object, a *view*, that offers the objects of Mycel's modules themselves:
 classes and functions are the same under both names. A view is filled when it is imported and asks
 its source modules for names that appear later. Views of Mycel's modules lead to views:
-`mindspore.nn` is the same object however it is reached. What a module of MindSpore only imports from
-another one of its modules is looked up there. A path or name that Mycel lacks is refused with a list
-of similar names, also in ``from mindspore.x import name``, where Python looks for a
+`mindspore.nn` is the same object however it is reached. What a module of MindSpore only imports
+from another one of its modules is looked up there. A path or name that Mycel lacks is refused with
+a list of similar names, also in ``from mindspore.x import name``, where Python looks for a
 submodule if there is no such attribute.
 """
 
@@ -69,7 +69,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             for name, value in vars(part).items():
                 if not name.startswith("__") and not isinstance(value, ModuleType):
                     content.setdefault(name, value)
-            listed = getattr(part, "__all__", None) or [n for n in dir(part) if not n.startswith("_")]
+            listed = getattr(part, "__all__", None)
+            if listed is None:
+                listed = [n for n in dir(part) if not n.startswith("_")]
             public.update(dict.fromkeys(n for n in listed if not _is_foreign_module(module, part, n)))
         view = vars(module)
         view.update(content)

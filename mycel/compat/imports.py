@@ -16,7 +16,9 @@ __all__ = ["home_of"]
 
 
 def home_of(module: str, name: str) -> str:
-    """Return the path that a name imported by a module of MindSpore stands for; "" for no such name.
+    """Return the path that a name imported by a module of MindSpore stands for.
+
+    It is "" for a name that the module does not import.
 
     >>> home_of("mindspore.train.serialization", "mstype")
     'mindspore.common.dtype'

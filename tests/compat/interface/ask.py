@@ -70,7 +70,7 @@ def home_of(module: str, value: Any) -> str:
 
 
 def table_of(module: str) -> dict[str, list[str]]:
-    """The names of a module, each with its kind, its signature, and its home if that is elsewhere."""
+    """The names of a module, each with its kind, its signature, and its home elsewhere."""
     found = vars(importlib.import_module(module))
     own = {name: value for name, value in found.items() if is_own(name, value)}
     return {n: [kind_of(own[n]), signature_of(own[n]), home_of(module, own[n])] for n in sorted(own)}
