@@ -22,7 +22,6 @@ from mycel.compat.inner._c_expression.typing import (
     String,
     Tuple,
     is_subclass,
-    type_size_in_bytes,
 )
 from mycel.compat.inner._c_expression.typing import Function as FunctionType
 from mycel.compat.inner._c_expression.typing import TypeAny as AnythingType
@@ -40,6 +39,7 @@ from mycel.compat.inner._c_expression.typing import kSymbolicKey as symbolic_key
 from mycel.compat.inner._c_expression.typing import kTypeEnv as env_type
 from mycel.compat.inner._c_expression.typing import kTypeNull as _null
 from mycel.compat.inner._c_expression.typing import kUndetermined as undetermined
+from mycel.compat.inner._c_expression.typing import type_size_in_bytes as _size_in_bytes
 
 __all__ = ["hifloat8", "qint4x2", "type_size_in_bytes"]
 
@@ -66,6 +66,11 @@ _pytype_to_dtype = pytype_to_dtype
 def _issubclass_(type_: Any, dtype: Any) -> bool:
     """Return whether a type is another one or of its kind; False where the first is no type."""
     return isinstance(type_, Type) and is_subclass(type_, dtype)
+
+
+def type_size_in_bytes(dtype: Type) -> int:
+    """Return the bytes of an element of a type; 0 for types of objects."""
+    return _size_in_bytes(dtype)
 
 
 def np_dtype_valid(support: bool) -> bool:

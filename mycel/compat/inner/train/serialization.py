@@ -21,7 +21,6 @@ from mycel.train.serialization import (
     _appended,
     _collected,
     _fitted,
-    _prefixes,
     _wanted,
     load_param_into_net,
     save_checkpoint,
@@ -210,17 +209,25 @@ def _check_prefix(prefix: Any) -> Any:
 
     Raises TypeError for anything but text or a sequence of it, ValueError for "".
     """
-    found = _prefixes(prefix, "specify_prefix or filter_prefix")
-    return list(prefix) if isinstance(prefix, list) else found
+    several = prefix if isinstance(prefix, (list, tuple)) else (prefix,)
+    if prefix is None:
+        return None
+    for one in several:
+        if not isinstance(one, str):
+            raise TypeError(f"a prefix must be a string, or a list or tuple of strings, not {prefix!r}")
+        if not one:
+            raise ValueError("a prefix must not be empty")
+    return several
 
 
 def _whether_load_param(specify_prefix: Any, filter_prefix: Any, param_name: str) -> bool:
     """Return whether prefixes to keep and to drop let a name be loaded."""
-    wanted = _wanted(_check_prefix(specify_prefix), _check_prefix(filter_prefix), None)
+    kept, dropped = (tuple(p) if p else None for p in map(_check_prefix, (specify_prefix, filter_prefix)))
+    wanted = _wanted(kept, dropped, None)
     return bool(wanted(param_name))
 
 
-def _is_auto_parallel_mode(net: Any) -> bool:
+def _is_auto_parallel_mode(save_obj: Any) -> bool:
     """Return False: a network is not divided over devices."""
     return False
 
