@@ -126,8 +126,8 @@ def set_context(**options: Any) -> None:
     the system; beyond it they raise MemoryError. None is no limit.
 
     Options of MindSpore that have no effect here are accepted; each value is logged once, with the
-    reason. Raises ValueError for a name or value that does not exist, TypeError for a value of another
-    type.
+    reason. Raises ValueError for a name or value that does not exist, TypeError for a value of
+    another type.
 
     >>> import mycel as ms
     >>> ms.set_context(mode=ms.PYNATIVE_MODE)

@@ -51,9 +51,7 @@ _OLDER_LEVELS = {
 OPTIONS: dict[str, Option] = {
     "device_id": Option(0, "there is one device", _INT, low=0, high=4095),
     "max_call_depth": Option(1000, "calls nest as deep as Python's own", _INT, low=1),
-    "deterministic": Option(
-        "ON", "results are always the same for the same inputs and threads", _TEXT, ("ON", "OFF")
-    ),
+    "deterministic": Option("ON", "results are always the same for the same inputs and threads", _TEXT, ("ON", "OFF")),
     "enable_graph_kernel": Option(True, "fusion is always on", _BOOL),
     "graph_kernel_flags": Option("", "fusion is chosen by the compiler", _TEXT),
     "save_graphs": Option(False, _GRAPHS, (bool, int), low=0, high=3),
@@ -88,9 +86,7 @@ OPTIONS: dict[str, Option] = {
     "aoe_config": Option({}, _NO_ASCEND, _DICT, keys={"job_type": ("1", "2")}),
     "check_bprop": Option(False, "gradients are checked by construction", _BOOL),
     "grad_for_scalar": Option(None, "gradients of scalars are always given", _BOOL),
-    "inter_op_parallel_num": Option(
-        0, "operations of a graph run in order, each on all threads", _INT, low=0
-    ),
+    "inter_op_parallel_num": Option(0, "operations of a graph run in order, each on all threads", _INT, low=0),
     "disable_format_transform": Option(False, "layouts are the compiler's choice", _BOOL),
     "op_timeout": Option(None, "operations on the CPU are not timed out", _INT, low=0),
     "debug_level": Option(None, "errors always show the user's source", _INT, (0, 1)),
@@ -166,4 +162,6 @@ def _check_entry(name: str, key: str, entry: Any, keys: Mapping[str, tuple[Any, 
     if key not in keys:
         raise ValueError(f"set_context: {name} has no entry {key!r}; its entries are {', '.join(keys)}")
     if entry not in keys[key]:
-        raise ValueError(f"set_context: {name}[{key!r}] must be one of {', '.join(map(repr, keys[key]))}, not {entry!r}")
+        raise ValueError(
+            f"set_context: {name}[{key!r}] must be one of {', '.join(map(repr, keys[key]))}, not {entry!r}"
+        )

@@ -12,8 +12,11 @@ import copy
 import difflib
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
 from mycel.base.log import logger
+from mycel.base.notes import without_effect
+from mycel.compat.parallel_values import check_value
 
 __all__ = [
     "COMPATIBLE",
@@ -96,7 +99,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "auto_parallel_search_mode": _SEARCH_MODES,
     "communi_parallel_mode": _COMMUNICATION_MODES,
 }
-_ANY_KIND = ("dataset_strategy",)
+_ANY_KIND = ("dataset_strategy", "dump_local_norm")
 _ALGORITHM: dict[str, Any] = {
     "fully_use_devices": False,
     "elementwise_op_strategy_follow": False,
@@ -134,6 +137,9 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
             )
         if name == "grad_accumulation_step" and value < 1:
             raise ValueError(f"{function}: grad_accumulation_step must be at least 1, not {value}")
+        check_value(function, name, value)
+        if name != "parallel_mode" and value != _DEFAULTS[name]:
+            without_effect(f"{function}({name}=...)", "work runs on one device")
     _settings.update(copy.deepcopy(kwargs))
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
     if mode != ParallelMode.STAND_ALONE:
@@ -163,8 +169,15 @@ def reset_auto_parallel_context() -> None:
 
 def set_algo_parameters(**kwargs: Any) -> None:
     """Set parameters of the search for parallel strategies, which one device does not need."""
+    function = "set_algo_parameters"
     for name, value in kwargs.items():
-        _check("set_algo_parameters", _ALGORITHM, name, value)
+        _check(function, _ALGORITHM, name, value)
+        if name == "algo_approxi_epsilon" and not 0 < value <= 1:
+            raise RuntimeError(f"{function}: algo_approxi_epsilon must be above 0 and at most 1, not {value!r}")
+        if name == "tensor_slice_align_size":
+            arguments.integer(function, name, value, 1, 1024)
+        if value != _ALGORITHM[name]:
+            without_effect(f"{function}({name}=...)", "there is one device to search strategies for")
     _algorithm.update(kwargs)
 
 

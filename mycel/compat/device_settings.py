@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.compat.notes import without_effect
+from mycel.base.notes import without_effect
 from mycel.compat.unserved import signature_of
 
 __all__ = ["setting"]

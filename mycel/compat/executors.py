@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel.base.errors import Unsupported
+from mycel.base.notes import without_effect
 from mycel.cells.cell import Cell
-from mycel.compat.notes import without_effect
 from mycel.core import eager
 from mycel.derivatives.gradient import grad
 from mycel.devices.runtime import synchronize
@@ -76,7 +76,7 @@ class EagerExecutor:
         return id(obj) in self._ended
 
     def grad(self, obj: Any, grad: Any, weights: Any, grad_position: Any, has_aux: bool, *args: Any) -> Any:
-        """Return the derivative of a network or function at its arguments.
+        """Return the derivative of a network or function `obj` at its arguments.
 
         `grad` is a `GradOperation`, whose options say by what to differentiate: by the first
         argument, by all (`get_all`), by those at `grad_position` (`get_by_position`), by `weights`
@@ -249,7 +249,8 @@ class CellExecutor:
     ) -> None:
         """Raise RuntimeError: there is no queue of batches on a device.
 
-        The arguments, from `queue_name` to `need_run`, describe one.
+        `queue_name`, `dataset_size`, `batch_size`, `dataset_types`, `dataset_shapes`,
+        `input_indexs`, `phase` and `need_run` describe one.
         """
         raise RuntimeError("init_dataset: batches are arguments here, not taken from a device's queue")
 

@@ -148,8 +148,8 @@ def sources(path: str) -> list[str]:
 
     The result is empty if there is no such path.
 
-    >>> sources("common.dtype")[0], sources("no.such.path")
-    ('mycel.dtype', [])
+    >>> sources("nn.metrics")[0], sources("no.such.path")
+    ('mycel.compat.metrics', [])
     """
     same = f"mycel.{path}" if path else "mycel"
     found = [name for name in (same, f"{_HERE}.inner.{path}".rstrip(".")) if _exists(name)]

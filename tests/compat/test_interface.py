@@ -36,6 +36,23 @@ OTHER_PARAMETERS = {
 }
 
 
+_EARLIER = "refused at once, where MindSpore does when it is used, or fails without saying why"
+# Lines of programs that MindSpore prints otherwise, and why.
+OTHERWISE = {
+    "config(enc_key=b'1')": _EARLIER,
+    "config(format='x')": _EARLIER,
+    "ms.jit(lambda x: x, backend='x')": _EARLIER,
+    "ms.jit(lambda x: x, backend=3)": _EARLIER,
+    "ms.jit(3)": _EARLIER,
+    "Model(net, loss_fn=3)": _EARLIER,
+    "Model(net, eval_network=3)": _EARLIER,
+    "Model(net, eval_indexes=3)": _EARLIER,
+    "Model(net, boost_level='x')": _EARLIER,
+    "Model(net).predict(3)": "the first layer refuses it, by its shape",
+    "ms.DatasetHelper(3)": _EARLIER,
+}
+
+
 @pytest.fixture(autouse=True)
 def _installed() -> Iterator[None]:
     compat.install()
@@ -134,6 +151,10 @@ def test_programs_print_what_they_print_with_mindspore(
     with contextlib.redirect_stdout(printed):
         programs.run(program)
     found, stored = printed.getvalue().splitlines(), programs.answer(program).read_text(encoding="utf-8").splitlines()
-    wrong = [f"{mine}\n    MindSpore: {theirs}" for mine, theirs in zip(found, stored) if mine != theirs]
+    wrong = [
+        f"{mine}\n    MindSpore: {theirs}"
+        for mine, theirs in zip(found, stored)
+        if (mine != theirs) != (mine.partition(" -> ")[0] in OTHERWISE)
+    ]
     assert not wrong, "\n".join(wrong)
     assert len(found) == len(stored)

@@ -163,7 +163,10 @@ def check_axis_valid(axes: Any, ndim: int) -> tuple[int, ...]:
 
 
 def check_axis_type(axis: Any, type_int: bool = True, type_tuple: bool = True, type_list: bool = True) -> bool:
-    """Return True if axes are given as one of the types that are allowed; TypeError otherwise."""
+    """Return True if `axis` is of a type that is allowed; TypeError otherwise.
+
+    `type_int`, `type_tuple` and `type_list` allow an int, a tuple and a list of them.
+    """
     if isinstance(axis, int) and not isinstance(axis, bool) and type_int:
         return True
     if isinstance(axis, tuple) and type_tuple or isinstance(axis, list) and type_list:
@@ -293,7 +296,7 @@ def check_scalar_or_tensor_types_same(
 
 
 def check_element_type_of_iterable(arg_name: str, arg_value: Any, valid_types: Any, prim_name: Any = None) -> None:
-    """Raise TypeError unless every element is of one of the types.
+    """Raise TypeError unless every element of `arg_value` is of one of `valid_types`.
 
     `arg_name` and `prim_name` are the argument and the operation in errors.
     """
@@ -368,7 +371,7 @@ def check_file_name_by_regular(target: str, reg: Optional[str] = None, prim_name
 def check_str_by_regular(
     target: str, reg: Optional[str] = None, flag: re.RegexFlag = re.ASCII, prim_name: Optional[str] = None
 ) -> bool:
-    """Return True for text that is a name: letters, digits, ``_`` and ``.``; ValueError for others.
+    """Return True if `target` is a name of letters, digits, ``_`` and ``.``; ValueError otherwise.
 
     `reg` is another pattern with flags `flag`, `prim_name` the operation in errors.
     """
@@ -378,7 +381,7 @@ def check_str_by_regular(
 def check_str_and_none_by_regular(
     target: str, reg: Optional[str] = None, flag: re.RegexFlag = re.ASCII, prim_name: Optional[str] = None
 ) -> bool:
-    """Return True for text of letters, digits, ``_``, ``.`` and ``-``; ValueError for others.
+    """Return True if `target` has letters, digits, ``_``, ``.`` and ``-`` only; else ValueError.
 
     `reg` is another pattern with flags `flag`, `prim_name` the operation in errors.
     """

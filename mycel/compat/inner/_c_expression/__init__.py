@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.notes import without_effect
 from mycel.cells.cell import Cell as Cell_
 from mycel.common.initializer import _truncated
 from mycel.communication.groups import release
@@ -18,9 +19,8 @@ from mycel.communication.groups import release as finalize_hccl
 from mycel.communication.steps import CommHandle
 from mycel.compat.inner._c_expression.parameters import ParamInfo
 from mycel.compat.inner._c_expression.settings import MSContext, ms_ctx_param
-from mycel.compat.notes import without_effect
 from mycel.compat.unserved import Group, served_on_request
-from mycel.core.storage import frombuffer
+from mycel.core.storage import frombuffer as _tensor_of
 from mycel.core.tensor import Tensor as TensorPy
 from mycel.devices.machine import ms_memory_recycle as _ms_memory_recycle
 from mycel.devices.runtime import synchronize
@@ -90,6 +90,14 @@ def check_is_arf() -> bool:
 def is_silent_detect_enable() -> bool:
     """Return False: nothing watches for silent faults of devices."""
     return False
+
+
+def frombuffer(buffer: Any, dtype: Any, count: int = -1, offset: int = 0) -> TensorPy:
+    """Return the numbers in a buffer as a tensor.
+
+    `dtype` is their type, `count` how many to take (-1 for all) after `offset` bytes.
+    """
+    return _tensor_of(buffer, dtype=dtype, count=count, offset=offset)
 
 
 def get_clock_time() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple, Optional
 
-from mycel.compat.notes import without_effect
+from mycel.base.notes import without_effect
 
 __all__: list[str] = []
 
@@ -54,15 +54,17 @@ _stack: list[AmpStrategy] = []
 
 
 def create_amp_strategy(arg0: AmpLevel, arg1: Any, arg2: List, arg3: List) -> AmpStrategy:
-    """Return settings: the level, the narrow type, and the lists of operations."""
+    """Return settings: the level `arg0`, the narrow type `arg1`, the operations that are computed
+    in it, `arg2`, and those that are not, `arg3`.
+    """
     return AmpStrategy(AmpLevel(arg0), arg1, list(arg2), list(arg3))
 
 
 def push_amp_strategy(arg0: AmpLevel, arg1: Any, arg2: List, arg3: List) -> None:
     """Put settings on the stack.
 
-    Operations do not ask for them: a network is converted by `auto_mixed_precision`, of which the
-    arguments are the level, the narrow type and the lists of operations.
+    Operations do not ask for them: a network is converted by `auto_mixed_precision`. `arg0`,
+    `arg1`, `arg2` and `arg3` are those of `create_amp_strategy`.
     """
     without_effect("push_amp_strategy", "networks are converted by mindspore.amp.auto_mixed_precision")
     _stack.append(create_amp_strategy(arg0, arg1, arg2, arg3))

@@ -75,7 +75,9 @@ def all_gather_into_tensor(
 def reduce_scatter_tensor(
     tensor: Tensor, op: str = ReduceOp.SUM, group: str = HCCL_WORLD_COMM_GROUP, async_op: bool = False
 ) -> tuple[Tensor, Optional[CommHandle]]:
-    """Return this process's share of the rows of a reduction over all processes, and a handle.
+    """Return this process's share of the rows of `tensor`, reduced over all processes.
+
+    With it comes a handle.
 
     `op` is that of `all_reduce`; `group` names the group of processes; without `async_op` the
     handle is None.

@@ -8,8 +8,8 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mycel.base.notes import without_effect
 from mycel.compat import context
-from mycel.compat.notes import without_effect
 
 __all__: list[str] = []
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.base import arguments
+from mycel.base.notes import without_effect
 from mycel.cells.cell import Cell
-from mycel.compat.notes import without_effect
 
 __all__ = ["AutoParallel"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.base import arguments
-from mycel.compat.notes import without_effect
+from mycel.base.notes import without_effect
 from mycel.profiler import Profiler
 
 __all__ = ["analyse"]

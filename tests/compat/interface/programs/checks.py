@@ -1,6 +1,8 @@
-# ruff: noqa: B023, F821
+# ruff: noqa: B023, F401, F821
+import mindspore as ms
 import numpy as np
 from mindspore import Tensor
+from mindspore import _checkparam as V
 
 x = Tensor(np.ones((2, 3), np.float32))
 CALLS = """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mycel.base import arguments
+from mycel.base.notes import without_effect
 from mycel.compat.device_settings import setting
-from mycel.compat.notes import without_effect
 
 __all__ = ["aclnn_cache", "aoe_job_type", "aoe_tune_mode", "op_compile"]
 

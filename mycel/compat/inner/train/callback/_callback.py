@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.compat.notes import without_effect
+from mycel.base.notes import without_effect
 from mycel.core.tensor import Tensor
 from mycel.train.callback.base import HOOKS, CallbackList, RunContext
 from mycel.train.callback.base import CallbackParameters as InternalCallbackParam
