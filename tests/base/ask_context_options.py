@@ -11,8 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import mindspore as ms
-
 VALUES: dict[str, list[Any]] = {
     "mode": [0, 1, 2, "x", True],
     "device_target": ["CPU", "x", 3],
@@ -67,7 +65,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-def outcome(name: str, value: Any) -> str:
+def outcome(ms: Any, name: str, value: Any) -> str:
     """What becomes of a call."""
     try:
         ms.set_context(**{name: value})
@@ -77,8 +75,10 @@ def outcome(name: str, value: Any) -> str:
 
 
 if __name__ == "__main__":
+    import mindspore
+
     lines = [
-        f"set_context({name}={value!r}) -> {outcome(name, value)}\n"
+        f"set_context({name}={value!r}) -> {outcome(mindspore, name, value)}\n"
         for name, values in VALUES.items()
         for value in values
     ]
