@@ -32,7 +32,16 @@ HOMES = {
     "jit": "mindspore",
     "jit_class": "mindspore",
     "Layout": "mindspore.parallel",
-    "_is_role_sched": "mindspore.communication._comm_helper",
+    "_is_role_sched DEVICE_TO_BACKEND": "mindspore.communication._comm_helper",
+    "_create_group_helper _destroy_group_helper _get_comm_name_helper": "mindspore.communication._comm_helper",
+    "_get_group_rank_from_world_rank_helper _get_group_ranks": "mindspore.communication._comm_helper",
+    "_get_group_rank_from_world_rank_from_cache_helper": "mindspore.communication._comm_helper",
+    "_get_local_rank_helper _get_local_size_helper _get_rank_helper": "mindspore.communication._comm_helper",
+    "_get_size_helper _get_world_rank_from_group_rank_helper": "mindspore.communication._comm_helper",
+    "is_initialized": "mindspore.context",
+    "is_shape_unknown get_func load_lib": "mindspore.common._utils",
+    "PluginEnum": "mindspore.train.summary.enums",
+    "_check_prefix": "mindspore.train.serialization",
 }
 HERE = Path(__file__).resolve().parent
 TARGET = HERE.parents[2] / "mycel" / "compat" / "imports.json"
