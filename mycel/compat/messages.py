@@ -163,10 +163,6 @@ class _Many(list[Any]):
 
     MergeFrom = extend
 
-    def __iadd__(self, values: Iterable[Any]) -> _Many:  # type: ignore[misc]
-        self.extend(values)
-        return self
-
 
 class Message:
     """A message; see the module. Fields may be given by name when it is created."""
@@ -441,7 +437,8 @@ class Message:
             and all(self._values[f.name] == other._values[f.name] for f in self._there())
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        raise TypeError(f"{type(self).__name__} can be changed, so it has no hash")
 
     def __repr__(self) -> str:
         return "".join(line + "\n" for line in self._lines(""))

@@ -9,7 +9,9 @@ from mycel.base import config
 
 __all__ = ["MSContext", "ms_ctx_param"]
 
-_NAMES = """
+ms_ctx_param = enum.IntEnum(
+    "ms_ctx_param",
+    """
     check_bprop enable_graph_kernel enable_reduce_precision enable_profiling save_graphs
     enable_parallel_split max_device_memory mempool_block_size mode device_target
     inter_op_parallel_num runtime_num_threads _graph_memory_max_size print_file_path
@@ -28,8 +30,9 @@ _NAMES = """
     enable_flash_attention_load_balance enable_allreduce_slice_to_reducescatter
     enable_interleave_split_concat_branch enable_interleave_parallel_branch
     enable_offloading_packed_experts op_debug_option
-"""
-ms_ctx_param = enum.IntEnum("ms_ctx_param", _NAMES.split(), start=0)  # type: ignore[misc]
+    """,
+    start=0,
+)
 _STATE = ("cur_step_num", "need_ckpt", "save_checkpoint_steps", "last_triggered_step")
 _state: dict[str, Any] = dict.fromkeys(_STATE, 0)
 

@@ -22,7 +22,7 @@ class FileSystem:
 
 def _register_basic_file_system(fs: FileSystem) -> bool:
     """Let files be opened by Python's `open`, and return True."""
-    fs.__init__()  # type: ignore[misc]
+    vars(fs).update(vars(FileSystem()))
     return True
 
 
