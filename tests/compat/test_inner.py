@@ -78,7 +78,7 @@ def test_what_is_tied_to_other_devices_says_what_to_use(name: str) -> None:
 def test_classes_that_are_not_served_can_be_subclassed() -> None:
     from mindspore.train.callback import TrainFaultTolerance
 
-    class Mine(TrainFaultTolerance):  # type: ignore[misc]
+    class Mine(TrainFaultTolerance):
         pass
 
     assert issubclass(Mine, ms.train.Callback)
