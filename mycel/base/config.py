@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 from mycel.base import arguments, locks
+from mycel.base.options import OPTIONS, checked
 
 __all__ = [
     "GRAPH_MODE",
@@ -40,46 +41,12 @@ _DEFAULTS: dict[str, Any] = {
     "compile_cache_path": "",
     "max_device_memory": None,
 }
-# Options of MindSpore that change nothing here: the value that `get_context` gives before one is
-# set, and why.
-_NO_EFFECT: dict[str, tuple[Any, str]] = {
-    "device_id": (0, "there is one device"),
-    "max_call_depth": (1000, "calls nest as deep as Python's own"),
-    "deterministic": ("ON", "results are always the same for the same inputs and threads"),
-    "enable_graph_kernel": (True, "fusion is always on"),
-    "graph_kernel_flags": ("", "fusion is chosen by the compiler"),
-    "save_graphs": (False, "look at graphs with mycel.explain"),
-    "save_graphs_path": (".", "look at graphs with mycel.explain"),
-    "pynative_synchronize": (True, "eager operations always run at once"),
-    "precompile_only": (False, "compile a cell without running it by its compile method"),
-    "jit_config": ({}, "of its options only jit_syntax_level is used; the compiler needs no choice of the others"),
-    "jit_enable_inplace_ops": (False, "x += y makes a new tensor in every mode"),
-    "variable_memory_max_size": (None, "memory is taken from the system as needed"),
-    "mempool_block_size": (None, "memory is taken from the system as needed"),
-    "memory_optimize_level": (None, "buffers are always planned by liveness"),
-    "memory_offload": (None, "there is one memory"),
-    "enable_dump": (False, "there is no Ascend device to dump from"),
-    "save_dump_path": (None, "there is no Ascend device to dump from"),
-    "env_config_path": ("", "there is no Ascend runtime"),
-    "enable_reduce_precision": (None, "types are kept as written"),
-    "ascend_config": ({}, "there is no Ascend device"),
-    "gpu_config": ({}, "this engine runs on the CPU"),
-    "aoe_tune_mode": ("", "there is no Ascend device"),
-    "aoe_config": ({}, "there is no Ascend device"),
-    "check_bprop": (False, "gradients are checked by construction"),
-    "grad_for_scalar": (None, "gradients of scalars are always given"),
-    "inter_op_parallel_num": (0, "operations of a graph run in order, each on all threads"),
-    "disable_format_transform": (False, "layouts are the compiler's choice"),
-    "op_timeout": (None, "operations on the CPU are not timed out"),
-    "debug_level": (None, "errors always show the user's source"),
-    "conv_allow_tf32": (False, "this engine computes in the types as written"),
-    "matmul_allow_tf32": (False, "this engine computes in the types as written"),
-    "exec_order": (None, "operations run in program order"),
-    "support_binary": (False, "source is read from the functions themselves"),
-    "enable_profiling": (False, "profile with mycel.profile, or the command mycel profile"),
-    "profiling_options": ("", "profile with mycel.profile, or the command mycel profile"),
-    "print_file_path": ("", "what a program prints goes to standard output"),
-    "reserve_class_name_in_scope": (True, "names of nodes come from the user's source"),
+_KINDS: dict[str, type] = {
+    "mode": int,
+    "device_target": str,
+    "jit_syntax_level": int,
+    "runtime_num_threads": int,
+    "compile_cache_path": str,
 }
 # Those of which a user would wait for something to appear.
 _MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", "enable_profiling", "print_file_path")
@@ -94,12 +61,16 @@ _lock = locks.lock()
 listeners: list[Any] = []
 
 
-def _check(name: str, value: Any) -> None:
-    if name in _NO_EFFECT:
-        return
+def _check(name: str, value: Any) -> Any:
+    """Return the value of an option as it is kept."""
+    if name in OPTIONS:
+        return checked(name, value)
     if name not in _DEFAULTS:
-        known = ", ".join(sorted((*_DEFAULTS, *_NO_EFFECT)))
+        known = ", ".join(sorted((*_DEFAULTS, *OPTIONS)))
         raise ValueError(f"set_context: there is no option {name!r}; the options are {known}")
+    kind = _KINDS.get(name)
+    if kind is not None and not isinstance(value, kind):
+        raise arguments.wrong_type("set_context", name, f"a {kind.__name__}", value)
     if name == "mode" and value not in (GRAPH_MODE, PYNATIVE_MODE):
         raise ValueError(f"set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), not {value!r}")
     if name == "device_target" and value != "CPU":
@@ -109,18 +80,19 @@ def _check(name: str, value: Any) -> None:
     if name == "runtime_num_threads":
         arguments.integer("set_context", name, value, 0, flags=True, numpy=False, error=ValueError)
     if name in ("enable_compile_cache", "wide_intermediates"):
-        arguments.flag("set_context", name, value, error=ValueError)
+        arguments.flag("set_context", name, value)
     if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
         raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
     if name == "max_device_memory" and value is not None:
+        if not isinstance(value, str):
+            raise arguments.wrong_type("set_context", name, "a string", value)
         try:
             memory_size(value)
         except ValueError as error:
             raise ValueError(f"set_context: max_device_memory: {error}") from None
     if name == "auto_tune_mode":
         arguments.one_of("set_context", name, value, TUNE_MODES)
-    if name == "compile_cache_path":
-        arguments.text("set_context", name, value, error=ValueError)
+    return int(value) if kind is int else value
 
 
 def memory_size(text: str) -> int:
@@ -154,7 +126,8 @@ def set_context(**options: Any) -> None:
     the system; beyond it they raise MemoryError. None is no limit.
 
     Options of MindSpore that have no effect here are accepted; each value is logged once, with the
-    reason. Raises ValueError for a name or value that does not exist.
+    reason. Raises ValueError for a name or value that does not exist, TypeError for a value of
+    another type.
 
     >>> import mycel as ms
     >>> ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -163,13 +136,11 @@ def set_context(**options: Any) -> None:
     from mycel.base.log import logger
 
     jit_is_off = os.environ.get("MS_JIT") == "0"
-    for name, value in options.items():
-        _check(name, value)
-    for name, value in options.items():
-        if name in _NO_EFFECT and value != _NO_EFFECT[name][0] and (name, repr(value)) not in _said:
+    for name, value in {name: _check(name, value) for name, value in options.items()}.items():
+        if name in OPTIONS and value != OPTIONS[name].default and (name, repr(value)) not in _said:
             _said.add((name, repr(value)))
             level = logger.warning if name in _MISSED else logger.info
-            level("set_context(%s=%r) has no effect: %s", name, value, _NO_EFFECT[name][1])
+            level("set_context(%s=%r) has no effect: %s", name, value, OPTIONS[name].why)
         with _lock:
             _context[name] = value
     for listener in listeners:
@@ -187,9 +158,9 @@ def get_context(attr_key: str) -> Any:
     """
     if attr_key in _context:
         return _context[attr_key]
-    if attr_key in _NO_EFFECT:
-        return _NO_EFFECT[attr_key][0]
-    known = ", ".join(sorted((*_DEFAULTS, *_NO_EFFECT)))
+    if attr_key in OPTIONS:
+        return OPTIONS[attr_key].default
+    known = ", ".join(sorted((*_DEFAULTS, *OPTIONS)))
     raise ValueError(f"get_context: there is no option {attr_key!r}; the options are {known}")
 
 

@@ -107,6 +107,27 @@ class DType(Type):
         return self.kind in "fs"
 
     @property
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floats, as NumPy's or in 8 bits."""
+        return self.kind in "fs"
+
+    def to_complex(self) -> DType:
+        """Return the type of complex numbers with parts of this type; TypeError without one.
+
+        The parts are of float32 for bfloat16.
+        """
+        found = {bfloat16: complex64, float32: complex64, float64: complex128}
+        if self.kind == "c":
+            return self
+        if self not in found:
+            raise TypeError(f"{self} has no type of complex numbers")
+        return found[self]
+
+    def to_real(self) -> DType:
+        """Return the type of a complex number's parts, and another type as it is."""
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in "iu"
 

@@ -4,10 +4,11 @@ them, for libraries that build their own training steps.
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
-from mycel import nn
-from mycel.amp import get_black_list
+from mycel import nn, ops
+from mycel.amp import get_black_list, get_white_list
 from mycel.amp.build import WideLoss
 from mycel.amp.levels import keep_wide
 from mycel.amp.managers import DynamicLossScaleManager
@@ -23,6 +24,25 @@ _config_level: dict[str, dict[str, Any]] = {
     "O3": {"keep_batchnorm_fp32": False, "cast_model_type": D.float16, "loss_scale_manager": None},
     "auto": {"keep_batchnorm_fp32": False, "cast_model_type": D.float32, "loss_scale_manager": None},
 }
+
+
+def _named(names: str) -> list[Any]:
+    return [getattr(ops, name) for name in names.split() if hasattr(ops, name)]
+
+
+AMP_WHITE_LIST, AMP_BLACK_LIST = get_white_list(), get_black_list()
+_INNER_AMP_BLACK_LIST: list[Any] = []
+MS_AMP_BY_REWRITE = False
+# The operations that the level "auto" computes in the narrow type, and those that it does not.
+AMP_AUTO_WHITE_LIST = _named(
+    "Conv2D Conv3D ConvTranspose2D Conv2DTranspose Conv3DTranspose MatMul BatchMatMul PReLU Einsum Dense"
+)
+AMP_AUTO_BLACK_LIST = _named(
+    "Pow ACos Asin Cosh Erfinv Exp Expm1 Log Log1p Log2 Reciprocal Rsqrt Sinh Tan Softplus LayerNorm BatchNorm "
+    "GroupNorm KLDivLoss SmoothL1Loss MultilabelMarginLoss SoftMarginLoss TripletMarginLoss MultiMarginLoss "
+    "BCEWithLogitsLoss Cdist Renorm ReduceProd Softmax LogSoftmax CumProd CumSum NLLLoss"
+)
+AMP_PRIM_ARG_TABLE: dict[Any, list[int]] = collections.defaultdict(list)
 
 
 def _do_keep_batchnorm_fp32(network: Cell) -> None:

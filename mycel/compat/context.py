@@ -12,8 +12,11 @@ import copy
 import difflib
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
 from mycel.base.log import logger
+from mycel.base.notes import without_effect
+from mycel.compat.parallel_values import check_value
 
 __all__ = [
     "COMPATIBLE",
@@ -60,6 +63,9 @@ _DEFAULTS: dict[str, Any] = {
     "pipeline_stages": 1,
     "auto_pipeline": False,
     "pipeline_result_broadcast": False,
+    "pipeline_segments": 1,
+    "auto_parallel_new_interface": False,
+    "init_param_in_compile": True,
     "pipeline_config": {"pipeline_interleave": False, "pipeline_scheduler": "1f1b"},
     "parallel_mode": ParallelMode.STAND_ALONE,
     "search_mode": "recursive_programming",
@@ -93,7 +99,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "auto_parallel_search_mode": _SEARCH_MODES,
     "communi_parallel_mode": _COMMUNICATION_MODES,
 }
-_ANY_KIND = ("dataset_strategy",)
+_ANY_KIND = ("dataset_strategy", "dump_local_norm")
 _ALGORITHM: dict[str, Any] = {
     "fully_use_devices": False,
     "elementwise_op_strategy_follow": False,
@@ -131,10 +137,18 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
             )
         if name == "grad_accumulation_step" and value < 1:
             raise ValueError(f"{function}: grad_accumulation_step must be at least 1, not {value}")
+        check_value(function, name, value)
+        if name != "parallel_mode" and value != _DEFAULTS[name]:
+            without_effect(f"{function}({name}=...)", "work runs on one device")
     _settings.update(copy.deepcopy(kwargs))
     mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
     if mode != ParallelMode.STAND_ALONE:
         logger.warning("set_auto_parallel_context: parallel_mode %r is remembered, and work runs on one device", mode)
+
+
+def names() -> list[str]:
+    """Return the names of the settings of parallel training."""
+    return list(_DEFAULTS)
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
@@ -155,8 +169,15 @@ def reset_auto_parallel_context() -> None:
 
 def set_algo_parameters(**kwargs: Any) -> None:
     """Set parameters of the search for parallel strategies, which one device does not need."""
+    function = "set_algo_parameters"
     for name, value in kwargs.items():
-        _check("set_algo_parameters", _ALGORITHM, name, value)
+        _check(function, _ALGORITHM, name, value)
+        if name == "algo_approxi_epsilon" and not 0 < value <= 1:
+            raise RuntimeError(f"{function}: algo_approxi_epsilon must be above 0 and at most 1, not {value!r}")
+        if name == "tensor_slice_align_size":
+            arguments.integer(function, name, value, 1, 1024)
+        if value != _ALGORITHM[name]:
+            without_effect(f"{function}({name}=...)", "there is one device to search strategies for")
     _algorithm.update(kwargs)
 
 

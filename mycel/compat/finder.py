@@ -3,8 +3,9 @@
 Each path is one module object, a *view*, that offers the objects of Mycel's modules themselves:
 classes and functions are the same under both names. A view is filled when it is imported and asks
 its source modules for names that appear later. Views of Mycel's modules lead to views:
-`mindspore.nn` is the same object however it is reached. A path or name that Mycel lacks is refused
-with a list of similar names, also in ``from mindspore.x import name``, where Python looks for a
+`mindspore.nn` is the same object however it is reached. What a module of MindSpore only imports
+from another one of its modules is looked up there. A path or name that Mycel lacks is refused with
+a list of similar names, also in ``from mindspore.x import name``, where Python looks for a
 submodule if there is no such attribute.
 """
 
@@ -18,6 +19,7 @@ from types import ModuleType
 from typing import Any, Optional
 
 from mycel.compat.hints import missing
+from mycel.compat.imports import home_of
 from mycel.compat.modules import is_module
 from mycel.compat.operations.facts import facts_of, has_facts
 from mycel.compat.paths import API_VERSION, MODULES_FIRST, ROOT, is_absent, sources
@@ -73,7 +75,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             for name, value in vars(part).items():
                 if not name.startswith("__") and not isinstance(value, ModuleType):
                     content.setdefault(name, value)
-            listed = getattr(part, "__all__", None) or [n for n in dir(part) if not n.startswith("_")]
+            listed = getattr(part, "__all__", None)
+            if listed is None:
+                listed = [n for n in dir(part) if not n.startswith("_")]
             public.update(dict.fromkeys(n for n in listed if not _is_foreign_module(module, part, n)))
         view = vars(module)
         path = module.__name__[len(ROOT) + 1 :]
@@ -134,6 +138,18 @@ def _answers(fullname: str) -> list[str]:
     return [] if is_absent(path) else sources(path)
 
 
+def _at(home: str) -> Any:
+    """Return what a path of MindSpore means: a module, or what a module has.
+
+    Raises AttributeError where Mycel lacks it.
+    """
+    owner, _, name = home.rpartition(".")
+    try:
+        return importlib.import_module(home) if _answers(home) else getattr(importlib.import_module(owner), name)
+    except ModuleNotFoundError:
+        raise _MissingAttribute(owner, name) from None
+
+
 def _later(module: ModuleType, parts: list[ModuleType]) -> Any:
     """Return the `__getattr__` of a view: for names that its sources got later, and for views below
     it.
@@ -151,6 +167,10 @@ def _later(module: ModuleType, parts: list[ModuleType]) -> Any:
             for part in parts:
                 if name in vars(part):
                     return vars(part)[name]
+            home = home_of(module.__name__, name)
+            if home:
+                vars(module)[name] = value = _at(home)
+                return value
         raise _MissingAttribute(module.__name__, name)
 
     return find

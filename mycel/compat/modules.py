@@ -29,6 +29,10 @@ _MODULES: dict[str, str] = {
         adadelta adagrad adam adamax adamw asgd lr_scheduler nadam optimizer radam rmsprop rprop sgd
     """,
     "mindrecord": "config filereader filewriter mindpage",
+    "mindrecord.tools": """
+        cifar10 cifar100 cifar100_to_mr cifar10_to_mr csv_to_mr imagenet_to_mr mnist_to_mr
+        tfrecord_to_mr
+    """,
     "mint": "distributed linalg nn optim special",
     "mint.distributed": "distributed",
     "mint.nn": "functional layer",

@@ -56,6 +56,28 @@ def _get_device_num() -> int:
     return get_auto_parallel_context("device_num")
 
 
+def _device_number_check(parallel_mode: str, device_number: int) -> None:
+    """Raise ValueError for several devices without parallel training."""
+    if parallel_mode == ParallelMode.STAND_ALONE and device_number != 1:
+        raise ValueError(f"in the mode {parallel_mode!r} the number of devices must be 1, not {device_number}")
+
+
+def _parameter_broadcast_check(parallel_mode: str, parameter_broadcast: bool) -> None:
+    """Raise ValueError if parameters are to be sent to other devices in a mode without that."""
+    if parameter_broadcast and parallel_mode not in (ParallelMode.DATA_PARALLEL, ParallelMode.HYBRID_PARALLEL):
+        raise ValueError(f"in the mode {parallel_mode!r} parameters are not broadcast")
+
+
+def _is_parallel_mode() -> bool:
+    """Return False: this process is alone."""
+    return False
+
+
+def _need_to_full() -> bool:
+    """Return False: batches are whole."""
+    return False
+
+
 def _get_stage_device_num() -> int:
     return _get_device_num() // _get_pipeline_stages()
 

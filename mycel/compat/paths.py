@@ -1,9 +1,10 @@
 """The source modules of each MindSpore path.
 
-A path is answered first by the Mycel module of the same name, if there is one, then by the modules
-listed here in order, and finally, for a module of MindSpore (`modules`), by the sources of its
-package. Paths that only older releases had are listed in full. Any other path without a module of
-the same name does not exist.
+A path is answered first by the Mycel module of the same name, if there is one, then by that below
+`mycel.compat.inner`, which has what MindSpore's modules show of their own machinery, then by the
+modules listed here in order, and finally, for a module of MindSpore (`modules`), by the sources of
+its package. Paths that only older releases had are listed in full. Any other path without a module
+of the same name does not exist.
 """
 
 from __future__ import annotations
@@ -34,25 +35,32 @@ _TABLE: dict[str, tuple[str, ...]] = {
         "mycel.amp",
         "mycel.common.seed",
         f"{_HERE}.retired",
+        f"{_HERE}.fault_tolerance",
+        f"{_HERE}.top",
+        f"{_HERE}.elsewhere",
     ),
     "_c_dataengine": (f"{_HERE}.data_engine",),
     "_checkparam": (f"{_HERE}.checkparam",),
     "_extends": (f"{_HERE}.retired",),
     "version": (f"{_HERE}.version",),
-    "utils": (f"{_HERE}.dlpack",),
+    "utils": (f"{_HERE}.dlpack", f"{_HERE}.elsewhere"),
     "utils.dlpack": (f"{_HERE}.dlpack",),
-    "context": (f"{_HERE}.context",),
+    "context": (f"{_HERE}.context", "mycel.parallel.parameter_server"),
     "communication": (),
     "communication.comm_func": ("mycel.communication", "mycel.ops"),
     "communication.management": ("mycel.communication",),
     "communication._comm_helper": ("mycel.communication",),
+    "mindrecord.tools": ("mycel.mindrecord",),
     "parallel": (f"{_HERE}.context",),
     "parallel._auto_parallel_context": (f"{_HERE}.context",),
     "parallel._utils": (f"{_HERE}.parallel",),
+    "parallel.nn.parallel_cell_wrapper": ("mycel.parallel.nn",),
+    "parallel.nn.parallel_grad_reducer": ("mycel.parallel.nn",),
     "parallel.algo_parameter_config": (f"{_HERE}.context",),
     "common": _COMMON,
     "common.api": ("mycel.compiled.jit", "mycel.derivatives", "mycel", f"{_HERE}.retired"),
     "common.dtype": ("mycel.dtype",),
+    "dtype": (f"{_HERE}.inner.common.dtype", "mycel"),
     "common.jit_config": ("mycel.base.jit_config",),
     "common.lazy_inline": ("mycel.common.markers",),
     "common.mutable": ("mycel.frontend.mutables",),
@@ -128,10 +136,13 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "rewrite.api": ("mycel.rewrite",),
     "rewrite.common": (),
     "rewrite.common.namespace": (f"{_HERE}.rewrite_namespace",),
+    "runtime": ("mycel.devices.machine",),
     "scipy.ops": ("mycel.scipy.linalg", "mycel.scipy.optimize"),
     "train": _TRAIN,
     "train.amp": ("mycel.amp", f"{_HERE}.amp_levels"),
-    "train.callback": ("mycel.train",),
+    "numpy.utils": ("mycel.numpy",),
+    "numpy.utils_const": ("mycel.numpy",),
+    "train.callback": ("mycel.train", f"{_HERE}.fault_tolerance"),
     "train.loss_scale_manager": ("mycel.amp", "mycel.train"),
     "train.metrics": (),
     "train.model": ("mycel.train.model", "mycel.train", f"{_HERE}.context"),
@@ -144,7 +155,6 @@ MODULES_FIRST: dict[str, tuple[str, ...]] = {"common": ("initializer",)}
 
 ABSENT: dict[str, str] = {
     "lite": "models run on devices through mycel itself",
-    "mindrecord": "read files with mycel.dataset.GeneratorDataset or MnistDataset",
     "train.quant": "quantisation-aware training is not available in this release",
     "compression": "quantisation-aware training is not available in this release",
 }
@@ -166,11 +176,11 @@ def sources(path: str) -> list[str]:
 
     The result is empty if there is no such path.
 
-    >>> sources("common.dtype")[0], sources("no.such.path")
-    ('mycel.dtype', [])
+    >>> sources("nn.metrics")[0], sources("no.such.path")
+    ('mycel.compat.metrics', [])
     """
     same = f"mycel.{path}" if path else "mycel"
-    found = [same] if _exists(same) else []
+    found = [name for name in (same, f"{_HERE}.inner.{path}".rstrip(".")) if _exists(name)]
     found += [name for name in _TABLE.get(path, ()) if name != same and _exists(name)]
     if is_module(path):
         found += [name for name in sources(path.rpartition(".")[0]) if name not in found]

@@ -9,10 +9,61 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.base import arguments
+from mycel.base.notes import without_effect
 from mycel.common.markers import jit_class as ms_class
 from mycel.compiled.jit import jit as ms_function
 
-__all__ = ["cell_attr_register", "ms_class", "ms_function", "opt_init_args_register"]
+__all__ = [
+    "cell_attr_register",
+    "get_offload_context",
+    "ms_class",
+    "ms_function",
+    "opt_init_args_register",
+    "set_offload_context",
+]
+
+_OFFLOAD: dict[str, Any] = {
+    "offload_path": "./offload",
+    "offload_cpu_size": "0GB",
+    "offload_disk_size": "0GB",
+    "offload_param": "",
+    "offload_checkpoint": "",
+    "auto_offload": True,
+    "host_mem_block_size": "1GB",
+    "hbm_ratio": 1.0,
+    "cpu_ratio": 1.0,
+    "enable_aio": True,
+    "enable_pinned_mem": True,
+    "aio_block_size": "",
+    "aio_queue_depth": 0,
+}
+_offload: dict[str, Any] = dict(_OFFLOAD)
+
+
+def set_offload_context(offload_config: dict[str, Any]) -> None:
+    """Set where parameters are kept that a device has no room for, which has no effect.
+
+    There is one memory. Raises TypeError unless the settings are a dict of values of their types,
+    ValueError for a setting that there is not.
+
+    >>> set_offload_context({"hbm_ratio": 0.5})
+    >>> get_offload_context()["hbm_ratio"]
+    0.5
+    """
+    function = "set_offload_context"
+    for name, value in arguments.instance(function, "offload_config", offload_config, dict).items():
+        if name not in _OFFLOAD:
+            raise ValueError(f"{function}: there is no setting {name!r}; the names are {', '.join(_OFFLOAD)}")
+        kind = type(_OFFLOAD[name])
+        arguments.instance(function, name, value, (int, float) if kind is float else kind)
+        without_effect(f"{function}({name}=...)", "there is one memory")
+    _offload.update(offload_config)
+
+
+def get_offload_context() -> dict[str, Any]:
+    """Return the settings of `set_offload_context`."""
+    return dict(_offload)
 
 
 def _given(constructor: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

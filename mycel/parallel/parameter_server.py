@@ -9,11 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.base import arguments
+from mycel.base.notes import without_effect
 
 __all__ = ["get_ps_context", "reset_ps_context", "set_ps_context"]
 
 _DEFAULTS: dict[str, Any] = {
     "enable_ps": False,
+    "server_mode": "",
+    "ms_role": "MS_WORKER",
+    "worker_num": 0,
+    "server_num": 0,
+    "scheduler_ip": "127.0.0.1",
+    "scheduler_port": 6667,
     "config_file_path": "",
     "enable_ssl": False,
     "client_password": "",
@@ -38,12 +45,27 @@ def set_ps_context(**kwargs: Any) -> None:
     for name, value in kwargs.items():
         if name not in _DEFAULTS:
             raise ValueError(f"set_ps_context: there is no setting {name!r}; the names are {', '.join(_DEFAULTS)}")
-        arguments.instance("set_ps_context", name, value, type(_DEFAULTS[name]))
+        kind = type(_DEFAULTS[name])
+        if name == "enable_ssl":
+            arguments.instance("set_ps_context", name, value, int)
+        elif kind is int:
+            _check_number(name, value)
+        else:
+            arguments.instance("set_ps_context", name, value, kind)
     if kwargs.get("enable_ps"):
         raise RuntimeError(
             "set_ps_context: there are no parameter servers: this process keeps all parameters; leave enable_ps=False"
         )
-    _settings.update(kwargs)
+    for name, value in kwargs.items():
+        if value != _DEFAULTS[name]:
+            without_effect(f"set_ps_context({name}=...)", "there are no parameter servers")
+        _settings[name] = bool(value) if name == "enable_ssl" else value
+
+
+def _check_number(name: str, value: Any) -> None:
+    most = 65535 if name == "scheduler_port" else 2**32 - 1
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise TypeError(f"set_ps_context: {name} must be an int from 0 to {most}, not {value!r}")
 
 
 def get_ps_context(attr_key: str) -> Any:

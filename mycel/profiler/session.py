@@ -18,6 +18,7 @@ from typing import Any, Optional, Union
 
 from mycel.base import arguments
 from mycel.base.log import logger
+from mycel.base.notes import unused
 from mycel.profiler import mark
 from mycel.profiler.options import ProfilerActivity, _ExperimentalConfig, told
 from mycel.profiler.output import OUTPUT, STEP, statistics, write_all
@@ -246,16 +247,24 @@ class Profiler(_Session):
         """Say in the log whether there is a profile under `path`, which was analysed when it was
         written, or an error, that there is none.
 
-        `pretty`, `step_list` and `data_simplification` have no effect.
+        `pretty`, `step_list` and `data_simplification` have no effect, which is logged.
         """
+        unused(
+            "offline_analyse",
+            "the files were written when the profile was taken",
+            pretty=(pretty, False),
+            step_list=(step_list, None),
+            data_simplification=(data_simplification, True),
+        )
         _look("offline_analyse", path)
 
     def op_analyse(self, op_name: Union[str, Sequence[str]], device_id: Optional[int] = None) -> str:
         """Return the kernels in which operations of these names take part, as JSON: by name a list
         of dictionaries.
 
-        `device_id` has no effect.
+        `device_id` has no effect, which is logged.
         """
+        unused("op_analyse", "there is one device", device_id=(device_id, None))
         if self.result is None:
             raise RuntimeError("op_analyse: nothing has been recorded; call stop or analyse first")
         names = [op_name] if isinstance(op_name, str) else list(op_name)
@@ -339,6 +348,12 @@ def tensorboard_trace_handler(
     `analyse_flag` and `async_mode` change nothing: writing is quick.
     """
     arguments.optional("tensorboard_trace_handler", "dir_name", dir_name, (str, os.PathLike), "a path")
+    unused(
+        "tensorboard_trace_handler",
+        "the files are written at once",
+        analyse_flag=(analyse_flag, True),
+        async_mode=(async_mode, False),
+    )
 
     def handler(session: Any) -> None:
         taken: Optional[whole_profile] = session.result

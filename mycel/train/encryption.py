@@ -38,11 +38,11 @@ _TAG = 16
 def check_key(key: Any, mode: Any, function: str, prefix: str) -> None:
     """Check the arguments `<prefix>_key` and `<prefix>_mode` of a function.
 
-    Raises TypeError for a key that is not bytes, ValueError for an unknown mode or a length of key
-    that it does not take, ImportError without `cryptography`.
+    Raises ValueError for a key that is not bytes, an unknown mode, or a length of key that it does
+    not take, ImportError without `cryptography`.
     """
     if not isinstance(key, bytes):
-        raise arguments.wrong_type(function, f"{prefix}_key", "bytes", key)
+        raise arguments.wrong_type(function, f"{prefix}_key", "bytes", key, ValueError)
     if mode not in _MAGIC:
         raise arguments.wrong_value(function, f"{prefix}_mode", f"one of {', '.join(map(repr, _MAGIC))}", mode)
     lengths = (16,) if mode == "SM4-CBC" else (16, 24, 32)

@@ -28,6 +28,7 @@ from mycel import nn
 from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
+from mycel.base.notes import unused, without_effect
 from mycel.cells.cell import Cell
 from mycel.compiled.repeat import Results, held
 from mycel.core.tensor import Tensor
@@ -506,10 +507,13 @@ class Model:
     def predict(self, *predict_data: Any, backend: Optional[str] = None, config: Any = None) -> Any:
         """Return the network's output for a batch, in evaluation mode.
 
-        Raises ValueError for a `backend` other than None and "ge".
+        `config` has no effect, which is logged. Raises ValueError for a `backend` other than None
+        and "ge".
         """
         if backend not in (None, "ge"):
             raise ValueError(f"Model.predict: backend {backend!r} is not available; leave it out")
+        if config is not None:
+            without_effect("Model.predict(config=...)", "it is of the backend 'lite', which is not here")
         self._network.set_train(False)
         return self._network(*predict_data)
 
@@ -524,8 +528,10 @@ class Model:
         """Compile the training and evaluation networks, without running them, for the types of the
         first batches of `train_dataset` and `valid_dataset`.
 
-        `sink_size`, `epoch` and `sink_mode` have no effect.
+        `sink_size`, `epoch` and `sink_mode` have no effect, which is logged.
         """
+        why = "what is compiled does not depend on how many steps run"
+        unused("Model.build", why, sink_size=(sink_size, -1), epoch=(epoch, 1), sink_mode=(sink_mode, True))
         for dataset, argument, network, mode in (
             (train_dataset, "train_dataset", self._train_network, True),
             (valid_dataset, "valid_dataset", self._eval_network, False),

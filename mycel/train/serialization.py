@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel.base import arguments, dtype, locks
-from mycel.base.errors import Unsupported
 from mycel.base.log import logger
+from mycel.base.notes import without_effect
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -33,6 +33,7 @@ from mycel.train.checkpoint_format import (
     write_safetensors,
 )
 from mycel.train.encryption import check_key
+from mycel.train.saving_options import check_saving
 from mycel.train.shards import ShardedCheckpoint, byte_count, index_of, read_shards, write_shards
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def save_checkpoint(
     ``{"name": ..., "data": ...}``. The suffix of `format` ("ckpt" or "safetensors") is added to a
     `ckpt_file_name` without it. `choice_func` says by name which parameters to save. `append_dict`
     adds numbers, booleans, tensors, generators' states and, in ckpt files, strings; these replace
-    entries of `save_obj` with the same names. `integrated_save` has no effect. `async_save` (True,
+    entries of `save_obj` with the same names. `integrated_save`, `incremental`,
+    `remove_redundancy` and `global_step_num` have no effect, which is logged. `async_save` (True,
     "thread" or "process") returns at once and writes in the background. `crc_check` adds a
     checksum. With ``max_shard_size="5GB"`` (or a number of bytes), an argument of Mycel's own, a
     larger safetensors checkpoint goes into several files with an index (`mycel.train.shards`).
@@ -96,15 +98,13 @@ def save_checkpoint(
     _check_format(format, "save_checkpoint")
     if enc_key is not None:
         _check_encryption(enc_key, enc_mode, format, "save_checkpoint", "enc")
-    for name in set(kwargs) - {"global_step_num", "incremental", "max_shard_size", "remove_redundancy"}:
-        raise TypeError(f"save_checkpoint: unknown argument {name!r}")
-    most = kwargs.get("max_shard_size")
+    most = kwargs.pop("max_shard_size", None)
+    redundant = kwargs.pop("remove_redundancy", False)
+    check_saving("save_checkpoint", async_save, crc_check, redundant, enc_mode, kwargs)
+    if not arguments.flag("save_checkpoint", "integrated_save", integrated_save):
+        without_effect("save_checkpoint(integrated_save=False)", "parameters are whole on one device")
     if most is not None and format != "safetensors":
         raise ValueError("save_checkpoint: max_shard_size is for format='safetensors'; ckpt files are always whole")
-    if kwargs.get("incremental") or kwargs.get("remove_redundancy"):
-        raise Unsupported("save_checkpoint: incremental and remove_redundancy are not supported; leave them out")
-    if async_save not in (False, True, "thread", "process"):
-        raise ValueError(f"save_checkpoint: async_save must be a bool, 'thread' or 'process', not {async_save!r}")
     arguments.optional("save_checkpoint", "append_dict", append_dict, dict)
     if choice_func is not None:
         arguments.function("save_checkpoint", "choice_func", choice_func, "a function of a name or None")
@@ -166,6 +166,7 @@ def load_checkpoint(
     """
     path = _named(ckpt_file_name, "load_checkpoint")
     _check_format(format, "load_checkpoint")
+    arguments.flag("load_checkpoint", "remove_redundancy", remove_redundancy, error=ValueError)
     if dec_key is not None:
         _check_encryption(dec_key, dec_mode, format, "load_checkpoint", "dec")
     index = index_of(path) if format == "safetensors" else None
@@ -223,8 +224,8 @@ def load_param_into_net(
         parameter_dict = parameter_dict.result()
     lazy = parameter_dict if isinstance(parameter_dict, ShardedCheckpoint) else None
     arguments.mapping("load_param_into_net", "parameter_dict", parameter_dict)
-    for flag, title in ((strict_load, "strict_load"), (remove_redundancy, "remove_redundancy")):
-        arguments.flag("load_param_into_net", title, flag)
+    arguments.flag("load_param_into_net", "strict_load", strict_load)
+    arguments.flag("load_param_into_net", "remove_redundancy", remove_redundancy, error=ValueError)
     for name, value in () if lazy is not None else parameter_dict.items():
         if not isinstance(name, str) or not isinstance(value, (Tensor, str)):
             raise TypeError(
@@ -471,7 +472,9 @@ def _prefixes(given: Any, title: str) -> Optional[tuple[str, ...]]:
     if given is None:
         return None
     prefixes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else None
-    if not prefixes or not all(isinstance(prefix, str) and prefix for prefix in prefixes):
+    if prefixes is None or not all(isinstance(prefix, str) for prefix in prefixes):
+        raise TypeError(f"load_checkpoint: {title} must be a string, or a list or tuple of them, not {given!r}")
+    if not prefixes or not all(prefixes):
         raise ValueError(f"load_checkpoint: {title} must be a string that is not empty, or several, not {given!r}")
     return prefixes
 
@@ -479,8 +482,8 @@ def _prefixes(given: Any, title: str) -> Optional[tuple[str, ...]]:
 def _wanted(
     keep: Optional[tuple[str, ...]], drop: Optional[tuple[str, ...]], choice: Optional[Callable[[str], bool]]
 ) -> Callable[[str], bool]:
-    if choice is not None:
-        arguments.function("load_checkpoint", "choice_func", choice, "a function of a name or None")
+    if choice is not None and not callable(choice):
+        raise arguments.wrong_type("load_checkpoint", "choice_func", "a function of a name or None", choice, ValueError)
 
     def wanted(name: str) -> bool:
         return (

@@ -19,6 +19,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base.atomic_files import replacing
 from mycel.base.log import logger
+from mycel.base.notes import unused
 from mycel.cells.cell import Cell
 from mycel.communication import get_group_size, get_rank
 from mycel.core.parameter import Parameter
@@ -93,10 +94,12 @@ def unified_safetensors(
     go into ``hyper_param.safetensors``. `file_suffix` chooses files by the end of their names;
     `choice_func` returns False for a parameter to leave out, or a new name. `split_dst_file`, (i,
     n), writes only the i-th of n shares. `merge_with_redundancy` and `max_process_num` have no
-    effect: the files show whether ranks repeat values of others. Raises ValueError for files that
+    effect. Raises ValueError for files that
     are missing or damaged and for strategies that do not fit.
     """
     function = "unified_safetensors"
+    given = {"merge_with_redundancy": (merge_with_redundancy, True), "max_process_num": (max_process_num, 64)}
+    unused(function, "files say what they repeat, and are read one by one", **given)
     kind, files = source_files(src_dir, function, file_suffix)
     if kind != "safetensors":
         raise ValueError(f"{function}: {os.fspath(src_dir)!r} holds .ckpt files; see ckpt_to_safetensors")
@@ -124,12 +127,7 @@ def unified_safetensors(
         sizes[name] = some * math.prod(source[name].cuts())
     if len(set(titles.values())) != len(titles):
         raise ValueError(f"{function}: choice_func gives two parameters the same name")
-    groups: list[list[str]] = [[] for _ in range(max(1, min(-(-sum(sizes.values()) // _PART), len(sizes))))]
-    loads = [0] * len(groups)
-    for name in sorted(sizes, key=lambda n: -sizes[n]):
-        lightest = loads.index(min(loads))
-        groups[lightest].append(name)
-        loads[lightest] += sizes[name]
+    groups = _parts(sizes)
     os.makedirs(dst_dir, exist_ok=True)
     share = range(len(groups))
     if split_dst_file:
@@ -168,6 +166,17 @@ def _lengths(path: str) -> dict[str, int]:
         raise CheckpointError(f"{path}: damaged, or not a safetensors file: {error}") from error
 
 
+def _parts(sizes: Mapping[str, int]) -> list[list[str]]:
+    """Return the names divided into files of about the same size."""
+    groups: list[list[str]] = [[] for _ in range(max(1, min(-(-sum(sizes.values()) // _PART), len(sizes))))]
+    loads = [0] * len(groups)
+    for name in sorted(sizes, key=lambda n: -sizes[n]):
+        lightest = loads.index(min(loads))
+        groups[lightest].append(name)
+        loads[lightest] += sizes[name]
+    return groups
+
+
 def load_distributed_checkpoint(
     network: Optional[Cell],
     checkpoint_filenames: Optional[list[str]] = None,
@@ -203,6 +212,7 @@ def load_distributed_checkpoint(
     do not fit; the network is unchanged then.
     """
     function = "load_distributed_checkpoint"
+    unused(function, "files are read one after the other", max_process_num=(max_process_num, 64))
     for title, value in (("format", format), ("output_format", output_format)):
         arguments.one_of(function, title, value, WRITERS)
     if format == "safetensors":

@@ -434,6 +434,8 @@ def test_the_class_of_tensors_is_shown_by_its_path() -> None:
     finally:
         compat.uninstall()
     assert str(mycel.Tensor) == "<class 'mycel.core.tensor.Tensor'>"
+
+
 def test_a_function_with_the_name_of_a_module_stays() -> None:
     namespace: dict[str, object] = {}
     exec(

@@ -8,7 +8,6 @@ import signal
 import numpy as np
 import pytest
 
-from mycel.base.errors import Unsupported
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -249,16 +248,15 @@ def test_a_failing_run_saves_a_breakpoint_if_asked(tmp_path):
 @pytest.mark.parametrize(
     "arguments, error, text",
     [
-        ({"save_checkpoint_steps": -1}, ValueError, "save_checkpoint_steps must be an integer from 0 on, not -1"),
+        ({"save_checkpoint_steps": -1}, ValueError, "save_checkpoint_steps must be at least 0, not -1"),
         ({"save_checkpoint_steps": 0, "keep_checkpoint_max": 0}, ValueError, "cannot all be 0 or None"),
         ({"append_info": ["foo"]}, ValueError, "append_info takes 'epoch_num', 'step_num' and dicts, not 'foo'"),
         ({"append_info": [{"a": [1]}]}, TypeError, r"append_info has 'a': \[1\]"),
         ({"append_info": {}}, TypeError, "append_info must be a list"),
         ({"saved_network": 3}, TypeError, "saved_network must be a Cell"),
         ({"format": "h5"}, ValueError, "format must be one of 'ckpt', 'safetensors'"),
-        ({"remove_redundancy": True}, Unsupported, "remove_redundancy is not supported"),
+        ({"remove_redundancy": 1}, ValueError, "remove_redundancy must be a bool"),
         ({"enc_key": b"0" * 16, "format": "safetensors"}, ValueError, "enc_key goes with format='ckpt'"),
-        ({"foo": 1}, TypeError, "unknown argument 'foo'"),
     ],
 )
 def test_configurations_that_are_refused(arguments, error, text):

@@ -91,7 +91,7 @@ def test_every_cut_and_changed_byte_is_told(tmp_path, mode, monkeypatch):
 
 def test_arguments_are_checked(tmp_path):
     net = {"w": ms.Parameter(1.0)}
-    with pytest.raises(TypeError, match="enc_key must be bytes, not str"):
+    with pytest.raises(ValueError, match="enc_key must be bytes, not str"):
         ms.save_checkpoint(net, tmp_path / "a.ckpt", enc_key="0123456789abcdef")
     with pytest.raises(ValueError, match="enc_key must have 16 or 24 or 32 bytes for AES-GCM, not 3"):
         ms.save_checkpoint(net, tmp_path / "a.ckpt", enc_key=b"abc")
@@ -101,6 +101,6 @@ def test_arguments_are_checked(tmp_path):
         ms.save_checkpoint(net, tmp_path / "a.ckpt", enc_key=KEY, enc_mode="AES")
     with pytest.raises(ValueError, match="enc_key goes with format='ckpt'"):
         ms.save_checkpoint(net, tmp_path / "a.safetensors", enc_key=KEY, format="safetensors")
-    with pytest.raises(TypeError, match="load_checkpoint: dec_key must be bytes"):
+    with pytest.raises(ValueError, match="load_checkpoint: dec_key must be bytes"):
         ms.load_checkpoint(tmp_path / "a.ckpt", dec_key="0")
     assert not list(tmp_path.iterdir())

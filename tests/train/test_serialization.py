@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from mycel.base import dtype as D
+from mycel.base import notes
+from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -175,9 +177,19 @@ def test_missing_and_damaged_files(tmp_path):
         save_checkpoint(Linear(), tmp_path / "no" / "x.ckpt")
 
 
-def test_unknown_arguments_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="unknown argument 'encryption'"):
-        save_checkpoint(Linear(), tmp_path / "x.ckpt", encryption=True)
+def test_arguments_without_effect_are_told(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(notes, "_said", set())
+    with caplog.at_level("INFO", logger.name):
+        for _ in range(2):
+            save_checkpoint(Linear(), tmp_path / "x.ckpt", incremental=True, remove_redundancy=True)
+        save_checkpoint(Linear(), tmp_path / "x.ckpt", integrated_save=False, encryption=True)
+    assert list(dict.fromkeys(record.getMessage() for record in caplog.records)) == [
+        "save_checkpoint(remove_redundancy=True) has no effect: one device holds nothing twice",
+        "save_checkpoint(incremental=True) has no effect: a checkpoint always has everything",
+        "save_checkpoint: there is no argument 'encryption'; it has no effect",
+        "save_checkpoint(integrated_save=False) has no effect: parameters are whole on one device",
+    ]
 
 
 def test_asynchronous_saves_write_the_values_of_the_call(tmp_path, monkeypatch):

@@ -15,13 +15,13 @@ from types import TracebackType
 from typing import Any, Optional
 
 from mycel.base import arguments
-from mycel.base.errors import Unsupported
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.encryption import check_key
+from mycel.train.saving_options import check_saving
 from mycel.train.serialization import after_async_saves, finish_async_saves, save_checkpoint
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
@@ -38,8 +38,9 @@ class CheckpointConfig:
     in place of the training network. `append_info` lists additions: "epoch_num", "step_num", and
     dicts of numbers, strings, tensors and generators, whose values are read at each save.
     `exception_save` saves a ``_breakpoint`` when training fails. `format`, `async_save`,
-    `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. `integrated_save` has no
-    effect. Raises Unsupported for `remove_redundancy`, ValueError or TypeError for other values.
+    `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. `integrated_save`,
+    `remove_redundancy` and further arguments have no effect, which is logged. Raises ValueError or
+    TypeError for values that do not fit.
 
     >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
     3
@@ -70,28 +71,19 @@ class CheckpointConfig:
             "keep_checkpoint_per_n_minutes": keep_checkpoint_per_n_minutes,
         }
         for name, value in counts.items():
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-                raise ValueError(f"CheckpointConfig: {name} must be an integer from 0 on, not {value!r}")
+            if value is not None:
+                arguments.integer("CheckpointConfig", name, value, 0, numpy=False)
         if not any(counts.values()):
             raise ValueError(f"CheckpointConfig: {', '.join(counts)} cannot all be 0 or None")
         arguments.optional("CheckpointConfig", "saved_network", saved_network, Cell)
-        if remove_redundancy:
-            raise Unsupported("CheckpointConfig: remove_redundancy is not supported; leave it out")
+        check_saving("CheckpointConfig", async_save, crc_check, remove_redundancy, enc_mode, kwargs)
         if enc_key is not None:
             check_key(enc_key, enc_mode, "CheckpointConfig", "enc")
             if format != "ckpt":
                 raise ValueError(
                     "CheckpointConfig: enc_key goes with format='ckpt'; safetensors files are not encrypted"
                 )
-        for name in set(kwargs) - {"incremental"}:
-            raise TypeError(f"CheckpointConfig: unknown argument {name!r}")
-        if kwargs.get("incremental"):
-            raise Unsupported("CheckpointConfig: incremental saving is not supported; leave it out")
-        for name, flag in (
-            ("integrated_save", integrated_save),
-            ("exception_save", exception_save),
-            ("crc_check", crc_check),
-        ):
+        for name, flag in (("integrated_save", integrated_save), ("exception_save", exception_save)):
             arguments.flag("CheckpointConfig", name, flag)
         arguments.one_of("CheckpointConfig", "format", format, ("ckpt", "safetensors"))
         self.save_checkpoint_steps = save_checkpoint_steps or None
@@ -142,6 +134,8 @@ def _checked_info(info: Any) -> list[Any]:
                         "str, "
                         "Tensor, Parameter or Generator"
                     )
+        elif not isinstance(item, str):
+            raise arguments.wrong_type("CheckpointConfig", "an element of append_info", "a str or dict", item)
         elif item not in _COUNTERS:
             raise ValueError(
                 f"CheckpointConfig: append_info takes {', '.join(map(repr, _COUNTERS))} and dicts, not {item!r}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from mycel.base import arguments
 from mycel.base.errors import Unsupported
+from mycel.base.notes import unused
 from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.landscape import LandscapeKeeper
@@ -69,6 +70,7 @@ class SummaryCollector(Callback):
                 continue
             arguments.integer("SummaryCollector", name, value, 1, numpy=False, error=ValueError)
         arguments.flag("SummaryCollector", "keep_default_action", keep_default_action)
+        unused("SummaryCollector", "one thread writes the file", num_process=(num_process, 32))
         chosen = dict(collect_specified_data or {})
         landscape = chosen.pop("collect_landscape", None)
         self._landscape = LandscapeKeeper(summary_dir, landscape) if landscape else None

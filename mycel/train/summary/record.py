@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mycel.base import arguments
 from mycel.base.errors import Unsupported
 from mycel.base.log import logger
+from mycel.base.notes import unused
 from mycel.ops.summaries import Collected
 from mycel.train.metrics.base import as_array
 from mycel.train.summary import events
@@ -66,6 +67,8 @@ class SummaryRecord:
         ):
             raise ValueError(f"SummaryRecord: max_file_size must be a positive integer or None, not {max_file_size!r}")
         arguments.flag("SummaryRecord", "raise_exception", raise_exception)
+        unused("SummaryRecord", "one thread writes the file", num_process=(num_process, 32))
+        unused("SummaryRecord", "networks are not drawn", network=(network, None))
         if export_options is not None:
             raise Unsupported("SummaryRecord: export_options is not supported; write arrays with numpy.save")
         self._dir = os.path.realpath(log_dir)

@@ -1,0 +1,1 @@
+"""`mindspore.mindrecord.tools`: readers and converters of published data sets."""

@@ -1,0 +1,7 @@
+"""`mindspore.utils.sdc_detect`: a watch over the arithmetic of Ascend devices."""
+
+from __future__ import annotations
+
+from mycel.compat.elsewhere import __getattr__
+
+__all__: list[str] = []
