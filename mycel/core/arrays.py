@@ -23,7 +23,7 @@ def value_text(array: np.ndarray[Any, Any], dtype: DType, separator: str = ", ")
     if array.ndim == 0:
         if dtype.is_floating:
             return f" {array.item():.6g}"
-        return f" {_complex_text(array[()]) if dtype.is_complex else array.item()}"
+        return f" {_complex_text(array.item()) if dtype.is_complex else array.item()}"
     return f"{' ' if array.ndim == 1 else chr(10)}{_array_text(array, separator) if array.size else ''}"
 
 
