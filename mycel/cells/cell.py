@@ -22,6 +22,7 @@ from mycel.cells.hooks import CellHooks, WithKwargs
 from mycel.cells.hooks import state_epoch as state_epoch
 from mycel.cells.state import CellState
 from mycel.core import eager, precision
+from mycel.core.earlier_calls import record_call
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor
 
@@ -89,6 +90,7 @@ class Cell(CellHooks, CellState, CellExtras):
         own["_backward_hooks"] = OrderedDict()
         own["_recomputed"] = False
         own["_compiled_call"] = None
+        own["_recorded_call"] = None
         own["_cast_to"] = None
         own["_inputs_declared"] = None
         own["cls_name"] = type(self).__name__
@@ -362,8 +364,13 @@ class Cell(CellHooks, CellState, CellExtras):
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Note that this cell will be differentiated, and return it."""
+        """Note that this cell will be differentiated, and return it.
+
+        In PYNATIVE_MODE a call of it then keeps what a gradient needs, so that ``grad(cell)`` of
+        the same arguments, if no parameter has changed, does not call it again.
+        """
         self.requires_grad = requires_grad
+        self.__dict__["_recorded_call"] = None
         return self
 
     def freeze(self) -> Cell:
@@ -455,6 +462,8 @@ class Cell(CellHooks, CellState, CellExtras):
             if not eager.active or eager.local.context is None:
                 if config._context["mode"] == config.GRAPH_MODE:
                     return self._call_compiled(args, kwargs)
+                if self.requires_grad and not kwargs:
+                    return self._call_recorded(args)
             elif (staging := eager.local.staging) is not None:
                 return staging.following.call_cell(self, args, kwargs)
             return self.run_with_hooks(self.construct, args, kwargs)
@@ -493,6 +502,14 @@ class Cell(CellHooks, CellState, CellExtras):
             if changed is not None:
                 output = changed
         return output
+
+    def _call_recorded(self, args: tuple[Any, ...]) -> Any:
+        """Call the cell, and keep the recording for the gradient that `set_grad` announced."""
+        own = self.__dict__
+        own["_recorded_call"] = None
+        run = lambda *given: self.run_with_hooks(self.construct, given, {})
+        out, own["_recorded_call"] = record_call(run, args, self.get_parameters())
+        return out
 
     def run_construct(self, cast_inputs: Any, kwargs: dict[str, Any]) -> Any:
         """Return `construct` of a tuple of inputs and a dictionary of named ones, after the hooks
@@ -554,7 +571,7 @@ class Cell(CellHooks, CellState, CellExtras):
         return "\n".join([f"{type(self).__name__}(", *([f"  {head}"] if head else []), *lines, ")"])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_compiled_call": None}
+        return {**self.__dict__, "_compiled_call": None, "_recorded_call": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -10,13 +10,16 @@ compiled like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Optional
 
+from mycel.base.dtype import bool_, int32
 from mycel.ir.graph import Graph, Node, at, toposort
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM, SERVICES, Primitive, constant, outputs_of
 from mycel.prims.complex import conjugate
+from mycel.prims.control import while_loop
+from mycel.prims.loop_gradient import loop_vjp
 from mycel.prims.shape import broadcast_to, zeros_like
 
 __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
@@ -60,9 +63,9 @@ def vjp(
             items = parts.setdefault(whole, [None] * len(whole.type))
             index = node.params["index"]
             before = items[index]
-            items[index] = value if before is None else E.add(before, value)
+            items[index] = value if before is None else _sum(before, value)
         else:
-            ct[node] = E.add(ct[node], value) if node in ct else value
+            ct[node] = _sum(ct[node], value) if node in ct else value
 
     for output, cotangent in zip(outputs, cotangents):
         accumulate(output, cotangent)
@@ -76,15 +79,23 @@ def vjp(
             continue
         with at(node.where and node.where.derivative_of(node.op)):
             found = None if own is None else own(node, value)
-            for source, contribution in zip(node.inputs, _apply_rule(node, value) if found is None else found):
+            for source, contribution in zip(node.inputs, _apply_rule(node, value, active) if found is None else found):
                 accumulate(source, contribution)
     return [ct.get(w) for w in wrt]
 
 
-def _apply_rule(node: Node, ct: Any) -> Sequence[Optional[Node]]:
+def _sum(x: Node, y: Node) -> Node:
+    return (E.logical_or if x.dtype is bool_ else E.add)(x, y)
+
+
+def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Optional[Node]]:
     prim = node.prim
     assert prim is not None
+    if prim is while_loop:
+        return loop_vjp(ct, outputs_of(node), *node.inputs, **node.params, active=[i in active for i in node.inputs])
     if prim.vjp is not None:
+        if not prim.elementwise and type(ct) is Node and ct.dtype is bool_:
+            return _rule_of_booleans(node, ct)
         out = outputs_of(node)
         given = tuple(ct) if isinstance(ct, list) else ct
         conjugates = prim.holomorphic and any(i.dtype.is_complex for i in node.inputs)
@@ -97,6 +108,14 @@ def _apply_rule(node: Node, ct: Any) -> Sequence[Optional[Node]]:
     fresh = [E.identity(i) for i in node.inputs]
     outputs = expanded(prim, fresh, node.params)
     return vjp(outputs, ct if isinstance(ct, list) else [ct], fresh)
+
+
+def _rule_of_booleans(node: Node, ct: Node) -> Sequence[Optional[Node]]:
+    """Return the cotangents of what moves booleans, computed with integers, which can be summed."""
+    assert node.prim is not None and node.prim.vjp is not None
+    inputs = [E.cast(i, dtype=int32) if i.dtype is bool_ else i for i in node.inputs]
+    found = node.prim.vjp(E.cast(ct, dtype=int32), E.cast(node, dtype=int32), *inputs, **node.params)
+    return [None if g is None else E.cast(g, dtype=i.dtype) for g, i in zip(found, node.inputs)]
 
 
 def _conjugate(ct: Optional[Node]) -> Optional[Node]:
