@@ -9,6 +9,7 @@ code can tell by one comparison that nothing it read has changed.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,6 @@ from mycel.cells.hooks import CellHooks, WithKwargs
 from mycel.cells.hooks import state_epoch as state_epoch
 from mycel.cells.state import CellState
 from mycel.core import eager, precision
-from mycel.core.earlier_calls import record_call
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor
 
@@ -488,28 +488,19 @@ class Cell(CellHooks, CellState, CellExtras):
                 args = changed if isinstance(changed, tuple) else (changed,)
         if self._cast_to is not None or precision.active:
             construct = self._in_precision(construct)
+        within = self._hooks and eager.active and (self._backward_hooks or self._backward_pre_hooks)
+        finish = functools.partial(self._finished, invoke, args, kwargs)
         try:
-            output = self._differentiated(construct, args, kwargs) if eager.active else construct(*args, **kwargs)
+            if eager.active:
+                output = self._differentiated(construct, args, kwargs, finish if within else None)
+            else:
+                output = construct(*args, **kwargs)
         except Exception as error:
-            for hook in self._hooks.values():
-                if isinstance(hook, WithKwargs) and hook.always:
-                    self._after(invoke, hook, args, kwargs, None)
+            self._failed(invoke, args, kwargs)
             if isinstance(error, AttributeError) and type(self).__module__.startswith("mycel."):
                 self._check_tensors(error, args)
             raise
-        for hook in self._hooks.values():
-            changed = self._after(invoke, hook, args, kwargs, output)
-            if changed is not None:
-                output = changed
-        return output
-
-    def _call_recorded(self, args: tuple[Any, ...]) -> Any:
-        """Call the cell, and keep the recording for the gradient that `set_grad` announced."""
-        own = self.__dict__
-        own["_recorded_call"] = None
-        run = lambda *given: self.run_with_hooks(self.construct, given, {})
-        out, own["_recorded_call"] = record_call(run, args, self.get_parameters())
-        return out
+        return output if within or not self._hooks else finish(output)
 
     def run_construct(self, cast_inputs: Any, kwargs: dict[str, Any]) -> Any:
         """Return `construct` of a tuple of inputs and a dictionary of named ones, after the hooks

@@ -109,7 +109,11 @@ class Replay:
         if rule.removed:
             return [None] * count + list(ct)
         values = self._recorded(node)
-        given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
+        given = [
+            None if c is None and not rule.fills else self._or_zeros(c, v)
+            for c, v in zip(ct, values)
+            if v.dtype.is_differentiable
+        ]
         with at(None):
             cotangents = rule.function(values, given)
         found = [None if t is None else self.node(t) for t in cotangents]

@@ -17,6 +17,7 @@ from mycel.core.earlier_calls import EarlierCall, take_recorded
 from mycel.core.parameter import Parameter
 from mycel.core.recording import Recorder, recorders
 from mycel.core.tensor import Tensor, as_tensor, scalar
+from mycel.derivatives.custom_functions import refused
 from mycel.frontend.mutables import MUTABLES, plain
 from mycel.ir.graph import Node
 from mycel.prims.shape import BROADCAST_TO
@@ -46,6 +47,8 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
 
     A new recording is freed at the end, unless `keep`.
     """
+    if refused():
+        raise RuntimeError("a gradient is taken in a block without gradients; take it outside")
     context = eager.current_context()
     if context is not None:
         differentiating = context.differentiating
