@@ -40,8 +40,6 @@ class _Compiler:
 
 compiler = _Compiler()
 _set = object.__setattr__
-
-
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
@@ -90,7 +88,7 @@ class Cell(CellHooks, CellState, CellExtras):
         own["_backward_hooks"] = OrderedDict()
         own["_recomputed"] = False
         own["_compiled_call"] = None
-        own["_recorded_call"] = None
+        own["_recorded_call"] = own["_parameters_known"] = None
         own["_cast_to"] = None
         own["_inputs_declared"] = None
         own["cls_name"] = type(self).__name__
@@ -366,11 +364,10 @@ class Cell(CellHooks, CellState, CellExtras):
     def set_grad(self, requires_grad: bool = True) -> Cell:
         """Note that this cell will be differentiated, and return it.
 
-        In PYNATIVE_MODE a call of it then keeps what a gradient needs, so that ``grad(cell)`` of
-        the same arguments, if no parameter has changed, does not call it again.
+        In PYNATIVE_MODE a call then keeps what a gradient by the same arguments needs, which does
+        not call the cell again.
         """
         self.requires_grad = requires_grad
-        self.__dict__["_recorded_call"] = None
         return self
 
     def freeze(self) -> Cell:
@@ -393,7 +390,7 @@ class Cell(CellHooks, CellState, CellExtras):
         return self
 
     def get_flags(self) -> dict[str, Any]:
-        """Return the flags that were added."""
+        """Return the flags."""
         return dict(self._flags)
 
     def to_float(self, dst_type: Any) -> Cell:
@@ -488,31 +485,25 @@ class Cell(CellHooks, CellState, CellExtras):
                 args = changed if isinstance(changed, tuple) else (changed,)
         if self._cast_to is not None or precision.active:
             construct = self._in_precision(construct)
-        within = self._hooks and eager.active and (self._backward_hooks or self._backward_pre_hooks)
-        finish = functools.partial(self._finished, invoke, args, kwargs)
+        hooks = self._hooks
         try:
-            if eager.active:
-                output = self._differentiated(construct, args, kwargs, finish if within else None)
-            else:
+            if not eager.active:
                 output = construct(*args, **kwargs)
+            elif hooks and (self._backward_hooks or self._backward_pre_hooks):
+                finish = functools.partial(self._after_hooks, invoke, args, kwargs)
+                return self._differentiated(construct, args, kwargs, finish)
+            else:
+                output = self._differentiated(construct, args, kwargs)
         except Exception as error:
-            self._failed(invoke, args, kwargs)
-            if isinstance(error, AttributeError) and type(self).__module__.startswith("mycel."):
-                self._check_tensors(error, args)
+            self._after_failure(invoke, args, kwargs, error)
             raise
-        return output if within or not self._hooks else finish(output)
+        return self._after_hooks(invoke, args, kwargs, output) if hooks else output
 
     def run_construct(self, cast_inputs: Any, kwargs: dict[str, Any]) -> Any:
         """Return `construct` of a tuple of inputs and a dictionary of named ones, after the hooks
         and casts around it, without compiling it.
         """
         return self.run_with_hooks(self.construct, tuple(cast_inputs), kwargs)
-
-    def _check_tensors(self, error: AttributeError, args: tuple[Any, ...]) -> None:
-        """Raise TypeError if `error` is due to an argument that is no tensor."""
-        for value in args:
-            if value is error.obj and not isinstance(value, Tensor):
-                raise TypeError(f"{type(self).__name__}: takes tensors, not {type(value).__name__}") from None
 
     def _in_precision(self, construct: Any) -> Any:
         wanted = self._cast_to or precision.Precision()
@@ -562,7 +553,7 @@ class Cell(CellHooks, CellState, CellExtras):
         return "\n".join([f"{type(self).__name__}(", *([f"  {head}"] if head else []), *lines, ")"])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_compiled_call": None, "_recorded_call": None}
+        return {**self.__dict__, "_compiled_call": None, "_recorded_call": None, "_parameters_known": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mycel.base import arguments
 from mycel.core import eager
+from mycel.core.tensor import Tensor
 
 __all__ = ["CellHooks", "HookHandle", "WithKwargs", "state_epoch"]
 
@@ -192,7 +193,7 @@ class CellHooks:
             return invoke(hook.function, self, args, output)
         return invoke(hook.function, self, args, kwargs, output)
 
-    def _finished(self, invoke: Any, args: Any, kwargs: Any, output: Any) -> Any:
+    def _after_hooks(self, invoke: Any, args: Any, kwargs: Any, output: Any) -> Any:
         """Return the output after the forward hooks."""
         for hook in self._hooks.values():
             changed = self._after(invoke, hook, args, kwargs, output)
@@ -200,11 +201,19 @@ class CellHooks:
                 output = changed
         return output
 
-    def _failed(self, invoke: Any, args: Any, kwargs: Any) -> None:
-        """Call the forward hooks that are called also where `construct` raises."""
+    def _after_failure(self, invoke: Any, args: Any, kwargs: Any, error: Exception) -> None:
+        """Call the forward hooks that are called also where `construct` raises.
+
+        Raises TypeError if the `error` of a Cell of the library is due to an argument that is no
+        tensor.
+        """
         for hook in self._hooks.values():
             if isinstance(hook, WithKwargs) and hook.always:
                 self._after(invoke, hook, args, kwargs, None)
+        if isinstance(error, AttributeError) and type(self).__module__.startswith("mycel."):
+            for value in args:
+                if value is error.obj and not isinstance(value, Tensor):
+                    raise TypeError(f"{type(self).__name__}: takes tensors, not {type(value).__name__}") from None
 
     def _call_recorded(self, args: tuple[Any, ...]) -> Any:
         """Call the cell, and keep the recording for the gradient that `set_grad` announced."""
@@ -212,11 +221,13 @@ class CellHooks:
 
         own = self.__dict__
         own["_recorded_call"] = None
-        run = lambda *given: self.run_with_hooks(self.construct, given, {})
-        out, own["_recorded_call"] = record_call(run, args, self.get_parameters())
+        known = own.get("_parameters_known")
+        if known is None or known[0] != state_epoch.value:
+            known = own["_parameters_known"] = (state_epoch.value, list(self.get_parameters()))
+        out, own["_recorded_call"] = record_call(self, args, known[1])
         return out
 
-    def _differentiated(self, construct: Any, args: Any, kwargs: Any, finish: Any) -> Any:
+    def _differentiated(self, construct: Any, args: Any, kwargs: Any, finish: Any = None) -> Any:
         """Return ``construct(*args, **kwargs)`` with what the user defines of its derivative:
         `bprop`, backward hooks, and hooks on saved values.
 

@@ -9,7 +9,8 @@ What the Cell does beside computing its outputs, such as statistics of batches, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel.base.tree import flatten, unflatten
@@ -35,11 +36,12 @@ class EarlierCall:
 
 
 class RecordedCall:
-    """A call of a Cell outside of every context, with its recording.
+    """A call of a Cell outside of every context, recorded by `recorder`.
 
     `args` are its arguments, `nodes` the nodes of the tensors among them and of the weights,
-    `values` pairs of a tensor that the call may have read and its buffer when it ended, and `out`
-    the outputs with a node, or None, for each tensor among them.
+    `values` pairs of a tensor that the call may have read and its buffer when it ended, `out` the
+    leaves and the structure of the outputs, and `out_nodes` a node, or None, for each tensor among
+    them.
     """
 
     __slots__ = ("recorder", "args", "nodes", "values", "out", "out_nodes")
@@ -50,7 +52,7 @@ class RecordedCall:
         args: tuple[Any, ...],
         nodes: dict[int, Node],
         values: list[tuple[Tensor, Any]],
-        out: Any,
+        out: tuple[list[Any], Any],
         out_nodes: list[Optional[Node]],
     ) -> None:
         self.recorder, self.args, self.nodes, self.values = recorder, args, nodes, values
@@ -59,6 +61,8 @@ class RecordedCall:
 
 def same_arguments(before: Sequence[Any], now: Sequence[Any]) -> bool:
     """Return whether the arguments of two calls are the same tensors in equal containers."""
+    if len(before) == len(now) and all([a is b and isinstance(a, Tensor) for a, b in zip(before, now)]):
+        return True
     old, form = flatten(tuple(before))
     new, other = flatten(tuple(now))
     return form == other and all(
@@ -67,47 +71,66 @@ def same_arguments(before: Sequence[Any], now: Sequence[Any]) -> bool:
     )
 
 
-def record_call(run: Callable[..., Any], args: tuple[Any, ...], parameters: Iterable[Tensor]) -> tuple[Any, Any]:
-    """Return ``run(*args)`` and the call as a `RecordedCall`.
+def record_call(cell: Any, args: tuple[Any, ...], parameters: Sequence[Tensor]) -> tuple[Any, Any]:
+    """Return what the call of a Cell with `args` gives, and the call as a `RecordedCall`.
 
-    `parameters` are those that `run` may use. The call is None where arguments are not distinct
-    tensors.
+    `parameters` are those of the Cell. The call is None where arguments are not distinct tensors.
     """
-    weights = list(parameters)
     tensors = [v for v in flatten(args)[0] if isinstance(v, Tensor)]
-    marked = [*tensors, *weights]
+    inputs = [t for t in tensors if t._type.dtype.is_inexact]
+    weights = [p for p in parameters if p._type.dtype.is_inexact]
+    marked = [*inputs, *weights]
     if len({id(t) for t in marked}) != len(marked):
-        return run(*args), None
+        return cell.run_with_hooks(cell.construct, args, {}), None
     for t in tensors:
         t._settle()
     recorder = recorders.kind()
     recorder.depth = 1
-    with eager.use_context(recorder), recorder.marked_weights(marked) as nodes:
-        out = run(*args)
-        results = [v for v in flatten(out)[0] if isinstance(v, Tensor)]
+    with eager.use_context(recorder), _marked(recorder, inputs) as own, recorder.marked_weights(weights) as others:
+        out = cell.run_with_hooks(cell.construct, args, {})
+        flat = flatten(out)
+        results = [v for v in flat[0] if isinstance(v, Tensor)]
         out_nodes = [recorder.node_of(t) for t in results]
     recorder.release()
     for t in results:
         if recorder.node_of(t) is not None:
             t._node = None
-    values = [(t, t._buf) for t in (*marked, *results)]
-    by_tensor = {id(t): n for t, n in zip(marked, nodes)}
-    return out, RecordedCall(recorder, args, by_tensor, values, out, out_nodes)
+    by_tensor = {id(t): n for t, n in zip(marked, (*own, *others))}
+    values = [(t, t._buf) for t in (*tensors, *parameters, *results)]
+    return out, RecordedCall(recorder, args, by_tensor, values, flat, out_nodes)
 
 
-def take_recorded(call: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> Optional[EarlierCall]:
-    """Return a recorded call for a gradient by `args` and `weights`; None where it does not fit.
+@contextmanager
+def _marked(recorder: Recorder, inputs: Sequence[Tensor]) -> Iterator[list[Node]]:
+    """Return a context manager that marks arguments in place and gives their nodes.
 
-    It does not where arguments, outputs or parameters are others, or have other values since then.
+    They are tensors of their own to the derivative, so views of them keep their values.
+    """
+    before = [t._node for t in inputs]
+    nodes = [recorder.leaf(t) for t in inputs]
+    for t, node in zip(inputs, nodes):
+        t._node = node
+    try:
+        yield list(nodes)
+    finally:
+        for t, old, node in zip(inputs, before, nodes):
+            if t._node is node:
+                t._node = old
+
+
+def take_recorded(call: Any, args: tuple[Any, ...], by: Sequence[Tensor]) -> Optional[EarlierCall]:
+    """Return a recorded call with `args` for a gradient by the tensors `by`, or None.
+
+    It does not fit where arguments, outputs or parameters have other values since then.
     """
     if (
         not isinstance(call, RecordedCall)
         or not same_arguments(call.args, args)
-        or any(id(w) not in call.nodes for w in weights)
-        or any(t._buf is not buffer for t, buffer in call.values)
+        or not all([id(t) in call.nodes for t in by])
+        or not all([t._buf is buffer for t, buffer in call.values])
     ):
         return None
-    leaves, structure = flatten(call.out)
+    leaves, structure = call.out
     nodes = iter(call.out_nodes)
     out = [_with_node(v, next(nodes)) if isinstance(v, Tensor) else v for v in leaves]
     return EarlierCall(call.recorder, unflatten(structure, out), call.nodes)

@@ -41,7 +41,7 @@ def nodes_of(
     the primitives, for derivatives that the program defines.
     """
     if kind == "pull":
-        return vjp(roots, seeds, wrt, pull)
+        return vjp(roots, seeds, wrt, pull, promoted=True)
     if kind == "push":
         return jvp(roots, wrt, seeds, push)[1]
     return rows(roots[0], wrt) if kind == "rows" else columns(roots, wrt[0])

@@ -70,9 +70,11 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
                 recorder.finish()
 
 
-def earlier_call(fn: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> Optional[EarlierCall]:
-    """Return the last call of `fn`, a Cell, if a gradient by `args` and `weights` can go back
-    through it; else None.
+def earlier_call(
+    fn: Any, args: tuple[Any, ...], chosen: Iterable[Any], weights: Sequence[Tensor]
+) -> Optional[EarlierCall]:
+    """Return the last call of `fn`, a Cell, if it was made with `args` and a gradient by the
+    arguments `chosen` and `weights` can go back through it; else None.
     """
     if not isinstance(fn, Cell):
         return None
@@ -80,7 +82,10 @@ def earlier_call(fn: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> O
     if context is not None:
         return context.differentiating.earlier_call(fn, args, weights)
     call = fn.__dict__.get("_recorded_call")
-    found = None if call is None else take_recorded(call, args, weights)
+    if call is None or not fn.requires_grad:
+        return None
+    by = [*[v for a in chosen for v in flatten(a)[0] if isinstance(v, Tensor)], *weights]
+    found = take_recorded(call, args, by)
     if found is not None:
         fn.__dict__["_recorded_call"] = None
     return found
@@ -115,19 +120,18 @@ class Transformed:
             if self._compiled is None:
                 from mycel.compiled.jit import jit
 
-                self._compiled = jit(self._run)
+                self._compiled = jit(self._derive)
             return self._compiled(self._constants(args, kwargs), *args, **kwargs)
-        return self.run(*args, **kwargs)
+        return self._run(*args, **kwargs)
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function in the context in force, without compiling it."""
-        return self._run(self._constants(args, kwargs), *args, **kwargs)
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return self._derive(self._constants(args, kwargs), *args, **kwargs)
 
     def _constants(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the positions and names of the arguments that are no variables."""
         return ()
 
-    def _run(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
+    def _derive(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, Optional, ParamSpec, TypeVar, Union, overload
 
 from mycel.base import arguments
-from mycel.base.errors import IndexRangeError
+from mycel.base.errors import GradientError, IndexRangeError
 from mycel.base.tree import flatten, map_leaves, unflatten
 from mycel.core import eager
 from mycel.core.context import Differentiating
@@ -50,8 +50,11 @@ class Gradient(Transformed):
     `with_value`.
 
     `positions` are the arguments to differentiate by, or None for all of them, whose gradients are
-    a tuple then. `weights`, `has_aux`, `return_ids` and `sens_param` are those of `grad`.
+    a tuple then. `weights`, `has_aux`, `return_ids` and `sens_param` are those of `grad`. With
+    `anew` a Cell is called also where an earlier call of it would do.
     """
+
+    anew = False
 
     def __init__(
         self,
@@ -68,9 +71,11 @@ class Gradient(Transformed):
         self.sens_param, self.with_value = sens_param, with_value
 
     def _constants(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        if self.positions == ():
+            return ()
         return tuple([key for key, v in (*enumerate(args), *kwargs.items()) if is_constant(v)])
 
-    def _run(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
+    def _derive(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
         sens: Any = None
         if self.sens_param:
             args, kwargs, sens = _without_sens(args, kwargs)
@@ -78,7 +83,9 @@ class Gradient(Transformed):
         distinct = list({id(w): w for w in weights}.values())
         arguments: dict[Any, Any] = dict(enumerate(args)) | kwargs
         keys = [(key, p) for key, p in self._keys(args, kwargs) if key not in constants]
-        earlier = None if kwargs else earlier_call(self.fn, args, distinct)
+        earlier = None
+        if not kwargs and not self.anew:
+            earlier = earlier_call(self.fn, args, [arguments[key] for key, _ in keys], distinct)
         with recording() if earlier is None else back_in(earlier.context) as context:
             if earlier is not None:
                 inputs = [Marked(context, "grad", arguments[key], p, earlier) for key, p in keys]
@@ -109,6 +116,8 @@ class Gradient(Transformed):
         The key is the position, or the name of an argument that was given by name. Arguments given
         by name follow the others in the order of the function's parameters.
         """
+        if self.positions == ():
+            return []
         names: list[Any] = list(range(len(args)))
         if kwargs:
             known = inspect.signature(getattr(self.fn, "construct", self.fn)).parameters
@@ -204,12 +213,12 @@ def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Ten
     """Return the given cotangents, one for each output, in its shape.
 
     A cotangent whose shape can be broadcast to that of its output is, and one of a number's output
-    is summed. Raises RuntimeError where their number differs, ValueError for other shapes, and
-    TypeError for what is no tensor, or one of another element type.
+    is summed. Raises GradientError where their number differs and for what is no tensor, ValueError
+    for other shapes, and TypeError for another element type.
     """
     found = flatten(given)[0]
     if len(found) != len(outputs):
-        raise RuntimeError(f"{name}: {len(found)} cotangents are given for {len(outputs)} outputs; give one for each")
+        raise GradientError(f"{name}: {len(found)} cotangents are given for {len(outputs)} outputs; give one for each")
     result = []
     for i, (c, o) in enumerate(zip(found, outputs)):
         if not o.shape and isinstance(c, (int, float)) and not isinstance(c, bool):
@@ -219,12 +228,13 @@ def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Ten
 
 
 def shaped_like(name: str, what: str, given: Any, like: Tensor, whose: str) -> Tensor:
-    """Return a cotangent or tangent in the shape of the tensor that it belongs to.
+    """Return the cotangent or tangent `given` in the shape of the tensor `like`, to which it
+    belongs.
 
-    `what` names it in errors, and `whose` that tensor.
+    In errors `name` is the function, `what` names the cotangent and `whose` the tensor.
     """
     if not isinstance(given, Tensor):
-        raise arguments.wrong_type(name, what, "a Tensor", given)
+        raise GradientError(str(arguments.wrong_type(name, what, "a Tensor", given)))
     if given.dtype is not like.dtype and like.dtype.is_differentiable:
         raise TypeError(f"{name}: {what} has type {given.dtype.name}, its {whose} {like.dtype.name}; convert it")
     shape, wanted = given.shape, like.shape
@@ -342,30 +352,21 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     2.0
     """
     arguments.instance("get_grad", "identifier", identifier, (int, Parameter), "an int or a Parameter")
-    wanted = identifier.name if isinstance(identifier, Parameter) else identifier
-    if isinstance(gradients, tuple):
-        if (
-            len(gradients) == 2
-            and isinstance(gradients[0], (int, str))
-            and isinstance(gradients[1], (Tensor, tuple, list))
-        ):
-            if gradients[0] == wanted:
-                return gradients[1]  # type: ignore[return-value]
-        else:
-            for part in gradients:
-                found = _search(part, wanted)
-                if found is not None:
-                    return found
-    raise RuntimeError(
-        f"get_grad: there is no gradient for {identifier!r} here; was it asked for, and with return_ids=True?"
-    )
+    found = _search(gradients, identifier.name if isinstance(identifier, Parameter) else identifier)
+    if found is None:
+        raise RuntimeError(
+            f"get_grad: there is no gradient for {identifier!r} here; was it asked for, and with return_ids=True?"
+        )
+    return found
 
 
-def _search(part: Any, wanted: Any) -> Optional[Tensor]:
-    try:
-        return get_grad(part, wanted)
-    except RuntimeError:
+def _search(gradients: Any, wanted: Union[int, str]) -> Optional[Tensor]:
+    """Return the gradient of a position or name among pairs, which may be nested in tuples."""
+    if not isinstance(gradients, tuple):
         return None
+    if len(gradients) == 2 and isinstance(gradients[0], (int, str)) and isinstance(gradients[1], (Tensor, tuple, list)):
+        return gradients[1] if gradients[0] == wanted else None  # type: ignore[return-value]
+    return next((found for part in gradients if (found := _search(part, wanted)) is not None), None)
 
 
 def stop_gradient(value: T) -> T:

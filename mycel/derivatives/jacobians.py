@@ -44,7 +44,7 @@ class _Jacobian(Transformed):
         super().__init__(fn)
         self.name, self.positions, self.has_aux = name, given, has_aux
 
-    def _run(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
+    def _derive(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
         arguments: dict[Any, Any] = dict(enumerate(args))
         for p in self.positions:
             need_position(self.name, p, len(args))

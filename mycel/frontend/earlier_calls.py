@@ -53,7 +53,7 @@ class StagedCall:
 
 
 def remember(stage: Stage, cell: Any, call: Callable[[], Any], args: tuple[Any, ...]) -> Any:
-    """Return ``call()``, the call of `cell` with `args`, and remember it for a gradient."""
+    """Return ``call()``, the call of `cell` with `args`, which `stage` remembers for a gradient."""
     depth = stage.cells_open
     if stage.depth or stage.is_live or (depth >= _DEEP and not cell.requires_grad):
         return call()
@@ -69,8 +69,8 @@ def remember(stage: Stage, cell: Any, call: Callable[[], Any], args: tuple[Any, 
 
 
 def earlier_call(stage: Stage, cell: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> Optional[EarlierCall]:
-    """Return the last call of a Cell, if it was made with `args` here and a gradient by these and
-    `weights` can go back through it; else None.
+    """Return the last call of `cell` in `stage`, if it was made with `args` here and a gradient by
+    these and `weights` can go back through it; else None.
     """
     call = stage.earlier.pop(id(cell), None)
     if call is None or call.scope is not stage.scope or not same_arguments(call.args, args):

@@ -164,8 +164,9 @@ class Interpreter(Stage):
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a Cell, interpreting its construct."""
         with inside_cell(cell):
-            call = lambda: self._call_cell(cell, args, kwargs)
-            return call() if kwargs else remember(self, cell, call, args)
+            if kwargs:
+                return self._call_cell(cell, args, kwargs)
+            return remember(self, cell, lambda: self._call_cell(cell, args, kwargs), args)
 
     def _call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         construct = cell.construct

@@ -373,7 +373,7 @@ def _unit_of(fn: Any) -> Any:
 
     if isinstance(fn, Cell):
         return fn._compiled()
-    return _units.of(fn, lambda: compiler.unit(getattr(fn, "run", fn)))
+    return _units.of(fn, lambda: compiler.unit(getattr(fn, "_run", fn)))
 
 
 _units = RememberedOf[Any]("functions within segments", MANY)

@@ -25,7 +25,6 @@ from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.tree import map_leaves
 from mycel.core import eager
 from mycel.core.context import SavedHooks
-from mycel.core.earlier_calls import EarlierCall
 from mycel.core.parameter import Parameter
 from mycel.core.saved_tensors import staged
 from mycel.core.tensor import Tensor, make_staged
@@ -33,7 +32,8 @@ from mycel.core.views import root_of
 from mycel.engines import buffers
 from mycel.frontend import views
 from mycel.frontend.derivatives import StagedDerivatives
-from mycel.frontend.earlier_calls import StagedCall, earlier_call
+from mycel.frontend.earlier_calls import StagedCall
+from mycel.frontend.earlier_calls import earlier_call as _earlier_call
 from mycel.frontend.guards import Guards
 from mycel.frontend.positions import staged_positions
 from mycel.frontend.tracebacks import note_operands
@@ -561,8 +561,7 @@ class Stage(StagedDerivatives):
         """Return the captured tensors whose value has changed."""
         return [c for i, c in self.captures.items() if self.current[i] is not c.node]
 
-    def earlier_call(self, cell: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> Optional[EarlierCall]:
-        return earlier_call(self, cell, args, weights)
+    earlier_call = _earlier_call
 
     @contextmanager
     def inside(self, scope: Scope) -> Iterator[Scope]:

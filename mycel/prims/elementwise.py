@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.dtype import ALL, DType, bool_, float64
+from mycel.base.dtype import ALL, DType, bool_, float32, float64
 from mycel.ir.graph import OPERATORS, Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import scalar_functions
@@ -495,6 +495,22 @@ cast: Primitive = register(
         cost=Cost.LIGHT,
         advice="the value is beyond the range of the narrower type; scale it, or keep the wider type",
         doc="The same values in another element type; to integers by truncation, to booleans by x != 0.",
+    )
+)
+
+promote: Primitive = register(
+    Primitive(
+        "promote",
+        lambda x, *, dtype: x.with_dtype(dtype),
+        _cast_reference,
+        lambda ct, out, x, *, dtype: (cast(ct, dtype=x.dtype) if x.dtype.is_inexact else ct,),
+        lambda size, values, axes, *, dtype: (promote(values[0], dtype=dtype), axes[0]),
+        expand=lambda x, *, dtype: cast(x, dtype=dtype),
+        samples=(Sample(((2, 3),), {"dtype": float32}, integers=(0, 6), differentiable=False),),
+        dtypes=("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
+        elementwise=True,
+        cost=Cost.LIGHT,
+        doc="Integers as floats for an operation of floats; the derivative is not rounded to integers.",
     )
 )
 

@@ -71,9 +71,10 @@ def write_vjp(
         zeros = S.full(updates.shape, 0, ct.dtype)
         return scatter(ct, zeros, "set"), E.select(stays, gather(ct), 0)
     if not x.dtype.is_inexact:
-        wide = [E.cast(n, dtype=float64) for n in (ct, out, x, updates)]
-        found = write_vjp(*wide, mode, slots, writes, gather, scatter)
-        return tuple([None if g is None else E.cast(g, dtype=x.dtype) for g in found])
+        a, b, c, d = [E.cast(n, dtype=float64) for n in (ct, out, x, updates)]
+        by_x, by_updates = write_vjp(a, b, c, d, mode, slots, writes, gather, scatter)
+        assert by_x is not None and by_updates is not None
+        return E.cast(by_x, dtype=x.dtype), E.cast(by_updates, dtype=x.dtype)
     if mode == "mul":
         ones = S.full(x.shape, 1, x.dtype)
         zero = E.eq(updates, 0)

@@ -86,8 +86,8 @@ def _active_integers(body: Graph, carried: int, active: Sequence[bool]) -> froze
     """Return the positions of the operands of integer type that depend on those which are
     `active`, in some iteration.
     """
-    found = [a and t.dtype.is_differentiable for a, t in zip(active, body.input_types)]
-    if not any(a and not t.dtype.is_inexact for a, t in zip(found, body.input_types)):
+    found = [a and n.dtype.is_differentiable for a, n in zip(active, body.inputs)]
+    if not any(a and not n.dtype.is_inexact for a, n in zip(found, body.inputs)):
         return frozenset()
     count = 0
     while count != sum(found):
@@ -97,7 +97,7 @@ def _active_integers(body: Graph, carried: int, active: Sequence[bool]) -> froze
             if any(i in reached for i in node.inputs):
                 reached.add(node)
         found[:carried] = [a or o in reached for a, o in zip(found, body.outputs)]
-    return frozenset([i for i, (a, t) in enumerate(zip(found, body.input_types)) if a and not t.dtype.is_inexact])
+    return frozenset([i for i, (a, n) in enumerate(zip(found, body.inputs)) if a and not n.dtype.is_inexact])
 
 
 def _gradient(
@@ -116,9 +116,9 @@ def _gradient(
     """
     backward, smooth, free = backward_graph(body, carried, whole)
     params = {"test": test, "body": body, "backward": backward, "carried": carried}
-    whole = while_grad.node(*operands, *cts, **params, smooth=smooth, free=free, keep=keep)
+    made = while_grad.node(*operands, *cts, **params, smooth=smooth, free=free, keep=keep)
     places = [*smooth, *[carried + i for i in free]]
-    return places, [get_item(whole, i) for i in range(len(places))]
+    return places, [get_item(made, i) for i in range(len(places))]
 
 
 def _or_zeros(change: Optional[Node], like: Node) -> Node:

@@ -36,13 +36,18 @@ Own = Callable[[Node, Any], Optional[Sequence[Optional[Node]]]]
 
 
 def vjp(
-    outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequence[Node], own: Optional[Own] = None
+    outputs: Sequence[Node],
+    cotangents: Sequence[Optional[Node]],
+    wrt: Sequence[Node],
+    own: Optional[Own] = None,
+    promoted: bool = False,
 ) -> list[Optional[Node]]:
     """Return the cotangents of the nodes `wrt`, given those of `outputs`.
 
     A cotangent is None where the outputs do not depend differentiably on the node. `own(node,
     cotangent)` returns the cotangents of a node's inputs in place of its rule, or None to use the
-    rule.
+    rule. With `promoted` the cotangent of an integer that became a float by `promote` may be a
+    float; otherwise each has the type of its node.
     """
     stop = set(wrt)
     order = toposort(outputs, stop=stop)
@@ -56,7 +61,7 @@ def vjp(
     def accumulate(node: Node, value: Optional[Node]) -> None:
         if value is None or node not in active:
             return
-        if value.type is not node.type:
+        if value.type is not node.type and not _is_promoted(value, node):
             raise AssertionError(f"the cotangent of {node} has type {value.type}, not {node.type}")
         if node.prim is GET_ITEM and node not in stop:
             whole = node.inputs[0]
@@ -81,10 +86,23 @@ def vjp(
             found = None if own is None else own(node, value)
             for source, contribution in zip(node.inputs, _apply_rule(node, value, active) if found is None else found):
                 accumulate(source, contribution)
-    return [ct.get(w) for w in wrt]
+    found = [ct.get(w) for w in wrt]
+    return found if promoted else [None if c is None else _exactly(c, w) for c, w in zip(found, wrt)]
+
+
+def _is_promoted(ct: Node, node: Node) -> bool:
+    """Return whether the cotangent of an integer is a float."""
+    return not node.dtype.is_inexact and ct.dtype.is_inexact and ct.shape == node.shape
+
+
+def _exactly(ct: Node, node: Node) -> Node:
+    return ct if ct.dtype is node.dtype else E.cast(ct, dtype=node.dtype)
 
 
 def _sum(x: Node, y: Node) -> Node:
+    if x.dtype is not y.dtype:
+        kind = y.dtype if x.dtype.is_inexact else x.dtype
+        x, y = E.cast(x, dtype=kind), E.cast(y, dtype=kind)
     return (E.logical_or if x.dtype is bool_ else E.add)(x, y)
 
 
@@ -93,6 +111,10 @@ def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Option
     assert prim is not None
     if prim is while_loop:
         return loop_vjp(ct, outputs_of(node), *node.inputs, **node.params, active=[i in active for i in node.inputs])
+    if type(ct) is Node and type(node.type) is not tuple and _is_promoted(ct, node):
+        if prim.vjp is not None and (prim.elementwise or prim.view):
+            return _rule_of_promoted(node, ct)
+        ct = _exactly(ct, node)
     if prim.vjp is not None:
         if not prim.elementwise and type(ct) is Node and ct.dtype is bool_:
             return _rule_of_booleans(node, ct)
@@ -108,6 +130,18 @@ def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Option
     fresh = [E.identity(i) for i in node.inputs]
     outputs = expanded(prim, fresh, node.params)
     return vjp(outputs, ct if isinstance(ct, list) else [ct], fresh)
+
+
+def _rule_of_promoted(node: Node, ct: Node) -> Sequence[Optional[Node]]:
+    """Return the cotangents of an operation of integers whose own cotangent is a float.
+
+    They are computed with floats. Those of a movement stay floats.
+    """
+    assert node.prim is not None and node.prim.vjp is not None
+    kind = node.dtype
+    inputs = [E.cast(i, dtype=ct.dtype) if i.dtype is kind else i for i in node.inputs]
+    found = node.prim.vjp(ct, E.cast(node, dtype=ct.dtype), *inputs, **node.params)
+    return [g if g is None or node.prim.view else _exactly(g, i) for g, i in zip(found, node.inputs)]
 
 
 def _rule_of_booleans(node: Node, ct: Node) -> Sequence[Optional[Node]]:
