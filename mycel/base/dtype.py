@@ -140,8 +140,14 @@ class DType(Type):
         return self.kind in "ifcs"
 
     @property
-    def is_differentiable(self) -> bool:
+    def is_inexact(self) -> bool:
+        """Whether values are rounded, and may be infinite or NaN."""
         return self.kind in "fc"
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether derivatives pass through values of this type, which are rounded to it then."""
+        return self.kind in "fciub"
 
 
 bool_ = DType("bool", "b", np.bool_)

@@ -119,6 +119,13 @@ class IndexRangeError(IndexError, RuntimeError, ValueError):
     """
 
 
+class GradientError(RuntimeError, TypeError, ValueError):
+    """A hook, or a derivative that the program defines, returned no gradients that fit.
+
+    It is all three built-in errors, as MindSpore raises now one and now another.
+    """
+
+
 class NotAnIndex(TypeError, ValueError):
     """A tensor that is no integer is used as one.
 

@@ -9,6 +9,7 @@ code can tell by one comparison that nothing it read has changed.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -39,8 +40,6 @@ class _Compiler:
 
 compiler = _Compiler()
 _set = object.__setattr__
-
-
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
@@ -89,6 +88,7 @@ class Cell(CellHooks, CellState, CellExtras):
         own["_backward_hooks"] = OrderedDict()
         own["_recomputed"] = False
         own["_compiled_call"] = None
+        own["_recorded_call"] = own["_parameters_known"] = None
         own["_cast_to"] = None
         own["_inputs_declared"] = None
         own["cls_name"] = type(self).__name__
@@ -352,7 +352,11 @@ class Cell(CellHooks, CellState, CellExtras):
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Note that this cell will be differentiated, and return it."""
+        """Note that this cell will be differentiated, and return it.
+
+        In PYNATIVE_MODE a call then keeps what a gradient by the same arguments needs, which does
+        not call the cell again.
+        """
         self.requires_grad = requires_grad
         return self
 
@@ -376,7 +380,7 @@ class Cell(CellHooks, CellState, CellExtras):
         return self
 
     def get_flags(self) -> dict[str, Any]:
-        """Return the flags that were added."""
+        """Return the flags."""
         return dict(self._flags)
 
     def to_float(self, dst_type: Any) -> Cell:
@@ -445,6 +449,8 @@ class Cell(CellHooks, CellState, CellExtras):
             if not eager.active or eager.local.context is None:
                 if config._context["mode"] == config.GRAPH_MODE:
                     return self._call_compiled(args, kwargs)
+                if self.requires_grad and not kwargs:
+                    return self._call_recorded(args)
             elif (staging := eager.local.staging) is not None:
                 return staging.following.call_cell(self, args, kwargs)
             return self.run_with_hooks(self.construct, args, kwargs)
@@ -469,32 +475,25 @@ class Cell(CellHooks, CellState, CellExtras):
                 args = changed if isinstance(changed, tuple) else (changed,)
         if self._cast_to is not None or precision.active:
             construct = self._in_precision(construct)
+        hooks = self._hooks
         try:
-            output = self._differentiated(construct, args, kwargs) if eager.active else construct(*args, **kwargs)
+            if not eager.active:
+                output = construct(*args, **kwargs)
+            elif hooks and (self._backward_hooks or self._backward_pre_hooks):
+                finish = functools.partial(self._after_hooks, invoke, args, kwargs)
+                return self._differentiated(construct, args, kwargs, finish)
+            else:
+                output = self._differentiated(construct, args, kwargs)
         except Exception as error:
-            for hook in self._hooks.values():
-                if isinstance(hook, WithKwargs) and hook.always:
-                    self._after(invoke, hook, args, kwargs, None)
-            if isinstance(error, AttributeError) and type(self).__module__.startswith("mycel."):
-                self._check_tensors(error, args)
+            self._after_failure(invoke, args, kwargs, error)
             raise
-        for hook in self._hooks.values():
-            changed = self._after(invoke, hook, args, kwargs, output)
-            if changed is not None:
-                output = changed
-        return output
+        return self._after_hooks(invoke, args, kwargs, output) if hooks else output
 
     def run_construct(self, cast_inputs: Any, kwargs: dict[str, Any]) -> Any:
         """Return `construct` of a tuple of inputs and a dictionary of named ones, after the hooks
         and casts around it, without compiling it.
         """
         return self.run_with_hooks(self.construct, tuple(cast_inputs), kwargs)
-
-    def _check_tensors(self, error: AttributeError, args: tuple[Any, ...]) -> None:
-        """Raise TypeError if `error` is due to an argument that is no tensor."""
-        for value in args:
-            if value is error.obj and not isinstance(value, Tensor):
-                raise TypeError(f"{type(self).__name__}: takes tensors, not {type(value).__name__}") from None
 
     def _in_precision(self, construct: Any) -> Any:
         wanted = self._cast_to or precision.Precision()
@@ -544,7 +543,7 @@ class Cell(CellHooks, CellState, CellExtras):
         return "\n".join([f"{type(self).__name__}(", *([f"  {head}"] if head else []), *lines, ")"])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_compiled_call": None}
+        return {**self.__dict__, "_compiled_call": None, "_recorded_call": None, "_parameters_known": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mycel.base import arguments
 from mycel.core import eager
+from mycel.core.tensor import Tensor
 
 __all__ = ["CellHooks", "HookHandle", "WithKwargs", "state_epoch"]
 
@@ -50,6 +51,10 @@ class WithKwargs:
         return self.function(*args, **kwargs)
 
 
+def _has_defaults(function: Any) -> bool:
+    return bool(getattr(function, "__defaults__", None))
+
+
 class CellHooks:
     """The part of `Cell` that registers and runs hooks."""
 
@@ -59,6 +64,9 @@ class CellHooks:
     _backward_hooks: Any
     _recomputed: bool
     _saved_hooks: Any = None
+    construct: Any
+    run_with_hooks: Any
+    get_parameters: Any
 
     def _add_hook(self, table: str, hook: Any, prepend: bool = False) -> HookHandle:
         target = getattr(hook, "function", hook)
@@ -185,18 +193,54 @@ class CellHooks:
             return invoke(hook.function, self, args, output)
         return invoke(hook.function, self, args, kwargs, output)
 
-    def _differentiated(self, construct: Any, args: Any, kwargs: Any) -> Any:
+    def _after_hooks(self, invoke: Any, args: Any, kwargs: Any, output: Any) -> Any:
+        """Return the output after the forward hooks."""
+        for hook in self._hooks.values():
+            changed = self._after(invoke, hook, args, kwargs, output)
+            if changed is not None:
+                output = changed
+        return output
+
+    def _after_failure(self, invoke: Any, args: Any, kwargs: Any, error: Exception) -> None:
+        """Call the forward hooks that are called also where `construct` raises.
+
+        Raises TypeError if the `error` of a Cell of the library is due to an argument that is no
+        tensor.
+        """
+        for hook in self._hooks.values():
+            if isinstance(hook, WithKwargs) and hook.always:
+                self._after(invoke, hook, args, kwargs, None)
+        if isinstance(error, AttributeError) and type(self).__module__.startswith("mycel."):
+            for value in args:
+                if value is error.obj and not isinstance(value, Tensor):
+                    raise TypeError(f"{type(self).__name__}: takes tensors, not {type(value).__name__}") from None
+
+    def _call_recorded(self, args: tuple[Any, ...]) -> Any:
+        """Call the cell, and keep the recording for the gradient that `set_grad` announced."""
+        from mycel.core.earlier_calls import record_call
+
+        own = self.__dict__
+        own["_recorded_call"] = None
+        known = own.get("_parameters_known")
+        if known is None or known[0] != state_epoch.value:
+            known = own["_parameters_known"] = (state_epoch.value, list(self.get_parameters()))
+        out, own["_recorded_call"] = record_call(self, args, known[1])
+        return out
+
+    def _differentiated(self, construct: Any, args: Any, kwargs: Any, finish: Any = None) -> Any:
         """Return ``construct(*args, **kwargs)`` with what the user defines of its derivative:
         `bprop`, backward hooks, and hooks on saved values.
+
+        `finish`, unless None, changes the output before backward hooks are attached to it.
         """
         if self._saved_hooks is not None:
             from mycel.core.saved_tensors import saved_tensors_hooks
 
             with saved_tensors_hooks(*self._saved_hooks):
-                return self._own_derivative(construct, args, kwargs)
-        return self._own_derivative(construct, args, kwargs)
+                return self._own_derivative(construct, args, kwargs, finish)
+        return self._own_derivative(construct, args, kwargs, finish)
 
-    def _own_derivative(self, construct: Any, args: Any, kwargs: Any) -> Any:
+    def _own_derivative(self, construct: Any, args: Any, kwargs: Any, finish: Any) -> Any:
         bprop = getattr(type(self), "bprop", None)
         before, after = self._backward_pre_hooks, self._backward_hooks
         context = eager.local.context
@@ -204,17 +248,20 @@ class CellHooks:
             plain = construct
             recompute = context.differentiating.recompute
             construct = lambda *a, **k: recompute(plain, a, k)
-        if (bprop is None and not before and not after) or context is None:
-            return construct(*args, **kwargs)
+        if context is None or (bprop is None and not before and not after):
+            output = construct(*args, **kwargs)
+            return output if finish is None else finish(output)
         from mycel.core.hooks import attach_bprop, by_position, watch_cell
 
-        if bprop is not None and kwargs:
+        if bprop is not None and (kwargs or _has_defaults(type(self).construct)):
             args = by_position(self, args, kwargs)
 
         def run(*given: Any) -> Any:
             if bprop is None:
-                return construct(*given, **kwargs)
-            return attach_bprop(self, functools.partial(bprop, self), given, construct(*given))
+                output = construct(*given, **kwargs)
+            else:
+                output = attach_bprop(self, functools.partial(bprop, self), given, construct(*given))
+            return output if finish is None else finish(output)
 
         if not before and not after:
             return run(*args)

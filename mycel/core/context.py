@@ -29,6 +29,7 @@ from mycel.base.errors import Unsupported
 if TYPE_CHECKING:
     import numpy as np
 
+    from mycel.core.earlier_calls import EarlierCall
     from mycel.core.hooks import TensorHooks
     from mycel.core.tensor import Tensor
     from mycel.ir.graph import Node
@@ -153,6 +154,12 @@ class Differentiating(Context):
 
         `table` holds the tensor's hooks. Returns False where `t` was not computed here.
         """
+
+    def earlier_call(self, cell: Any, args: tuple[Any, ...], weights: Tensors) -> Optional[EarlierCall]:
+        """Return the last call of a Cell, if it was made with `args` here and a gradient by these
+        and `weights` can go back through it; else None.
+        """
+        return None
 
     @abstractmethod
     def recompute(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

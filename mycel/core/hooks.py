@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 from mycel.base import arguments
+from mycel.base.errors import GradientError
 from mycel.base.tree import flatten, unflatten
 from mycel.core import eager
 from mycel.core.context import Differentiating
-from mycel.core.tensor import Tensor, scalar
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ir.types import TensorType
 from mycel.prims.custom import Rule
 from mycel.prims.shape import BROADCAST_TO
@@ -31,6 +32,7 @@ __all__ = [
     "attach_bprop",
     "by_position",
     "call_user",
+    "gradient_like",
     "carry_hooks",
     "hooked",
     "hooks_key",
@@ -88,7 +90,12 @@ class TensorHooks:
 
 def _applied(hook: Callable[..., Any], gradient: Tensor) -> Tensor:
     found = call_user(hook, gradient)
-    return gradient if found is None else _checked(f"the hook {_name(hook)}", found, gradient)
+    if found is None:
+        return gradient
+    what = f"the hook {_name(hook)}"
+    if isinstance(found, Tensor) and found.shape != gradient.shape and broadcasts(found.shape, gradient.shape):
+        found = eager.apply(BROADCAST_TO, found, shape=gradient.shape)
+    return gradient_like(what, found, gradient)
 
 
 class TensorHookHandle:
@@ -128,12 +135,29 @@ def _name(function: Any) -> str:
 
 def _checked(what: str, found: Any, like: Tensor) -> Tensor:
     if not isinstance(found, Tensor):
-        raise TypeError(f"{what} must return a tensor or None, not {type(found).__name__} ({found!r:.60})")
+        raise GradientError(f"{what} must return a tensor or None, not {type(found).__name__} ({found!r:.60})")
     if found.shape != like.shape:
-        raise ValueError(f"{what} returned a gradient of shape {found.shape} in place of {like.shape}")
+        raise GradientError(f"{what} returned a gradient of shape {found.shape} in place of {like.shape}")
     if found.dtype is not like.dtype:
-        raise TypeError(f"{what} returned a gradient of {found.dtype.name} in place of {like.dtype.name}; convert it")
+        raise GradientError(
+            f"{what} returned a gradient of {found.dtype.name} in place of {like.dtype.name}; convert it"
+        )
     return found
+
+
+def gradient_like(what: str, found: Any, like: Tensor) -> Tensor:
+    """Return a gradient that the program gave, in the element type of the tensor that it is by.
+
+    `what` names who gave it. Raises GradientError for what is no tensor, and for another shape.
+    """
+    if isinstance(found, Tensor) and found.dtype is not like.dtype and found.shape == like.shape:
+        return cast(found, like.dtype)
+    return _checked(what, found, like)
+
+
+def broadcasts(shape: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Return whether a shape can be broadcast to another."""
+    return len(shape) <= len(wanted) and all(a == b or a == 1 for a, b in zip(reversed(shape), reversed(wanted)))
 
 
 def zeros_of(kind: TensorType) -> Tensor:
@@ -330,7 +354,7 @@ def replaced_gradients(what: str, hook: Any, found: Any, gradients: tuple[Any, .
     values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     what = f"the hook {_name(hook)} of {what}"
     if len(values) != len(gradients):
-        raise ValueError(f"{what} returned {len(values)} gradients in place of {len(gradients)}")
+        raise GradientError(f"{what} returned {len(values)} gradients in place of {len(gradients)}")
     return tuple(
         [old if new is None or old is None else _checked(what, new, old) for new, old in zip(values, gradients)]
     )
@@ -342,6 +366,7 @@ def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     Raises TypeError for arguments that can only be given by name.
     """
     bound = inspect.signature(cell.construct).bind(*args, **kwargs)
+    bound.apply_defaults()
     if bound.kwargs:
         names = ", ".join(bound.kwargs)
         raise TypeError(
@@ -386,18 +411,20 @@ def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> lis
     if len(grads) == 2 and isinstance(grads[1], dict) and isinstance(grads[0], tuple):
         grads, by_weight = grads
     if len(grads) < len(inputs):
-        raise ValueError(
+        raise GradientError(
             f"{name} returned {len(grads)} gradients for {len(inputs)} inputs; give one, or None, for each"
         )
     result: list[Optional[Tensor]] = []
     for i, ((leaves, _), grad) in enumerate(zip(inputs, grads)):
         parts = [None] * len(leaves) if grad is None else flatten(grad)[0]
         if len(parts) != len(leaves):
-            raise ValueError(f"{name} returned {len(parts)} gradients for input {i}, which holds {len(leaves)} values")
+            raise GradientError(
+                f"{name} returned {len(parts)} gradients for input {i}, which holds {len(leaves)} values"
+            )
         for leaf, part in zip(leaves, parts):
             if _smooth(leaf):
-                result.append(None if part is None else _checked(f"{name}, for input {i},", part, leaf))
+                result.append(None if part is None else gradient_like(f"{name}, for input {i},", part, leaf))
     for w in weights:
         part = by_weight.get(w)
-        result.append(None if part is None else _checked(f"{name}, for parameter {w.name},", part, w))
+        result.append(None if part is None else gradient_like(f"{name}, for parameter {w.name},", part, w))
     return result

@@ -22,7 +22,7 @@ from mycel.ir.dims import Dim
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
 
-__all__ = ["NUMBERS", "beyond", "number_dtype", "pair"]
+__all__ = ["NUMBERS", "beyond", "number_dtype", "pair", "promoted"]
 
 _new = object.__new__
 NUMBERS = (bool, int, float, complex)
@@ -200,15 +200,20 @@ def _exactly(x: Any, y: Any) -> tuple[Any, Any]:
     """
     x, y = _yielding(x, y)
     if type(y) is int and x._type.dtype.is_integer:
-        return x, float(y)
+        return promoted(x, D.float32), float(y)
     if type(x) is int and y._type.dtype.is_integer:
-        return float(x), y
+        return float(x), promoted(y, D.float32)
     return x, y
+
+
+def promoted(x: Tensor, dtype: DType) -> Tensor:
+    """Return integers as floats for an operation of floats, whose cotangent is not rounded."""
+    return eager.apply(E.promote, x, dtype=dtype)
 
 
 def _true_divide(x: Tensor, y: Tensor) -> Any:
     if x._type.dtype.kind in "iub":
-        x, y = cast(x, D.float32), cast(y, D.float32)
+        x, y = promoted(x, D.float32), promoted(y, D.float32)
     return eager.apply(E.div, x, y)
 
 

@@ -269,10 +269,14 @@ class Recorder(Recording):
                 node.inputs, node.buffer = (), None
         self.differentiated.clear()
 
+    def leaf(self, t: Tensor) -> Recorded:
+        """Return a node for the present value of a tensor, which depends on nothing."""
+        return Recorded(None, (), _LEAF, t._type, t._buf, self)
+
     def _marked(self, t: Tensor) -> Recorded:
         before = self.node_of(t)
         if before is None:
-            return Recorded(None, (), _LEAF, t._type, t._buf, self)
+            return self.leaf(t)
         return Recorded(identity, (before,), _MARK, t._type, t._buf, self)
 
     def mark(self, t: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ def nodes_of(
     the primitives, for derivatives that the program defines.
     """
     if kind == "pull":
-        return vjp(roots, seeds, wrt, pull)
+        return vjp(roots, seeds, wrt, pull, promoted=True)
     if kind == "push":
         return jvp(roots, wrt, seeds, push)[1]
     return rows(roots[0], wrt) if kind == "rows" else columns(roots, wrt[0])
@@ -109,7 +109,11 @@ class Replay:
         if rule.removed:
             return [None] * count + list(ct)
         values = self._recorded(node)
-        given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
+        given = [
+            None if c is None and not rule.fills else self._or_zeros(c, v)
+            for c, v in zip(ct, values)
+            if v.dtype.is_differentiable
+        ]
         with at(None):
             cotangents = rule.function(values, given)
         found = [None if t is None else self.node(t) for t in cotangents]

@@ -8,21 +8,30 @@ from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel.base import config
-from mycel.base.tree import flatten, unflatten
+from mycel.base.errors import IndexRangeError
+from mycel.base.tree import LEAF, flatten, unflatten
+from mycel.cells.cell import Cell
 from mycel.core import eager
 from mycel.core.context import Differentiating
+from mycel.core.earlier_calls import EarlierCall, take_recorded
 from mycel.core.parameter import Parameter
-from mycel.core.recording import recorders
+from mycel.core.recording import Recorder, recorders
 from mycel.core.tensor import Tensor, as_tensor, scalar
+from mycel.derivatives.custom_functions import refused
+from mycel.frontend.mutables import MUTABLES, plain
 from mycel.ir.graph import Node
 from mycel.prims.shape import BROADCAST_TO
 
 __all__ = [
     "Marked",
     "Transformed",
+    "back_in",
+    "earlier_call",
     "filled_like",
+    "is_constant",
     "mark_arguments",
     "marked_node",
+    "need_position",
     "or_zeros",
     "positions_of",
     "recording",
@@ -38,6 +47,8 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
 
     A new recording is freed at the end, unless `keep`.
     """
+    if refused():
+        raise RuntimeError("a gradient is taken in a block without gradients; take it outside")
     context = eager.current_context()
     if context is not None:
         differentiating = context.differentiating
@@ -59,6 +70,42 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
                 recorder.finish()
 
 
+def earlier_call(
+    fn: Any, args: tuple[Any, ...], chosen: Iterable[Any], weights: Sequence[Tensor]
+) -> Optional[EarlierCall]:
+    """Return the last call of `fn`, a Cell, if it was made with `args` and a gradient by the
+    arguments `chosen` and `weights` can go back through it; else None.
+    """
+    if not isinstance(fn, Cell):
+        return None
+    context = eager.current_context()
+    if context is not None:
+        return context.differentiating.earlier_call(fn, args, weights)
+    call = fn.__dict__.get("_recorded_call")
+    if call is None or not fn.requires_grad:
+        return None
+    by = [*[v for a in chosen for v in flatten(a)[0] if isinstance(v, Tensor)], *weights]
+    found = take_recorded(call, args, by)
+    if found is not None:
+        fn.__dict__["_recorded_call"] = None
+    return found
+
+
+@contextmanager
+def back_in(context: Differentiating) -> Iterator[Differentiating]:
+    """Enter the context of an earlier call; a recording is freed at the end."""
+    if context is eager.current_context():
+        with recording() as again:
+            yield again
+        return
+    assert isinstance(context, Recorder)
+    with eager.use_context(context):
+        try:
+            yield context
+        finally:
+            context.finish()
+
+
 class Transformed:
     """A transformed function; in GRAPH_MODE a call from plain Python is compiled as a whole."""
 
@@ -73,11 +120,18 @@ class Transformed:
             if self._compiled is None:
                 from mycel.compiled.jit import jit
 
-                self._compiled = jit(self._run)
-            return self._compiled(*args, **kwargs)
+                self._compiled = jit(self._derive)
+            return self._compiled(self._constants(args, kwargs), *args, **kwargs)
         return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return self._derive(self._constants(args, kwargs), *args, **kwargs)
+
+    def _constants(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the positions and names of the arguments that are no variables."""
+        return ()
+
+    def _derive(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
 
@@ -95,7 +149,7 @@ def or_zeros(t: Optional[Tensor], like: Tensor) -> Tensor:
 def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
     """Return `value`, which the argument at `position` holds, as a tensor to differentiate by.
 
-    Raises TypeError for what is neither a tensor nor a number, and for integer types.
+    Raises TypeError for what is neither a tensor nor a number, and for floats of 8 bits.
     """
     if isinstance(value, Tensor):
         tensor = value
@@ -109,8 +163,8 @@ def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
         )
     if not tensor.dtype.is_differentiable:
         raise TypeError(
-            f"{name}: argument {position} has type {tensor.dtype.name}; gradients need a floating or complex type: "
-            "convert it with .float(), or leave it out of grad_position"
+            f"{name}: argument {position} has type {tensor.dtype.name}, which is for storage alone: convert it with "
+            ".float(), or leave it out of grad_position"
         )
     return tensor
 
@@ -123,7 +177,7 @@ def marked_node(context: Differentiating, t: Tensor) -> Node:
 
 
 class Marked:
-    """The marked tensors of one argument.
+    """The marked tensors of one argument, which `earlier` was called with before if it is given.
 
     `given` are the tensors of `argument`, `tensors` the marked ones, `nodes` their nodes, and
     `value` is the argument made of the marked tensors. `context` marks them; `name` is the
@@ -132,12 +186,35 @@ class Marked:
 
     __slots__ = ("given", "tensors", "nodes", "structure", "value")
 
-    def __init__(self, context: Differentiating, name: str, argument: Any, position: Any) -> None:
-        leaves, self.structure = flatten(argument)
+    def __init__(
+        self,
+        context: Differentiating,
+        name: str,
+        argument: Any,
+        position: Any,
+        earlier: Optional[EarlierCall] = None,
+    ) -> None:
+        leaves, self.structure = flatten(plain(argument))
         self.given = [tensor_leaf(name, v, position) for v in leaves]
+        if earlier is not None:
+            self.value, self.tensors = argument, self.given
+            self.nodes = [earlier.nodes[id(t)] for t in self.given]
+            return
         self.tensors = [context.mark(t) for t in self.given]
         self.nodes = [marked_node(context, t) for t in self.tensors]
         self.value = unflatten(self.structure, self.tensors)
+
+
+def is_constant(value: Any) -> bool:
+    """Return whether an argument has no gradient: one that holds no tensors, and in a call from
+    plain Python a tuple, list or dict that `mutable` does not mark.
+    """
+    if isinstance(value, Tensor):
+        return False
+    if isinstance(value, (tuple, list, dict)) and type(value) not in MUTABLES and eager.local.staging is None:
+        return True
+    leaves, structure = flatten(plain(value))
+    return structure is LEAF or not any(isinstance(v, Tensor) for v in leaves)
 
 
 def mark_arguments(
@@ -181,7 +258,7 @@ def weights_of(name: str, weights: Any) -> tuple[list[Parameter], bool]:
 
 def positions_of(name: str, positions: Any) -> tuple[int, ...]:
     """Return `grad_position` as a tuple. Raises TypeError or ValueError for invalid positions."""
-    given = positions if isinstance(positions, (tuple, list)) else () if positions is None else (positions,)
+    given = positions if isinstance(positions, tuple) else () if positions is None else (positions,)
     if any(not isinstance(p, int) or isinstance(p, bool) for p in given):
         raise TypeError(
             f"{name}: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}"
@@ -191,6 +268,14 @@ def positions_of(name: str, positions: Any) -> tuple[int, ...]:
     if len(set(given)) < len(given):
         raise ValueError(f"{name}: grad_position names a position twice: {positions!r}")
     return tuple(given)
+
+
+def need_position(name: str, position: int, count: int) -> None:
+    """Raise IndexRangeError for a position that is not among `count` arguments."""
+    if position >= count:
+        raise IndexRangeError(
+            f"{name}: grad_position {position} is out of range for a call with {count} positional arguments"
+        )
 
 
 def split_aux(name: str, out: Any, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:

@@ -25,7 +25,7 @@ from mycel.derivatives.contexts import (
     split_aux,
     weights_of,
 )
-from mycel.derivatives.gradient import cotangents_for
+from mycel.derivatives.gradient import cotangents_for, shaped_like
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
@@ -54,15 +54,7 @@ def _tangents(name: str, marked: Sequence[Marked], v: Any) -> list[Tensor]:
         if len(found) != len(m.tensors):
             raise ValueError(f"{name}: tangent {i} holds {len(found)} tensors, its input {len(m.tensors)}")
         for part, like in zip(found, m.tensors):
-            if isinstance(part, (int, float)) and not isinstance(part, bool):
-                part = as_tensor(float(part))
-            if not isinstance(part, Tensor):
-                raise arguments.wrong_type(name, f"tangent {i}", "a Tensor", part)
-            if part.shape != like.shape:
-                raise ValueError(
-                    f"{name}: tangent {i} has shape {part.shape}, its input {like.shape}; give one of the same shape"
-                )
-            result.append(part if part.dtype is like.dtype else cast(part, like.dtype))
+            result.append(shaped_like(name, f"tangent {i}", part, like, "input"))
     return result
 
 
@@ -121,6 +113,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
     [2.0, 40.0]
     """
     arguments.function("jvp", "fn", fn)
+    arguments.flag("jvp", "has_aux", has_aux)
     return _once(_jvp, fn, bool(has_aux), "jvp", _arguments("jvp", inputs), v)
 
 
@@ -240,6 +233,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     [40.0, 30.0]
     """
     arguments.function("vjp", "fn", fn)
+    arguments.flag("vjp", "has_aux", has_aux)
     chosen, one = weights_of("vjp", weights)
     target = _target(fn)
     with recording(keep=True) as context:

@@ -17,6 +17,7 @@ from mycel.derivatives.contexts import (
     Marked,
     Transformed,
     mark_arguments,
+    need_position,
     positions_of,
     recording,
     split_aux,
@@ -43,13 +44,14 @@ class _Jacobian(Transformed):
         super().__init__(fn)
         self.name, self.positions, self.has_aux = name, given, has_aux
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _derive(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
         arguments: dict[Any, Any] = dict(enumerate(args))
         for p in self.positions:
-            if p >= len(args):
-                raise ValueError(
-                    f"{self.name}: grad_position {p} is out of range for a call with {len(args)} positional arguments"
-                )
+            need_position(self.name, p, len(args))
+            for leaf in flatten(args[p])[0]:
+                if not isinstance(leaf, Tensor) or not leaf.dtype.is_inexact:
+                    kind = leaf.dtype.name if isinstance(leaf, Tensor) else type(leaf).__name__
+                    raise TypeError(f"{self.name}: argument {p} must be of a floating or complex type, not {kind}")
         with recording() as context:
             inputs = mark_arguments(context, self.name, arguments, [(p, p) for p in self.positions])
             out = context.invoke(self.fn, tuple([arguments[i] for i in range(len(args))]), kwargs)

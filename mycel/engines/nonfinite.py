@@ -78,7 +78,7 @@ def kinds_of(array: np.ndarray[Any, Any]) -> int:
 
 
 def _state(buffer: Any, type: Any) -> int:
-    if not isinstance(type, TensorType) or not type.dtype.is_differentiable:
+    if not isinstance(type, TensorType) or not type.dtype.is_inexact:
         return 0
     return kinds_of(buffers.to_array(buffer, type)) & _wanted()
 
@@ -91,7 +91,7 @@ def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[...,
     """
     # What a call keeps for its derivative is no result.
     kinds = graph.output_types[: _results_of(graph.outputs)]
-    if not any(isinstance(t, TensorType) and t.is_static and t.dtype.is_differentiable for t in kinds):
+    if not any(isinstance(t, TensorType) and t.is_static and t.dtype.is_inexact for t in kinds):
         return run
 
     def call(*given: Any) -> Any:
@@ -350,7 +350,7 @@ def _error(origin: _Origin, where: Optional[Where], count: int) -> NonFiniteErro
 def _counts(values: Sequence[Any], kinds: Sequence[Any]) -> tuple[int, int, int]:
     nans = infinities = size = 0
     for v, t in zip(values, kinds):
-        if isinstance(t, TensorType) and t.dtype.is_differentiable:
+        if isinstance(t, TensorType) and t.dtype.is_inexact:
             array = buffers.to_array(v, t)
             array = array.astype(np.float32) if array.dtype.kind == "V" else array
             nans += int(np.isnan(array).sum())

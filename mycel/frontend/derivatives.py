@@ -90,7 +90,7 @@ class StagedDerivatives(Following, Differentiating):
         A gradient is None where no output depends on the node.
         """
         roots, given = [self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents]
-        return _staged(self, vjp(roots, given, wrt, _own(self, [*roots, *wrt])))
+        return _staged(self, vjp(roots, given, wrt, _own(self, [*roots, *wrt]), promoted=True))
 
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]

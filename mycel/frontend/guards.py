@@ -32,7 +32,9 @@ from mycel.frontend.snapshots import CONTAINERS, PLAIN, PLAIN_SET, frozen, reach
 __all__ = ["Guards", "frozen", "lookup"]
 
 MISSING: Any = object()
-_UNSEEN_IN_CELLS = frozenset({"_compiled_call", "_param_prefix", "_inputs_declared", "_taken"})
+_UNSEEN_IN_CELLS = frozenset(
+    {"_compiled_call", "_param_prefix", "_inputs_declared", "_parameters_known", "_recorded_call", "_taken"}
+)
 _CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to")
 _OF_BUILTINS = frozenset((types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType))
 _Guard = tuple[Any, str, Any, Any]

@@ -25,6 +25,7 @@ from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
 from mycel.frontend.cell_scope import inside_cell
 from mycel.frontend.control import call_chosen
+from mycel.frontend.earlier_calls import remember
 from mycel.frontend.frames import Closure, Code, Frame
 from mycel.frontend.guards import lookup
 from mycel.frontend.join import Choice
@@ -163,7 +164,9 @@ class Interpreter(Stage):
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a Cell, interpreting its construct."""
         with inside_cell(cell):
-            return self._call_cell(cell, args, kwargs)
+            if kwargs:
+                return self._call_cell(cell, args, kwargs)
+            return remember(self, cell, lambda: self._call_cell(cell, args, kwargs), args)
 
     def _call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         construct = cell.construct

@@ -20,7 +20,7 @@ from mycel.core import eager
 from mycel.core.tensor import Tensor, make_staged
 from mycel.ir.graph import input_node
 
-__all__ = ["MUTABLES", "describe_mutable", "mutable", "number_class", "replace_mutable"]
+__all__ = ["MUTABLES", "describe_mutable", "mutable", "number_class", "plain", "replace_mutable"]
 
 
 class _Int(int):
@@ -93,6 +93,16 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     kind = next(k for k in _CLASSES if isinstance(input_data, k)) if not isinstance(input_data, _Bool) else bool
     made: Any = _CLASSES[kind](input_data)
     return made
+
+
+def plain(value: Any) -> Any:
+    """Return a marked tuple, list or dict, and those in it, as Python's own."""
+    kind = type(value)
+    if kind is _Dict:
+        return {k: plain(v) for k, v in value.items()}
+    if kind is _Tuple or kind is _List:
+        return _PLAIN[kind]([plain(v) for v in value])
+    return value
 
 
 def _check(value: Any, whole: Any, above: tuple[int, ...]) -> None:

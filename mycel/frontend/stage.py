@@ -32,6 +32,8 @@ from mycel.core.views import root_of
 from mycel.engines import buffers
 from mycel.frontend import views
 from mycel.frontend.derivatives import StagedDerivatives
+from mycel.frontend.earlier_calls import StagedCall
+from mycel.frontend.earlier_calls import earlier_call as _earlier_call
 from mycel.frontend.guards import Guards
 from mycel.frontend.positions import staged_positions
 from mycel.frontend.tracebacks import note_operands
@@ -247,6 +249,8 @@ class Stage(StagedDerivatives):
         self.active: dict[Any, list[Activation]] = {}
         self.recursions: dict[Any, Any] = {}
         self.followed: set[Any] = set()
+        self.earlier: dict[int, StagedCall] = {}
+        self.cells_open = 0
 
     # Nodes.
 
@@ -558,6 +562,8 @@ class Stage(StagedDerivatives):
     def written(self) -> list[Capture]:
         """Return the captured tensors whose value has changed."""
         return [c for i, c in self.captures.items() if self.current[i] is not c.node]
+
+    earlier_call = _earlier_call
 
     @contextmanager
     def inside(self, scope: Scope) -> Iterator[Scope]:

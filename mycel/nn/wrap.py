@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import ops
@@ -119,9 +118,12 @@ class ForwardValueAndGrad(Cell):
 def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inputs: Any) -> tuple[Any, Any]:
     """Return the value of a network, and the gradients of that value times `sens` (None: 1), as
     which they flow back through the network.
+
+    The network is called, also where it was called with these inputs before.
     """
     if sens is None or (isinstance(sens, (int, float)) and sens == 1):
-        differentiated: Callable[..., Any] = value_and_grad(network, positions, weights)
+        differentiated: Any = value_and_grad(network, positions, weights)
+        differentiated.anew = True
         return differentiated(*inputs)
     (_, value), grads = value_and_grad(_weighted(network, sens), positions, weights, has_aux=True)(*inputs)
     return value, grads

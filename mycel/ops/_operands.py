@@ -21,6 +21,7 @@ from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError, SizeError, operation_called
 from mycel.core import eager, precision
 from mycel.core.operators import pair as _pair
+from mycel.core.operators import promoted
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.engines.select import engine
 from mycel.ir.dims import Dim, InconclusiveDimension, product
@@ -86,7 +87,7 @@ def input_of(layer: object, value: Any) -> Tensor:
 def floating(name: str, value: Any) -> Tensor:
     """Make a tensor for a function of real numbers: booleans and integers become float32."""
     x = operand(name, value)
-    return cast(x, D.float32) if x.dtype.kind in "iub" else x
+    return promoted(x, D.float32) if x.dtype.kind in "iub" else x
 
 
 def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from mycel.base import dtype as D
 from mycel.core import eager
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor
-from mycel.derivatives import grad
+from mycel.derivatives.gradient import Gradient
 
 __all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "Partial", "partial"]
 
@@ -25,13 +25,10 @@ class GradOperation:
     """The gradient of a function or Cell: ``GradOperation(get_all, get_by_list, sens_param)(fn,
     weights)(*inputs)``.
 
-    By default it is the gradient by the first input; with `get_all` by all inputs; with
-    `get_by_list` by the weights (those given, or the trainable ones of a Cell); with both a pair of
-    tuples. With `sens_param` the last input is the cotangent of the output.
-
-    By default the gradient by the first input; with `get_all` by all inputs, with `get_by_list` by
-    the weights (those given, or the trainable ones of a Cell), with both a pair of tuples. With
-    `sens_param` the last input is the cotangent of the output.
+    By default it is the gradient by the first input; with `get_all` a tuple of those by all inputs;
+    with `get_by_list` those by the weights (those given, or the trainable ones of a Cell); with
+    both a pair. With `sens_param` the last input, or the one named `sens`, is the cotangent of the
+    output. By inputs that hold no tensors there is no gradient.
 
     >>> import mycel as ms
     >>> float(ms.ops.GradOperation()(lambda x: x * x)(ms.Tensor(3.0)))
@@ -44,28 +41,15 @@ class GradOperation:
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
+        arguments.function("GradOperation", "fn", fn)
+        positions = None if self.get_all else () if self.get_by_list else (0,)
         chosen = _weights(fn, weights) if self.get_by_list else None
-        made: dict[int, Any] = {}
-
-        def gradients(*inputs: Any) -> Any:
-            count = len(inputs) - self.sens_param
-            positions: Any = tuple(range(count)) if self.get_all else None if self.get_by_list else 0
-            if count not in made:
-                made[count] = grad(fn, positions, chosen, sens_param=self.sens_param)
-            result = made[count](*inputs)
-            if not self.get_all or count != 1:
-                return result
-            # `grad` by a single input gives it without a tuple.
-            return ((result[0],), result[1]) if self.get_by_list else (result,)
-
-        return gradients
+        return Gradient(fn, positions, chosen, sens_param=self.sens_param)
 
 
 def _weights(fn: Any, weights: Any) -> Any:
     if weights is None:
-        if not hasattr(fn, "trainable_params"):
-            raise TypeError("GradOperation: get_by_list needs the weights: pass them after the function")
-        return ParameterTuple(fn.trainable_params())
+        return ParameterTuple(fn.trainable_params()) if hasattr(fn, "trainable_params") else ()
     return weights if isinstance(weights, (Parameter, tuple, list)) else list(weights)
 
 

@@ -343,7 +343,7 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
     2
     """
     value = operand("count_nonzero", x, None)
-    here = cast(cast(value, D.bool_), D.int64)
+    here = cast(run(E.stop_gradient, cast(value, D.bool_)), D.int64)
     axes, kind = all_axes("count_nonzero", axis, value.ndim), D.from_any(dtype)
     count = whole(value, axes)
     if kind.is_integer and isinstance(count, int) and count > np.iinfo(kind.numpy).max and kind.itemsize >= 4:
@@ -501,7 +501,7 @@ def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, 
     elif math.isinf(order):
         result = _reduce(R.reduce_max if order > 0 else R.reduce_min, run(E.abs_, full), axes, keepdims)
     elif order == 0.0:
-        result = _reduce(R.reduce_sum, cast(cast(full, D.bool_), full.dtype), axes, keepdims)
+        result = _reduce(R.reduce_sum, cast(run(E.stop_gradient, cast(full, D.bool_)), full.dtype), axes, keepdims)
     elif order == 1.0:
         result = _reduce(R.reduce_sum, run(E.abs_, full), axes, keepdims)
     else:

@@ -59,15 +59,11 @@ def _dynamic_update_reference(x: Any, update: Any, *starts: Any) -> Any:
 
 def _dynamic_slice_vjp(ct: Node, out: Node, x: Node, *starts: Node, sizes: Shape) -> tuple[Optional[Node], ...]:
     none = (None,) * len(starts)
-    if not x.dtype.is_differentiable:
-        return None, *none
     return dynamic_update_slice(S.full(x.shape, 0, ct.dtype), ct, *starts), *none
 
 
 def _dynamic_update_vjp(ct: Node, out: Node, x: Node, update: Node, *starts: Node) -> tuple[Optional[Node], ...]:
     none = (None,) * len(starts)
-    if not x.dtype.is_differentiable:
-        return None, None, *none
     zeros = S.full(update.shape, 0, ct.dtype)
     return dynamic_update_slice(ct, zeros, *starts), dynamic_slice(ct, *starts, sizes=tuple(update.shape)), *none
 

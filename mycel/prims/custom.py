@@ -38,16 +38,18 @@ class Rule:
     """A derivative defined by the program.
 
     ``function(values, cotangents)`` returns a cotangent, or None, for each of the first operands.
-    The rule of a hook leaves the values unchanged, so that tangents pass through.
+    The rule of a hook leaves the values unchanged, so that tangents pass through. Where `fills`,
+    missing cotangents are zeros; else a rule that is called with values gets None for them.
     """
 
-    __slots__ = ("function", "is_hook", "refusal", "removed")
+    __slots__ = ("fills", "function", "is_hook", "refusal", "removed")
     lasting_name = "rule"
 
     def __init__(self, function: Callable[..., Any], is_hook: bool = False) -> None:
         self.function, self.is_hook = function, is_hook
         self.refusal = ""
         self.removed = False
+        self.fills = True
 
     def __repr__(self) -> str:
         return "<a hook>" if self.is_hook else "<the program's own>"

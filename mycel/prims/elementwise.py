@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.dtype import ALL, DType, bool_
+from mycel.base.dtype import ALL, DType, bool_, float32, float64
 from mycel.ir.graph import OPERATORS, Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import scalar_functions
@@ -261,9 +261,23 @@ def trigamma(x: Node) -> Node:
     return select(reflected, sub(mul(sine, sine), total), total)
 
 
+def in_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule that computes in float64 where its operands are integers or booleans, and
+    rounds its cotangents to the operands' type.
+    """
+
+    def run(ct: Node, out: Node, *inputs: Node, **params: Any) -> Any:
+        kind = inputs[0].dtype
+        if kind.is_inexact:
+            return rule(ct, out, *inputs, **params)
+        wide = [cast(i, dtype=float64) if i.dtype is kind else i for i in inputs]
+        found = rule(cast(ct, dtype=float64), cast(out, dtype=float64), *wide, **params)
+        return tuple([None if g is None else cast(g, dtype=kind) for g in found])
+
+    return run
+
+
 def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:
-    if not x.dtype.is_differentiable:
-        return None, None
     dx = mul(ct, mul(y, pow_(x, sub(y, 1.0))))
     if x.dtype.is_complex:
         zero = eq(x, 0.0)
@@ -272,10 +286,6 @@ def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Opt
         return (select(eq(y, 0.0), 0.0, dx) if np.any(y.value == 0) else dx), None
     safe = select(gt(x, 0.0), x, 1.0)
     return select(eq(y, 0.0), 0.0, dx), select(gt(x, 0.0), mul(ct, mul(out, log(safe))), 0.0)
-
-
-def _float_only(rule: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda ct, out, x, y: rule(ct, out, x, y) if x.dtype.is_differentiable else (None, None)
 
 
 def _share(ct: Node, chosen: Node, tie: Node) -> Node:
@@ -318,7 +328,7 @@ floor_div: Primitive = binary(
 mod: Primitive = binary(
     "mod",
     np.mod,
-    _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, floor(div(x, y)))))),
+    in_floats(lambda ct, out, x, y: (ct, neg(mul(ct, floor(div(x, y)))))),
     "ifu",
     domain=(0.5, 2),
     integers=(1, 6),
@@ -328,7 +338,7 @@ mod: Primitive = binary(
 fmod: Primitive = binary(
     "fmod",
     np.fmod,
-    _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, trunc(div(x, y)))))),
+    in_floats(lambda ct, out, x, y: (ct, neg(mul(ct, trunc(div(x, y)))))),
     "ifu",
     domain=(0.5, 2),
     integers=(1, 6),
@@ -338,7 +348,7 @@ fmod: Primitive = binary(
 pow_: Primitive = binary(
     "pow",
     scalar_functions.power,
-    _pow_vjp,
+    in_floats(_pow_vjp),
     "ifuc",
     domain=(0.2, 2),
     integers=(0, 4),
@@ -355,7 +365,7 @@ atan2 = binary(
 maximum: Primitive = binary(
     "maximum",
     np.maximum,
-    _float_only(lambda ct, out, x, y: (_share(ct, gt(x, y), eq(x, y)), _share(ct, lt(x, y), eq(x, y)))),
+    in_floats(lambda ct, out, x, y: (_share(ct, gt(x, y), eq(x, y)), _share(ct, lt(x, y), eq(x, y)))),
     "ifub",
     facts=_CHOICE,
     doc="The larger; NaN if either is; equal operands share the derivative.",
@@ -363,7 +373,7 @@ maximum: Primitive = binary(
 minimum: Primitive = binary(
     "minimum",
     np.minimum,
-    _float_only(lambda ct, out, x, y: (_share(ct, lt(x, y), eq(x, y)), _share(ct, gt(x, y), eq(x, y)))),
+    in_floats(lambda ct, out, x, y: (_share(ct, lt(x, y), eq(x, y)), _share(ct, gt(x, y), eq(x, y)))),
     "ifub",
     facts=_CHOICE,
     doc="The smaller; NaN if either is; equal operands share the derivative.",
@@ -400,8 +410,6 @@ def _select_infer(condition: TensorType, x: TensorType, y: TensorType) -> Tensor
 
 
 def _select_vjp(ct: Node, out: Node, condition: Node, x: Node, y: Node) -> tuple[Optional[Node], ...]:
-    if not x.dtype.is_differentiable:
-        return None, None, None
     return (
         None,
         unbroadcast(_SELECT(condition, ct, zero_like(ct)), x),
@@ -470,7 +478,7 @@ def to_odd(x: Any) -> Any:
 
 def _cast_vjp(ct: Node, out: Node, x: Node, *, dtype: DType) -> tuple[Optional[Node]]:
     if not (x.dtype.is_differentiable and dtype.is_differentiable):
-        return (None,)
+        return (None,)  # a float of 8 bits
     return (cast(ct, dtype=x.dtype),)
 
 
@@ -487,6 +495,22 @@ cast: Primitive = register(
         cost=Cost.LIGHT,
         advice="the value is beyond the range of the narrower type; scale it, or keep the wider type",
         doc="The same values in another element type; to integers by truncation, to booleans by x != 0.",
+    )
+)
+
+promote: Primitive = register(
+    Primitive(
+        "promote",
+        lambda x, *, dtype: x.with_dtype(dtype),
+        _cast_reference,
+        lambda ct, out, x, *, dtype: (cast(ct, dtype=x.dtype) if x.dtype.is_inexact else ct,),
+        lambda size, values, axes, *, dtype: (promote(values[0], dtype=dtype), axes[0]),
+        expand=lambda x, *, dtype: cast(x, dtype=dtype),
+        samples=(Sample(((2, 3),), {"dtype": float32}, integers=(0, 6), differentiable=False),),
+        dtypes=("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
+        elementwise=True,
+        cost=Cost.LIGHT,
+        doc="Integers as floats for an operation of floats; the derivative is not rounded to integers.",
     )
 )
 

@@ -60,7 +60,8 @@ def unbroadcast(ct: Node, like: Node) -> Node:
     axes = tuple(range(extra)) + tuple(
         extra + i for i, d in enumerate(like.shape) if not same(d, ct.shape[extra + i]) and d == 1
     )
-    return S.reshape(R.reduce_sum(ct, axes=axes, keepdims=False), like.shape)
+    total = R.reduce_any if ct.dtype.kind == "b" else R.reduce_sum
+    return S.reshape(total(ct, axes=axes, keepdims=False), like.shape)
 
 
 def _widened(function: Callable[..., Any]) -> Callable[..., Any]:

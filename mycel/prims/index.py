@@ -118,8 +118,6 @@ def _scatter_nd_reference(x: Any, indices: Any, updates: Any, *, mode: str, boun
 
 
 def _gather_nd_vjp(ct: Node, out: Node, x: Node, indices: Node, **p: Any) -> tuple[Optional[Node], None]:
-    if not x.dtype.is_differentiable:
-        return None, None
     return scatter_nd(S.full(x.shape, 0, ct.dtype), indices, ct, mode="add", **p), None
 
 
@@ -215,15 +213,13 @@ def _take_add_reference(ct: Any, indices: Any, *, axis: int, size: int, bounds: 
 
 
 def _take_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Optional[Node], None]:
-    if not x.dtype.is_differentiable:
-        return None, None
     return take_add(ct, indices, axis=axis, size=x.shape[axis], **p), None
 
 
 def _take_add_vjp(
     c: Node, out: Node, ct: Node, indices: Node, *, axis: int, size: DimLike, **p: Any
 ) -> tuple[Optional[Node], None]:
-    return (take(c, indices, axis=axis, **p) if ct.dtype.is_differentiable else None), None
+    return take(c, indices, axis=axis, **p), None
 
 
 def _take_expand(x: Node, indices: Node, *, axis: int, **p: Any) -> Node:
@@ -350,8 +346,6 @@ def _along_position(indices: Node, axis: int) -> Node:
 
 
 def _take_along_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Optional[Node], None]:
-    if not x.dtype.is_differentiable:
-        return None, None
     return put_along(S.full(x.shape, 0, ct.dtype), indices, ct, axis=axis, mode="add", **p), None
 
 

@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.base.dtype import int32
+from mycel.base.dtype import float64, int32
 from mycel.ir.dims import DimLike, product
 from mycel.ir.graph import Node
 from mycel.prims import elementwise as E
@@ -62,8 +62,6 @@ def write_vjp(
     `updates`. `gather(value)` reads `value` at the same indices, and `scatter(base, updates, mode)`
     writes there; `mode` is that of the operation.
     """
-    if not x.dtype.is_differentiable:
-        return None, None
     if mode == "add":
         return ct, gather(ct)
     if mode == "set":
@@ -72,6 +70,11 @@ def write_vjp(
         stays = S.reshape(E.eq(last, number), (*writes, *(1,) * (updates.type.rank - len(writes))))
         zeros = S.full(updates.shape, 0, ct.dtype)
         return scatter(ct, zeros, "set"), E.select(stays, gather(ct), 0)
+    if not x.dtype.is_inexact:
+        a, b, c, d = [E.cast(n, dtype=float64) for n in (ct, out, x, updates)]
+        by_x, by_updates = write_vjp(a, b, c, d, mode, slots, writes, gather, scatter)
+        assert by_x is not None and by_updates is not None
+        return E.cast(by_x, dtype=x.dtype), E.cast(by_updates, dtype=x.dtype)
     if mode == "mul":
         ones = S.full(x.shape, 1, x.dtype)
         zero = E.eq(updates, 0)

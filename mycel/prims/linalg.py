@@ -46,8 +46,6 @@ def swap_last(x: Node) -> Node:
 
 
 def _vjp(ct: Node, out: Node, a: Node, b: Node) -> tuple[Any, Any]:
-    if not a.dtype.is_differentiable:
-        return None, None
     da = unbroadcast(matmul(ct, swap_last(b)), a)
     if b.type.rank == 2 and a.type.rank > 2:
         # One matrix serves all of the batch: its gradient is one product over all rows.

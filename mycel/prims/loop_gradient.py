@@ -51,52 +51,96 @@ Nodes = Sequence[Node]
 
 
 def loop_vjp(
-    ct: Sequence[Optional[Node]], out: Any, *operands: Node, test: Graph, body: Graph, carried: int
+    ct: Sequence[Optional[Node]],
+    out: Any,
+    *operands: Node,
+    test: Graph,
+    body: Graph,
+    carried: int,
+    active: Optional[Sequence[bool]] = None,
 ) -> tuple[Optional[Node], ...]:
     """Return the cotangents of a loop's operands.
 
     `ct` are the cotangents of its outputs; `out`, the outputs themselves, is not used. `operands`
     are the loop's, the first `carried` of them the carried values; `test` and `body` are its
-    graphs.
+    graphs. `active` says of which operands derivatives are wanted. Those by integers, such as
+    counters, are computed for these alone, and without `active` for none.
     """
     values = operands[:carried]
-    cts = [S.zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
+    whole = frozenset[int]() if active is None else _active_integers(body, carried, active)
+    cts = [
+        S.zeros_like(v) if c is None else c
+        for i, (v, c) in enumerate(zip(values, ct))
+        if v.dtype.is_inexact or i in whole
+    ]
     result: list[Optional[Node]] = [None] * len(operands)
     if not cts:
         return tuple(result)
-    places, found = _gradient(test, body, carried, operands, cts)
+    places, found = _gradient(test, body, carried, operands, cts, whole)
     for i, g in zip(places, found):
         result[i] = g
     return tuple(result)
 
 
+def _active_integers(body: Graph, carried: int, active: Sequence[bool]) -> frozenset[int]:
+    """Return the positions of the operands of integer type that depend on those which are
+    `active`, in some iteration.
+    """
+    found = [a and n.dtype.is_differentiable for a, n in zip(active, body.inputs)]
+    if not any(a and not n.dtype.is_inexact for a, n in zip(found, body.inputs)):
+        return frozenset()
+    count = 0
+    while count != sum(found):
+        count = sum(found)
+        reached = {n for n, a in zip(body.inputs, found) if a}
+        for node in body.nodes:
+            if any(i in reached for i in node.inputs):
+                reached.add(node)
+        found[:carried] = [a or o in reached for a, o in zip(found, body.outputs)]
+    return frozenset([i for i, (a, n) in enumerate(zip(found, body.inputs)) if a and not n.dtype.is_inexact])
+
+
 def _gradient(
-    test: Graph, body: Graph, carried: int, operands: Nodes, cts: Nodes, keep: str = "all"
+    test: Graph,
+    body: Graph,
+    carried: int,
+    operands: Nodes,
+    cts: Nodes,
+    whole: frozenset[int] = frozenset(),
+    keep: str = "all",
 ) -> tuple[list[int], list[Node]]:
-    """Return which operands have cotangents, by position, and these cotangents."""
-    backward, smooth, free = backward_graph(body, carried)
+    """Return which operands have cotangents, by position, and these cotangents.
+
+    `test`, `body` and `carried` are the parameters of the loop of `operands`, `cts` the cotangents
+    of its values, and `whole` says which integers have one too. `keep` is that of `while_grad`.
+    """
+    backward, smooth, free = backward_graph(body, carried, whole)
     params = {"test": test, "body": body, "backward": backward, "carried": carried}
-    whole = while_grad.node(*operands, *cts, **params, smooth=smooth, free=free, keep=keep)
+    made = while_grad.node(*operands, *cts, **params, smooth=smooth, free=free, keep=keep)
     places = [*smooth, *[carried + i for i in free]]
-    return places, [get_item(whole, i) for i in range(len(places))]
+    return places, [get_item(made, i) for i in range(len(places))]
 
 
 def _or_zeros(change: Optional[Node], like: Node) -> Node:
     return S.zeros_like(like) if change is None else change
 
 
-def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], tuple[int, ...]]:
+def backward_graph(
+    body: Graph, carried: int, whole: frozenset[int] = frozenset()
+) -> tuple[Graph, tuple[int, ...], tuple[int, ...]]:
     """Return the derivative of one iteration, and the positions that it has cotangents for.
 
-    The positions are those of carried values and those of fixed operands.
+    The positions are those of carried values and those of fixed operands. `whole` are the positions
+    of integers among them.
     """
     from mycel.prims.control import inner_gradient
 
-    smooth = tuple([i for i in range(carried) if body.inputs[i].dtype.is_differentiable])
-    seeds = [input_node(n.type, "cotangent") if n.dtype.is_differentiable else None for n in body.outputs]
+    chosen = [n.dtype.is_inexact or i in whole for i, n in enumerate(body.inputs)]
+    smooth = tuple([i for i in range(carried) if chosen[i]])
+    seeds = [input_node(n.type, "cotangent") if c else None for n, c in zip(body.outputs, chosen)]
     grads = inner_gradient(body, seeds)
     fixed = range(carried, len(body.inputs))
-    free = tuple([i - carried for i in fixed if body.inputs[i].dtype.is_differentiable and grads[i] is not None])
+    free = tuple([i - carried for i in fixed if chosen[i] and grads[i] is not None])
     wanted = [*smooth, *[carried + i for i in free]]
     results = [_or_zeros(grads[i], body.inputs[i]) for i in wanted]
     inputs = (*body.inputs, *[s for s in seeds if s is not None])
@@ -182,6 +226,19 @@ def _with_tangents(inputs: Nodes, params: Any, start: Nodes, drift: Nodes) -> tu
     return loop, [*values, *start, *fixed, *drift]
 
 
+def _integers_with_tangents(inputs: Nodes, params: Any) -> frozenset[int]:
+    """Return the positions of integers, and of their tangents, among the operands of the loop that
+    carries tangents.
+    """
+    values, fixed, _ = _parts(inputs, params)
+    smooth, first = params["smooth"], len(values) + len(params["smooth"])
+    found = [(i, len(values) + k) for k, i in enumerate(smooth) if not values[i].dtype.is_inexact]
+    found += [
+        (first + i, first + len(fixed) + k) for k, i in enumerate(params["free"]) if not fixed[i].dtype.is_inexact
+    ]
+    return frozenset([p for pair in found for p in pair])
+
+
 def _vjp(ct: Sequence[Optional[Node]], out: Any, *inputs: Node, **params: Any) -> tuple[Optional[Node], ...]:
     from mycel.prims.control import while_loop
 
@@ -193,7 +250,10 @@ def _vjp(ct: Sequence[Optional[Node]], out: Any, *inputs: Node, **params: Any) -
     loop, operands = _with_tangents(inputs, params, start, drift)
     ended = while_loop.node(*operands, **loop)
     zeros = [S.zeros_like(values[i]) for i in smooth]
-    places, found = _gradient(loop["test"], loop["body"], loop["carried"], operands, [*zeros, *cts], params["keep"])
+    whole = _integers_with_tangents(inputs, params)
+    places, found = _gradient(
+        loop["test"], loop["body"], loop["carried"], operands, [*zeros, *cts], whole, params["keep"]
+    )
     by_place = dict(zip(places, found))
     moved = len(smooth)
     result = [by_place.get(i) for i in range(carried)]
@@ -211,7 +271,10 @@ def push_while_grad(node: Node, tangents: Sequence[Optional[Node]]) -> tuple[lis
     start, drift = [by_input[i] for i in smooth], [by_input[carried + i] for i in free]
     ends = [by_input[carried + len(fixed) + i] for i in range(len(cts))]
     loop, operands = _with_tangents(node.inputs, params, start, drift)
-    places, found = _gradient(loop["test"], loop["body"], loop["carried"], operands, [*ends, *cts], params["keep"])
+    whole = _integers_with_tangents(node.inputs, params)
+    places, found = _gradient(
+        loop["test"], loop["body"], loop["carried"], operands, [*ends, *cts], whole, params["keep"]
+    )
     by_place = dict(zip(places, found))
     first, second = carried + len(smooth), carried + len(smooth) + len(fixed)
 

@@ -76,7 +76,7 @@ def _sort_reference(x: Any, *, axis: int, descending: bool) -> tuple[Array, Arra
 
 
 def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tuple[Optional[Node]]:
-    if ct[0] is None or not x.dtype.is_differentiable:
+    if ct[0] is None:
         return (None,)
     return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add", bounds="drop"),)
 
@@ -132,12 +132,10 @@ def _along(function: Callable[[Any, int], Any]) -> Callable[..., Any]:
 
 
 def _cumsum_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
-    return (cumsum(ct, axis=axis, reverse=not reverse) if x.dtype.is_differentiable else None,)
+    return (cumsum(ct, axis=axis, reverse=not reverse),)
 
 
 def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
-    if not x.dtype.is_differentiable:
-        return (None,)
     zero = E.eq(x, 0)
     zeros = cumsum(E.cast(zero, dtype=S.position_type(x.shape[axis])), axis=axis, reverse=reverse)
     first = E.logical_and(zero, E.eq(zeros, 1))
@@ -148,11 +146,11 @@ def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
 
 
 def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
-    if not x.dtype.is_differentiable:
-        return (None,)
     kind = S.position_type(x.shape[axis])
     position = S.iota(shape=tuple(x.shape), axis=axis, dtype=kind)
-    reached = E.logical_or(E.eq(x, out), E.is_nan(x))
+    reached = E.eq(x, out)
+    if x.dtype.is_inexact:
+        reached = E.logical_or(reached, E.is_nan(x))
     if reverse:
         source = cummin(E.select(reached, position, np.iinfo(kind.numpy).max), axis=axis, reverse=True)
     else:
@@ -291,7 +289,7 @@ cumsum: Primitive = _running(
 cumprod: Primitive = _running(
     "cumprod",
     lambda x, axis: np.cumprod(x, axis, x.dtype),
-    _cumprod_vjp,
+    E.in_floats(_cumprod_vjp),
     "fiuc",
     "Running products along an axis.",
     Rounding.SUM,

@@ -74,7 +74,7 @@ class _Binder:
 
 def differentiable(types: Sequence[Any]) -> list[int]:
     """Return the positions of the types that have derivatives."""
-    return [i for i, t in enumerate(types) if t.dtype.is_differentiable]
+    return [i for i, t in enumerate(types) if t.dtype.is_inexact]
 
 
 def derived_label(kind: str, label: str) -> str:

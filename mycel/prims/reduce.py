@@ -119,8 +119,6 @@ def _define(
 
 
 def _extreme_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
-    if not x.dtype.is_differentiable:
-        return (None,)
     hit = E.cast(E.eq(x, restore(out, x, axes)), dtype=x.dtype)
     count = reduce_sum(hit, axes=axes, keepdims=True)
     return (E.mul(restore(ct, x, axes), E.div(hit, count)),)
@@ -129,8 +127,6 @@ def _extreme_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) ->
 def _prod_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
     # The product of the others is out / x except where x holds zeros: with one zero only that
     # element has a derivative, the product of the rest; with more there is none.
-    if not x.dtype.is_differentiable:
-        return (None,)
     zero = E.eq(x, 0.0)
     zeros = reduce_sum(E.cast(zero, dtype=x.dtype), axes=axes, keepdims=True)
     rest = reduce_prod(E.select(zero, 1.0, x), axes=axes, keepdims=True)
@@ -153,13 +149,17 @@ reduce_sum: Primitive = _define(
     Rounding.SUM,
     linear=True,
 )
-reduce_max: Primitive = _define("reduce_max", np.max, _lowest, _extreme_vjp, "ifub", "The largest over axes.")
-reduce_min: Primitive = _define("reduce_min", np.min, _highest, _extreme_vjp, "ifub", "The smallest over axes.")
+reduce_max: Primitive = _define(
+    "reduce_max", np.max, _lowest, E.in_floats(_extreme_vjp), "ifub", "The largest over axes."
+)
+reduce_min: Primitive = _define(
+    "reduce_min", np.min, _highest, E.in_floats(_extreme_vjp), "ifub", "The smallest over axes."
+)
 reduce_prod: Primitive = _define(
     "reduce_prod",
     np.prod,
     lambda k: k.type(1),
-    _prod_vjp,
+    E.in_floats(_prod_vjp),
     "ifuc",
     "The product over axes.",
     Rounding.SUM,

@@ -113,7 +113,7 @@ def window_spread(ct: Node, *, input_shape: Shape, window: Any, strides: Any, pa
 
 
 def _sum_vjp(ct: Node, out: Node, x: Node, **p: Any) -> tuple[Optional[Node]]:
-    return (window_spread(ct, input_shape=x.shape, **p) if x.dtype.is_differentiable else None,)
+    return (window_spread(ct, input_shape=x.shape, **p),)
 
 
 # Extremes.
@@ -168,8 +168,6 @@ def _argmax_expand(x: Node, *, window: Any, strides: Any, padding: Padding) -> N
 
 
 def _max_vjp(ct: Node, out: Node, x: Node, **p: Any) -> tuple[Optional[Node]]:
-    if not x.dtype.is_differentiable:
-        return (None,)
     return (window_scatter(ct, window_argmax(x, **p), input_shape=x.shape, **p),)
 
 
@@ -237,11 +235,11 @@ def _gather_expand(x: Node, index: Node, *, window: Any, strides: Any, padding: 
 def _scatter_vjp(
     c: Node, out: Node, ct: Node, index: Node, *, input_shape: Shape, **p: Any
 ) -> tuple[Optional[Node], None]:
-    return (window_gather(c, index, **p) if ct.dtype.is_differentiable else None), None
+    return window_gather(c, index, **p), None
 
 
 def _gather_vjp(ct: Node, out: Node, x: Node, index: Node, **p: Any) -> tuple[Optional[Node], None]:
-    return (window_scatter(ct, index, input_shape=x.shape, **p) if x.dtype.is_differentiable else None), None
+    return window_scatter(ct, index, input_shape=x.shape, **p), None
 
 
 # Batching: everything folds into N.

@@ -122,6 +122,7 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "constant": {"value": _instance(Literal)},
     "get_item": {"index": _is_count},
     "cast": {"dtype": _dtype},
+    "promote": {"dtype": _dtype},
     "reshape": {"shape": _sizes},
     "transpose": {"permutation": _counts},
     "broadcast_to": {"shape": _sizes},

@@ -10,13 +10,16 @@ compiled like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Optional
 
+from mycel.base.dtype import bool_, int32
 from mycel.ir.graph import Graph, Node, at, toposort
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM, SERVICES, Primitive, constant, outputs_of
 from mycel.prims.complex import conjugate
+from mycel.prims.control import while_loop
+from mycel.prims.loop_gradient import loop_vjp
 from mycel.prims.shape import broadcast_to, zeros_like
 
 __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
@@ -33,13 +36,18 @@ Own = Callable[[Node, Any], Optional[Sequence[Optional[Node]]]]
 
 
 def vjp(
-    outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequence[Node], own: Optional[Own] = None
+    outputs: Sequence[Node],
+    cotangents: Sequence[Optional[Node]],
+    wrt: Sequence[Node],
+    own: Optional[Own] = None,
+    promoted: bool = False,
 ) -> list[Optional[Node]]:
     """Return the cotangents of the nodes `wrt`, given those of `outputs`.
 
     A cotangent is None where the outputs do not depend differentiably on the node. `own(node,
     cotangent)` returns the cotangents of a node's inputs in place of its rule, or None to use the
-    rule.
+    rule. With `promoted` the cotangent of an integer that became a float by `promote` may be a
+    float; otherwise each has the type of its node.
     """
     stop = set(wrt)
     order = toposort(outputs, stop=stop)
@@ -53,16 +61,16 @@ def vjp(
     def accumulate(node: Node, value: Optional[Node]) -> None:
         if value is None or node not in active:
             return
-        if value.type is not node.type:
+        if value.type is not node.type and not _is_promoted(value, node):
             raise AssertionError(f"the cotangent of {node} has type {value.type}, not {node.type}")
         if node.prim is GET_ITEM and node not in stop:
             whole = node.inputs[0]
             items = parts.setdefault(whole, [None] * len(whole.type))
             index = node.params["index"]
             before = items[index]
-            items[index] = value if before is None else E.add(before, value)
+            items[index] = value if before is None else _sum(before, value)
         else:
-            ct[node] = E.add(ct[node], value) if node in ct else value
+            ct[node] = _sum(ct[node], value) if node in ct else value
 
     for output, cotangent in zip(outputs, cotangents):
         accumulate(output, cotangent)
@@ -76,15 +84,40 @@ def vjp(
             continue
         with at(node.where and node.where.derivative_of(node.op)):
             found = None if own is None else own(node, value)
-            for source, contribution in zip(node.inputs, _apply_rule(node, value) if found is None else found):
+            for source, contribution in zip(node.inputs, _apply_rule(node, value, active) if found is None else found):
                 accumulate(source, contribution)
-    return [ct.get(w) for w in wrt]
+    found = [ct.get(w) for w in wrt]
+    return found if promoted else [None if c is None else _exactly(c, w) for c, w in zip(found, wrt)]
 
 
-def _apply_rule(node: Node, ct: Any) -> Sequence[Optional[Node]]:
+def _is_promoted(ct: Node, node: Node) -> bool:
+    """Return whether the cotangent of an integer is a float."""
+    return not node.dtype.is_inexact and ct.dtype.is_inexact and ct.shape == node.shape
+
+
+def _exactly(ct: Node, node: Node) -> Node:
+    return ct if ct.dtype is node.dtype else E.cast(ct, dtype=node.dtype)
+
+
+def _sum(x: Node, y: Node) -> Node:
+    if x.dtype is not y.dtype:
+        kind = y.dtype if x.dtype.is_inexact else x.dtype
+        x, y = E.cast(x, dtype=kind), E.cast(y, dtype=kind)
+    return (E.logical_or if x.dtype is bool_ else E.add)(x, y)
+
+
+def _apply_rule(node: Node, ct: Any, active: Container[Node]) -> Sequence[Optional[Node]]:
     prim = node.prim
     assert prim is not None
+    if prim is while_loop:
+        return loop_vjp(ct, outputs_of(node), *node.inputs, **node.params, active=[i in active for i in node.inputs])
+    if type(ct) is Node and type(node.type) is not tuple and _is_promoted(ct, node):
+        if prim.vjp is not None and (prim.elementwise or prim.view):
+            return _rule_of_promoted(node, ct)
+        ct = _exactly(ct, node)
     if prim.vjp is not None:
+        if not prim.elementwise and type(ct) is Node and ct.dtype is bool_:
+            return _rule_of_booleans(node, ct)
         out = outputs_of(node)
         given = tuple(ct) if isinstance(ct, list) else ct
         conjugates = prim.holomorphic and any(i.dtype.is_complex for i in node.inputs)
@@ -97,6 +130,26 @@ def _apply_rule(node: Node, ct: Any) -> Sequence[Optional[Node]]:
     fresh = [E.identity(i) for i in node.inputs]
     outputs = expanded(prim, fresh, node.params)
     return vjp(outputs, ct if isinstance(ct, list) else [ct], fresh)
+
+
+def _rule_of_promoted(node: Node, ct: Node) -> Sequence[Optional[Node]]:
+    """Return the cotangents of an operation of integers whose own cotangent is a float.
+
+    They are computed with floats. Those of a movement stay floats.
+    """
+    assert node.prim is not None and node.prim.vjp is not None
+    kind = node.dtype
+    inputs = [E.cast(i, dtype=ct.dtype) if i.dtype is kind else i for i in node.inputs]
+    found = node.prim.vjp(ct, E.cast(node, dtype=ct.dtype), *inputs, **node.params)
+    return [g if g is None or node.prim.view else _exactly(g, i) for g, i in zip(found, node.inputs)]
+
+
+def _rule_of_booleans(node: Node, ct: Node) -> Sequence[Optional[Node]]:
+    """Return the cotangents of what moves booleans, computed with integers, which can be summed."""
+    assert node.prim is not None and node.prim.vjp is not None
+    inputs = [E.cast(i, dtype=int32) if i.dtype is bool_ else i for i in node.inputs]
+    found = node.prim.vjp(E.cast(ct, dtype=int32), E.cast(node, dtype=int32), *inputs, **node.params)
+    return [None if g is None else E.cast(g, dtype=i.dtype) for g, i in zip(found, node.inputs)]
 
 
 def _conjugate(ct: Optional[Node]) -> Optional[Node]:

@@ -18,6 +18,7 @@ from typing import Any, Optional
 from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel.prims import control as C
+from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM, SERVICES, get_item, outputs_of
 from mycel.prims.custom import custom, kept_call
 from mycel.prims.loop_gradient import push_while_grad, tangent_loop, while_grad
@@ -142,7 +143,8 @@ def _twice_transposed(node: Node, outs: Sequence[Node], tangents: Tangents) -> T
     ct: Any = tuple(seeds) if several else seeds[0]
     grads = prim.vjp(ct, tuple(outs) if several else outs[0], *node.inputs, **node.params)
     pairs = [(g, t) for g, t in zip(grads, tangents) if g is not None and t is not None]
-    found = vjp([g for g, _ in pairs], [t for _, t in pairs], dummies)
+    moving = [t if t.dtype is g.dtype else E.cast(t, dtype=g.dtype) for g, t in pairs]
+    found = vjp([g for g, _ in pairs], moving, dummies)
     present = [f for f in found if f is not None]
     reached = set(toposort(present)) & set(dummies)
     # What is linear in a dummy does not depend on where its derivative is taken.

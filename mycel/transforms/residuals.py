@@ -45,7 +45,7 @@ class Link:
 
     def _gradients(self, present: tuple[bool, ...]) -> list[Optional[Node]]:
         pairs = [(o, s) for o, s, p in zip(self._outputs, self._seeds, present) if p and s is not None]
-        return vjp([o for o, _ in pairs], [s for _, s in pairs], [self._inputs[i] for i in self.active])
+        return vjp([o for o, _ in pairs], [s for _, s in pairs], [self._inputs[i] for i in self.active], promoted=True)
 
     def backward(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
         """Return the derivative, and the positions of the inputs that it has cotangents for.

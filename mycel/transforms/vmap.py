@@ -206,7 +206,7 @@ class _Batch:
         The other examples take the value of `example`, if one is given.
         """
         node, axis = value
-        smooth = node.dtype.is_differentiable
+        smooth = node.dtype.is_inexact
         if axis is None:
             if not smooth or example is not None or not _is_single(node.type):
                 return value
@@ -345,7 +345,7 @@ class _Batch:
     def _is_light(self, graph: Graph, used: Mapping[Node, Value]) -> bool:
         if isinstance(self.size, int) and self.size == 0:
             return True
-        if any(a is None and v.dtype.is_differentiable and not _is_single(v.type) for v, a in used.values()):
+        if any(a is None and v.dtype.is_inexact and not _is_single(v.type) for v, a in used.values()):
             return False
         return _weight(graph) <= _LIGHT
 
@@ -404,7 +404,7 @@ class _Batch:
         active = self._active(test, inputs[: len(test.inputs)], flags)
         reached = set(toposort(graph.outputs))
         entered = {n: v for n, v in self._entered(graph, inputs, flags).items() if n in reached}
-        unsafe = any(a is None and v.dtype.is_differentiable and not _is_single(v.type) for v, a in entered.values())
+        unsafe = any(a is None and v.dtype.is_inexact and not _is_single(v.type) for v, a in entered.values())
         example = self._one_of(active) if unsafe or not _is_total(graph) else None
         return active, self.run(graph.outputs, {n: self._masked(active, v, example) for n, v in entered.items()})
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import gc
 import re
 import weakref
-from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -54,7 +53,6 @@ BY_A, BY_B, BY_W, BY_V = [16, 25, 72], [8, 20, 72], [16, 50, 108], 0
         ((0,), None, False, BY_A),
         ((0, 1), None, False, (BY_A, BY_B)),
         ((1, 0), None, False, (BY_B, BY_A)),
-        ([0, 1], None, False, (BY_A, BY_B)),
         (0, W, False, (BY_A, BY_W)),
         (None, W, False, BY_W),
         (None, [W], False, (BY_W,)),
@@ -63,7 +61,6 @@ BY_A, BY_B, BY_W, BY_V = [16, 25, 72], [8, 20, 72], [16, 50, 108], 0
         ((0, 1), [W, V], False, ((BY_A, BY_B), (BY_W, BY_V))),
         ((0,), [W], False, (BY_A, (BY_W,))),
         (None, [], False, ()),
-        ((), [W], False, (BY_W,)),
         (None, [W, W], False, (BY_W, BY_W)),
         (1, None, True, (1, BY_B)),
         ((0, 1), None, True, ((0, BY_A), (1, BY_B))),
@@ -108,7 +105,7 @@ def test_extra_outputs() -> None:
         (lambda a: (a * 2, a * 3), [5, 5, 5]),
         (lambda a: [a * 2, (a * 3, {"k": a})], [6, 6, 6]),
         (lambda a: (a * 2, 3, None, "s"), [2, 2, 2]),
-        (lambda a: (a * 2, a > 1, a.astype(ms.int32)), [2, 2, 2]),
+        (lambda a: (a * 2, a > 1, a.astype(ms.int32)), [3, 3, 3]),
         (lambda a: a, [1, 1, 1]),
         (lambda a: a > 1, [0, 0, 0]),
         (lambda a: Y.sum(), [0, 0, 0]),
@@ -125,19 +122,20 @@ def test_outputs_of_every_kind(fn: Callable[..., Any], want: list[float]) -> Non
     assert plain(grad(fn)(X)) == want
 
 
-Point = namedtuple("Point", "x y")
+def test_containers_of_inputs_have_gradients_where_they_are_mutable() -> None:
+    times = lambda p: p[0] * p[1]
+    named = lambda p: p["a"] * p["b"][0]
+    assert plain(grad(times)(ms.mutable([X, Y]))) == [[4, 5, 6], [1, 2, 3]]
+    assert plain(grad(named)(ms.mutable({"a": X, "b": (Y,)}))) == {"a": [4, 5, 6], "b": ([1, 2, 3],)}
+    assert grad(times)([X, Y]) == () and grad(times)((X, Y)) == () and grad(named)({"a": X, "b": (Y,)}) == ()
+    assert plain(ms.jit(lambda a, b: grad(times)([a, b]))(X, Y)) == [[4, 5, 6], [1, 2, 3]]
 
 
-def test_containers_of_inputs() -> None:
-    assert plain(grad(lambda p: p[0] * p[1])([X, Y])) == [[4, 5, 6], [1, 2, 3]]
-    assert plain(grad(lambda p: p["a"] * p["b"][0])({"a": X, "b": (Y,)})) == {"a": [4, 5, 6], "b": ([1, 2, 3],)}
-    got = grad(lambda p, q: p.x * p.y * q, (0, 1))(Point(X, Y), 2.0)
-    assert isinstance(got[0], Point) and plain(got) == (Point([8, 10, 12], [2, 4, 6]), 32)
-
-
-def test_numbers_are_tensors_of_no_dimensions() -> None:
-    assert float(grad(lambda a: a * a)(3.0)) == 6 and float(grad(lambda a: a * a)(3)) == 6
-    assert plain(grad(lambda a, b: a * b, (0, 1))(3.0, X)) == (6, [3, 3, 3])
+def test_numbers_and_other_arguments_without_tensors_are_constants() -> None:
+    assert grad(lambda a: a * a)(3.0) == ()
+    assert plain(grad(lambda a, b: a * b, (0, 1))(3.0, X)) == [3, 3, 3]
+    assert plain(grad(lambda a, b, c: c * 2, (0, 1, 2))(None, "s", X)) == [2, 2, 2]
+    assert grad(lambda: X)() == ()
 
 
 def test_arguments_by_name() -> None:
@@ -164,14 +162,15 @@ def test_types_of_gradients_are_those_of_the_arguments() -> None:
     [
         (lambda: grad(3), TypeError, "fn must be a function, not int"),
         (lambda: grad(product, None), ValueError, "grad_position and weights are both None"),
-        (lambda: grad(product, ()), ValueError, "grad_position is empty and weights is None"),
+        (lambda: grad(product, ()), RuntimeError, "grad_position is empty; give None to differentiate by weights"),
+        (lambda: grad(product, [0, 1]), TypeError, "a tuple of them, or None, not [0, 1]"),
         (lambda: grad(product, (0, 0)), ValueError, "names a position twice: (0, 0)"),
         (lambda: grad(product, -1), ValueError, "must not be negative: -1"),
         (lambda: grad(product, "a"), TypeError, "a tuple of them, or None, not 'a'"),
         (lambda: grad(product, 1.0), TypeError, "not 1.0"),
         (
             lambda: grad(product, 2)(X, Y),
-            ValueError,
+            IndexError,
             "grad_position 2 is out of range for a call with 2 positional arguments",
         ),
         (
@@ -186,15 +185,9 @@ def test_types_of_gradients_are_those_of_the_arguments() -> None:
             "weights must be Parameters, not Tensor; pass other tensors as arguments",
         ),
         (
-            lambda: grad(product)(Tensor([1, 2, 3]), Y),
+            lambda: grad(lambda a, b: a * 2)(Tensor([1.0], ms.float8_e4m3fn), Y),
             TypeError,
-            "argument 0 has type int64; gradients need a floating or complex type: convert it",
-        ),
-        (lambda: grad(lambda p: p[0] * 2)((X, "s")), TypeError, "argument 0 holds a str ('s')"),
-        (
-            lambda: grad(product, 1)(X, None),
-            TypeError,
-            "argument 1 holds a NoneType (None); gradients are taken by tensors and numbers",
+            "argument 0 has type float8_e4m3fn, which is for storage alone: convert it",
         ),
     ],
 )
@@ -206,12 +199,14 @@ def test_what_cannot_be_differentiated_is_named(call: Any, error: type[Exception
 
 def test_picking_a_gradient() -> None:
     found = grad(product, (0, 1), [W, V], return_ids=True)(X, Y)
-    assert [plain(get_grad(found, i)) for i in (0, 1, W, V, "w")] == [BY_A, BY_B, BY_W, BY_V, BY_W]
+    assert [plain(get_grad(found, i)) for i in (0, 1, W, V)] == [BY_A, BY_B, BY_W, BY_V]
     assert plain(get_grad(grad(product, 1, return_ids=True)(X, Y), 1)) == BY_B
     assert plain(get_grad(grad(product, None, W, return_ids=True)(X, Y), W)) == BY_W
     for gradients, wanted in ((found, 5), (found, Parameter(1.0, name="u")), (grad(product)(X, Y), 0), (3, 1)):
-        with pytest.raises(ValueError, match="get_grad: there is no gradient for"):
+        with pytest.raises(RuntimeError, match="get_grad: there is no gradient for"):
             get_grad(gradients, wanted)
+    with pytest.raises(TypeError, match="identifier must be an int or a Parameter, not str"):
+        get_grad(found, "w")
 
 
 # Values.
