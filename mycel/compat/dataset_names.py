@@ -18,6 +18,9 @@ __all__ = [
     "SourceDataset",
     "UnionBaseDataset",
     "WaitedDSCallback",
+    "_get_training_dataset",
+    "_reset_training_dataset",
+    "_set_training_dataset",
     "check_random_transform_ops",
     "check_transform_op_type",
     "sync_wait_for_dataset",
@@ -35,6 +38,32 @@ class Implementation(IntEnum):
 
     C = 0
     PY = 1
+
+
+_training: list[Any] = []
+
+
+def _set_training_dataset(dataset: Any) -> None:
+    """Note the dataset that a program trains with, which goes on after a failure."""
+    _training[:] = [dataset]
+
+
+def _get_training_dataset() -> Any:
+    """Return the dataset that was noted; None where there is none."""
+    return _training[0] if _training else None
+
+
+def _reset_training_dataset(global_step: int, dataset_size: int) -> None:
+    """Let the dataset that was noted go on after `global_step` of its steps.
+
+    Raises ValueError where `dataset_size`, its steps in an epoch, is not above 0.
+    """
+    dataset = _get_training_dataset()
+    if dataset is None:
+        raise RuntimeError("_reset_training_dataset: no dataset was noted; call _set_training_dataset first")
+    if dataset_size <= 0:
+        raise ValueError(f"_reset_training_dataset: dataset_size must be above 0, not {dataset_size!r}")
+    dataset.set_init_step(global_step)
 
 
 class WaitedDSCallback(Callback, DSCallback):

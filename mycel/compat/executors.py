@@ -4,6 +4,7 @@ Cells.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Optional
@@ -12,6 +13,7 @@ from mycel.base.errors import Unsupported
 from mycel.base.notes import without_effect
 from mycel.cells.cell import Cell
 from mycel.core import eager
+from mycel.derivatives.custom_functions import no_gradients, refused
 from mycel.derivatives.gradient import grad
 from mycel.devices.runtime import synchronize
 from mycel.train.callback.flops import step_flops
@@ -20,6 +22,16 @@ from mycel.train.mindspore_export import mindspore_bytes
 from mycel.train.onnx_export import onnx_bytes
 
 __all__ = ["CellExecutor", "EagerExecutor"]
+
+
+class _Stretches(threading.local):
+    """The open stretch without derivatives of each thread, if there is one."""
+
+    def __init__(self) -> None:
+        self.open: list[no_gradients] = []
+
+
+_stretches = _Stretches()
 
 
 class EagerExecutor:
@@ -55,6 +67,21 @@ class EagerExecutor:
         """Return whether a derivative of a derivative is taken now."""
         context = eager.current_context()
         return context is not None and context.differentiating.depth > 1
+
+    def enable_grad(self) -> bool:
+        """Return whether derivatives pass through what is computed now, in this thread."""
+        return not refused()
+
+    def set_enable_grad(self, flag: bool) -> None:
+        """Begin or end a stretch of the program, in this thread, through which no derivative
+        passes.
+        """
+        stretches = _stretches.open
+        if not flag and not stretches:
+            stretches.append(no_gradients())
+            stretches[0].__enter__()
+        elif flag and stretches:
+            stretches.pop().__exit__(None, None, None)
 
     def set_async_for_graph(self, flag: bool) -> None:
         """Set whether compiled functions run beside Python, which has no effect."""

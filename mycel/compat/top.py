@@ -7,5 +7,7 @@ from mycel.compat.inner._c_expression.typing import kTypeNull as _null
 from mycel.compat.inner.common.api import flops_collection
 from mycel.compat.inner.common.dtype import hifloat8, qint4x2
 from mycel.compat.inner.common.file_system import mindio_preload
+from mycel.derivatives.custom_functions import CustomFunction as _Function
+from mycel.derivatives.custom_functions import no_gradients as _no_grad
 
-__all__ = ["_NullType", "_null", "flops_collection", "hifloat8", "mindio_preload", "qint4x2"]
+__all__ = ["_Function", "_NullType", "_no_grad", "_null", "flops_collection", "hifloat8", "mindio_preload", "qint4x2"]

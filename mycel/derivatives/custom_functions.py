@@ -15,7 +15,7 @@ from mycel.core.hooks import attach, call_user, gradient_like, zeros_of
 from mycel.core.tensor import Tensor
 from mycel.prims.custom import Rule
 
-__all__ = ["CustomFunction", "no_gradients"]
+__all__ = ["CustomFunction", "no_gradients", "refused"]
 
 
 class CustomFunction:

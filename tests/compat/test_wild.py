@@ -254,3 +254,49 @@ def test_an_initializer_that_is_made_with_a_tensor_and_not_used() -> None:
     ms.common.initializer.HeNormal(ms.Tensor([1.0, 2.0]))
     with pytest.raises(ValueError, match="nonlinearity must be one of"):
         ms.common.initializer.HeNormal(nonlinearity="none")
+
+
+def test_functions_with_derivatives_of_their_own_and_blocks_without() -> None:
+    import mindspore
+    from mindspore.common.api import _no_grad, _pynative_executor
+
+    class Tripled(mindspore._Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * 3
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient * ctx.saved_tensors[0]
+
+    def without(x: Any) -> Any:
+        with _no_grad():
+            y = x * 3
+        return y + x
+
+    def stretch(x: Any) -> Any:
+        _pynative_executor.set_enable_grad(False)
+        y = x * 3
+        assert not _pynative_executor.enable_grad()
+        _pynative_executor.set_enable_grad(True)
+        return y + x
+
+    assert mindspore._no_grad is _no_grad and _pynative_executor.enable_grad()
+    assert [float(mindspore.grad(f)(ms.Tensor(5.0))) for f in (Tripled.apply, without, stretch)] == [5, 1, 1]
+    assert _pynative_executor.enable_grad()
+
+
+def test_the_dataset_that_training_goes_on_with() -> None:
+    from mindspore.dataset.engine import datasets
+
+    import mycel.dataset as ds
+
+    data = ds.NumpySlicesDataset([1, 2, 3, 4], ["x"], shuffle=False)
+    datasets._set_training_dataset(data)
+    assert datasets._get_training_dataset() is data
+    datasets._reset_training_dataset(3, 4)
+    assert [int(x) for (x,) in data.create_tuple_iterator(1, output_numpy=True)] == [4]
+    datasets._set_training_dataset(None)
+    with pytest.raises(RuntimeError, match="no dataset was noted"):
+        datasets._reset_training_dataset(3, 4)

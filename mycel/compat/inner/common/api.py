@@ -8,6 +8,7 @@ from mycel.base.jit_config import JitConfig
 from mycel.cells.cell import Cell
 from mycel.compat.executors import CellExecutor, EagerExecutor
 from mycel.core.tensor import Tensor
+from mycel.derivatives.custom_functions import no_gradients
 from mycel.devices.machine import ms_memory_recycle as _ms_memory_recycle
 
 __all__: list[str] = []
@@ -26,6 +27,7 @@ cells_compile_cache: dict[int, set[str]] = {}
 ms_compile_cache: set[str] = set()
 function_phases: dict[str, set[int]] = {}
 _pynative_executor = EagerExecutor()
+_no_grad = no_gradients
 _cell_graph_executor = CellExecutor(cells_compile_cache)
 
 
