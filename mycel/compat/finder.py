@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, Optional
 
@@ -80,15 +80,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 listed = [n for n in dir(part) if not n.startswith("_")]
             public.update(dict.fromkeys(n for n in listed if not _is_foreign_module(module, part, n)))
         view = vars(module)
-        path = module.__name__[len(ROOT) + 1 :]
-        first = MODULES_FIRST.get(path, ())
-        for name in content:
-            # Python enters a module below a view when it imports it for the first time: before the
-            # function or class of the same name, which then stays.
-            if name not in first and is_module(f"{path}.{name}"):
-                importlib.import_module(f"{module.__name__}.{name}")
+        _enter_modules(module, path, content)
         view.update(content)
-        for name in first:
+        for name in MODULES_FIRST.get(path, ()):
             view[name] = importlib.import_module(f"{module.__name__}.{name}")
         view["__doc__"] = parts[0].__doc__
         view["__file__"] = parts[0].__file__
@@ -99,6 +93,17 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             view["__version__"] = API_VERSION
 
 
+def _enter_modules(module: ModuleType, path: str, names: Iterable[str]) -> None:
+    """Import the modules below a view that have the name of something in it.
+
+    Python enters a module into its parent when it imports it for the first time: this is before the
+    function or class of the same name, which then stays.
+    """
+    for name in names:
+        if name not in MODULES_FIRST.get(path, ()) and is_module(f"{path}.{name}"):
+            importlib.import_module(f"{module.__name__}.{name}")
+
+
 def _by_rule(module: ModuleType, path: str, parts: list[ModuleType]) -> None:
     """Let a view answer by the table of its module's names first, and then from its sources.
 
@@ -106,7 +111,9 @@ def _by_rule(module: ModuleType, path: str, parts: list[ModuleType]) -> None:
     """
     later = _later(module, parts)
     same = [part for part in parts if part.__name__ == f"mycel.{path}"]
-    vars(module).update({n: getattr(part, n) for part in same for n in getattr(part, "__all__", ())})
+    content = {n: getattr(part, n) for part in same for n in getattr(part, "__all__", ())}
+    _enter_modules(module, path, content)
+    vars(module).update(content)
 
     def find(name: str) -> Any:
         from mycel.compat.operations.finding import find as find_by_rule  # brings much with it

@@ -53,7 +53,6 @@ REFUSED = {
     "mindspore._c_expression.swap_cache": "copies blocks of a cache",
     "mindspore._c_expression.init_exec_dataset": "iterate over the dataset",
     "mindspore.common.jit_begin_end._jit_begin": "mindspore.jit",
-    "mindspore.nn.AdaSumByGradWrapCell": "call the optimizer itself",
     "mindspore.sdc_detect_start": "check_nan=True",
     "mindspore.TrainFaultTolerance": "ModelCheckpoint",
     "mindspore.train.callback.TrainFaultTolerance.get_optimizer_wrapper": "ModelCheckpoint",

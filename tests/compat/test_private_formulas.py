@@ -496,9 +496,9 @@ def test_gradients_of_normalisations_in_two_steps_and_of_alignments() -> None:
 def test_refusals_of_cosine_transforms() -> None:
     from mindspore.scipy.fft import dct
 
-    with pytest.raises(ValueError, match="DCT: type must be 2"):
+    with pytest.raises(ValueError, match="only type 2"):
         dct(T(rand(3)), 3)
-    with pytest.raises(ValueError, match="DCT: norm must be 'ortho'"):
+    with pytest.raises(ValueError, match="only norm 'ortho'"):
         dct(T(rand(3)), norm="forward")
     close(ms.grad(lambda v: (dct(v) ** 2).sum())(T(rand(3))), 2 * rand(3))
 

@@ -296,7 +296,7 @@ def test_the_dataset_that_training_goes_on_with() -> None:
     datasets._set_training_dataset(data)
     assert datasets._get_training_dataset() is data
     datasets._reset_training_dataset(3, 4)
-    assert [int(x) for (x,) in data.create_tuple_iterator(1, output_numpy=True)] == [4]
+    assert [int(x) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [4]
     datasets._set_training_dataset(None)
     with pytest.raises(RuntimeError, match="no dataset was noted"):
         datasets._reset_training_dataset(3, 4)

@@ -1,1 +1,8 @@
 """Modules of `mindspore.common`."""
+
+from __future__ import annotations
+
+from mycel.derivatives.custom_functions import CustomFunction as _Function
+from mycel.derivatives.custom_functions import no_gradients as _no_grad
+
+__all__ = ["_Function", "_no_grad"]
