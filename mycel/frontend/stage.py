@@ -417,11 +417,8 @@ class Stage(StagedDerivatives):
             kind = "a parameter" if isinstance(t, Parameter) else "a tensor"
             text = f"{what} needs the value of {kind} ({t._type}) that may change between calls"
         else:
-            text = (
-                f"{what} needs the value of a tensor ({t._type}) that is computed only when the compiled function runs"
-            )
-        where = current_where()
-        mend = mend_of(what)
+            text = f"{what} needs the value of a tensor ({t._type}) that is computed when the compiled function runs"
+        where, mend = current_where(), mend_of(what)
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
 
     def has_positions(self) -> bool:
@@ -546,8 +543,7 @@ class Stage(StagedDerivatives):
         if not self.runs_each_time and hasattr(type(value), "__next__") and not self.is_fresh(value):
             raise CompileError(
                 f"{current_where()}: this {type(value).__name__} comes from outside, and each call takes other items "
-                "of it; "
-                "take them outside and pass them"
+                "of it; take them outside and pass them"
             )
 
     def is_fresh(self, value: Any) -> bool:
