@@ -28,6 +28,7 @@ __all__ = [
     "back_in",
     "earlier_call",
     "filled_like",
+    "holds_numbers",
     "is_constant",
     "mark_arguments",
     "marked_node",
@@ -215,6 +216,12 @@ def is_constant(value: Any) -> bool:
         return True
     leaves, structure = flatten(plain(value))
     return structure is LEAF or not any(isinstance(v, Tensor) for v in leaves)
+
+
+def holds_numbers(value: Any) -> bool:
+    """Return whether an argument is a number of Python's, or a container of tensors and numbers."""
+    leaves = flatten(plain(value))[0]
+    return bool(leaves) and all(isinstance(v, (Tensor, int, float)) and not isinstance(v, bool) for v in leaves)
 
 
 def mark_arguments(

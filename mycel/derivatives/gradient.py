@@ -22,6 +22,7 @@ from mycel.derivatives.contexts import (
     back_in,
     earlier_call,
     filled_like,
+    holds_numbers,
     is_constant,
     mark_arguments,
     need_position,
@@ -73,7 +74,15 @@ class Gradient(Transformed):
     def _constants(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         if self.positions == ():
             return ()
-        return tuple([key for key, v in (*enumerate(args), *kwargs.items()) if is_constant(v)])
+        constants = tuple([key for key, v in (*enumerate(args), *kwargs.items()) if is_constant(v)])
+        if not constants or self.positions is None:
+            return constants
+        own, named, _ = _without_sens(args, kwargs) if self.sens_param else (args, kwargs, None)
+        asked = [key for key, _ in self._keys(own, named)]
+        if any(key not in constants for key in asked):
+            return constants
+        given = dict(enumerate(own)) | named
+        return tuple([key for key in constants if key not in asked or not holds_numbers(given[key])])
 
     def _derive(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
         sens: Any = None
@@ -288,10 +297,10 @@ def grad(
     each gradient comes with its position or parameter name. Gradients nest to any order.
 
     A gradient has the element type of its argument: one by integers consists of integers, to which
-    values are rounded wherever a cast did so on the way forward. By arguments that hold no tensors
-    there is none, nor by tuples, lists and dicts from plain Python, unless `mutable` marks them: a
-    single gradient is returned as it is, and several, or none, as a tuple. Raises IndexRangeError
-    for positions that are out of range.
+    values are rounded wherever a cast did so on the way forward. Beside arguments that are tensors
+    there is none by Python's numbers, nor by tuples, lists and dicts from plain Python, unless
+    `mutable` marks them; alone they have one. A single gradient is returned as it is, and several,
+    or none, as a tuple. Raises IndexRangeError for positions that are out of range.
 
     >>> import mycel as ms
     >>> ms.grad(lambda x: x * x * x)(ms.Tensor(2.0))

@@ -28,6 +28,10 @@ _REASONS: dict[str, tuple[str, ...]] = {
         for kind in ("010", "011", "110", "111")
         for call in ("net", "net of two", "net of none", "by name", "all by name")
     ),
+    "numbers and containers alone have gradients, where MindSpore has none at all": (
+        *(f"GradOperation {kind} a list, {mode}" for kind in ("000", "001") for mode in ("eager", "graph")),
+        *(f"constant {v} 0, {mode}" for v in ("3", "3.0", "[x, y]", "dict(a=x)") for mode in ("eager", "graph")),
+    ),
     "what is mutable is a variable in both modes": ("mutable list, eager", "mutable tuple, eager"),
     "the gradient by a number is a number, and a cotangent for it is summed": tuple(
         f"{api} () {shape}, {mode}"

@@ -122,4 +122,5 @@ def main() -> None:
             file.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

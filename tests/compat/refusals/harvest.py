@@ -210,4 +210,5 @@ def main() -> None:
     print(len(found), len(results), sum(bool(v[0]) for v in results.values()))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -67,4 +67,5 @@ def main() -> None:
             print(name, len(part), os.path.getsize(os.path.join(out, name)))
 
 
-main()
+if __name__ == "__main__":
+    main()

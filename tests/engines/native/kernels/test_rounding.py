@@ -191,7 +191,7 @@ def test_intermediates_may_stay_wide(wide: None) -> None:
 
 
 def test_nothing_but_a_truth_value_says_whether_they_stay_wide() -> None:
-    with pytest.raises(ValueError, match="set_context: wide_intermediates must be a bool, not int"):
+    with pytest.raises(TypeError, match="set_context: wide_intermediates must be a bool, not int"):
         ms.set_context(wide_intermediates=1)
 
 
