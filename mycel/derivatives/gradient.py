@@ -81,7 +81,7 @@ class Gradient(Transformed):
         asked = [key for key, _ in self._keys(own, named)]
         if any(key not in constants for key in asked):
             return constants
-        given = dict(enumerate(own)) | named
+        given: dict[Any, Any] = dict(enumerate(own)) | named
         return tuple([key for key in constants if key not in asked or not holds_numbers(given[key])])
 
     def _derive(self, constants: tuple[Any, ...], /, *args: Any, **kwargs: Any) -> Any:
