@@ -243,7 +243,7 @@ Model(net).predict(Tensor(np.ones((1, 2), np.float32)))
 Model(net).predict(Tensor(np.ones((1, 2), np.float32)), backend='x')
 Model(net).predict(Tensor(np.ones((1, 2), np.float32)), config=3)
 ms.DatasetHelper(3)
-ms.Profiler(output_path=3)
+ms.Profiler(output_path=3, start_profile=False)
 """
 
 
