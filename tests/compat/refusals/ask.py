@@ -15,11 +15,14 @@ import select
 import signal
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import cases
-import values
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from tests.compat.refusals import (
+    cases,
+    values,
+)
 
 SECONDS = 6
 MEMORY = 24 << 30

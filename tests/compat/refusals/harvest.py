@@ -19,10 +19,11 @@ import signal
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import values
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from tests.compat.refusals import values
 
 SECONDS = 25
 MEMORY = 24 << 30

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-import cases  # noqa: E402
-import values  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from tests.compat.refusals import cases, values  # noqa: E402
 
 SECONDS = 10
 MEMORY = 24 << 30
