@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import inspect
+from typing import Any, Optional, TypeVar
 
 Made = TypeVar("Made", bound="MadeOf")
+
+
+class _OfConstructor:
+    """The signature of a class, which is its constructor's: before Python 3.11.3 `inspect` asks
+    `__new__` first, which takes anything.
+    """
+
+    def __get__(self, made: Optional[object], owner: type) -> inspect.Signature:
+        constructor = inspect.getattr_static(owner, "__init__")
+        if made is not None or constructor is object.__init__:
+            raise AttributeError("__signature__")
+        whole = inspect.signature(constructor)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
 class MadeOf:
@@ -13,6 +27,7 @@ class MadeOf:
     It comes after the class with the constructor, whose signature is that of the subclasses.
     """
 
+    __signature__ = _OfConstructor()
     # Whether the arguments are data in memory, which are not kept.
     _in_memory = False
 
