@@ -108,8 +108,8 @@ class DType(Type):
 
     @property
     def is_floating_point(self) -> bool:
-        """Whether the elements are floats, as NumPy's or in 8 bits."""
-        return self.kind in "fs"
+        """Whether the elements are floats, as NumPy's or in 8 bits: MindSpore's name."""
+        return self.is_floating
 
     def to_complex(self) -> DType:
         """Return the type of complex numbers with parts of this type; TypeError without one.

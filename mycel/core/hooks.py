@@ -30,6 +30,7 @@ __all__ = [
     "TensorHooks",
     "attach",
     "attach_bprop",
+    "broadcasts",
     "by_position",
     "call_user",
     "gradient_like",

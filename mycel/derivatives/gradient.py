@@ -13,7 +13,7 @@ from mycel.base.errors import GradientError, IndexRangeError
 from mycel.base.tree import flatten, map_leaves, unflatten
 from mycel.core import eager
 from mycel.core.context import Differentiating
-from mycel.core.hooks import hooked
+from mycel.core.hooks import broadcasts, hooked
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.derivatives.contexts import (
@@ -253,8 +253,7 @@ def shaped_like(name: str, what: str, given: Any, like: Tensor, whose: str) -> T
         return eager.apply(REDUCE_SUM, given, axes=tuple(range(len(shape))), keepdims=False)
     while len(shape) > len(wanted) and shape[0] == 1:
         shape = shape[1:]
-    padded = (1,) * (len(wanted) - len(shape)) + tuple(shape)
-    if len(padded) != len(wanted) or any(a != b and a != 1 for a, b in zip(padded, wanted)):
+    if not broadcasts(shape, wanted):
         raise ValueError(
             f"{name}: {what} has shape {given.shape}, its {whose} {like.shape}; give one of the same shape"
         )

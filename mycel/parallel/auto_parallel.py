@@ -10,7 +10,7 @@ import os
 from typing import Any, Optional, Union
 
 from mycel.base import arguments
-from mycel.base.log import logger
+from mycel.base.notes import without_effect
 from mycel.cells.cell import Cell
 from mycel.parallel.layout import Layout
 
@@ -19,7 +19,6 @@ __all__ = ["AutoParallel"]
 _MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
 _SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 _LEVELS = ("level1", "level2", "level3")
-_said: set[tuple[str, str]] = set()
 
 
 class AutoParallel(Cell):
@@ -49,9 +48,7 @@ class AutoParallel(Cell):
     def _keep(self, **settings: Any) -> None:
         self.settings.update(settings)
         for name, value in settings.items():
-            if (name, repr(value)) not in _said:
-                _said.add((name, repr(value)))
-                logger.info("AutoParallel: %s=%r has no effect: there is one device", name, value)
+            without_effect(f"AutoParallel: {name}={value!r}", "there is one device")
 
     def comm_fusion(self, config: dict[str, dict[str, Any]]) -> None:
         """Keep how communications would be joined, by "allreduce", "allgather", "reducescatter".
