@@ -10,8 +10,8 @@ from mycel.ir.dims import Atom, Dim, DimLike, in_force, maximum, product
 __all__ = ["evaluate", "hint", "substitute", "symbols_in"]
 
 
-def substitute(value: DimLike, sizes: Mapping[str, int]) -> DimLike:
-    """Return a dimension with sizes in place of some of its symbols."""
+def substitute(value: DimLike, sizes: Mapping[str, DimLike]) -> DimLike:
+    """Return a dimension with sizes, or other dimensions, in place of some of its symbols."""
     if not isinstance(value, Dim):
         return value
     total: DimLike = 0
@@ -23,7 +23,7 @@ def substitute(value: DimLike, sizes: Mapping[str, int]) -> DimLike:
     return total
 
 
-def _substitute_atom(atom: Atom, sizes: Mapping[str, int]) -> DimLike:
+def _substitute_atom(atom: Atom, sizes: Mapping[str, DimLike]) -> DimLike:
     if atom.operator == "symbol":
         size = sizes.get(atom.name)
         return Dim({((atom, 1),): 1}) if size is None else size

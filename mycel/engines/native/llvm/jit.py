@@ -27,7 +27,7 @@ from mycel.base.system_memory import addresses_left
 from mycel.engines.failures import no_memory
 from mycel.engines.native.llvm.pages import CodePages
 
-__all__ = ["Machine", "compile_objects", "machine", "processor", "python_symbols"]
+__all__ = ["LOOPS_MARK", "Machine", "compile_objects", "machine", "processor", "python_symbols"]
 
 _LEVELS = {
     "x86-64": "cmov cx8 fxsr mmx sse sse2",
@@ -36,6 +36,8 @@ _LEVELS = {
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
 _FORMAT = 4
+# The first line of a module of plain loops, over which all of LLVM's passes run.
+LOOPS_MARK = "; loops"
 # What LLVM takes for a module beside so many bytes for each byte of its text, and what its threads
 # may reserve.
 CODE_BYTES, CODE_FACTOR, THREADS_BYTES = 24 << 20, 256, 1 << 30
@@ -124,9 +126,13 @@ class Machine:
         module = own(llvm.parse_assembly(text, context=self._local.context))
         module.triple = self.triple
         module.data_layout = str(target.target_data)
-        options = own(llvm.create_pipeline_tuning_options(speed_level=1))
-        options.loop_vectorization = options.slp_vectorization = False
+        loops = text.startswith(LOOPS_MARK)
+        options = own(llvm.create_pipeline_tuning_options(speed_level=2 if loops else 1))
+        options.loop_vectorization = options.slp_vectorization = loops
         builder = own(llvm.create_pass_builder(target, options))
+        if loops:
+            own(builder.getModulePassManager()).run(module, builder)
+            return target.emit_object(module)  # type: ignore[no-any-return]
         passes = own(llvm.create_new_module_pass_manager())
         passes.add_always_inliner_pass()
         passes.add_sroa_pass()

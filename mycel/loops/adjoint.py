@@ -1,0 +1,433 @@
+"""The derivative of a loop program, which is a loop program.
+
+It takes the inputs, the outputs and the cotangents of the outputs of floating types, and gives the
+cotangents of the inputs of floating types. Statements are passed in reverse order, loops in the
+opposite direction; each `Set` gives to the cotangent of what it read its own cotangent times the
+derivative of its value.
+
+Values that derivatives need must be those of the time when they were read. Inputs and settled
+arrays (`analysis`) have them at any time. Memory of the program itself is computed again in front
+of the scope it belongs to. An array that changes after it was read has each old element recorded in
+front of the statement that writes it, and restored on the way back.
+
+The elements that attain a maximum or minimum share its cotangent equally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Optional
+
+from mycel.base import dtype as D
+from mycel.base.errors import Unsupported
+from mycel.base.remembered import MANY, RememberedOf
+from mycel.ir.dims import DimLike
+from mycel.loops import formulas as F
+from mycel.loops.analysis import highest, is_overwritten, is_settled, reads_in
+from mycel.loops.formulas import Formula, Place
+from mycel.loops.gathering import tidied
+from mycel.loops.programs import Array, For, If, Program, Set, Statement, index_of, mapped, statements, written
+
+__all__ = ["adjoint"]
+
+Partials = Callable[[Formula], list[Optional[Formula]]]
+
+
+def adjoint(program: Program, partials: Partials) -> Program:
+    """Return the derivative of a program.
+
+    `partials` returns the derivative of an element-wise operation by each operand, or None.
+    """
+    return _adjoints.of(program, lambda: tidied(_Adjoint(_spread(_plain(program)), partials).run()))
+
+
+_adjoints = RememberedOf[Program]("derivatives of operators", MANY)
+
+
+def _plain(program: Program) -> Program:
+    """Return a program whose products are set, and whose conditions are kept where they may change."""
+
+    def target(s: Set) -> Set:
+        if s.mode != "mul":
+            return s
+        dtype = s.value.dtype
+        element = F.read(s.array, s.place, dtype)
+        return replace(s, mode="set", value=F.operation("mul", dtype, element, s.value))
+
+    body = mapped(program.body, lambda d: d, None, target)
+    changing = written(body)
+    count = 0
+    made: list[Array] = []
+
+    def kept(body: Sequence[Statement], private: list[Array]) -> tuple[Statement, ...]:
+        nonlocal count
+        result: list[Statement] = []
+        for s in body:
+            if isinstance(s, For):
+                own: list[Array] = list(s.private)
+                s = replace(s, body=kept(s.body, own))
+                s = replace(s, private=tuple(own))
+            elif isinstance(s, If):
+                if any(r.data in changing for r in F.reads_of(s.condition)):
+                    count += 1
+                    held = Array(f"if{count}", D.bool_, ())
+                    private.append(held)
+                    result.append(Set(held.name, (), s.condition, "set", s.where))
+                    s = replace(s, condition=F.read(held.name, (), D.bool_))
+                s = replace(s, body=kept(s.body, private), other=kept(s.other, private))
+            result.append(s)
+        return tuple(result)
+
+    body = kept(body, made)
+    return replace(program, body=body, locals=(*program.locals, *made))
+
+
+def _spread(program: Program) -> Program:
+    """Return a program without private arrays, where these depend on memory that changes later.
+
+    Each becomes memory of the whole run, with an element for each iteration.
+    """
+    if not _crosses(program.body, (*program.outputs, *program.locals), set()):
+        return program
+    found: list[Array] = []
+
+    def spread(body: Sequence[Statement], loops: tuple[For, ...]) -> tuple[Statement, ...]:
+        result: list[Statement] = []
+        for s in body:
+            if isinstance(s, For):
+                inside = (*loops, s)
+                inner = spread(s.body, inside)
+                names = {a.name for a in s.private}
+                for a in s.private:
+                    found.append(replace(a, shape=(*_extents(program, inside), *a.shape)))
+                inner = _at(inner, names, tuple([index_of(loop.index) for loop in inside]))
+                filled = [a for a in s.private if a.fill is not None]
+                front: list[Statement] = []
+                for a in filled:
+                    front.append(_filled(a, tuple([index_of(loop.index) for loop in inside])))
+                s = replace(s, body=(*front, *inner), private=())
+            elif isinstance(s, If):
+                s = replace(s, body=spread(s.body, loops), other=spread(s.other, loops))
+            result.append(s)
+        return tuple(result)
+
+    body = spread(program.body, ())
+    return replace(program, body=body, locals=(*program.locals, *found))
+
+
+def _crosses(body: Sequence[Statement], declared: Sequence[Array], changing: set[str]) -> bool:
+    """Return whether a loop with private arrays writes memory around it that changes later.
+
+    `declared` are the arrays of the scope `body`, `changing` are such arrays of scopes around it.
+    """
+    changing = changing | {a.name for a in declared if not is_settled(a.name, body)}
+    for s in statements(body):
+        if isinstance(s, For) and s.private and (written(s.body) & changing or _crosses(s.body, s.private, changing)):
+            return True
+    return False
+
+
+def _extents(program: Program, loops: Sequence[For]) -> list[DimLike]:
+    """Return how many places the indices of loops need."""
+    made = []
+    for k, loop in enumerate(loops):
+        extent = highest(loop, loops[:k])
+        if extent is None:
+            raise Unsupported(
+                f"{program.name}: the derivative needs the values of a loop up to {loop.stop}, whose greatest value is "
+                "not known"
+            )
+        made.append(extent)
+    return made
+
+
+def _at(body: Sequence[Statement], names: set[str], front: Place) -> tuple[Statement, ...]:
+    """Return statements with `front` before the places in the arrays `names`."""
+
+    def element(f: Formula) -> Formula:
+        return F.read(f.data, (*front, *f.place), f.dtype) if f.data in names else f
+
+    def target(s: Set) -> Set:
+        return replace(s, place=(*front, *s.place)) if s.array in names else s
+
+    return mapped(body, lambda d: d, element, target)
+
+
+def _filled(array: Array, front: Place = ()) -> Statement:
+    """Return the loops that fill an array."""
+    names = [f"{array.name}_{k}" for k in range(len(array.shape))]
+    place = (*front, *[index_of(n) for n in names])
+    made: Statement = Set(array.name, place, F.constant(array.fill, array.dtype))
+    for name, extent in reversed(list(zip(names, array.shape))):
+        made = For(name, 0, extent, (made,))
+    return made
+
+
+class _Adjoint:
+    """The writer of one derivative."""
+
+    def __init__(self, program: Program, partials: Partials) -> None:
+        self.program, self.partials = program, partials
+        self.arrays = program.arrays
+        self.smooth = {a.name for a in self.arrays.values() if a.dtype.is_differentiable}
+        self.count = 0
+        self.extremes = {
+            s.array for s in statements(program.body) if isinstance(s, Set) and s.mode in ("max", "min")
+        }
+        # Outputs that are overwritten, or read while they still change, are computed again under
+        # another name.
+        self.again = {
+            a.name
+            for a in program.outputs
+            if is_overwritten(a.name, program.body) or not is_settled(a.name, program.body)
+        }
+        self.overwritten: set[str] = set()
+        # The cotangents of outputs that are read grow on the way back; they are copied.
+        read = reads_in(program.body)
+        self.growing = {a.name for a in program.outputs if a.name in read and a.name not in self.again}
+
+    def run(self) -> Program:
+        p = self.program
+        given = [Array(f"d_{a.name}", a.dtype, a.shape) for a in p.outputs if a.name in self.smooth]
+        made = [Array(f"d_{a.name}", a.dtype, a.shape, 0.0) for a in p.inputs if a.name in self.smooth]
+        inputs = [*p.inputs, *p.outputs, *given]
+        body = p.body
+        declared = list(p.locals)
+        if self.again:
+            names = {n: f"{n}_now" for n in self.again}
+            body = _renamed(body, names)
+            declared += [replace(a, name=names[a.name]) for a in p.outputs if a.name in self.again]
+            self.arrays.update({a.name: a for a in declared})
+            self.smooth |= {names[n] for n in self.again & self.smooth}
+            self.extremes |= {names[n] for n in self.extremes & self.again}
+        held = [Array(f"d_{a.name}", a.dtype, a.shape, 0.0) for a in declared if a.name in self.smooth]
+        copies = sorted((self.again | self.growing) & self.smooth)
+        held += [replace(self.arrays[n], name=f"d_{n}_now", fill=None) for n in copies if n in self.growing]
+        first = [self.copied(f"d_{n}", f"d_{n}_now", self.arrays[n]) for n in copies]
+        forward, extra, backward = self.scope(body, declared)
+        for a in p.outputs:
+            if a.name in self.extremes and a.name not in self.again:
+                forward += self.counted(body, a, extra)
+        program = Program(
+            f"{p.name} backward",
+            tuple(inputs),
+            tuple(made),
+            (*declared, *held, *extra),
+            (*first, *forward, *backward),
+        )
+        return program
+
+    def cotangent(self, name: str) -> str:
+        """Return the name of an array's cotangent."""
+        return f"d_{name}_now" if name in self.growing else f"d_{name}"
+
+    def copied(self, source: str, target: str, array: Array) -> Statement:
+        """Return the loops that copy an array into another one of its shape."""
+        names = [f"{target}_{k}" for k in range(len(array.shape))]
+        place = tuple([index_of(n) for n in names])
+        made: Statement = Set(target, place, F.read(source, place, array.dtype))
+        for name, extent in reversed(list(zip(names, array.shape))):
+            made = For(name, 0, extent, (made,))
+        return made
+
+    # Scopes.
+
+    def scope(
+        self, body: Sequence[Statement], declared: Sequence[Array]
+    ) -> tuple[list[Statement], list[Array], list[Statement]]:
+        """Return what computes a scope's memory again, what it records with, and the way back."""
+        names = {a.name for a in declared}
+        changing = {n for n in names if not is_settled(n, body)}
+        self.overwritten |= {n for n in names if is_overwritten(n, body)}
+        records: list[Array] = []
+        marks: dict[int, Array] = {}
+        backward = self.reversed(body, changing, (), records, marks)
+        again = self.recomputed(body, names, changing, marks, ())
+        counts = [s for a in declared if a.name in self.extremes for s in self.counted(body, a, records)]
+        return [*again, *counts], records, backward
+
+    def recomputed(
+        self,
+        body: Sequence[Statement],
+        names: set[str],
+        changing: set[str],
+        marks: dict[int, Array],
+        loops: tuple[For, ...],
+    ) -> list[Statement]:
+        """Return the statements that write the arrays `names`, with records of what they overwrite."""
+        wanted = set(names)
+        # What these statements need of arrays of inner loops is written by others of them.
+        while True:
+            more = {
+                a.name
+                for s in statements(body)
+                if isinstance(s, For) and written(s.body) & wanted
+                for a in s.private
+            }
+            if more <= wanted:
+                break
+            wanted |= more
+        made: list[Statement] = []
+        for s in body:
+            if isinstance(s, Set):
+                if s.array in wanted:
+                    mark = marks.get(id(s))
+                    if mark is not None:
+                        place = tuple([index_of(loop.index) for loop in loops])
+                        made.append(Set(mark.name, place, F.read(s.array, s.place, mark.dtype)))
+                    made.append(s)
+            elif isinstance(s, If):
+                parts = [self.recomputed(b, wanted, changing, marks, loops) for b in (s.body, s.other)]
+                if any(parts):
+                    made.append(replace(s, body=tuple(parts[0]), other=tuple(parts[1])))
+            elif written(s.body) & wanted:
+                inner = self.recomputed(s.body, wanted, changing, marks, (*loops, s))
+                made.append(replace(s, body=tuple(inner)))
+        return made
+
+    def counted(self, body: Sequence[Statement], array: Array, records: list[Array]) -> list[Statement]:
+        """Return the statements that count, for each element of an extreme, what attains it."""
+        count = Array(f"n_{array.name}", array.dtype, array.shape, 0.0)
+        records.append(count)
+        one, none = F.constant(1, array.dtype), F.constant(0, array.dtype)
+
+        def target(s: Set) -> Set:
+            if s.array != array.name:
+                return s
+            final = F.read(array.name, s.place, array.dtype)
+            same = F.operation("eq", D.bool_, s.value, final)
+            return replace(s, array=count.name, mode="add", value=F.operation("select", array.dtype, same, one, none))
+
+        return list(_only(mapped(body, lambda d: d, None, target), count.name))
+
+    # The way back.
+
+    def reversed(
+        self,
+        body: Sequence[Statement],
+        changing: set[str],
+        loops: tuple[For, ...],
+        records: list[Array],
+        marks: dict[int, Array],
+    ) -> list[Statement]:
+        made: list[Statement] = []
+        for s in reversed(body):
+            if isinstance(s, Set):
+                made += self.passed(s, changing, loops, records, marks)
+            elif isinstance(s, If):
+                parts = [self.reversed(b, changing, loops, records, marks) for b in (s.body, s.other)]
+                if any(parts):
+                    made.append(replace(s, body=tuple(parts[0]), other=tuple(parts[1])))
+            else:
+                inner = self.reversed(s.body, changing, (*loops, s), records, marks)
+                private = list(s.private)
+                if private:
+                    forward, extra, inner = self.scope(s.body, s.private)
+                    private += [Array(f"d_{a.name}", a.dtype, a.shape, 0.0) for a in s.private if a.name in self.smooth]
+                    private += extra
+                    inner = [*forward, *inner]
+                    if changing & written(s.body):
+                        raise AssertionError("private arrays beside memory that changes were spread")
+                if inner:
+                    made.append(replace(s, body=tuple(inner), backward=not s.backward, private=tuple(private)))
+        return made
+
+    def passed(
+        self, s: Set, changing: set[str], loops: tuple[For, ...], records: list[Array], marks: dict[int, Array]
+    ) -> list[Statement]:
+        """Return what one `Set` does on the way back."""
+        made: list[Statement] = []
+        if s.array in changing:
+            self.count += 1
+            mark = Array(f"old{self.count}", self.arrays[s.array].dtype, tuple(_extents(self.program, loops)))
+            records.append(mark)
+            marks[id(s)] = mark
+            place = tuple([index_of(loop.index) for loop in loops])
+            made.append(replace(s, mode="set", value=F.read(mark.name, place, mark.dtype)))
+        if s.array not in self.smooth:
+            return made
+        dtype = s.value.dtype
+        mine = F.read(self.cotangent(s.array), s.place, dtype)
+        clears = s.mode == "set" and s.array not in self.extremes and s.array in self.overwritten
+        reads_itself = any(r.data == s.array for r in F.reads_of(s.value))
+        if clears and reads_itself:
+            # The element's own cotangent is taken out before anything is given to it.
+            self.count += 1
+            held = Array(f"g{self.count}", dtype, ())
+            taken = F.read(held.name, (), dtype)
+            inner = self.given(s, taken)
+            zero = Set(self.cotangent(s.array), s.place, F.constant(0, dtype))
+            once = For(
+                f"once{self.count}", 0, 1, (Set(held.name, (), mine), zero, *inner), "serial", False, (held,), s.where
+            )
+            return [*made, once]
+        made += self.given(s, mine)
+        if clears:
+            made.append(Set(self.cotangent(s.array), s.place, F.constant(0, dtype)))
+        return made
+
+    def given(self, s: Set, cotangent: Formula) -> list[Statement]:
+        """Return the statements that give the cotangent of a `Set` to what its value reads."""
+        dtype = s.value.dtype
+        if s.array in self.extremes:
+            final = F.read(s.array, s.place, dtype)
+            attains = F.operation("eq", D.bool_, s.value, final)
+            share = F.operation("div", dtype, cotangent, F.read(f"n_{s.array}", s.place, dtype))
+            cotangent = F.operation("select", dtype, attains, share, F.constant(0, dtype))
+        found: dict[Formula, Formula] = {}
+        self.walk(s.value, cotangent, found)
+        return [
+            Set(self.cotangent(r.data), r.place, F.cast(c, r.dtype), "add", s.where)
+            for r, c in found.items()
+            if r.data in self.smooth
+        ]
+
+    def walk(self, f: Formula, cotangent: Formula, found: dict[Formula, Formula]) -> None:
+        """Add to `found` what a formula gives to each read in it."""
+        if not f.dtype.is_differentiable or f.kind in ("const", "index"):
+            return
+        if f.kind == "read":
+            before = found.get(f)
+            found[f] = cotangent if before is None else F.operation("add", f.dtype, before, cotangent)
+            return
+        if f.data == "select":
+            zero = F.constant(0, f.dtype)
+            self.walk(f.args[1], F.operation("select", f.dtype, f.args[0], cotangent, zero), found)
+            self.walk(f.args[2], F.operation("select", f.dtype, f.args[0], zero, cotangent), found)
+            return
+        if not any(r.data in self.smooth for r in F.reads_of(f)):
+            return
+        for a, partial in zip(f.args, self.partials(f)):
+            if partial is not None and a.dtype.is_differentiable:
+                given = F.cast(cotangent, partial.dtype) if f.data == "cast" else cotangent
+                self.walk(a, F.operation("mul", a.dtype, given, partial), found)
+
+
+def _renamed(body: Sequence[Statement], names: dict[str, str]) -> tuple[Statement, ...]:
+    """Return statements with other names for arrays."""
+
+    def element(f: Formula) -> Formula:
+        return F.read(names.get(f.data, f.data), f.place, f.dtype)
+
+    def target(s: Set) -> Set:
+        return replace(s, array=names.get(s.array, s.array))
+
+    return mapped(body, lambda d: d, element, target)
+
+
+def _only(body: Sequence[Statement], name: str) -> list[Statement]:
+    """Return the statements that write one array."""
+    made: list[Statement] = []
+    for s in body:
+        if isinstance(s, Set):
+            if s.array == name:
+                made.append(s)
+        elif isinstance(s, If):
+            parts = [_only(b, name) for b in (s.body, s.other)]
+            if any(parts):
+                made.append(replace(s, body=tuple(parts[0]), other=tuple(parts[1])))
+        elif inner := _only(s.body, name):
+            made.append(replace(s, body=tuple(inner)))
+    return made
+

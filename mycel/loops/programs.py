@@ -1,0 +1,238 @@
+"""Arrays, statements and programs.
+
+    For    a loop of an index from `start` up to `stop`, with arrays private to each iteration
+    If     statements under a condition
+    Set    writes one element, or combines it with a value by add, mul, max or min
+
+An input's size along an axis is the symbol that `size_of` gives. Loops and sizes are dimensions;
+conditions and values are formulas. Programs are immutable and equal by structure; where they stand
+in the user's source is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Optional, Union
+
+from mycel.base.dtype import DType
+from mycel.ir.dim_values import substitute
+from mycel.ir.dims import Dim, DimLike, symbol
+from mycel.loops.formulas import Formula, Place, Term, replaced
+
+__all__ = [
+    "Array",
+    "For",
+    "If",
+    "Program",
+    "Set",
+    "Statement",
+    "Where",
+    "index_of",
+    "mapped",
+    "size_of",
+    "statements",
+    "with_sizes",
+    "written",
+]
+
+Where = tuple[str, int]
+
+
+def size_of(name: str, axis: int) -> Dim:
+    """Return the symbol of an input's size."""
+    return symbol(f"{name}.{axis}", 0)
+
+
+def index_of(name: str) -> Dim:
+    """Return the symbol of a loop's index, which is not negative."""
+    return symbol(name, 0)
+
+
+@dataclass(frozen=True)
+class Array:
+    """Memory of a program: its name, element type and shape, and what fills it first, if anything."""
+
+    name: str
+    dtype: DType
+    shape: tuple[DimLike, ...]
+    fill: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Set:
+    """Writes `value` to an element, or combines them by `mode`: set, add, mul, max or min."""
+
+    array: str
+    place: Place
+    value: Formula
+    mode: str = "set"
+    where: Optional[Where] = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class If:
+    """Runs `body` where the condition holds, else `other`."""
+
+    condition: Formula
+    body: tuple[Statement, ...]
+    other: tuple[Statement, ...] = ()
+    where: Optional[Where] = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class For:
+    """Runs `body` for an index from `start` up to `stop`, downwards where `backward`.
+
+    `kind` is "serial", "parallel", "vectorize", "reduce" or "unroll", as the user declared it.
+    `private` are arrays that each iteration has for itself.
+    """
+
+    index: str
+    start: DimLike
+    stop: DimLike
+    body: tuple[Statement, ...]
+    kind: str = "serial"
+    backward: bool = False
+    private: tuple[Array, ...] = ()
+    where: Optional[Where] = field(default=None, compare=False)
+
+
+Statement = Union[For, If, Set]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Computes `outputs` from `inputs`, with `locals` as memory of the whole run.
+
+    `name` is shown in messages and plans. `derivative` computes, where the user gave one, the
+    cotangents of the inputs from the inputs, the outputs and the outputs' cotangents.
+    """
+
+    name: str
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    locals: tuple[Array, ...]
+    body: tuple[Statement, ...]
+    derivative: Optional[Program] = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body)))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Every array by its name, private ones too."""
+        found = {a.name: a for a in (*self.inputs, *self.outputs, *self.locals)}
+        for s in statements(self.body):
+            if isinstance(s, For):
+                found.update({a.name: a for a in s.private})
+        return found
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}({', '.join(map(_declared, self.inputs))}) -> {', '.join(map(_declared, self.outputs))}"]
+        lines += [f"    {_declared(a)}" for a in self.locals]
+        lines += _lines(self.body, 1)
+        return "\n".join(lines)
+
+
+def _declared(array: Array) -> str:
+    filled = "" if array.fill is None else f" = {array.fill:g}"
+    return f"{array.name}: {array.dtype.name}[{', '.join(map(str, array.shape))}]{filled}"
+
+
+_SIGNS = {"set": "=", "add": "+=", "mul": "*=", "max": "max=", "min": "min="}
+
+
+def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
+    pad = "    " * depth
+    for s in body:
+        if isinstance(s, Set):
+            yield f"{pad}{s.array}[{', '.join(map(repr, s.place))}] {_SIGNS[s.mode]} {s.value!r}"
+        elif isinstance(s, If):
+            yield f"{pad}if {s.condition!r}:"
+            yield from _lines(s.body, depth + 1)
+            if s.other:
+                yield f"{pad}else:"
+                yield from _lines(s.other, depth + 1)
+        else:
+            kind = "" if s.kind == "serial" else f" {s.kind}"
+            order = " downwards" if s.backward else ""
+            yield f"{pad}for{kind} {s.index} in {s.start}..{s.stop}{order}:"
+            yield from [f"{pad}    {_declared(a)}" for a in s.private]
+            yield from _lines(s.body, depth + 1)
+
+
+def statements(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield every statement, each before those inside it."""
+    for s in body:
+        yield s
+        if isinstance(s, For):
+            yield from statements(s.body)
+        elif isinstance(s, If):
+            yield from statements((*s.body, *s.other))
+
+
+def written(body: Sequence[Statement]) -> set[str]:
+    """Return the names of the arrays that statements write."""
+    return {s.array for s in statements(body) if isinstance(s, Set)}
+
+
+def mapped(
+    body: Sequence[Statement],
+    position: Callable[[DimLike], DimLike],
+    element: Optional[Callable[[Formula], Formula]] = None,
+    target: Optional[Callable[[Set], Set]] = None,
+) -> tuple[Statement, ...]:
+    """Return statements with every dimension and every read replaced, as `replaced` does.
+
+    `target` gets each `Set` whose formulas are replaced already.
+    """
+    known: dict[Formula, Formula] = {}
+
+    def formula(f: Formula) -> Formula:
+        return replaced(f, position, element, known)
+
+    def term(t: Term) -> Term:
+        return formula(t) if isinstance(t, Formula) else position(t)
+
+    made: list[Statement] = []
+    for s in body:
+        if isinstance(s, Set):
+            new = replace(s, place=tuple([term(t) for t in s.place]), value=formula(s.value))
+            made.append(new if target is None else target(new))
+        elif isinstance(s, If):
+            inner = [mapped(b, position, element, target) for b in (s.body, s.other)]
+            made.append(replace(s, condition=formula(s.condition), body=inner[0], other=inner[1]))
+        else:
+            private = tuple([replace(a, shape=tuple([position(d) for d in a.shape])) for a in s.private])
+            made.append(
+                replace(
+                    s,
+                    start=position(s.start),
+                    stop=position(s.stop),
+                    body=mapped(s.body, position, element, target),
+                    private=private,
+                )
+            )
+    return tuple(made)
+
+
+def with_sizes(program: Program, sizes: dict[str, DimLike]) -> Program:
+    """Return a program with dimensions in place of its inputs' sizes, by name."""
+
+    def position(d: DimLike) -> DimLike:
+        return substitute(d, sizes)
+
+    def array(a: Array) -> Array:
+        return replace(a, shape=tuple([position(d) for d in a.shape]))
+
+    return replace(
+        program,
+        inputs=tuple(map(array, program.inputs)),
+        outputs=tuple(map(array, program.outputs)),
+        locals=tuple(map(array, program.locals)),
+        body=mapped(program.body, position),
+    )

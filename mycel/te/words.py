@@ -1,0 +1,180 @@
+"""The words of the operator language: arrays, ranges and functions of elements.
+
+Outside of an operator these are ordinary functions that only describe; the tracer gives them their
+meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.ir.dims import DimLike
+
+__all__ = [
+    "ELEMENTS",
+    "Made",
+    "Range",
+    "allocate",
+    "element_function",
+    "empty",
+    "full",
+    "grid",
+    "parallel",
+    "reduce",
+    "serial",
+    "unroll",
+    "vectorize",
+    "zeros",
+]
+
+
+@dataclass(frozen=True)
+class Range:
+    """The iterations of one loop or several, outermost first, from `starts` up to `stops`."""
+
+    starts: tuple[DimLike, ...]
+    stops: tuple[DimLike, ...]
+    kind: str
+    step: int = 1
+    single: bool = False
+
+
+@dataclass(frozen=True)
+class Made:
+    """An array that a program asks for."""
+
+    shape: tuple[DimLike, ...]
+    dtype: Optional[DType]
+    fill: Optional[float]
+
+
+def _range(kind: str, bounds: Sequence[Any]) -> Range:
+    if not 1 <= len(bounds) <= 3:
+        raise TypeError(f"{kind} takes a stop, a start and a stop, or these and a step, not {len(bounds)} arguments")
+    start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+    step = bounds[2] if len(bounds) == 3 else 1
+    if type(step) is not int or step == 0:
+        raise TypeError(f"{kind}: the step must be an int other than 0, known when the operator is compiled")
+    return Range((start,), (stop,), kind, step, True)
+
+
+def serial(*bounds: Any) -> Range:
+    """Return a range whose iterations run in their order, as Python's ``range`` does."""
+    return _range("serial", bounds)
+
+
+def parallel(*bounds: Any) -> Range:
+    """Return a range whose iterations do not depend on each other; threads share them."""
+    return _range("parallel", bounds)
+
+
+def vectorize(*bounds: Any) -> Range:
+    """Return a range whose iterations do not depend on each other, as lanes of vectors."""
+    return _range("vectorize", bounds)
+
+
+def reduce(*bounds: Any) -> Range:
+    """Return a range over which statements accumulate, in any order."""
+    return _range("reduce", bounds)
+
+
+def unroll(*bounds: Any) -> Range:
+    """Return a range, known when the operator is compiled, whose iterations are written out."""
+    return _range("unroll", bounds)
+
+
+def grid(*extents: Any) -> Range:
+    """Return the loops over several extents, or over a shape, outermost first."""
+    if len(extents) == 1 and isinstance(extents[0], (tuple, list)):
+        stops = tuple(extents[0])
+    else:
+        stops = extents
+    return Range((0,) * len(stops), tuple(stops), "serial")
+
+
+def _shape(shape: Any) -> tuple[DimLike, ...]:
+    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+
+
+def _dtype(dtype: Any) -> Optional[DType]:
+    return None if dtype is None else D.from_any(dtype)
+
+
+def zeros(shape: Any, dtype: Any = None) -> Made:
+    """Make an array of zeros; its element type is that of the first floating input by default."""
+    return Made(_shape(shape), _dtype(dtype), 0.0)
+
+
+def full(shape: Any, value: float, dtype: Any = None) -> Made:
+    """Make an array that is filled with a number."""
+    return Made(_shape(shape), _dtype(dtype), value)
+
+
+def empty(shape: Any, dtype: Any = None) -> Made:
+    """Make an array of which every element is written before it is read."""
+    return Made(_shape(shape), _dtype(dtype), None)
+
+
+def allocate(shape: Any, dtype: Any = None, scope: str = "local") -> Made:
+    """Make an array as `empty` does; `scope` says where other compilers place it."""
+    if scope not in ("local", "global"):
+        raise ValueError(f"allocate: scope must be 'local' or 'global', not {scope!r}")
+    return empty(shape, dtype)
+
+
+# Functions of elements, by the names that math, numpy and this module have for them.
+_FLOATING = (
+    "exp expm1 exp2 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "
+    "erfc erfinv sigmoid lgamma digamma floor ceil trunc rint"
+).split()
+ELEMENTS: dict[str, str] = {
+    **{name: name for name in _FLOATING},
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "atan2": "atan2",
+    "power": "pow",
+    "pow": "pow",
+    "fabs": "abs",
+    "absolute": "abs",
+    "sign": "sign",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "fmod": "fmod",
+}
+
+
+def element_function(function: Any) -> Optional[str]:
+    """Return the primitive that a function of math, numpy or this module stands for, if any."""
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or name not in ELEMENTS:
+        return None
+    for home in (math, np):
+        if getattr(home, name, None) is function:
+            return ELEMENTS[name]
+    return ELEMENTS[name] if FUNCTIONS.get(name) is function else None
+
+
+def _outside(name: str) -> Callable[..., NoReturn]:
+    def function(*args: Any) -> NoReturn:
+        raise TypeError(f"te.{name} is a word of operators: call it inside a function under te.operator")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return {name} of an element, inside an operator."
+    return function
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    name: _outside(name) for name in (*_FLOATING, "atan2", "pow", "maximum", "minimum", "fmod", "sign")
+}
