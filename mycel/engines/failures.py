@@ -46,13 +46,18 @@ def name_index_error(error: IndexRangeError, node: Node) -> None:
 def _at_line(node: Node, text: str) -> str:
     """Return the message "NAME: TEXT" with the name in the user's code, and the line below."""
     where = node.where
-    name = (where and spelled(where)) or operation_called() or node.op
+    name = (where and spelled(where)) or operation_called() or _title(node)
     lines = [f"{name}:{text.partition(':')[2]}"]
     if where is not None:
         if where.gradient:
             lines.append(f"  in the derivative of {where.gradient}")
         lines.append(excerpt(where))
     return "\n".join(lines)
+
+
+def _title(node: Node) -> str:
+    """Return the name of an operation: an operator of the user's has one of its own."""
+    return getattr(node.params.get("program"), "name", node.op)
 
 
 def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Mapping[str, int]] = None) -> MemoryError:

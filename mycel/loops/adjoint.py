@@ -20,14 +20,13 @@ from dataclasses import replace
 from typing import Optional
 
 from mycel.base import dtype as D
-from mycel.base.errors import Unsupported
 from mycel.base.remembered import MANY, RememberedOf
-from mycel.ir.dims import DimLike
 from mycel.loops import formulas as F
-from mycel.loops.analysis import highest, is_overwritten, is_settled, reads_in
-from mycel.loops.formulas import Formula, Place
+from mycel.loops.analysis import is_overwritten, is_settled, reads_in
+from mycel.loops.formulas import Formula
 from mycel.loops.gathering import tidied
 from mycel.loops.programs import Array, For, If, Program, Set, Statement, index_of, mapped, statements, written
+from mycel.loops.spreading import extents, spread
 
 __all__ = ["adjoint"]
 
@@ -46,7 +45,7 @@ _adjoints = RememberedOf[Program]("derivatives of operators", MANY)
 
 
 def _plain(program: Program) -> Program:
-    """Return a program whose products are set, and whose conditions are kept where they may change."""
+    """Return a program that sets products, and keeps conditions that may change."""
 
     def target(s: Set) -> Set:
         if s.mode != "mul":
@@ -90,29 +89,7 @@ def _spread(program: Program) -> Program:
     """
     if not _crosses(program.body, (*program.outputs, *program.locals), set()):
         return program
-    found: list[Array] = []
-
-    def spread(body: Sequence[Statement], loops: tuple[For, ...]) -> tuple[Statement, ...]:
-        result: list[Statement] = []
-        for s in body:
-            if isinstance(s, For):
-                inside = (*loops, s)
-                inner = spread(s.body, inside)
-                names = {a.name for a in s.private}
-                for a in s.private:
-                    found.append(replace(a, shape=(*_extents(program, inside), *a.shape)))
-                inner = _at(inner, names, tuple([index_of(loop.index) for loop in inside]))
-                filled = [a for a in s.private if a.fill is not None]
-                front: list[Statement] = []
-                for a in filled:
-                    front.append(_filled(a, tuple([index_of(loop.index) for loop in inside])))
-                s = replace(s, body=(*front, *inner), private=())
-            elif isinstance(s, If):
-                s = replace(s, body=spread(s.body, loops), other=spread(s.other, loops))
-            result.append(s)
-        return tuple(result)
-
-    body = spread(program.body, ())
+    body, found = spread(program.body, lambda a: True, lambda loops: loops, program.name)
     return replace(program, body=body, locals=(*program.locals, *found))
 
 
@@ -128,42 +105,6 @@ def _crosses(body: Sequence[Statement], declared: Sequence[Array], changing: set
     return False
 
 
-def _extents(program: Program, loops: Sequence[For]) -> list[DimLike]:
-    """Return how many places the indices of loops need."""
-    made = []
-    for k, loop in enumerate(loops):
-        extent = highest(loop, loops[:k])
-        if extent is None:
-            raise Unsupported(
-                f"{program.name}: the derivative needs the values of a loop up to {loop.stop}, whose greatest value is "
-                "not known"
-            )
-        made.append(extent)
-    return made
-
-
-def _at(body: Sequence[Statement], names: set[str], front: Place) -> tuple[Statement, ...]:
-    """Return statements with `front` before the places in the arrays `names`."""
-
-    def element(f: Formula) -> Formula:
-        return F.read(f.data, (*front, *f.place), f.dtype) if f.data in names else f
-
-    def target(s: Set) -> Set:
-        return replace(s, place=(*front, *s.place)) if s.array in names else s
-
-    return mapped(body, lambda d: d, element, target)
-
-
-def _filled(array: Array, front: Place = ()) -> Statement:
-    """Return the loops that fill an array."""
-    names = [f"{array.name}_{k}" for k in range(len(array.shape))]
-    place = (*front, *[index_of(n) for n in names])
-    made: Statement = Set(array.name, place, F.constant(array.fill, array.dtype))
-    for name, extent in reversed(list(zip(names, array.shape))):
-        made = For(name, 0, extent, (made,))
-    return made
-
-
 class _Adjoint:
     """The writer of one derivative."""
 
@@ -172,9 +113,7 @@ class _Adjoint:
         self.arrays = program.arrays
         self.smooth = {a.name for a in self.arrays.values() if a.dtype.is_differentiable}
         self.count = 0
-        self.extremes = {
-            s.array for s in statements(program.body) if isinstance(s, Set) and s.mode in ("max", "min")
-        }
+        self.extremes = {s.array for s in statements(program.body) if isinstance(s, Set) and s.mode in ("max", "min")}
         # Outputs that are overwritten, or read while they still change, are computed again under
         # another name.
         self.again = {
@@ -255,15 +194,12 @@ class _Adjoint:
         marks: dict[int, Array],
         loops: tuple[For, ...],
     ) -> list[Statement]:
-        """Return the statements that write the arrays `names`, with records of what they overwrite."""
+        """Return the statements that write `names`, with records of what they overwrite."""
         wanted = set(names)
         # What these statements need of arrays of inner loops is written by others of them.
         while True:
             more = {
-                a.name
-                for s in statements(body)
-                if isinstance(s, For) and written(s.body) & wanted
-                for a in s.private
+                a.name for s in statements(body) if isinstance(s, For) and written(s.body) & wanted for a in s.private
             }
             if more <= wanted:
                 break
@@ -340,7 +276,7 @@ class _Adjoint:
         made: list[Statement] = []
         if s.array in changing:
             self.count += 1
-            mark = Array(f"old{self.count}", self.arrays[s.array].dtype, tuple(_extents(self.program, loops)))
+            mark = Array(f"old{self.count}", self.arrays[s.array].dtype, tuple(extents(loops, self.program.name)))
             records.append(mark)
             marks[id(s)] = mark
             place = tuple([index_of(loop.index) for loop in loops])
@@ -430,4 +366,3 @@ def _only(body: Sequence[Statement], name: str) -> list[Statement]:
         elif inner := _only(s.body, name):
             made.append(replace(s, body=tuple(inner)))
     return made
-

@@ -15,7 +15,18 @@ from mycel.ir.dims import Atom, Dim, DimLike, same
 from mycel.loops.formulas import Formula, Place, reads_of
 from mycel.loops.programs import For, If, Set, Statement, index_of
 
-__all__ = ["Site", "extremes", "formulas_of", "highest", "is_overwritten", "is_settled", "lone_indices", "reads_in", "sites", "step_of"]
+__all__ = [
+    "Site",
+    "extremes",
+    "formulas_of",
+    "highest",
+    "is_overwritten",
+    "is_settled",
+    "lone_indices",
+    "reads_in",
+    "sites",
+    "step_of",
+]
 
 
 @dataclass(frozen=True)
@@ -53,9 +64,7 @@ def reads_in(body: Sequence[Statement]) -> set[str]:
     return {r.read.data for r in sites(body) if r.read is not None}
 
 
-def sites(
-    body: Sequence[Statement], path: tuple[int, ...] = (), loops: tuple[For, ...] = ()
-) -> Iterator[Site]:
+def sites(body: Sequence[Statement], path: tuple[int, ...] = (), loops: tuple[For, ...] = ()) -> Iterator[Site]:
     """Yield every read and write in statements, in their order; reads come before the write."""
     for k, s in enumerate(body):
         here = (*path, k)
@@ -72,7 +81,7 @@ def sites(
 
 
 def step_of(position: DimLike, name: str) -> Optional[DimLike]:
-    """Return the amount by which a position grows with an index; None where it is not linear in it."""
+    """Return how much a position grows with an index; None where it is not linear."""
     if not isinstance(position, Dim) or name not in symbols_in(position):
         return 0
     first = substitute(position, {name: 1}) - substitute(position, {name: 0})
@@ -125,7 +134,7 @@ def extremes(position: DimLike, loops: Sequence[For]) -> Optional[tuple[DimLike,
 
 
 def _end(value: DimLike, loop: For, largest: bool) -> Optional[DimLike]:
-    """Return the least value of a dimension in a loop, or the largest; None where it cannot be told."""
+    """Return a dimension's least or largest value in a loop; None where it cannot be told."""
     step = step_of(value, loop.index)
     if step is None:
         return _rough_end(value, loop, largest)
@@ -180,7 +189,7 @@ def _writes(name: str, body: Sequence[Statement]) -> list[Site]:
 
 
 def is_settled(name: str, body: Sequence[Statement]) -> bool:
-    """Return whether each element of an array of the scope `body` is settled wherever it is read."""
+    """Return whether an array of the scope `body` is settled wherever it is read."""
     writes = _writes(name, body)
     reads = [s for s in sites(body) if s.read is not None and s.read.data == name]
     if len(writes) == 1 and not is_overwritten(name, body) and _mode(writes[0]) == "set":
@@ -217,7 +226,7 @@ def _parting(one: Site, other: Site) -> int:
 
 
 def _exclude(one: Site, other: Site) -> bool:
-    """Return whether two statements are in the two branches of one condition, for the same element."""
+    """Return whether two statements, for one element, are in both branches of a condition."""
     k = _parting(one, other)
     ends = k == min(len(one.path), len(other.path))
     return not ends and one.path[k] < 0 and other.path[k] < 0 and one.place == other.place

@@ -14,7 +14,7 @@ __all__ = ["batched"]
 
 
 def batched(program: Program, has_axis: tuple[bool, ...]) -> Program:
-    """Return the program for a batch; `has_axis` says which inputs have the batch's axis, in front."""
+    """Return the program for a batch; `has_axis` says which inputs have its axis in front."""
     inputs, sizes = [], {}
     size: DimLike = 0
     for a, has in zip(program.inputs, has_axis):

@@ -120,7 +120,7 @@ def read(array: str, place: Place, dtype: DType) -> Formula:
 
 
 def _term(value: Term) -> Term:
-    """Return an index in its simplest form: a formula that is a dimension becomes that dimension."""
+    """Return an index in its simplest form, a dimension where it is one."""
     if isinstance(value, Formula):
         if value.kind == "index":
             return value.data  # type: ignore[no-any-return]
@@ -258,9 +258,7 @@ def replaced(
         if element is not None:
             made = element(made)
     else:
-        made = operation(
-            formula.data, formula.dtype, *[replaced(a, position, element, known) for a in formula.args]
-        )
+        made = operation(formula.data, formula.dtype, *[replaced(a, position, element, known) for a in formula.args])
     known[formula] = made
     return made
 

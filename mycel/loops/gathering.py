@@ -1,10 +1,10 @@
 """Derivatives made into nests that gather.
 
 `tidied` splits loops whose statements do not depend on each other, removes what nobody reads, and
-turns a nest that adds to elements at sums of indices into one that goes over these elements and adds
-what belongs to each. There one index follows from the element: ``d[i + k] += ...`` over i and k
-becomes ``d[p] += ...`` over p and k with i = p - k. With a step, as in ``d[2 * i + k]``, elements are
-taken by their remainder, p = 2 * q + r, and k = 2 * t + r, i = q - t: no iteration is in vain.
+turns a nest that adds to elements at sums of indices into one that goes over these elements and
+adds what belongs to each. There one index follows from the element: ``d[i + k] += ...`` over i and
+k becomes ``d[p] += ...`` over p and k with i = p - k. With a step, as in ``d[2 * i + k]``, elements
+are taken by their remainder, p = 2 * q + r, and k = 2 * t + r, i = q - t: no iteration is in vain.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def perfect(s: Statement) -> Optional[Perfect]:
 
 
 def within(position: DimLike, low: DimLike, high: DimLike) -> list[Formula]:
-    """Return the conditions that a position lies in ``[low, high)``, but for those that always hold."""
+    """Return the conditions that a position lies in ``[low, high)`` that may fail."""
     made: list[Formula] = []
     for name, difference in (("ge", position - low), ("lt", position - high)):
         least, most = difference.bounds() if isinstance(difference, Dim) else (difference, difference)
@@ -187,7 +187,7 @@ def _gathered(s: Statement, arrays: dict[str, Array]) -> list[Statement]:
 
 
 def _solved(nest: Perfect, shape: Sequence[DimLike]) -> Optional[Perfect]:
-    """Return a nest whose places are its first indices; None where it is so already, or cannot be."""
+    """Return a nest whose places are its first indices; None where it is so, or cannot be."""
     place = nest.write.place
     if any(isinstance(t, Formula) for t in place):
         return None
@@ -270,7 +270,7 @@ def _axis(
 def _by_remainder(
     axis: int, position: DimLike, size: DimLike, long: str, short: str, step: int, loops: dict[str, For]
 ) -> Optional[Solved]:
-    """Return how the indices of ``step * long + short + rest`` follow from the element's position."""
+    """Return how the indices of ``step * long + short + rest`` follow from the position."""
     rest = substitute(position, {long: 0, short: 0})
     if type(rest) is not int or not is_zero(loops[short].start):
         return None
@@ -290,4 +290,3 @@ def _length(loop: For) -> float:
     """Return a guess of a loop's length: what is not known is long."""
     count = loop.stop - loop.start
     return float("inf") if isinstance(count, Dim) else count
-

@@ -14,11 +14,22 @@ from mycel.base import dtype as D
 from mycel.ir.dim_values import symbols_in
 from mycel.ir.dims import Dim, DimLike
 from mycel.loops import formulas as F
-from mycel.loops.analysis import extremes, lone_indices, sites
+from mycel.loops.analysis import Site, extremes, lone_indices, sites
 from mycel.loops.formulas import Formula
 from mycel.loops.programs import Array, For, If, Program, Set, Statement, Where, index_of
 
-__all__ = ["Element", "conjuncts", "elements", "is_inside", "is_parallel", "known", "opposite", "outside"]
+__all__ = [
+    "Element",
+    "conjuncts",
+    "elements",
+    "is_inside",
+    "is_parallel",
+    "known",
+    "meeting",
+    "opposite",
+    "outside",
+    "unwritten",
+]
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,9 @@ def opposite(condition: Formula) -> Formula:
     return F.operation("logical_not", D.bool_, condition)
 
 
-def elements(body: Sequence[Statement], loops: tuple[For, ...] = (), held: tuple[Formula, ...] = ()) -> Iterator[Element]:
+def elements(
+    body: Sequence[Statement], loops: tuple[For, ...] = (), held: tuple[Formula, ...] = ()
+) -> Iterator[Element]:
     """Yield every place that statements touch."""
     for s in body:
         if isinstance(s, For):
@@ -155,11 +168,11 @@ def outside(program: Program) -> Optional[tuple[Element, int, int, int]]:
             if isinstance(t, Formula) or isinstance(size, Dim):
                 continue
             ends = extremes(t, e.loops)
-            if ends is None or not all(type(v) is int for v in ends) or not _all_run(e.loops) or not _is_linear(t, e.loops):
+            if ends is None or not _all_run(e.loops) or not _is_linear(t, e.loops):
                 continue
             for i in ends:
-                if not 0 <= i < size:  # type: ignore[operator]
-                    return e, axis, i, size  # type: ignore[return-value]
+                if type(i) is int and not 0 <= i < size:
+                    return e, axis, i, size
     return None
 
 
@@ -167,9 +180,9 @@ def _is_linear(position: DimLike, loops: Sequence[For]) -> bool:
     names = {loop.index for loop in loops}
     if not isinstance(position, Dim):
         return True
-    return all(
-        len(mono) <= 1 and all(a.operator == "symbol" for a, _ in mono) for mono in position.terms
-    ) and not any(names & set(symbols_in(loop.start, loop.stop)) for loop in loops)
+    return all(len(mono) <= 1 and all(a.operator == "symbol" for a, _ in mono) for mono in position.terms) and not any(
+        names & set(symbols_in(loop.start, loop.stop)) for loop in loops
+    )
 
 
 def _all_run(loops: Sequence[For]) -> bool:
@@ -178,17 +191,22 @@ def _all_run(loops: Sequence[For]) -> bool:
 
 
 def is_parallel(loop: For) -> bool:
-    """Return whether a loop's iterations are proved not to meet at any element.
+    """Return whether a loop's iterations are proved not to meet at any element."""
+    return meeting(loop) is None
 
-    Each array that the loop writes, but for private ones, is touched at an axis by the loop's index
-    alone, so that iterations touch different elements.
+
+def meeting(loop: For) -> Optional[str]:
+    """Return an array at which a loop's iterations may meet; None where there is none.
+
+    Each array that the loop writes, but for private ones, must be touched at an axis by the loop's
+    index alone, so that iterations touch different elements.
     """
-    own = {a.name for a in loop.private}
-    for s in sites(loop.body):
-        own |= {a.name for inner in s.loops for a in inner.private}
-    found = [s for s in sites((loop,))]
-    targets = {s.statement.array for s in found if s.read is None and isinstance(s.statement, Set)} - own
-    for name in targets:
+    found = list(sites((loop,)))
+    own = {a.name for s in found for inner in s.loops for a in inner.private}
+    targets = [s.statement.array for s in found if s.read is None and isinstance(s.statement, Set)]
+    for name in dict.fromkeys(targets):
+        if name in own:
+            continue
         axes: Optional[dict[int, F.Term]] = None
         for s in found:
             touched = s.read.data if s.read is not None else getattr(s.statement, "array", None)
@@ -196,11 +214,29 @@ def is_parallel(loop: For) -> bool:
                 continue
             alone = lone_indices(s.place, s.loops)
             mine = {a: s.place[a] for n, a in alone.items() if n == loop.index}
-            if axes is None:
-                axes = mine
-            else:
-                axes = {a: t for a, t in axes.items() if mine.get(a) == t}
+            axes = mine if axes is None else {a: t for a, t in axes.items() if mine.get(a) == t}
         if not axes:
-            return False
-    return True
+            return name
+    return None
 
+
+def unwritten(program: Program) -> Iterator[tuple[str, Where]]:
+    """Yield the arrays of which an element is certainly read before any is written."""
+    found = list(sites(program.body))
+    bare = {a.name for a in program.arrays.values() if a.fill is None} - {a.name for a in program.inputs}
+    for k, s in enumerate(found):
+        if s.read is not None:
+            name = s.read.data
+        elif isinstance(s.statement, Set) and s.statement.mode != "set":
+            name = s.statement.array
+        else:
+            continue
+        if name not in bare or any(_writes(w, name) for w in found[:k]):
+            continue
+        later = [w for w in found[k + 1 :] if _writes(w, name)]
+        if not any(loop is other for w in later for loop in w.loops for other in s.loops):
+            yield name, s.statement.where or ("", 0)
+
+
+def _writes(s: Site, name: str) -> bool:
+    return s.read is None and isinstance(s.statement, Set) and s.statement.array == name

@@ -21,6 +21,7 @@ from mycel.ir.dims import Dim, DimLike, symbol
 from mycel.loops.formulas import Formula, Place, Term, replaced
 
 __all__ = [
+    "Agreement",
     "Array",
     "For",
     "If",
@@ -28,6 +29,7 @@ __all__ = [
     "Set",
     "Statement",
     "Where",
+    "called",
     "index_of",
     "mapped",
     "size_of",
@@ -49,9 +51,15 @@ def index_of(name: str) -> Dim:
     return symbol(name, 0)
 
 
+def called(name: str) -> str:
+    """Return what the user's source calls an array; a number follows it in programs."""
+    head, _, number = name.removeprefix("v_").rpartition("_")
+    return head if head and number.isdigit() else name
+
+
 @dataclass(frozen=True)
 class Array:
-    """Memory of a program: its name, element type and shape, and what fills it first, if anything."""
+    """Memory of a program: its name, element type and shape, and what fills it first."""
 
     name: str
     dtype: DType
@@ -102,11 +110,22 @@ Statement = Union[For, If, Set]
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """Two sizes that must be equal, and what is wrong where they are not."""
+
+    left: DimLike
+    right: DimLike
+    text: str
+    where: Where = field(compare=False)
+
+
+@dataclass(frozen=True)
 class Program:
     """Computes `outputs` from `inputs`, with `locals` as memory of the whole run.
 
     `name` is shown in messages and plans. `derivative` computes, where the user gave one, the
-    cotangents of the inputs from the inputs, the outputs and the outputs' cotangents.
+    cotangents of the inputs from the inputs, the outputs and the outputs' cotangents. `agreements`
+    are asked for when sizes are known.
     """
 
     name: str
@@ -115,6 +134,7 @@ class Program:
     locals: tuple[Array, ...]
     body: tuple[Statement, ...]
     derivative: Optional[Program] = None
+    agreements: tuple[Agreement, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.name, self.inputs, self.outputs, self.locals, self.body)))
@@ -235,4 +255,5 @@ def with_sizes(program: Program, sizes: dict[str, DimLike]) -> Program:
         outputs=tuple(map(array, program.outputs)),
         locals=tuple(map(array, program.locals)),
         body=mapped(program.body, position),
+        agreements=tuple([replace(a, left=position(a.left), right=position(a.right)) for a in program.agreements]),
     )

@@ -14,6 +14,7 @@ from typing import Any, Optional
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
+from mycel.base.remembered import MANY, Remembered
 from mycel.ir.dim_values import substitute
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node, input_node
@@ -23,9 +24,10 @@ from mycel.loops import formulas as F
 from mycel.loops.adjoint import adjoint
 from mycel.loops.batching import batched
 from mycel.loops.formulas import Formula
-from mycel.loops.programs import Array, For, Program, Set, index_of, size_of
+from mycel.loops.legality import outside
+from mycel.loops.programs import Array, For, Program, Set, Where, called, index_of, size_of, with_sizes
 from mycel.prims import shape as S
-from mycel.prims.base import REGISTRY, SERVICES, Primitive, Sample, get_item, register
+from mycel.prims.base import REGISTRY, Primitive, Sample, get_item, register
 from mycel.prims.shape import zeros_like
 
 __all__ = ["loops", "sizes_of"]
@@ -43,6 +45,7 @@ def _infer(*types: TensorType, program: Program) -> Any:
         if t.dtype is not a.dtype or t.rank != len(a.shape):
             raise TypeError(f"{program.name}: {a.name} is {t}, and {a.dtype.name} of {len(a.shape)} axes was compiled")
     sizes = sizes_of(program, types)
+    _check(program, types)
     made = []
     for out in program.outputs:
         shape = tuple([substitute(d, sizes) for d in out.shape])
@@ -50,6 +53,34 @@ def _infer(*types: TensorType, program: Program) -> Any:
             raise ShapeError(f"{program.name}: the result {out.name} would have the shape {shape}")
         made.append(tensor_type(shape, out.dtype))
     return made[0] if len(made) == 1 else tuple(made)
+
+
+def _check(program: Program, types: tuple[TensorType, ...]) -> None:
+    """Raise ShapeError where sizes do not agree, IndexError for a place outside of its array."""
+    _checked.recall((program, types), lambda: _found_right(program, types))
+
+
+_checked = Remembered[Any, bool]("operators checked", MANY)
+
+
+def _found_right(program: Program, types: tuple[TensorType, ...]) -> bool:
+    actual = with_sizes(program, sizes_of(program, types))
+    for a in actual.agreements:
+        if a.left != a.right:
+            raise ShapeError(_told(program, f"{a.text}, {a.left} and {a.right}", a.where))
+    found = outside(actual)
+    if found is not None:
+        element, axis, index, size = found
+        name = called(element.array)
+        raise IndexError(
+            _told(program, f"{name}: index {index} is outside of axis {axis}, which has size {size}", element.where)
+        )
+    return True
+
+
+def _told(program: Program, text: str, where: Optional[Where]) -> str:
+    line = "" if where is None else f"\n  in {where[0]}:{where[1]}"
+    return f"{program.name}: {text}{line}"
 
 
 def _reference(*arrays: Any, program: Program) -> Any:

@@ -19,7 +19,7 @@ from mycel.base.dtype import DType, promote
 from mycel.ir.dims import Dim, DimLike
 from mycel.loops import formulas as F
 from mycel.loops.formulas import Formula, Place
-from mycel.loops.programs import Array, Set, Statement, Where
+from mycel.loops.programs import Agreement, Array, Set, Statement, Where
 from mycel.te.words import Made
 
 __all__ = ["BINARY", "Frame", "Number", "Reference", "Tracer", "shown"]
@@ -80,6 +80,7 @@ _COMPARE: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.NotEq: ("ne", operator.ne),
 }
 
+
 class Tracer:
     """The state of one function's interpretation.
 
@@ -94,10 +95,11 @@ class Tracer:
         self.frames: list[Frame] = [Frame()]
         self.locals: list[Array] = []
         self.arrays: dict[str, Array] = {}
-        self.written: set[str] = set()
+        self.agreements: list[Agreement] = []
         self.count = 0
         self.default: DType = D.float32
         self.where: Where = ("", 0)
+        self.told: Optional[Exception] = None
 
     # Names and memory.
 
@@ -292,19 +294,19 @@ class Tracer:
     def set(self, reference: Reference, place: Place, value: Any, mode: str = "set") -> None:
         """Add the statement that writes or combines an element."""
         array = reference.array
-        if array.name not in self.locals_and_private():
+        if array.name not in self.own():
             raise TypeError(f"{array.name} is an input; write to an array that zeros, full or empty make")
         formula = F.cast(self.formula(self.element(value), array.dtype), array.dtype)
         if mode == "set":
             mode, formula = _mode_of(array.name, place, formula)
-        self.written.add(array.name)
         self.emit(Set(array.name, place, formula, mode, self.where))
 
-    def locals_and_private(self) -> set[str]:
-        return {a.name for a in self.locals} | {a.name for f in self.frames for a in f.private}
+    def own(self) -> frozenset[str]:
+        """Return the names of the arrays that the program may write."""
+        return frozenset(a.name for a in (*self.locals, *[p for f in self.frames for p in f.private]))
 
     def variable(self, name: str, value: Any, held: Any) -> Reference:
-        """Set a variable to a number, and return its array, which is `held` if it has one already."""
+        """Set a variable to a number, and return its array: `held` if it has one already."""
         formula = self.formula(self.element(value))
         weak = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not isinstance(held, Reference) or held.shape or not held.array.name.startswith("v"):
@@ -316,7 +318,8 @@ class Tracer:
         else:
             self.widen(held, formula, weak)
         self.set(held, (), F.cast(formula, held.dtype))
-        return held
+        reference: Reference = held
+        return reference
 
     def widen(self, held: Reference, formula: Formula, weak: bool) -> None:
         """Note the type of a value that a variable is set to, for the next round."""

@@ -28,10 +28,12 @@ from mycel.ir.dim_values import substitute, symbols_in
 from mycel.ir.dims import Dim, DimLike, same
 from mycel.loops import formulas as F
 from mycel.loops.formulas import Formula
-from mycel.loops.programs import Array, For, If, Program, index_of, size_of
-from mycel.te import words
+from mycel.loops.legality import meeting, unwritten
+from mycel.loops.programs import Agreement, Array, For, If, Program, called, index_of, size_of, statements
+from mycel.te import functions, words
 from mycel.te.elements import BINARY, Frame, Reference, Tracer, shown
-from mycel.te.words import Made, Range, element_function
+from mycel.te.functions import element_function
+from mycel.te.words import Made, Range
 
 __all__ = ["trace"]
 
@@ -64,10 +66,11 @@ class _Interpreter:
             self.t.where = (self.file, self.first_line + node.lineno - 1)
             try:
                 self.statement(node)
-            except _Placed:
-                raise
             except (TypeError, ValueError, IndexError, NameError, AttributeError, Unsupported) as error:
-                raise _placed(error, self.t.title, *self.t.where) from None
+                if error is not self.t.told:
+                    _place(error, self.t.title, *self.t.where)
+                    self.t.told = error
+                raise
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.For):
@@ -154,7 +157,7 @@ class _Interpreter:
         if over.kind == "unroll":
             if not all(type(v) is int for v in (*starts, *stops)):
                 raise TypeError("unroll: the bounds must be known when the operator is compiled")
-            for i in range(starts[0], stops[0], over.step):  # type: ignore[arg-type]
+            for i in range(starts[0], stops[0], over.step):
                 self.assign(node.target, i)
                 self.block(node.body)
             return
@@ -170,9 +173,7 @@ class _Interpreter:
         self.block(node.body)
         for name, (low, high) in zip(reversed(names), reversed(counts)):
             frame = self.t.frames.pop()
-            self.t.emit(
-                For(name, low, high, tuple(frame.body), over.kind, False, tuple(frame.private), where)
-            )
+            self.t.emit(For(name, low, high, tuple(frame.body), over.kind, False, tuple(frame.private), where))
         # What is set inside ends with the loop, but for what was there before.
         self.space.clear()
         self.space.update(before)
@@ -235,7 +236,7 @@ class _Interpreter:
         return isinstance(node, ast.Name) and isinstance(self.space.get(node.id), Reference)
 
     def extents(self, node: ast.AST, symbols: Mapping[str, str]) -> dict[str, DimLike]:
-        """Return how far each implicit index runs: as far as all elements that it takes part in exist.
+        """Return how far each implicit index runs: as far as all elements that it indexes exist.
 
         An index that stands alone on an axis runs along it; one in a sum, as of a window, as far as
         the others leave room.
@@ -259,6 +260,12 @@ class _Interpreter:
             if not progress:
                 missing = ", ".join(sorted(set(symbols) - set(found)))
                 raise NameError(f"{missing}: how far the index runs does not follow from the elements; write the loop")
+        for name, symbol in symbols.items():
+            sizes = [size for position, size in places if same(position, index_of(symbol))]
+            for size in sizes:
+                if not same(size, found[name]):
+                    text = f"{name} runs along axes of different sizes"
+                    self.t.agreements.append(Agreement(found[name], size, text, self.t.where))
         return found
 
     # Values.
@@ -275,11 +282,12 @@ class _Interpreter:
             return self.space[node.id]
         if node.id in self.outer:
             return self.outer[node.id]
-        word = getattr(words, node.id, None) if node.id in words.__all__ else _MINDSPORE.get(node.id)
-        word = words.FUNCTIONS.get(node.id) if word is None else word
-        if word is None:
-            raise NameError(f"{node.id} is not defined; what a loop sets ends with it, so set it before the loop")
-        return word
+        for home in (words, functions):
+            if node.id in home.__all__:
+                return getattr(home, node.id)
+        if node.id in _MINDSPORE:
+            return _MINDSPORE[node.id]
+        raise NameError(f"{node.id} is not defined; what a loop sets ends with it, so set it before the loop")
 
     def value(self, node: ast.expr) -> Any:
         t = self.t
@@ -340,7 +348,7 @@ class _Interpreter:
             test = self.t.truth(value)
             return not test if isinstance(test, bool) else F.operation("logical_not", D.bool_, test)
         if not isinstance(value, Formula):
-            return {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)](value)
+            return _UNARY[type(node.op)](value)
         if isinstance(node.op, ast.UAdd):
             return value
         name = "neg" if isinstance(node.op, ast.USub) else "bitwise_not"
@@ -361,12 +369,9 @@ class _Interpreter:
         if function is range:
             return words.serial(*args)
         name = element_function(function)
-        if name is not None and not _all_python(args):
-            return self.t.applied(name, args)
-        if name is not None and function not in words.FUNCTIONS.values():
-            return function(*args)
         if name is not None:
-            return self.t.applied(name, args)
+            known = _all_python(args) and function.__module__ != functions.__name__
+            return function(*args) if known else self.t.applied(name, args)
         if function in _OWN or not isinstance(function, FunctionType) or _all_python((*args, *kwargs.values())):
             return function(*args, **kwargs)
         return self.inlined(function, args, kwargs)
@@ -391,7 +396,7 @@ class _Interpreter:
         return F.cast(self.t.formula(value), kind)
 
     def inlined(self, function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return what another Python function gives, whose statements become part of this program."""
+        """Return what another Python function gives; its statements become part of this program."""
         if self.depth > 20:
             raise RecursionError(f"{function.__name__} calls itself; operators do not recurse")
         bound = inspect.signature(function).bind(*args, **kwargs)
@@ -402,13 +407,28 @@ class _Interpreter:
         return found[0] if found is not None else None
 
 
+_UNARY: dict[type, Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
 _CASTS: tuple[Any, ...] = (
-    float, int, bool, np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8,
+    float,
+    int,
+    bool,
+    np.float16,
+    np.float32,
+    np.float64,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
 )
 _OWN: tuple[Any, ...] = tuple(getattr(words, n) for n in words.__all__ if callable(getattr(words, n)))
 # Words of MindSpore's language for such functions.
 _MINDSPORE: dict[str, Any] = {
-    "output_tensor": words.empty,
+    "output_tensor": words.zeros,
     **{n: getattr(D, n) for n in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")},
     "isnan": np.isnan,
     "isinf": np.isinf,
@@ -416,7 +436,9 @@ _MINDSPORE: dict[str, Any] = {
 
 
 def _all_python(values: Sequence[Any]) -> bool:
-    return not any(isinstance(v, (Formula, Reference, Dim)) or isinstance(v, tuple) and not _all_python(v) for v in values)
+    return not any(
+        isinstance(v, (Formula, Reference, Dim)) or isinstance(v, tuple) and not _all_python(v) for v in values
+    )
 
 
 def _listed(value: Any) -> list[Any]:
@@ -463,7 +485,7 @@ def _syntax(function: FunctionType) -> tuple[ast.FunctionDef, int]:
 
 
 def _changing(tree: ast.FunctionDef) -> set[str]:
-    """Return the names that are set again, where one of the assignments is in a loop or condition."""
+    """Return the names that are set again, in a loop or under a condition."""
     count: dict[str, int] = {}
     inside: set[str] = set()
 
@@ -486,15 +508,10 @@ def _changing(tree: ast.FunctionDef) -> set[str]:
     return {name for name in inside if count[name] > 1}
 
 
-class _Placed(Exception):
-    """Marks errors that name their line already."""
-
-
-def _placed(error: Exception, title: str, file: str, line: int) -> Exception:
-    kind = type(error)
-    marked = type(kind.__name__, (kind, _Placed), {})
-    made: Exception = marked(f"{title}: {error}\n  in {file}:{line}")
-    return made
+def _place(error: Exception, title: str, file: str, line: int) -> Exception:
+    """Put an operator's name and a line of its source into an error, and return it."""
+    error.args = (f"{title}: {error}\n  in {file}:{line}",)
+    return error
 
 
 def trace(
@@ -542,4 +559,31 @@ def _traced(
             raise TypeError(f"{tracer.title}: one array is returned twice")
         outputs.append(r.array)
     inner = tuple([a for a in tracer.locals if a not in outputs])
-    return Program(tracer.title, tuple(inputs), tuple(outputs), inner, tuple(tracer.frames[0].body))
+    body = tuple(tracer.frames[0].body)
+    program = Program(
+        tracer.title, tuple(inputs), tuple(outputs), inner, body, None, tuple(dict.fromkeys(tracer.agreements))
+    )
+    _refuse(program)
+    return program
+
+
+def _refuse(program: Program) -> None:
+    """Raise for reads before writes, and for loops said to be parallel whose iterations meet."""
+    arrays = program.arrays
+    for name, where in unwritten(program):
+        raise _place(
+            ValueError(f"{called(name)} is read before it is written; make it with zeros or full"), program.name, *where
+        )
+    for s in statements(program.body):
+        if isinstance(s, For) and s.kind in ("parallel", "vectorize"):
+            met = meeting(s)
+            if met is not None:
+                assert s.where is not None
+                raise _place(
+                    ValueError(
+                        f"iterations of this {s.kind} loop cannot be shown not to meet in {called(met)}"
+                        f"[{', '.join(map(str, arrays[met].shape))}]; use range"
+                    ),
+                    program.name,
+                    *s.where,
+                )

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import Any, Optional
 
 from mycel.base import arguments
+from mycel.base.dtype import DType
 from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.tensor import Tensor
-from mycel.loops.programs import Program
+from mycel.loops.programs import Array, Program
 from mycel.prims.loops import loops
 from mycel.te.interpreter import trace
 
 __all__ = ["Operator", "operator"]
+
+Types = Mapping[str, tuple[DType, int]]
 
 
 class Operator:
@@ -70,7 +74,7 @@ class Operator:
         [0.25]
         """
         self._backward = arguments.instance("derivative", "function", function, FunctionType, "a Python function")
-        self._programs.clear()
+        self._programs = Remembered[Any, Program](f"operator {self.title}", MANY)
         return function
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,8 +97,44 @@ class Operator:
             ) from None
         if found is None:
             found = trace(self.function, self.title, fixed, types)
+            if self._backward is not None:
+                found = replace(found, derivative=self._own_derivative(self._backward, found, bound, types))
             self._programs.enter(key, found)
         return found
+
+    def _own_derivative(
+        self, function: FunctionType, program: Program, bound: Mapping[str, Any], types: Types
+    ) -> Program:
+        """Return the program of the derivative that the user gave, for certain arguments."""
+        smooth = [a for a in program.outputs if a.dtype.is_differentiable]
+        names = list(inspect.signature(function).parameters)
+        count = len(bound) + len(program.outputs) + len(smooth)
+        if len(names) != count:
+            raise TypeError(
+                f"{self.title}: its derivative takes {len(names)} arguments, and {count} are there: those of the "
+                f"operator, {len(program.outputs)} results and {len(smooth)} cotangents"
+            )
+        fixed: dict[str, Any] = {}
+        known: dict[str, tuple[DType, int]] = {}
+        for name, (own, value) in zip(names, bound.items()):
+            if own in types:
+                known[name] = types[own]
+            else:
+                fixed[name] = value
+        for name, array in zip(names[len(bound) :], (*program.outputs, *smooth)):
+            known[name] = (array.dtype, len(array.shape))
+        made = trace(function, f"{self.title} backward", fixed, known)
+        wanted = [a for a in program.inputs if a.dtype.is_differentiable]
+        if [(a.dtype, len(a.shape)) for a in made.outputs] != [(a.dtype, len(a.shape)) for a in wanted]:
+            raise TypeError(
+                f"{self.title}: its derivative returns {_kinds(made.outputs)}, and the inputs that it is of are "
+                f"{_kinds(wanted)}"
+            )
+        return made
+
+
+def _kinds(arrays: Sequence[Array]) -> str:
+    return ", ".join(f"{a.dtype.name} of {len(a.shape)} axes" for a in arrays)
 
 
 def operator(function: Callable[..., Any]) -> Operator:

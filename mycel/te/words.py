@@ -1,4 +1,4 @@
-"""The words of the operator language: arrays, ranges and functions of elements.
+"""The words of the operator language: arrays and ranges.
 
 Outside of an operator these are ordinary functions that only describe; the tracer gives them their
 meaning.
@@ -6,23 +6,18 @@ meaning.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Optional
-
-import numpy as np
+from typing import Any, Optional
 
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.ir.dims import DimLike
 
 __all__ = [
-    "ELEMENTS",
     "Made",
     "Range",
     "allocate",
-    "element_function",
     "empty",
     "full",
     "grid",
@@ -123,58 +118,7 @@ def empty(shape: Any, dtype: Any = None) -> Made:
 
 
 def allocate(shape: Any, dtype: Any = None, scope: str = "local") -> Made:
-    """Make an array as `empty` does; `scope` says where other compilers place it."""
+    """Make an array of zeros, as `zeros` does; `scope` says where other compilers place it."""
     if scope not in ("local", "global"):
         raise ValueError(f"allocate: scope must be 'local' or 'global', not {scope!r}")
-    return empty(shape, dtype)
-
-
-# Functions of elements, by the names that math, numpy and this module have for them.
-_FLOATING = (
-    "exp expm1 exp2 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "
-    "erfc erfinv sigmoid lgamma digamma floor ceil trunc rint"
-).split()
-ELEMENTS: dict[str, str] = {
-    **{name: name for name in _FLOATING},
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "arctan2": "atan2",
-    "atan2": "atan2",
-    "power": "pow",
-    "pow": "pow",
-    "fabs": "abs",
-    "absolute": "abs",
-    "sign": "sign",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "fmod": "fmod",
-}
-
-
-def element_function(function: Any) -> Optional[str]:
-    """Return the primitive that a function of math, numpy or this module stands for, if any."""
-    name = getattr(function, "__name__", None)
-    if not isinstance(name, str) or name not in ELEMENTS:
-        return None
-    for home in (math, np):
-        if getattr(home, name, None) is function:
-            return ELEMENTS[name]
-    return ELEMENTS[name] if FUNCTIONS.get(name) is function else None
-
-
-def _outside(name: str) -> Callable[..., NoReturn]:
-    def function(*args: Any) -> NoReturn:
-        raise TypeError(f"te.{name} is a word of operators: call it inside a function under te.operator")
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return {name} of an element, inside an operator."
-    return function
-
-
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    name: _outside(name) for name in (*_FLOATING, "atan2", "pow", "maximum", "minimum", "fmod", "sign")
-}
+    return zeros(shape, dtype)

@@ -30,6 +30,7 @@ from mycel.core.tensor import Tensor
 from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
 from mycel.prims.custom import Rule
+from mycel.te.operator import Operator
 
 __all__ = ["Custom", "CustomOpBuilder", "PyFunc", "kernel", "ms_kernel"]
 
@@ -107,8 +108,9 @@ class Custom(Primitive):
     bprop)(*inputs)``.
 
     With `func_type` "pyfunc", `func` takes the inputs as NumPy arrays and returns an array or
-    several. With "hybrid" it is the same for a function under `kernel`, and shape and type need not
-    be declared. With "aot" it is a string ``path:name`` of a function in a shared library, ``int
+    several. With "hybrid" it is a function over elements under `kernel`, which is compiled as
+    `mycel.te.operator` does; shape and type need not be declared, and it has a derivative without
+    `bprop`. With "aot" it is a string ``path:name`` of a function in a shared library, ``int
     name(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream,
     void *extra)``, which fills the outputs that follow the inputs in `params` and returns 0.
 
@@ -158,6 +160,8 @@ class Custom(Primitive):
             func_type,
             bprop,
         )
+        if func_type == "hybrid":
+            self._operator = Operator(getattr(func, "__wrapped__", func))
         info = reg_info if reg_info is not None else getattr(func, "reg_info", None)
         self.reg_info = _infos(info)
 
@@ -167,6 +171,9 @@ class Custom(Primitive):
 
     def __call__(self, *inputs: Any) -> Any:
         self._check_types(inputs)
+        if self.func_type == "hybrid":
+            results = self._operator(*inputs)
+            return results if self.bprop is None else attach_bprop(self, self.bprop, inputs, results)
         arrays = [_array("Custom", v) for v in inputs]
         results = self._results(arrays)
         if self.bprop is None:
@@ -176,9 +183,6 @@ class Custom(Primitive):
         return attach_bprop(self, self.bprop, inputs, results)
 
     def _results(self, arrays: list[Any]) -> Any:
-        if self.out_shape is None or self.out_dtype is None:
-            found = self.func(*arrays)
-            return tuple(map(Tensor, found)) if isinstance(found, (tuple, list)) else Tensor(np.asarray(found))
         given = [np.asarray(a) for a in arrays]
         shapes, single = _per_output("Custom", "out_shape", self.out_shape, [a.shape for a in given], _is_shape)
         types = [D.from_any(a.dtype) if a.dtype.kind != "O" else None for a in given]
@@ -402,7 +406,8 @@ _WITHIN: dict[str, Any] = {
 def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compile_attrs: Any = None) -> Any:
     """Mark a function over arrays, written as loops over their elements, for `Custom`.
 
-    Without `fn` it is a decorator. The function runs as a Python function of NumPy arrays, in which
+    Without `fn` it is a decorator. `Custom` compiles the function, as `mycel.te.operator` does.
+    Called by itself it runs as a Python function of NumPy arrays, in which
     `output_tensor` and `allocate` (an array of a shape and type), `grid` (the indices of several
     ranges), `serial`, `parallel`, `vectorize` and `reduce` (ranges), element-wise functions (exp,
     log, sqrt, rsqrt, tanh, erf, power, ceil, floor, trunc, isnan, isinf) and casts by the name of a

@@ -74,7 +74,7 @@ class _LoopWriter:
         else:
             self.block((statement,))
         self.e.do("ret void")
-        return Kernel(self.text(), self.words, extent, _work(statement), "one by one")  # type: ignore[arg-type]
+        return Kernel(self.text(), self.words, extent, _work(statement), "one by one")
 
     def text(self) -> str:
         types = ", ".join(f"{kind} {name}" for name, kind in self.parameters)
@@ -202,7 +202,8 @@ class _LoopWriter:
         if array.fill is not None:
             value = self.to_memory(literal(array.fill, array.dtype), array.dtype)
             for k in range(int(size)):
-                self.e.do(f"store {kind} {value}, ptr {self.e.put(f'getelementptr {kind}, ptr {self.local[array.name]}, i64 {k}')}")
+                pointer = self.e.put(f"getelementptr {kind}, ptr {self.local[array.name]}, i64 {k}")
+                self.e.do(f"store {kind} {value}, ptr {pointer}")
 
     def branch(self, s: If) -> None:
         e = self.e
@@ -251,7 +252,7 @@ class _LoopWriter:
             base, strides, offset = self.local[name], _strides(array.shape), "0"
         else:
             view = self.views[name]
-            base, strides = self.word("pointer", view.buffer, id(view.buffer)), view.strides
+            base, strides = self.word("pointer", view.buffer, id(view.buffer)), list(view.strides)
             offset = self.dimension(view.offset)
         total = offset
         for number, stride in zip(numbers, strides):
@@ -260,7 +261,7 @@ class _LoopWriter:
         return e.put(f"getelementptr {kind}, ptr {base}, i64 {total}")
 
     def test(self, name: str, axis: int, number: str, size: DimLike) -> None:
-        """Write a test of an index, which ends the kernel with a report where it is out of range."""
+        """Write a test of an index; one out of range is reported and ends the kernel."""
         e = self.e
         site = self.site(name, axis, size)
         record = self.word("site", site, id(site))

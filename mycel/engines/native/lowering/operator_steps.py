@@ -14,8 +14,20 @@ from typing import Optional
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.engines.native.kernels.loop_code import write_loops
-from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Builder, Expr, Guard, Loop, Nest, Reduce, Site
-from mycel.engines.native.kernels.nest import Store, affine
+from mycel.engines.native.kernels.nest import (
+    Access,
+    Affine,
+    Buffer,
+    Builder,
+    Expr,
+    Guard,
+    Loop,
+    Nest,
+    Reduce,
+    Site,
+    Store,
+    affine,
+)
 from mycel.engines.native.kernels.views import View, element_count, row_major
 from mycel.engines.native.lowering.builder import StepBuilder, result_types
 from mycel.ir.dim_values import hint, substitute, symbols_in
@@ -25,11 +37,14 @@ from mycel.loops import legality
 from mycel.loops.analysis import extremes, highest, lone_indices, reads_in, step_of
 from mycel.loops.formulas import Formula, Term, reads_of
 from mycel.loops.gathering import Perfect, perfect, split
-from mycel.loops.programs import For, Program, Statement, statements, with_sizes, written
+from mycel.loops.programs import Array, For, Program, Statement, with_sizes, written
+from mycel.loops.spreading import spread
 from mycel.prims.loops import sizes_of
 
 __all__ = ["operator_step"]
 
+# The most bytes of a private array on the stack.
+STACK = 4096
 _NEUTRAL = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
 _REDUCES = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 _COMBINED = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
@@ -101,13 +116,19 @@ class _Writer:
         self.steps.step(kernel, reads, writes, self.node, (self.node,))
 
     def placed(self, s: Statement) -> Statement:
-        """Give private arrays that are not small and of known size a place in memory."""
-        for x in statements((s,)):
-            for a in x.private if isinstance(x, For) else ():
-                size = product(a.shape)
-                if isinstance(size, Dim) or size > 4096:
-                    raise AssertionError("private arrays of open size are placed before")
-        return s
+        """Give private arrays that are large, or of open size, memory of the run.
+
+        Where threads share the outermost loop, each of its iterations has its own.
+        """
+
+        def shared(loops: tuple[For, ...]) -> tuple[For, ...]:
+            return loops[:1] if not loops[0].backward and legality.is_parallel(loops[0]) else ()
+
+        (made,), found = spread((s,), _is_large, shared, self.program.name)
+        for a in found:
+            self.views[a.name] = row_major(Buffer(a.dtype, element_count(a.shape), a.name), a.shape)
+            self.arrays[a.name] = a
+        return made
 
     def site(self, name: str, axis: int, size: DimLike) -> Site:
         key = (name, axis)
@@ -143,7 +164,7 @@ class _NestMaker:
             self.enter(k, loop, row)
         if any(isinstance(t, Formula) for t in s.place):
             raise _NotANest
-        for c in (x for c in nest.conditions for x in legality.conjuncts(c)):
+        for c in self.held():
             guard = self.guard_of(c)
             if guard is None:
                 self.tests.append(c)
@@ -309,9 +330,7 @@ class _NestMaker:
                 return False
         return True
 
-    def made(
-        self, target: Access, value: Expr, rows: set[int], covers: bool
-    ) -> tuple[Nest, tuple[int, ...]]:
+    def made(self, target: Access, value: Expr, rows: set[int], covers: bool) -> tuple[Nest, tuple[int, ...]]:
         """Return the nest that combines `value` into `target`, and the order of its loops."""
         s, dtype = self.write, self.w.arrays[self.write.array].dtype
         first = self.w.arrays[s.array].fill if s.array in self.w.fresh else None
@@ -343,6 +362,12 @@ class _NestMaker:
         return tuple(like)
 
 
+def _is_large(array: Array) -> bool:
+    """Return whether an array is no array for the stack."""
+    size = product(array.shape)
+    return isinstance(size, Dim) or size * array.dtype.itemsize > STACK
+
+
 def _neutral(mode: str, dtype: DType) -> float:
     value = _NEUTRAL[mode]
     if dtype.kind in "iu" and mode in ("max", "min"):
@@ -356,4 +381,3 @@ def _count(extent: DimLike) -> DimLike:
     if isinstance(extent, Dim):
         return extent if extent.bounds()[0] >= 0 else maximum(extent, 0)
     return max(extent, 0)
-

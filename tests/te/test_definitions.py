@@ -1,0 +1,82 @@
+"""Operators written by hand: values against NumPy, derivatives against finite differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from tests.te.definitions import CASES, Case
+
+STEP = 1e-6
+
+
+def tensors(case: Case) -> list[Any]:
+    return [ms.Tensor(a) if isinstance(a, np.ndarray) else a for a in case.arguments]
+
+
+def listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(name: str) -> None:
+    case = CASES[name]
+    found, expected = listed(case.operator(*tensors(case))), listed(case.expected(*case.arguments))
+    assert len(found) == len(expected)
+    for f, e in zip(found, expected):
+        np.testing.assert_allclose(f.asnumpy(), e, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.smooth])
+def test_derivatives(name: str) -> None:
+    """The gradient of a weighted sum of all results, by every input of a floating type."""
+    case = CASES[name]
+    args = tensors(case)
+    rng = np.random.default_rng(1)
+    weights = [ms.Tensor(rng.standard_normal(f.shape)) for f in listed(case.operator(*args))]
+
+    def total(*args: Any) -> Any:
+        return sum((w * f).sum() for w, f in zip(weights, listed(case.operator(*args))))
+
+    places = tuple(k for k, a in enumerate(args) if isinstance(a, ms.Tensor) and a.dtype == ms.float64)
+    gradients = ms.grad(total, places)(*args)
+    for k, gradient in zip(places, listed(gradients)):
+        expected = np.zeros(args[k].shape)
+        for p in np.ndindex(*expected.shape):
+            ends = []
+            for step in (STEP, -STEP):
+                moved = case.arguments[k].copy()
+                moved[p] += step
+                ends.append(float(total(*args[:k], ms.Tensor(moved), *args[k + 1 :])))
+            expected[p] = (ends[0] - ends[1]) / (2 * STEP)
+        scale = max(1.0, float(np.abs(expected).max()))
+        np.testing.assert_allclose(gradient.asnumpy() / scale, expected / scale, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["softmax", "convolution by 2", "cholesky", "gathered", "edit_distance"])
+def test_batches(name: str) -> None:
+    """A batch of examples gives what each example gives."""
+    case = CASES[name]
+    args = tensors(case)
+    first = ms.ops.stack([args[0], args[0] + args[0], args[0]])
+    found = ms.vmap(lambda x: case.operator(x, *args[1:]))(first)
+    for k in range(3):
+        expected = case.operator(first[k], *args[1:])
+        np.testing.assert_allclose(found[k].asnumpy(), expected.asnumpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "padded", "tridiagonal", "scattered", "gauss_seidel"])
+def test_reference_engine(name: str) -> None:
+    """The reference engine gives the same numbers."""
+    from mycel.loops.evaluation import run
+    from mycel.prims.base import REGISTRY
+
+    case = CASES[name]
+    args = tensors(case)
+    program = case.operator.program(*args)
+    arrays = [a.asnumpy() for a in args if isinstance(a, ms.Tensor)]
+    (found,) = run(program, arrays, lambda name: REGISTRY[name].reference)  # type: ignore[arg-type,return-value]
+    np.testing.assert_allclose(case.operator(*args).asnumpy(), found, rtol=1e-12)
