@@ -245,6 +245,7 @@ _MODULES = (
     "rewrite",
     "runtime",
     "scipy",
+    "te",
     "train",
 )
 

@@ -16,7 +16,7 @@ The elements that attain a maximum or minimum share its cotangent equally.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 from mycel.base import dtype as D
@@ -105,6 +105,19 @@ def _crosses(body: Sequence[Statement], declared: Sequence[Array], changing: set
     return False
 
 
+@dataclass
+class _Scope:
+    """The memory of a scope on the way back.
+
+    `changing` are the arrays whose elements are recorded before they are overwritten, `records` the
+    arrays for that, and `marks` says to which the old element of a `Set` goes, by its identity.
+    """
+
+    changing: set[str]
+    records: list[Array] = field(default_factory=list)
+    marks: dict[int, Array] = field(default_factory=dict)
+
+
 class _Adjoint:
     """The writer of one derivative."""
 
@@ -179,22 +192,23 @@ class _Adjoint:
         names = {a.name for a in declared}
         changing = {n for n in names if not is_settled(n, body)}
         self.overwritten |= {n for n in names if is_overwritten(n, body)}
-        records: list[Array] = []
-        marks: dict[int, Array] = {}
-        backward = self.reversed(body, changing, (), records, marks)
-        again = self.recomputed(body, names, changing, marks, ())
-        counts = [s for a in declared if a.name in self.extremes for s in self.counted(body, a, records)]
-        return [*again, *counts], records, backward
+        scope = _Scope(changing)
+        backward = self.reversed(body, scope, ())
+        again = self.recomputed(body, names, scope, ())
+        counts = [s for a in declared if a.name in self.extremes for s in self.counted(body, a, scope.records)]
+        return [*again, *counts], scope.records, backward
 
     def recomputed(
         self,
         body: Sequence[Statement],
         names: set[str],
-        changing: set[str],
-        marks: dict[int, Array],
+        scope: _Scope,
         loops: tuple[For, ...],
     ) -> list[Statement]:
-        """Return the statements that write `names`, with records of what they overwrite."""
+        """Return the statements in `body`, inside of `loops`, that write the arrays `names`.
+
+        What they overwrite is recorded as `scope` says.
+        """
         wanted = set(names)
         # What these statements need of arrays of inner loops is written by others of them.
         while True:
@@ -208,17 +222,17 @@ class _Adjoint:
         for s in body:
             if isinstance(s, Set):
                 if s.array in wanted:
-                    mark = marks.get(id(s))
+                    mark = scope.marks.get(id(s))
                     if mark is not None:
                         place = tuple([index_of(loop.index) for loop in loops])
                         made.append(Set(mark.name, place, F.read(s.array, s.place, mark.dtype)))
                     made.append(s)
             elif isinstance(s, If):
-                parts = [self.recomputed(b, wanted, changing, marks, loops) for b in (s.body, s.other)]
+                parts = [self.recomputed(b, wanted, scope, loops) for b in (s.body, s.other)]
                 if any(parts):
                     made.append(replace(s, body=tuple(parts[0]), other=tuple(parts[1])))
             elif written(s.body) & wanted:
-                inner = self.recomputed(s.body, wanted, changing, marks, (*loops, s))
+                inner = self.recomputed(s.body, wanted, scope, (*loops, s))
                 made.append(replace(s, body=tuple(inner)))
         return made
 
@@ -242,43 +256,40 @@ class _Adjoint:
     def reversed(
         self,
         body: Sequence[Statement],
-        changing: set[str],
+        scope: _Scope,
         loops: tuple[For, ...],
-        records: list[Array],
-        marks: dict[int, Array],
     ) -> list[Statement]:
+        """Return the way back through statements of a scope that are inside of `loops`."""
         made: list[Statement] = []
         for s in reversed(body):
             if isinstance(s, Set):
-                made += self.passed(s, changing, loops, records, marks)
+                made += self.passed(s, scope, loops)
             elif isinstance(s, If):
-                parts = [self.reversed(b, changing, loops, records, marks) for b in (s.body, s.other)]
+                parts = [self.reversed(b, scope, loops) for b in (s.body, s.other)]
                 if any(parts):
                     made.append(replace(s, body=tuple(parts[0]), other=tuple(parts[1])))
             else:
-                inner = self.reversed(s.body, changing, (*loops, s), records, marks)
+                inner = self.reversed(s.body, scope, (*loops, s))
                 private = list(s.private)
                 if private:
                     forward, extra, inner = self.scope(s.body, s.private)
                     private += [Array(f"d_{a.name}", a.dtype, a.shape, 0.0) for a in s.private if a.name in self.smooth]
                     private += extra
                     inner = [*forward, *inner]
-                    if changing & written(s.body):
+                    if scope.changing & written(s.body):
                         raise AssertionError("private arrays beside memory that changes were spread")
                 if inner:
                     made.append(replace(s, body=tuple(inner), backward=not s.backward, private=tuple(private)))
         return made
 
-    def passed(
-        self, s: Set, changing: set[str], loops: tuple[For, ...], records: list[Array], marks: dict[int, Array]
-    ) -> list[Statement]:
+    def passed(self, s: Set, scope: _Scope, loops: tuple[For, ...]) -> list[Statement]:
         """Return what one `Set` does on the way back."""
         made: list[Statement] = []
-        if s.array in changing:
+        if s.array in scope.changing:
             self.count += 1
             mark = Array(f"old{self.count}", self.arrays[s.array].dtype, tuple(extents(loops, self.program.name)))
-            records.append(mark)
-            marks[id(s)] = mark
+            scope.records.append(mark)
+            scope.marks[id(s)] = mark
             place = tuple([index_of(loop.index) for loop in loops])
             made.append(replace(s, mode="set", value=F.read(mark.name, place, mark.dtype)))
         if s.array not in self.smooth:

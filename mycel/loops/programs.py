@@ -208,7 +208,8 @@ def mapped(
 ) -> tuple[Statement, ...]:
     """Return statements with every dimension and every read replaced, as `replaced` does.
 
-    `target` gets each `Set` whose formulas are replaced already.
+    `body` are the statements; `position` gets each dimension and `element` each read. `target` gets
+    each `Set` whose formulas are replaced already.
     """
     known: dict[Formula, Formula] = {}
 

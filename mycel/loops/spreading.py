@@ -22,9 +22,9 @@ def spread(
 ) -> tuple[tuple[Statement, ...], list[Array]]:
     """Return statements without the private arrays `wanted`, and these as arrays around them.
 
-    Each has the axes of the loops that `within` returns, of those around it, in front of its own,
-    which are as long as they ever become. `title` names the program for errors. Raises Unsupported
-    where an extent has no bound that is known.
+    `body` are the statements. Each array has the axes of the loops that `within` returns, of those
+    around it, in front of its own, which are as long as they ever become. `title` names the program
+    for errors. Raises Unsupported where an extent has no bound that is known.
     """
     found: list[Array] = []
 

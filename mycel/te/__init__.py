@@ -43,7 +43,7 @@ from mycel.te.functions import (
     tanh,
     trunc,
 )
-from mycel.te.operator import Operator, operator
+from mycel.te.operators import Operator, operator
 from mycel.te.words import allocate, empty, full, grid, parallel, reduce, serial, unroll, vectorize, zeros
 
 __all__ = [

@@ -292,7 +292,10 @@ class Tracer:
         self.frames[-1].body.append(statement)
 
     def set(self, reference: Reference, place: Place, value: Any, mode: str = "set") -> None:
-        """Add the statement that writes or combines an element."""
+        """Add the statement that writes `value` at a place of an array, or combines them by `mode`.
+
+        `reference` is the array and `place` the place.
+        """
         array = reference.array
         if array.name not in self.own():
             raise TypeError(f"{array.name} is an input; write to an array that zeros, full or empty make")

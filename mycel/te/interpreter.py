@@ -41,7 +41,11 @@ _ROUNDS = 8
 
 
 class _Interpreter:
-    """Interprets a function's syntax in an environment; helpers that it calls get another one."""
+    """Interprets a function's syntax in an environment; helpers that it calls get another one.
+
+    `tracer` collects what it comes to. `space` has the names that have a value, and `depth` is the
+    number of calls around this one.
+    """
 
     def __init__(self, tracer: Tracer, function: FunctionType, space: dict[str, Any], depth: int = 0) -> None:
         self.t, self.function, self.space, self.depth = tracer, function, space, depth
@@ -164,6 +168,10 @@ class _Interpreter:
         self.nested(node, over, starts, stops)
 
     def nested(self, node: ast.For, over: Range, starts: list[DimLike], stops: list[DimLike]) -> None:
+        """Add the loops of a statement over a range, from `starts` up to `stops`.
+
+        `node` is the statement and `over` the range.
+        """
         before, where = dict(self.space), self.t.where
         names = [self.t.fresh("i") for _ in starts]
         for _ in names:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from tests.te.definitions import CASES, Case
+from tests.te.cases import CASES, Case
 
 STEP = 1e-6
 

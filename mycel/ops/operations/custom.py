@@ -30,7 +30,6 @@ from mycel.core.tensor import Tensor
 from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
 from mycel.prims.custom import Rule
-from mycel.te.operator import Operator
 
 __all__ = ["Custom", "CustomOpBuilder", "PyFunc", "kernel", "ms_kernel"]
 
@@ -161,6 +160,9 @@ class Custom(Primitive):
             bprop,
         )
         if func_type == "hybrid":
+            # Loaded when first asked for, as most programs have no operators of their own.
+            from mycel.te.operators import Operator
+
             self._operator = Operator(getattr(func, "__wrapped__", func))
         info = reg_info if reg_info is not None else getattr(func, "reg_info", None)
         self.reg_info = _infos(info)

@@ -261,7 +261,10 @@ class _LoopWriter:
         return e.put(f"getelementptr {kind}, ptr {base}, i64 {total}")
 
     def test(self, name: str, axis: int, number: str, size: DimLike) -> None:
-        """Write a test of an index; one out of range is reported and ends the kernel."""
+        """Write a test of an index, which reports one out of range and ends the kernel.
+
+        `number` is the index on the axis numbered `axis`, of `size`, of the array `name`.
+        """
         e = self.e
         site = self.site(name, axis, size)
         record = self.word("site", site, id(site))

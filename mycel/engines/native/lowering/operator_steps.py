@@ -331,7 +331,10 @@ class _NestMaker:
         return True
 
     def made(self, target: Access, value: Expr, rows: set[int], covers: bool) -> tuple[Nest, tuple[int, ...]]:
-        """Return the nest that combines `value` into `target`, and the order of its loops."""
+        """Return the nest that combines `value` into `target`, and the order of its loops.
+
+        `rows` are the loops that do not reduce; `covers` says whether every element is written.
+        """
         s, dtype = self.write, self.w.arrays[self.write.array].dtype
         first = self.w.arrays[s.array].fill if s.array in self.w.fresh else None
         if s.array in self.w.fresh and covers:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from mycel.engines.native.lowering.assembling_steps import concat_step, pad_step
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.lowering.control_steps import call_step, cond_step, while_step
-from mycel.engines.native.lowering.operator_steps import operator_step
 from mycel.engines.native.lowering.ordering_steps import search_step, sort_step, top_step
 from mycel.engines.native.lowering.scan_steps import SCANS, scan_step
 from mycel.engines.native.lowering.scatter_steps import put_along_step, scatter_nd_step, take_add_step
@@ -16,6 +15,14 @@ from mycel.engines.native.lowering.window_steps import window_scatter_step
 from mycel.ir.graph import Node
 
 __all__ = ["STEP_RULES"]
+
+
+def _operator_step(steps: StepBuilder, node: Node) -> None:
+    # Loaded when first asked for, as most programs have no operators of their own.
+    from mycel.engines.native.lowering.operator_steps import operator_step
+
+    operator_step(steps, node)
+
 
 STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
     "concat": concat_step,
@@ -31,7 +38,7 @@ STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
     "cond": cond_step,
     "while_loop": while_step,
     "while_grad": while_grad_step,
-    "loops": operator_step,
+    "loops": _operator_step,
     "recursion": call_step,
     "recur": call_step,
 }
