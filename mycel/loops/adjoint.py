@@ -57,6 +57,7 @@ def _plain(program: Program) -> Program:
     body = mapped(program.body, lambda d: d, None, target)
     changing = written(body)
     count = 0
+    mark = "'" * max([len(n) - len(n.lstrip("'")) for n in program.arrays], default=0)
     made: list[Array] = []
 
     def kept(body: Sequence[Statement], private: list[Array]) -> tuple[Statement, ...]:
@@ -70,7 +71,7 @@ def _plain(program: Program) -> Program:
             elif isinstance(s, If):
                 if any(r.data in changing for r in F.reads_of(s.condition)):
                     count += 1
-                    held = Array(f"if{count}", D.bool_, ())
+                    held = Array(f"{mark}if{count}", D.bool_, ())
                     private.append(held)
                     result.append(Set(held.name, (), s.condition, "set", s.where))
                     s = replace(s, condition=F.read(held.name, (), D.bool_))
@@ -126,6 +127,8 @@ class _Adjoint:
         self.arrays = program.arrays
         self.smooth = {a.name for a in self.arrays.values() if a.dtype.is_differentiable}
         self.count = 0
+        # Each derivative of a derivative has names of its own.
+        self.order = 1 + max([len(n) - len(n.lstrip("'")) for n in self.arrays], default=0)
         self.extremes = {s.array for s in statements(program.body) if isinstance(s, Set) and s.mode in ("max", "min")}
         # Outputs that are overwritten, or read while they still change, are computed again under
         # another name.
@@ -141,22 +144,23 @@ class _Adjoint:
 
     def run(self) -> Program:
         p = self.program
-        given = [Array(f"d_{a.name}", a.dtype, a.shape) for a in p.outputs if a.name in self.smooth]
-        made = [Array(f"d_{a.name}", a.dtype, a.shape, 0.0) for a in p.inputs if a.name in self.smooth]
+        given = [Array(self.named("d", a.name), a.dtype, a.shape) for a in p.outputs if a.name in self.smooth]
+        made = [Array(self.named("d", a.name), a.dtype, a.shape, 0.0) for a in p.inputs if a.name in self.smooth]
         inputs = [*p.inputs, *p.outputs, *given]
         body = p.body
         declared = list(p.locals)
+        names: dict[str, str] = {}
         if self.again:
-            names = {n: f"{n}_now" for n in self.again}
+            names = {n: self.named("now", n) for n in self.again}
             body = _renamed(body, names)
             declared += [replace(a, name=names[a.name]) for a in p.outputs if a.name in self.again]
             self.arrays.update({a.name: a for a in declared})
             self.smooth |= {names[n] for n in self.again & self.smooth}
             self.extremes |= {names[n] for n in self.extremes & self.again}
-        held = [Array(f"d_{a.name}", a.dtype, a.shape, 0.0) for a in declared if a.name in self.smooth]
+        held = [Array(self.named("d", a.name), a.dtype, a.shape, 0.0) for a in declared if a.name in self.smooth]
         copies = sorted((self.again | self.growing) & self.smooth)
-        held += [replace(self.arrays[n], name=f"d_{n}_now", fill=None) for n in copies if n in self.growing]
-        first = [self.copied(f"d_{n}", f"d_{n}_now", self.arrays[n]) for n in copies]
+        held += [replace(self.arrays[n], name=self.named("sum", n), fill=None) for n in copies if n in self.growing]
+        first = [self.copied(self.named("d", n), self.cotangent(names.get(n, n)), self.arrays[n]) for n in copies]
         forward, extra, backward = self.scope(body, declared)
         for a in p.outputs:
             if a.name in self.extremes and a.name not in self.again:
@@ -170,9 +174,13 @@ class _Adjoint:
         )
         return program
 
+    def named(self, kind: str, name: str) -> str:
+        """Return the name of an array of a kind that belongs to another one."""
+        return "'" * self.order + f"{kind}_{name}"
+
     def cotangent(self, name: str) -> str:
         """Return the name of an array's cotangent."""
-        return f"d_{name}_now" if name in self.growing else f"d_{name}"
+        return self.named("sum" if name in self.growing else "d", name)
 
     def copied(self, source: str, target: str, array: Array) -> Statement:
         """Return the loops that copy an array into another one of its shape."""
@@ -238,7 +246,7 @@ class _Adjoint:
 
     def counted(self, body: Sequence[Statement], array: Array, records: list[Array]) -> list[Statement]:
         """Return the statements that count, for each element of an extreme, what attains it."""
-        count = Array(f"n_{array.name}", array.dtype, array.shape, 0.0)
+        count = Array(self.named("n", array.name), array.dtype, array.shape, 0.0)
         records.append(count)
         one, none = F.constant(1, array.dtype), F.constant(0, array.dtype)
 
@@ -273,7 +281,7 @@ class _Adjoint:
                 private = list(s.private)
                 if private:
                     forward, extra, inner = self.scope(s.body, s.private)
-                    private += [Array(f"d_{a.name}", a.dtype, a.shape, 0.0) for a in s.private if a.name in self.smooth]
+                    private += [Array(self.named("d", a.name), a.dtype, a.shape, 0.0) for a in s.private if a.name in self.smooth]
                     private += extra
                     inner = [*forward, *inner]
                     if scope.changing & written(s.body):
@@ -287,7 +295,7 @@ class _Adjoint:
         made: list[Statement] = []
         if s.array in scope.changing:
             self.count += 1
-            mark = Array(f"old{self.count}", self.arrays[s.array].dtype, tuple(extents(loops, self.program.name)))
+            mark = Array(self.named("old", str(self.count)), self.arrays[s.array].dtype, tuple(extents(loops, self.program.name)))
             scope.records.append(mark)
             scope.marks[id(s)] = mark
             place = tuple([index_of(loop.index) for loop in loops])
@@ -301,12 +309,12 @@ class _Adjoint:
         if clears and reads_itself:
             # The element's own cotangent is taken out before anything is given to it.
             self.count += 1
-            held = Array(f"g{self.count}", dtype, ())
+            held = Array(self.named("own", str(self.count)), dtype, ())
             taken = F.read(held.name, (), dtype)
             inner = self.given(s, taken)
             zero = Set(self.cotangent(s.array), s.place, F.constant(0, dtype))
             once = For(
-                f"once{self.count}", 0, 1, (Set(held.name, (), mine), zero, *inner), "serial", False, (held,), s.where
+                self.named("once", str(self.count)), 0, 1, (Set(held.name, (), mine), zero, *inner), "serial", False, (held,), s.where
             )
             return [*made, once]
         made += self.given(s, mine)
@@ -320,7 +328,7 @@ class _Adjoint:
         if s.array in self.extremes:
             final = F.read(s.array, s.place, dtype)
             attains = F.operation("eq", D.bool_, s.value, final)
-            share = F.operation("div", dtype, cotangent, F.read(f"n_{s.array}", s.place, dtype))
+            share = F.operation("div", dtype, cotangent, F.read(self.named("n", s.array), s.place, dtype))
             cotangent = F.operation("select", dtype, attains, share, F.constant(0, dtype))
         found: dict[Formula, Formula] = {}
         self.walk(s.value, cotangent, found)

@@ -246,7 +246,7 @@ def _axis(
     `position` has the indices `mine`, which grow it by `steps` and have `loops`. The result has the
     loops over the axis, further inner loops, values of indices, and conditions.
     """
-    name = f"p{axis}"
+    name = _new(f"p{axis}", loops)
     element = index_of(name)
     units = [n for n in mine if abs(steps[n]) == 1]
     strided = [n for n in mine if abs(steps[n]) > 1]
@@ -274,16 +274,24 @@ def _by_remainder(
     rest = substitute(position, {long: 0, short: 0})
     if type(rest) is not int or not is_zero(loops[short].start):
         return None
-    q, r, t = (index_of(f"{x}{axis}") for x in ("q", "r", "t"))
+    names = [_new(f"{x}{axis}", loops) for x in ("q", "r", "t")]
+    q, r, t = map(index_of, names)
     offset = rest // step
     # Elements from 0: the first blocks may begin before.
     first = -(offset + 1) if rest % step else -offset
     element = (q + first + offset) * step + r + rest % step
     blocks = (size - (first + offset) * step - rest % step + step - 1) // step
-    outer = [For(f"q{axis}", 0, blocks, ()), For(f"r{axis}", 0, step, ())]
-    inner = [For(f"t{axis}", 0, (loops[short].stop + step - 1) // step, ())]
+    outer = [For(names[0], 0, blocks, ()), For(names[1], 0, step, ())]
+    inner = [For(names[2], 0, (loops[short].stop + step - 1) // step, ())]
     values = {short: t * step + r, long: q + first - t}
     return outer, inner, values, within(element, 0, size)
+
+
+def _new(name: str, loops: dict[str, For]) -> str:
+    """Return a name that no loop's index has."""
+    while name in loops:
+        name += "'"
+    return name
 
 
 def _length(loop: For) -> float:

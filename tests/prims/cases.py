@@ -18,6 +18,7 @@ from mycel.base.dtype import DType, from_any
 from mycel.engines.reference import apply, evaluate
 from mycel.ir.graph import Node, input_node, static_type, toposort
 from mycel.prims import elementwise as E
+from mycel.prims import loops as loops
 from mycel.prims.base import GET_ITEM, REGISTRY, Primitive, Sample, outputs_of
 
 Array = np.ndarray[Any, Any]

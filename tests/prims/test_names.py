@@ -120,6 +120,7 @@ def test_what_counts_as_a_comparison(source: str, count: int) -> None:
 def test_rule_files_name_primitives_that_there_are() -> None:
     from mycel.engines.native.kernels import emit
     from mycel.engines.native.lowering import group_rules, step_rules
+    from mycel.prims import loops
     from mycel.train import graph_check, mindspore_export, onnx_export
 
     tables = {
@@ -135,6 +136,7 @@ def test_rule_files_name_primitives_that_there_are() -> None:
         "ONNX reductions": onnx_export._REDUCTIONS,
         "ONNX rules": onnx_export._RULES,
     }
+    assert loops.loops.name in REGISTRY
     unknown = {(place, name) for place, table in tables.items() for name in table if name not in REGISTRY}
     assert unknown == {("emit", name) for name in OTHERS}
 

@@ -80,3 +80,23 @@ def test_reference_engine(name: str) -> None:
     arrays = [a.asnumpy() for a in args if isinstance(a, ms.Tensor)]
     (found,) = run(program, arrays, lambda name: REGISTRY[name].reference)  # type: ignore[arg-type,return-value]
     np.testing.assert_allclose(case.operator(*args).asnumpy(), found, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["softmax", "convolution by 2", "recurrence", "cholesky", "gauss_seidel", "distances", "tridiagonal", "scattered"],
+)
+def test_second_derivatives(name: str) -> None:
+    """The derivative of a gradient along a direction, against differences of gradients."""
+    case = CASES[name]
+    args = tensors(case)
+    rng = np.random.default_rng(3)
+    weight = ms.Tensor(rng.standard_normal(case.operator(*args).shape))
+    along, step = (ms.Tensor(rng.standard_normal(args[0].shape)) for _ in range(2))
+
+    def gradient(x: Any) -> Any:
+        return ms.grad(lambda x: (weight * case.operator(x, *args[1:]) ** 2).sum())(x)
+
+    found = (ms.grad(lambda x: (gradient(x) * along).sum())(args[0]) * step).sum()
+    ends = [float((gradient(args[0] + sign * STEP * step) * along).sum()) for sign in (1, -1)]
+    assert float(found) == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=1e-4, abs=1e-4)
