@@ -85,6 +85,9 @@ class _Writer:
 
     def statement(self, node: Node, depth: int) -> Iterator[str]:
         for value in node.params.values():
+            if hasattr(value, "listing") and value not in self.graphs:
+                self.graphs[value] = self.fresh(value.name)
+                yield from [f"{'    ' * depth}{line}" for line in value.listing()]
             for nested in graphs_in(value):
                 if nested not in self.graphs:
                     yield from self.graph(nested, depth)
@@ -118,8 +121,8 @@ class _Writer:
         return f"{node.op}({', '.join(arguments)})"
 
     def parameter(self, value: Any) -> str:
-        if isinstance(value, Graph):
-            return self.graphs.get(value, value.name)
+        if isinstance(value, Graph) or hasattr(value, "listing"):
+            return str(self.graphs.get(value, value.name))
         if isinstance(value, DType):
             return value.name
         if isinstance(value, tuple):

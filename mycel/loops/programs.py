@@ -151,11 +151,17 @@ class Program:
                 found.update({a.name: a for a in s.private})
         return found
 
+    def __repr__(self) -> str:
+        return f"<program {self.name}>"
+
     def __str__(self) -> str:
+        return "\n".join(self.listing())
+
+    def listing(self) -> list[str]:
+        """Return the program's lines as text."""
         lines = [f"{self.name}({', '.join(map(_declared, self.inputs))}) -> {', '.join(map(_declared, self.outputs))}"]
         lines += [f"    {_declared(a)}" for a in self.locals]
-        lines += _lines(self.body, 1)
-        return "\n".join(lines)
+        return [*lines, *_lines(self.body, 1)]
 
 
 def _declared(array: Array) -> str:

@@ -41,6 +41,16 @@ class Operator:
     def __repr__(self) -> str:
         return f"<operator {self.title}{self._signature}>"
 
+    def __reduce__(self) -> str:
+        # As a function: by the name under which it is found.
+        return self.function.__qualname__
+
+    def __copy__(self) -> Operator:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Operator:
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._bound(args, kwargs)
         tensors = {k: v for k, v in bound.items() if isinstance(v, Tensor)}
