@@ -45,14 +45,19 @@ _adjoints = RememberedOf[Program]("derivatives of operators", MANY)
 
 
 def _plain(program: Program) -> Program:
-    """Return a program that sets products, and keeps conditions that may change."""
+    """Return a program that sets products, and keeps conditions that may change.
+
+    Extremes are set too, but for those of arrays that nothing else happens to.
+    """
+    extremes = _extremes(program)
+    named = {"mul": "mul", "max": "maximum", "min": "minimum"}
 
     def target(s: Set) -> Set:
-        if s.mode != "mul":
+        if s.mode not in named or s.mode != "mul" and s.array in extremes:
             return s
         dtype = s.value.dtype
         element = F.read(s.array, s.place, dtype)
-        return replace(s, mode="set", value=F.operation("mul", dtype, element, s.value))
+        return replace(s, mode="set", value=F.operation(named[s.mode], dtype, element, s.value))
 
     body = mapped(program.body, lambda d: d, None, target)
     changing = written(body)
@@ -83,6 +88,21 @@ def _plain(program: Program) -> Program:
     return replace(program, body=body, locals=(*program.locals, *made))
 
 
+def _extremes(program: Program) -> set[str]:
+    """Return the arrays of maxima or minima alone, which are read when they are complete."""
+    scopes = [(program.body, (*program.outputs, *program.locals))]
+    scopes += [(s.body, s.private) for s in statements(program.body) if isinstance(s, For)]
+    found = set()
+    for body, declared in scopes:
+        for a in declared:
+            modes = [s.mode for s in statements(body) if isinstance(s, Set) and s.array == a.name]
+            kinds = set(modes) - {"set"}
+            single = kinds in ({"max"}, {"min"}) and is_settled(a, body) and not is_overwritten(a.name, body)
+            if single and "set" not in modes[1:]:
+                found.add(a.name)
+    return found
+
+
 def _spread(program: Program) -> Program:
     """Return a program without private arrays, where these depend on memory that changes later.
 
@@ -99,7 +119,7 @@ def _crosses(body: Sequence[Statement], declared: Sequence[Array], changing: set
 
     `declared` are the arrays of the scope `body`, `changing` are such arrays of scopes around it.
     """
-    changing = changing | {a.name for a in declared if not is_settled(a.name, body)}
+    changing = changing | {a.name for a in declared if not is_settled(a, body)}
     for s in statements(body):
         if isinstance(s, For) and s.private and (written(s.body) & changing or _crosses(s.body, s.private, changing)):
             return True
@@ -135,7 +155,7 @@ class _Adjoint:
         self.again = {
             a.name
             for a in program.outputs
-            if is_overwritten(a.name, program.body) or not is_settled(a.name, program.body)
+            if is_overwritten(a.name, program.body) or not is_settled(a, program.body)
         }
         self.overwritten: set[str] = set()
         # The cotangents of outputs that are read grow on the way back; they are copied.
@@ -198,7 +218,7 @@ class _Adjoint:
     ) -> tuple[list[Statement], list[Array], list[Statement]]:
         """Return what computes a scope's memory again, what it records with, and the way back."""
         names = {a.name for a in declared}
-        changing = {n for n in names if not is_settled(n, body)}
+        changing = {a.name for a in declared if not is_settled(a, body)}
         self.overwritten |= {n for n in names if is_overwritten(n, body)}
         scope = _Scope(changing)
         backward = self.reversed(body, scope, ())
@@ -304,8 +324,9 @@ class _Adjoint:
             return made
         dtype = s.value.dtype
         mine = F.read(self.cotangent(s.array), s.place, dtype)
-        clears = s.mode == "set" and s.array not in self.extremes and s.array in self.overwritten
         reads_itself = any(r.data == s.array for r in F.reads_of(s.value))
+        again = s.array in self.overwritten or reads_itself
+        clears = s.mode == "set" and s.array not in self.extremes and again
         if clears and reads_itself:
             # The element's own cotangent is taken out before anything is given to it.
             self.count += 1

@@ -13,7 +13,7 @@ from typing import Optional
 from mycel.ir.dim_values import substitute, symbols_in
 from mycel.ir.dims import Atom, Dim, DimLike, same
 from mycel.loops.formulas import Formula, Place, reads_of
-from mycel.loops.programs import For, If, Set, Statement, index_of
+from mycel.loops.programs import Array, For, If, Set, Statement, index_of
 
 __all__ = [
     "Site",
@@ -188,11 +188,16 @@ def _writes(name: str, body: Sequence[Statement]) -> list[Site]:
     return [s for s in sites(body) if s.read is None and isinstance(s.statement, Set) and s.statement.array == name]
 
 
-def is_settled(name: str, body: Sequence[Statement]) -> bool:
-    """Return whether an array of the scope `body` is settled wherever it is read."""
+def is_settled(array: Array, body: Sequence[Statement]) -> bool:
+    """Return whether an array of the scope `body` is settled wherever it is read.
+
+    What is read of an array without a filling was written before; where it is written once, that
+    was its last value.
+    """
+    name = array.name
     writes = _writes(name, body)
     reads = [s for s in sites(body) if s.read is not None and s.read.data == name]
-    if len(writes) == 1 and not is_overwritten(name, body) and _mode(writes[0]) == "set":
+    if array.fill is None and len(writes) == 1 and not is_overwritten(name, body) and _mode(writes[0]) == "set":
         return True
     return all(_comes_before(w, r) for w in writes for r in reads)
 

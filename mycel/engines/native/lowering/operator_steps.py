@@ -93,6 +93,8 @@ class _Writer:
     def statement(self, s: Statement) -> None:
         for name in reads_in((s,)):
             self.fill(name)
+        if not written((s,)) & set(self.views):
+            return
         nest = perfect(s)
         if nest is not None:
             try:
