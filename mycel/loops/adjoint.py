@@ -89,15 +89,22 @@ def _plain(program: Program) -> Program:
 
 
 def _extremes(program: Program) -> set[str]:
-    """Return the arrays of maxima or minima alone, which are read when they are complete."""
+    """Return the arrays of maxima or minima alone, which are read when they are complete.
+
+    What they are of is settled, so that it may be compared with them later.
+    """
     scopes = [(program.body, (*program.outputs, *program.locals))]
     scopes += [(s.body, s.private) for s in statements(program.body) if isinstance(s, For)]
+    changing = {a.name for body, declared in scopes for a in declared if not is_settled(a, body)}
     found = set()
     for body, declared in scopes:
         for a in declared:
-            modes = [s.mode for s in statements(body) if isinstance(s, Set) and s.array == a.name]
+            writes = [s for s in statements(body) if isinstance(s, Set) and s.array == a.name]
+            modes = [s.mode for s in writes]
+            if any(r.data in changing for s in writes for r in F.reads_of(s.value)):
+                continue
             kinds = set(modes) - {"set"}
-            single = kinds in ({"max"}, {"min"}) and is_settled(a, body) and not is_overwritten(a.name, body)
+            single = kinds in ({"max"}, {"min"}) and a.name not in changing and not is_overwritten(a.name, body)
             if single and "set" not in modes[1:]:
                 found.add(a.name)
     return found
@@ -153,9 +160,7 @@ class _Adjoint:
         # Outputs that are overwritten, or read while they still change, are computed again under
         # another name.
         self.again = {
-            a.name
-            for a in program.outputs
-            if is_overwritten(a.name, program.body) or not is_settled(a, program.body)
+            a.name for a in program.outputs if is_overwritten(a.name, program.body) or not is_settled(a, program.body)
         }
         self.overwritten: set[str] = set()
         # The cotangents of outputs that are read grow on the way back; they are copied.
@@ -165,7 +170,7 @@ class _Adjoint:
     def run(self) -> Program:
         p = self.program
         given = [Array(self.named("d", a.name), a.dtype, a.shape) for a in p.outputs if a.name in self.smooth]
-        made = [Array(self.named("d", a.name), a.dtype, a.shape, 0.0) for a in p.inputs if a.name in self.smooth]
+        made = [self.cotangent_of(a) for a in p.inputs if a.name in self.smooth]
         inputs = [*p.inputs, *p.outputs, *given]
         body = p.body
         declared = list(p.locals)
@@ -177,7 +182,7 @@ class _Adjoint:
             self.arrays.update({a.name: a for a in declared})
             self.smooth |= {names[n] for n in self.again & self.smooth}
             self.extremes |= {names[n] for n in self.extremes & self.again}
-        held = [Array(self.named("d", a.name), a.dtype, a.shape, 0.0) for a in declared if a.name in self.smooth]
+        held = [self.cotangent_of(a) for a in declared if a.name in self.smooth]
         copies = sorted((self.again | self.growing) & self.smooth)
         held += [replace(self.arrays[n], name=self.named("sum", n), fill=None) for n in copies if n in self.growing]
         first = [self.copied(self.named("d", n), self.cotangent(names.get(n, n)), self.arrays[n]) for n in copies]
@@ -201,6 +206,10 @@ class _Adjoint:
     def cotangent(self, name: str) -> str:
         """Return the name of an array's cotangent."""
         return self.named("sum" if name in self.growing else "d", name)
+
+    def cotangent_of(self, a: Array) -> Array:
+        """Return the array for an array's cotangent, which begins with zeros."""
+        return Array(self.named("d", a.name), a.dtype, a.shape, 0.0)
 
     def copied(self, source: str, target: str, array: Array) -> Statement:
         """Return the loops that copy an array into another one of its shape."""
@@ -301,7 +310,11 @@ class _Adjoint:
                 private = list(s.private)
                 if private:
                     forward, extra, inner = self.scope(s.body, s.private)
-                    private += [Array(self.named("d", a.name), a.dtype, a.shape, 0.0) for a in s.private if a.name in self.smooth]
+                    private += [
+                        Array(self.named("d", a.name), a.dtype, a.shape, 0.0)
+                        for a in s.private
+                        if a.name in self.smooth
+                    ]
                     private += extra
                     inner = [*forward, *inner]
                     if scope.changing & written(s.body):
@@ -315,7 +328,9 @@ class _Adjoint:
         made: list[Statement] = []
         if s.array in scope.changing:
             self.count += 1
-            mark = Array(self.named("old", str(self.count)), self.arrays[s.array].dtype, tuple(extents(loops, self.program.name)))
+            mark = Array(
+                self.named("old", str(self.count)), self.arrays[s.array].dtype, tuple(extents(loops, self.program.name))
+            )
             scope.records.append(mark)
             scope.marks[id(s)] = mark
             place = tuple([index_of(loop.index) for loop in loops])
@@ -335,7 +350,14 @@ class _Adjoint:
             inner = self.given(s, taken)
             zero = Set(self.cotangent(s.array), s.place, F.constant(0, dtype))
             once = For(
-                self.named("once", str(self.count)), 0, 1, (Set(held.name, (), mine), zero, *inner), "serial", False, (held,), s.where
+                self.named("once", str(self.count)),
+                0,
+                1,
+                (Set(held.name, (), mine), zero, *inner),
+                "serial",
+                False,
+                (held,),
+                s.where,
             )
             return [*made, once]
         made += self.given(s, mine)

@@ -109,5 +109,3 @@ class _Draw:
 def drawn(seed: int) -> Program:
     """Return the program of a seed: it takes a matrix and a vector, all of whose sizes are one."""
     return _Draw(seed).program(seed)
-
-
