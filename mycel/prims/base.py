@@ -142,7 +142,8 @@ class Primitive:
     `traps(node)`: whether an application stops the program for some operands, as indices out of
     range do. `work(node, number)`: the floating-point operations of a product or convolution, where
     `number` gives sizes as integers. `advice`: what to write instead where it gives the first NaN
-    or infinity.
+    or infinity. `opens`: `expand` is asked first, also by engines that have code for the primitive,
+    and returns None where the application has no other form.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Primitive:
     traps: Optional[Callable[[Node], bool]] = None
     work: Optional[Callable[[Node, Number], int]] = None
     advice: str = ""
+    opens: bool = False
     doc: str = ""
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ from mycel.loops.legality import outside
 from mycel.loops.programs import Array, For, Program, Set, Where, called, index_of, size_of, with_sizes
 from mycel.prims import shape as S
 from mycel.prims.base import REGISTRY, Primitive, Sample, get_item, register
+from mycel.prims.loop_opening import opened
 from mycel.prims.shape import zeros_like
 
 __all__ = ["loops", "sizes_of"]
@@ -152,6 +153,11 @@ def _batch(size: DimLike, values: Sequence[Node], axes: Sequence[Optional[int]],
     return made, 0
 
 
+def _expand(*inputs: Node, program: Program) -> Any:
+    found = opened(with_sizes(program, sizes_of(program, [i.type for i in inputs])), inputs)
+    return found[0] if found is not None and len(found) == 1 else found
+
+
 def _windows(dtype: DType) -> Program:
     """Return the program of the sample: sums of products over windows."""
     x, w = (Array(name, dtype, (size_of(name, 0),)) for name in "xw")
@@ -169,8 +175,10 @@ loops: Primitive = register(
         _reference,
         _vjp,
         _batch,
+        _expand,
         samples=(Sample(((7,), (3,)), {"program": _windows(D.float64)}, dtypes=("float64", "float64")),),
         dtypes=("float64",),
+        opens=True,
         doc="An operator that the user wrote as loops over elements.",
     )
 )

@@ -75,6 +75,9 @@ def test_expansion_is_the_reference(case: Case) -> None:
     arrays = case.draw()
     free = nodes_for(arrays)
     opened = case.primitive.expand(*free, **case.sample.params)
+    if opened is None:
+        assert case.primitive.opens
+        return
     opened = opened if isinstance(opened, tuple) else (opened,)
     for actual, expected in zip(run(opened, free, arrays), reference_results(case, arrays)):
         close(actual, expected, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Optional
 
 from mycel.engines.native.kernels import emit
 from mycel.engines.native.lowering.dense_rules import is_dense
@@ -58,8 +59,8 @@ def expand(graph: Graph) -> Graph:
         if is_dense(node) and not is_native(node.dtype):
             image[node] = widened(node, inputs)
             continue
-        if not is_claimed(node) and node.prim.expand is not None:
-            opened = _open(node, inputs)
+        opened = None if node.prim.expand is None or is_claimed(node) and not node.prim.opens else _open(node, inputs)
+        if opened is not None:
             if isinstance(node.type, tuple):
                 outs[node] = opened
                 image[node] = node
@@ -86,8 +87,11 @@ def expand(graph: Graph) -> Graph:
     return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)
 
 
-def _open(node: Node, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+def _open(node: Node, inputs: tuple[Node, ...]) -> Optional[tuple[Node, ...]]:
+    """Return the outputs of a node by its definition; None where it has none."""
     with at(node.where):
         result = node.prim.expand(*inputs, **node.params)  # type: ignore[union-attr,misc]
+    if result is None:
+        return None
     results = result if isinstance(result, tuple) else (result,)
     return expand(Graph(inputs, results)).outputs

@@ -35,8 +35,9 @@ from mycel.ir.dims import Dim, DimLike, is_zero, maximum, product, same
 from mycel.ir.graph import Node
 from mycel.loops import legality
 from mycel.loops.analysis import extremes, highest, lone_indices, reads_in, step_of
+from mycel.loops.distribution import distributed
 from mycel.loops.formulas import Formula, Term, reads_of
-from mycel.loops.gathering import Perfect, perfect, split
+from mycel.loops.gathering import Perfect, perfect
 from mycel.loops.programs import Array, For, Program, Statement, with_sizes, written
 from mycel.loops.spreading import spread
 from mycel.prims.loops import sizes_of
@@ -53,7 +54,7 @@ _COMBINED = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
 def operator_step(steps: StepBuilder, node: Node) -> None:
     """Add the kernels of a node that runs a loop program."""
     program = node.params["program"]
-    program = with_sizes(program, sizes_of(program, [i.type for i in node.inputs]))
+    program = distributed(with_sizes(program, sizes_of(program, [i.type for i in node.inputs])))
     writer = _Writer(steps, node, program)
     writer.run()
     steps.bind(node, [writer.views[a.name] for a in program.outputs])
@@ -76,7 +77,7 @@ class _Writer:
         self.sites: dict[tuple[str, int], Site] = {}
 
     def run(self) -> None:
-        for s in split(self.program.body):
+        for s in self.program.body:
             self.statement(s)
         for a in self.program.outputs:
             self.fill(a.name)
