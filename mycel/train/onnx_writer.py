@@ -290,6 +290,8 @@ class Writer:
             raise Unsupported(f"export: the operation {prim.name} has no form in ONNX{where}")
         inputs = [input_node(i.type) for i in node.inputs]
         made = prim.expand(*inputs, **node.params)
+        if made is None:
+            raise Unsupported(f"export: {prim.name} of this kind has no form in ONNX{where}")
         several = isinstance(made, tuple)
         results = made if several else (made,)
         if any(
