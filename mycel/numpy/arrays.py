@@ -222,7 +222,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     [2, 1]
     """
     x = asarray(m)
-    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else axis)
+    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
 
 
 @export
@@ -505,7 +505,7 @@ def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
     [[2, 1], [3, 1]]
     """
     made = ops.vander(asarray(x), N)
-    return ops.flip(made, 1) if increasing else made
+    return ops.flip(made, (1,)) if increasing else made
 
 
 @export
