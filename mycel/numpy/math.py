@@ -326,7 +326,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     >>> mnp.nansum([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nansum(asarray(a), axis, keepdims, dtype=dtype)
+    return ops.nansum(asarray(a), axis, _kept(keepdims), dtype=dtype)
 
 
 @export
@@ -339,7 +339,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     >>> mnp.nanmean([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nanmean(asarray(a), axis, keepdims, dtype=dtype)
+    return ops.nanmean(asarray(a), axis, _kept(keepdims), dtype=dtype)
 
 
 @export
@@ -369,8 +369,13 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     return _nan_extreme(a, axis, dtype, keepdims, ops.amin, float("inf"))
 
 
+def _kept(keepdims: Any) -> Any:
+    """Return `keepdims` with 0 and other ints as flags."""
+    return bool(keepdims) if isinstance(keepdims, int) else keepdims
+
+
 def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
-    x = as_kind(asarray(a), dtype)
+    x, keepdims = as_kind(asarray(a), dtype), _kept(keepdims)
     if not x.dtype.is_floating:
         return function(x, axis, keepdims)
     empty = ops.isnan(x)
@@ -393,6 +398,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
     gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
+    keepdims = _kept(keepdims)
     return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - degrees)
 
 
@@ -444,7 +450,9 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     >>> mnp.trapz([1.0, 2.0, 3.0]).item()
     4.0
     """
-    return ops.trapz(asarray(y), None if x is None else asarray(x), dx=dx, dim=axis)
+    if x is not None:
+        return ops.trapz(asarray(y), asarray(x), dim=axis)
+    return ops.trapz(asarray(y), dim=axis) * dx
 
 
 @export
@@ -560,7 +568,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.sometrue([False, True]).item()
     True
     """
-    return ops.any(asarray(a), axis, keepdims)
+    return ops.any(asarray(a), axis, _kept(keepdims))
 
 
 @export
