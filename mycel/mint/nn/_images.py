@@ -345,6 +345,8 @@ def interpolate(
     [[[1.0, 1.0, 3.0, 3.0]]]
     """
     x = operand("interpolate", input)
+    align_corners = None if align_corners is None else bool(align_corners)
+    recompute_scale_factor = None if recompute_scale_factor is None else bool(recompute_scale_factor)
     if mode == "linear" and x.ndim == 3:
         # A line is resized as an image of height 1.
         given = {"size": size, "scale_factor": scale_factor}
