@@ -73,9 +73,8 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    if keep is not True and keep is not False:
-        raise arguments.wrong_type(operation_called(), "keepdims", "a bool", keep)
-    return run(primitive, x, axes=axes, keepdims=keep)
+    kept = keep if keep is True or keep is False else arguments.flag(operation_called(), "keepdims", keep)
+    return run(primitive, x, axes=axes, keepdims=kept)
 
 
 def _countable(x: Tensor) -> Tensor:
@@ -266,7 +265,7 @@ def _with_position(
         from mycel.ops.creation import zeros
 
         return _extreme(name, x, None, False, None, None, largest), zeros((), D.int64)
-    value = _extreme(name, x, axis, keep, initial, where, largest)
+    value = _extreme(name, x, arguments.index(name, "axis", axis), keep, initial, where, largest)
     if where is not None and where is not True:
         x = select(operand(name, where, D.bool_), x, constant_like(initial, x))
     position = _arg(name, primitive, x, axis, keep, D.int64)
@@ -290,8 +289,6 @@ def max(
     >>> values.tolist(), positions.tolist()
     ([5.0, 3.0], [1, 0])
     """
-    if axis is not None:
-        arguments.index("max", "axis", axis)
     return _with_position("max", R.argmax, input, axis, keepdims, initial, where, True)
 
 
@@ -310,8 +307,6 @@ def min(
     >>> values.tolist(), positions.tolist()
     ([1.0, 2.0], [0, 1])
     """
-    if axis is not None:
-        arguments.index("min", "axis", axis)
     return _with_position("min", R.argmin, input, axis, keepdims, initial, where, False)
 
 
@@ -362,6 +357,8 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
 
 def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
     """Return the variance and the mean, computed in float32 for 16-bit floats."""
+    if isinstance(axis, list):
+        raise arguments.wrong_type(name, "axis", "an int or a tuple of ints", axis)
     x = floating(name, input)
     axes, full = all_axes(name, axis, x.ndim), wide(x)
     centre = _mean(full, axes, True)
@@ -385,8 +382,6 @@ def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
     >>> ms.ops.var(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
     1.0
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("var", "axis", "an int or a tuple of ints", axis)
     return _moments("var", input, axis, ddof, keepdims)[0]
 
 
@@ -400,8 +395,6 @@ def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
     >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
     1.0
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("std", "axis", "an int or a tuple of ints", axis)
     return run(E.sqrt, _moments("std", input, axis, ddof, keepdims)[0])
 
 
@@ -415,8 +408,6 @@ def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
     >>> [t.item() for t in ms.ops.var_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
     [1.0, 2.0]
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("var_mean", "axis", "an int or a tuple of ints", axis)
     return _moments("var_mean", input, axis, ddof, keepdims)
 
 
@@ -430,8 +421,6 @@ def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
     >>> [t.item() for t in ms.ops.std_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
     [1.0, 2.0]
     """
-    if isinstance(axis, list):
-        raise arguments.wrong_type("std_mean", "axis", "an int or a tuple of ints", axis)
     spread, centre = _moments("std_mean", input, axis, ddof, keepdims)
     return run(E.sqrt, spread), centre
 

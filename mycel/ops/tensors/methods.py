@@ -138,8 +138,6 @@ def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose:
 
     This tensor and `input2` describe the reflections, as `mycel.ops.geqrf` gives them.
     """
-    arguments.flag("ormqr", "left", left)
-    arguments.flag("ormqr", "transpose", transpose)
     return decompositions.ormqr(self, input2, input3, left, transpose)
 
 
@@ -457,16 +455,6 @@ def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
     return run(R.reduce_any if line.dtype is D.bool_ else R.reduce_sum, line, axes=(line.ndim - 1,), keepdims=False)
 
 
-def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """Return the largest element along an axis, and its position."""
-    return reduction.max(self, axis, keep_dims)
-
-
-def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """Return the smallest element along an axis, and its position."""
-    return reduction.min(self, axis, keep_dims)
-
-
 def _new(name: str) -> Any:
     """Return the method that makes a tensor by a function of `mycel.ops`, in the type of the
     tensor.
@@ -553,8 +541,6 @@ _METHODS: dict[str, Any] = {
     "equal": _equal,
     "allclose": _allclose,
     "trace": _trace,
-    "argmax_with_value": _argmax_with_value,
-    "argmin_with_value": _argmin_with_value,
     "new_zeros": _new("zeros"),
     "new_ones": _new("ones"),
     "new_empty": _new("empty"),

@@ -275,6 +275,16 @@ def _softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: Any = UNSE
     return activation.softmax(self, axis if dim is UNSET else dim, dtype=dtype)
 
 
+def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
+    """Return the largest element along an axis, and its position."""
+    return reduction.max(self, axis, keep_dims)
+
+
+def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
+    """Return the smallest element along an axis, and its position."""
+    return reduction.min(self, axis, keep_dims)
+
+
 methods: dict[str, Any] = {
     "sum": _sum,
     "mean": _mean,
@@ -287,6 +297,8 @@ methods: dict[str, Any] = {
     "min": _extreme("min"),
     "argmax": _position("argmax"),
     "argmin": _position("argmin"),
+    "argmax_with_value": _argmax_with_value,
+    "argmin_with_value": _argmin_with_value,
     "ptp": _ptp,
     "logsumexp": _logsumexp,
     "nansum": _nansum,
