@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.ops.algebra import decompositions, norms, systems
 from mycel.ops.reduction import vector_norm as _vector_norm
@@ -71,4 +72,5 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()
     5.0
     """
+    arguments.flag("norm", "keepdim", keepdim)
     return norms.norm(A, ord, dim, keepdim, dtype=dtype)

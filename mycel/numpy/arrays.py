@@ -12,7 +12,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
-from mycel.ops._operands import axis_of, size_of
+from mycel.ops._operands import axis_of, shape_of, size_of
 
 __all__: list[str] = []
 
@@ -30,7 +30,7 @@ def reshape(x: Any, new_shape: Any) -> Tensor:
     >>> mnp.reshape([1, 2, 3, 4], (2, -1)).shape
     (2, 2)
     """
-    return ops.reshape(asarray(x), new_shape)
+    return ops.reshape(asarray(x), shape_of("reshape", new_shape))
 
 
 @export
@@ -42,7 +42,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     (3, 2)
     """
     x = asarray(a)
-    return ops.transpose(x, tuple(reversed(builtins.range(x.ndim))) if axes is None else axes)
+    return ops.transpose(x, tuple(reversed(builtins.range(x.ndim))) if axes is None else shape_of("transpose", axes))
 
 
 @export
@@ -199,7 +199,7 @@ def tile(a: Any, reps: Any) -> Tensor:
     >>> mnp.tile([1, 2], 2).tolist()
     [1, 2, 1, 2]
     """
-    return ops.tile(asarray(a), reps)
+    return ops.tile(asarray(a), shape_of("tile", reps))
 
 
 @export
@@ -222,7 +222,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     [2, 1]
     """
     x = asarray(m)
-    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else axis)
+    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
 
 
 @export
@@ -505,7 +505,7 @@ def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
     [[2, 1], [3, 1]]
     """
     made = ops.vander(asarray(x), N)
-    return ops.flip(made, 1) if increasing else made
+    return ops.flip(made, (1,)) if increasing else made
 
 
 @export

@@ -11,7 +11,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, kind_of
-from mycel.ops._operands import check_sizes, need_room, size_of
+from mycel.ops._operands import check_sizes, need_room, shape_of, size_of
 
 __all__: list[str] = ["asarray"]
 
@@ -107,7 +107,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     [3, 3]
     """
     value = asarray(fill_value, dtype)
-    return ops.broadcast_to(value, shape) if value.ndim else ops.full(shape, value)
+    return ops.broadcast_to(value, shape) if value.ndim else ops.full(shape_of("full", shape), value)
 
 
 def _like(name: str, function: Any) -> Any:
@@ -281,4 +281,4 @@ def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype:
     [1, 1]
     """
     low, high = (0, minval) if maxval is None else (minval, maxval)
-    return ops.randint(low, high, () if shape is None else shape, dtype=dtype)
+    return ops.randint(low, high, () if shape is None else shape_of("randint", shape), dtype=dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.base import arguments
 from mycel.core.tensor import Tensor
 from mycel.numpy._operands import as_kind, asarray
 
@@ -120,4 +121,5 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     >>> mnp.norm([3.0, 4.0]).item()
     5.0
     """
+    arguments.flag("norm", "keepdims", keepdims)
     return ops.norm(asarray(x), ord, axis, keepdims)

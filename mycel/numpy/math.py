@@ -11,7 +11,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, both
-from mycel.ops._operands import axis_of
+from mycel.ops._operands import axis_of, terms
 
 _UNARY = """
     abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp
@@ -58,12 +58,25 @@ def _copysign(x: Any, other: Any) -> Tensor:
     return cast(ops.copysign(x, other), x.dtype)
 
 
+def _of_tensors(name: str) -> Callable[[Any, Any], Tensor]:
+    """Return a function of `mycel.ops` that takes no numbers, for tensors and numbers."""
+    function = getattr(ops, name)
+
+    def made(x: Any, y: Any) -> Tensor:
+        return function(*terms(name, x, y))
+
+    made.__name__ = name
+    return made
+
+
+_MADE = {name: _of_tensors(name) for name in ("gcd", "heaviside", "logaddexp", "logaddexp2")}
+_MADE["copysign"] = _copysign
 for _row in _UNARY:
     _name, _, _target = _row.partition(":")
     globals()[_name] = _unary(_name, getattr(ops, _target or _name))
 for _row in _BINARY:
     _name, _, _target = _row.partition(":")
-    globals()[_name] = _binary(_name, _copysign if _name == "copysign" else getattr(ops, _target or _name))
+    globals()[_name] = _binary(_name, _MADE.get(_name) or getattr(ops, _target or _name))
 
 
 def export(function: Any) -> Any:
@@ -117,7 +130,8 @@ def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
     >>> mnp.clip([1, 5, 9], 2, 6).tolist()
     [2, 5, 6]
     """
-    return as_kind(ops.clamp(asarray(x), xmin, xmax), dtype)
+    low, high = (asarray(v) if isinstance(v, (list, tuple)) else v for v in (xmin, xmax))
+    return as_kind(ops.clamp(asarray(x), low, high), dtype)
 
 
 @export
@@ -312,7 +326,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     >>> mnp.nansum([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nansum(asarray(a), axis, keepdims, dtype=dtype)
+    return ops.nansum(asarray(a), axis, _kept(keepdims), dtype=dtype)
 
 
 @export
@@ -325,7 +339,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     >>> mnp.nanmean([1.0, mnp.nan]).item()
     1.0
     """
-    return ops.nanmean(asarray(a), axis, keepdims, dtype=dtype)
+    return ops.nanmean(asarray(a), axis, _kept(keepdims), dtype=dtype)
 
 
 @export
@@ -355,8 +369,13 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     return _nan_extreme(a, axis, dtype, keepdims, ops.amin, float("inf"))
 
 
+def _kept(keepdims: Any) -> Any:
+    """Return `keepdims` with 0 and other ints as flags."""
+    return bool(keepdims) if isinstance(keepdims, int) else keepdims
+
+
 def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
-    x = as_kind(asarray(a), dtype)
+    x, keepdims = as_kind(asarray(a), dtype), _kept(keepdims)
     if not x.dtype.is_floating:
         return function(x, axis, keepdims)
     empty = ops.isnan(x)
@@ -379,6 +398,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
     gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
+    keepdims = _kept(keepdims)
     return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - degrees)
 
 
@@ -430,7 +450,9 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     >>> mnp.trapz([1.0, 2.0, 3.0]).item()
     4.0
     """
-    return ops.trapz(asarray(y), None if x is None else asarray(x), dx=dx, dim=axis)
+    if x is not None:
+        return ops.trapz(asarray(y), asarray(x), dim=axis)
+    return ops.trapz(asarray(y), dim=axis) * dx
 
 
 @export
@@ -546,7 +568,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> mnp.sometrue([False, True]).item()
     True
     """
-    return ops.any(asarray(a), axis, keepdims)
+    return ops.any(asarray(a), axis, _kept(keepdims))
 
 
 @export

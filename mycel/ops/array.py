@@ -70,7 +70,7 @@ def reshape(input: Any, shape: Any) -> Tensor:
     [[0, 1, 2], [3, 4, 5]]
     """
     x = operand("reshape", input)
-    wanted = shape_of("reshape", shape)
+    wanted = shape_of("reshape", shape, False)
     free = [i for i, d in enumerate(wanted) if isinstance(d, int) and d == -1]
     if len(free) > 1 or builtins.any(isinstance(d, int) and d < -1 for d in wanted):
         raise ShapeError(f"reshape: the shape {wanted} may hold one -1 and no other negative size")
@@ -118,6 +118,7 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
     >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
     (2, 12)
     """
+    arguments.text("flatten", "order", order)
     x = operand("flatten", input)
     if order not in ("C", "F"):
         raise ValueError(f"flatten: order must be 'C' or 'F', not {order!r}")
@@ -154,7 +155,7 @@ def permute(input: Any, axis: Any) -> Tensor:
     (4, 2, 3)
     """
     x = operand("transpose", input)
-    order = shape_of("transpose", axis)
+    order = shape_of("transpose", axis, False)
     if len(order) != x.ndim or sorted(d % x.ndim if x.ndim else 0 for d in order if -x.ndim <= d < x.ndim) != list(
         builtins.range(x.ndim)
     ):
@@ -295,7 +296,7 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
     [[1, 2], [1, 2]]
     """
     x = operand("broadcast_to", input)
-    wanted = list(shape_of("broadcast_to", shape))
+    wanted = list(shape_of("broadcast_to", shape, False))
     for i, d in enumerate(wanted):
         if isinstance(d, int) and d == -1:
             own = i - (len(wanted) - x.ndim)
@@ -330,7 +331,7 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 def _members(name: str, tensors: Any) -> list[Tensor]:
     if isinstance(tensors, Tensor) and tensors.ndim and tensors.shape[0]:
         return list(unstack(tensors))
-    if not isinstance(tensors, (tuple, list)) or not tensors:
+    if not arguments.sequence(name, "tensors", tensors, "a tuple or a list of tensors"):
         raise ValueError(f"{name}: takes a sequence of at least one tensor")
     found = [operand(name, v) for v in tensors]
     kind = found[0].dtype

@@ -34,6 +34,7 @@ from mycel.ops._operands import (
     select,
     shape_of,
     size_of,
+    term,
 )
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -79,7 +80,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
     >>> ms.ops.zeros((2, 3)).shape
     (2, 3)
     """
-    return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.from_any(dtype or D.float32))
+    return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.float32 if dtype is None else D.from_any(dtype))
 
 
 @fused
@@ -92,7 +93,7 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     >>> ms.ops.ones(2, ms.int32).tolist()
     [1, 1]
     """
-    return _filled(check_sizes("ones", shape_of("ones", shape)), 1, D.from_any(dtype or D.float32))
+    return _filled(check_sizes("ones", shape_of("ones", shape)), 1, D.float32 if dtype is None else D.from_any(dtype))
 
 
 def empty(size: Any, dtype: Any = None) -> Tensor:
@@ -155,13 +156,13 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     >>> ms.ops.full((2,), 7.0)
     Tensor(shape=[2], dtype=Float32, value= [ 7.00000000e+00,  7.00000000e+00])
     """
-    shape = check_sizes("full", shape_of("full", size))
+    shape = check_sizes("full", shape_of("full", size, False))
     if isinstance(fill_value, Tensor):
         if fill_value.size != 1:
             raise ValueError(
                 f"full: fill_value must be a number or a tensor of one element, not of shape {fill_value.shape}"
             )
-        value = cast(fill_value, D.from_any(dtype or fill_value.dtype))
+        value = cast(fill_value, fill_value.dtype if dtype is None else D.from_any(dtype))
         return broadcast(run(E.identity, reshaped(value, ())), shape)
     arguments.instance("full", "fill_value", fill_value, (bool, int, float, complex, np.generic, Dim), "a number")
     return _filled(shape, fill_value, D.from_any(dtype) if dtype is not None else as_tensor(fill_value).dtype)
@@ -177,7 +178,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     [5, 5]
     """
     x = _likes("full_like", input)
-    return full(x.shape, fill_value, dtype=dtype or x.dtype)
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
@@ -187,7 +188,7 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
     >>> ms.ops.fill(ms.int32, (2,), 3).tolist()
     [3, 3]
     """
-    return full(shape, value, dtype=type)
+    return full(shape_of("fill", shape), value, dtype=type)
 
 
 def fills(x: Any, value: Any) -> Tensor:
@@ -241,6 +242,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     >>> ms.ops.arange(1, 7, 2).tolist()
     [1, 3, 5]
     """
+    for parameter, value in (("start", start), ("end", end), ("step", step)):
+        if isinstance(value, bool):
+            raise arguments.wrong_type("arange", parameter, "a number", value)
     start, end = (0, start) if end is None else (start, end)
     return _range("arange", start, end, step, None if dtype is None else D.from_any(dtype))
 
@@ -275,15 +279,15 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     >>> ms.ops.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    count = size_of("linspace", steps.item() if isinstance(steps, Tensor) else steps)
+    count = size_of("linspace", steps)
     if isinstance(count, int) and count < 1:
         raise ValueError(f"linspace: steps must be at least 1, not {count}")
     for v in (start, end):
-        operand("linspace", v)
+        term("linspace", v)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
         need_room("linspace", (count,), D.float64)
         return Tensor(np.linspace(start, end, count), D.float32)
-    first, last = operand("linspace", start, D.float32), operand("linspace", end, D.float32)
+    first, last = term("linspace", start, D.float32), term("linspace", end, D.float32)
     first, last = reshaped(first, (*first.shape, 1)), reshaped(last, (*last.shape, 1))
     need_room("linspace", (count,), D.float32)
     line = iota((count,), 0, D.float32)
@@ -302,6 +306,9 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
     >>> ms.ops.logspace(0, 2, 3).tolist()
     [1.0, 10.0, 100.0]
     """
+    for parameter, value in (("start", start), ("end", end)):
+        arguments.instance("logspace", parameter, value, (float, Tensor))
+    arguments.integer("logspace", "base", base)
     exponents = linspace(start, end, steps)
     return cast(
         run(
@@ -324,9 +331,11 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     """
     rows = size_of("eye", n)
     shape = check_sizes("eye", (rows, rows if m is None else size_of("eye", m)))
-    need_room("eye", shape, D.from_any(dtype or D.float32))
+    need_room("eye", shape, D.float32 if dtype is None else D.from_any(dtype))
     kind = S.position_type(max(shape)) if all(isinstance(d, int) for d in shape) else D.int32
-    return cast(run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind)), D.from_any(dtype or D.float32))
+    return cast(
+        run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind)), D.float32 if dtype is None else D.from_any(dtype)
+    )
 
 
 def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
@@ -382,7 +391,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axi
     index = operand("one_hot", indices)
     if not index.dtype.is_integer:
         raise TypeError(f"one_hot: indices must be integers, not {index.dtype.name}")
-    size = size_of("one_hot", depth.item() if isinstance(depth, Tensor) else depth)
+    size = size_of("one_hot", depth)
     if isinstance(size, int) and size < 0:
         raise arguments.wrong_value("one_hot", "depth", "at least 0", size, ShapeError)
     place = axis_of("one_hot", axis, index.ndim + 1)

@@ -11,6 +11,7 @@ import builtins
 import math
 from typing import Any, Optional
 
+from mycel.base import arguments
 from mycel.base.errors import ShapeError
 from mycel.core.eager import apply
 from mycel.core.fused import fused
@@ -28,6 +29,7 @@ from mycel.ops._operands import (
     select,
     shape_of,
     size_of,
+    term,
     whole,
     wide,
 )
@@ -91,6 +93,9 @@ def batch_norm(
     >>> ms.ops.batch_norm(x, zero, one, one, zero, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
+    arguments.instance("batch_norm", "momentum", momentum, float)
+    arguments.instance("batch_norm", "eps", eps, float)
+    arguments.flag("batch_norm", "training", training)
     x = floating("batch_norm", input_x)
     if x.ndim < 2:
         raise ShapeError(f"batch_norm: the input must be (N, C, ...), not {x._type}")
@@ -153,6 +158,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     >>> ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
+    arguments.instance("layer_norm", "eps", eps, float)
     x = floating("layer_norm", input)
     shape = shape_of("layer_norm", normalized_shape)
     if not shape or x.shape[x.ndim - len(shape) :] != shape or len(shape) > x.ndim:
@@ -180,6 +186,7 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
     >>> ms.ops.rms_norm(ms.Tensor([[3.0, 3.0]]), ms.Tensor([1.0, 1.0]), 0.0)[0].tolist()
     [[1.0, 1.0]]
     """
+    arguments.instance("rms_norm", "epsilon", epsilon, float)
     value, scale = floating("rms_norm", x), operand("rms_norm", gamma)
     if scale.ndim < 1 or value.shape[value.ndim - scale.ndim :] != scale.shape:
         raise ShapeError(f"rms_norm: the last axes of {value._type} do not have gamma's shape {scale.shape}")
@@ -202,6 +209,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     >>> ms.ops.group_norm(ms.Tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
+    arguments.instance("group_norm", "eps", eps, float)
     x, groups = floating("group_norm", input), size_of("group_norm", num_groups)
     if x.ndim < 2 or groups < 1 or (isinstance(x.shape[1], int) and x.shape[1] % groups):
         raise ShapeError(f"group_norm: the channels (axis 1) of {x._type} do not divide into {groups} groups")
@@ -251,6 +259,10 @@ def lrn(
     >>> ms.ops.lrn(ms.ops.ones((1, 1, 1, 1)), bias=3.0).item()
     0.5
     """
+    arguments.text("lrn", "norm_region", norm_region)
+    arguments.instance("lrn", "bias", bias, float)
+    arguments.instance("lrn", "alpha", alpha, float)
+    arguments.instance("lrn", "beta", beta, float)
     value = floating("lrn", x)
     if norm_region != "ACROSS_CHANNELS":
         raise ValueError(f"lrn: norm_region must be 'ACROSS_CHANNELS', not {norm_region!r}")
@@ -300,6 +312,7 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
     >>> [round(v, 4) for v in ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).tolist()]
     [0.6, 0.8]
     """
+    arguments.instance("clip_by_norm", "max_norm", max_norm, (int, float))
     from mycel.ops.reduction import vector_norm
 
     tensors = [operand("clip_by_norm", v) for v in x] if isinstance(x, (tuple, list)) else [operand("clip_by_norm", x)]
@@ -327,6 +340,7 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = 
     >>> ms.ops.clip_by_global_norm((ms.Tensor([3.0]), ms.Tensor([4.0])), 5.0)[1].tolist()
     [4.0]
     """
+    arguments.instance("clip_by_global_norm", "x", x, (tuple, list, Tensor), "a tuple or a list of tensors")
     if use_norm is not None:
         raise ValueError("clip_by_global_norm: use_norm is not supported; leave it None")
     tensors = [operand("clip_by_global_norm", v) for v in x]
@@ -339,5 +353,5 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = 
         total = squares if total is None else total + squares
     assert total is not None
     norm = run(E.sqrt, total)
-    scale = clip_norm / run(E.maximum, norm, operand("clip_by_global_norm", clip_norm, norm.dtype))
+    scale = clip_norm / run(E.maximum, norm, term("clip_by_global_norm", clip_norm, norm.dtype))
     return tuple(v * cast(scale, v.dtype) for v in tensors)

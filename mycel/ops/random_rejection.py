@@ -26,7 +26,7 @@ from mycel.core.fused import graph_of
 from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ir.dims import product
 from mycel.ops._compose import compose
-from mycel.ops._operands import broadcast, check_sizes, constant_like, floating, run, select, shape_of
+from mycel.ops._operands import broadcast, check_sizes, constant_like, floating, run, select, shape_of, term
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
@@ -165,7 +165,7 @@ def _transformed(shape: Any) -> Callable[..., Drawn]:
 
 
 def _shape(name: str, shape: Any) -> Any:
-    return check_sizes(name, shape_of(name, shape.tolist() if isinstance(shape, Tensor) else shape))
+    return check_sizes(name, shape_of(name, shape, isinstance(shape, Tensor)))
 
 
 def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tensor:
@@ -223,6 +223,6 @@ def random_poisson(shape: Any, rate: Any, seed: Optional[int] = None, dtype: Any
     >>> ms.ops.random_poisson((2, 3), ms.Tensor([5.0, 1.0]), dtype=ms.int32).shape
     (2, 3, 2)
     """
-    mu = floating("random_poisson", rate)
+    mu = floating("random_poisson", term("random_poisson", rate))
     full = (*_shape("random_poisson", shape), *mu.shape)
     return poisson_numbers(full, mu, seeded_generator(seed), D.from_any(dtype))

@@ -17,7 +17,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError
+from mycel.base.errors import ShapeError, operation_called
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
@@ -32,6 +32,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    term,
     whole,
     wide,
 )
@@ -72,7 +73,8 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    return run(primitive, x, axes=axes, keepdims=arguments.flag(primitive.name, "keepdims", keep, integers=True))
+    kept = keep if keep is True or keep is False else arguments.flag(operation_called(), "keepdims", keep)
+    return run(primitive, x, axes=axes, keepdims=kept)
 
 
 def _countable(x: Tensor) -> Tensor:
@@ -161,7 +163,7 @@ def _extreme(name: str, input: Any, axis: Any, keep: bool, initial: Any, where: 
     result = _reduce(R.reduce_max if largest else R.reduce_min, x, axes, keep)
     if initial is None:
         return result
-    return run(E.maximum if largest else E.minimum, result, operand(name, initial, x.dtype))
+    return run(E.maximum if largest else E.minimum, result, term(name, initial, x.dtype))
 
 
 @fused
@@ -202,7 +204,8 @@ def aminmax(input: Any, *, axis: Optional[int] = 0, keepdims: bool = False) -> P
     >>> [t.item() for t in ms.ops.aminmax(ms.Tensor([3.0, 1.0, 2.0]))]
     [1.0, 3.0]
     """
-    return amin(input, axis, keepdims), amax(input, axis, keepdims)
+    keep = keepdims if axis is not None or isinstance(keepdims, Tensor) else bool(keepdims)
+    return amin(input, axis, keep), amax(input, axis, keep)
 
 
 def _arg(name: str, primitive: Any, input: Any, axis: Any, keep: bool, dtype: DType) -> Tensor:
@@ -236,6 +239,7 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
     >>> ms.ops.argmax(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
     [1, 0]
     """
+    arguments.flag("argmax", "keepdim", keepdim)
     return _arg("argmax", R.argmax, input, dim, keepdim, D.int64)
 
 
@@ -261,12 +265,12 @@ def _with_position(
         from mycel.ops.creation import zeros
 
         return _extreme(name, x, None, False, None, None, largest), zeros((), D.int64)
-    value = _extreme(name, x, axis, keep, initial, where, largest)
+    value = _extreme(name, x, arguments.index(name, "axis", axis), keep, initial, where, largest)
     if where is not None and where is not True:
         x = select(operand(name, where, D.bool_), x, constant_like(initial, x))
     position = _arg(name, primitive, x, axis, keep, D.int64)
     if initial is not None:
-        position = select(run(E.eq, value, operand(name, initial, value.dtype)), constant_like(0, position), position)
+        position = select(run(E.eq, value, term(name, initial, value.dtype)), constant_like(0, position), position)
     return value, position
 
 
@@ -353,6 +357,8 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
 
 def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
     """Return the variance and the mean, computed in float32 for 16-bit floats."""
+    if isinstance(axis, list):
+        raise arguments.wrong_type(name, "axis", "an int or a tuple of ints", axis)
     x = floating(name, input)
     axes, full = all_axes(name, axis, x.ndim), wide(x)
     centre = _mean(full, axes, True)
@@ -429,6 +435,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
     >>> ms.ops.logsumexp(ms.Tensor([1000.0, 1000.0]), 0).item()
     1000.6931762695312
     """
+    arguments.flag("logsumexp", "keepdim", keepdim)
     x = floating("logsumexp", input)
     axes, full = all_axes("logsumexp", dim, x.ndim), wide(x)
     top = run(E.stop_gradient, _reduce(R.reduce_max, full, axes, True))

@@ -16,7 +16,7 @@ from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     apply,
     axis_of,
@@ -36,6 +36,7 @@ from mycel.ops._operands import (
     select,
     size_of,
     take_slice,
+    term,
     wide,
 )
 from mycel.prims import elementwise as E
@@ -79,6 +80,7 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> Pair:
     >>> [t.tolist() for t in ms.ops.sort(ms.Tensor([3.0, 1.0, 2.0]))]
     [[1.0, 2.0, 3.0], [1, 2, 0]]
     """
+    arguments.flag("sort", "descending", descending)
     x = operand("sort", input_x)
     if x.ndim == 0:
         return x, cast(x * 0, D.int32)
@@ -93,6 +95,7 @@ def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
     >>> ms.ops.argsort(ms.Tensor([3.0, 1.0, 2.0])).tolist()
     [1, 2, 0]
     """
+    arguments.flag("argsort", "descending", descending)
     return sort(input, axis, descending)[1]
 
 
@@ -117,6 +120,8 @@ def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, so
     >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
     [[3.0, 2.0], [0, 2]]
     """
+    arguments.flag("topk", "largest", largest)
+    arguments.flag("topk", "sorted", sorted)
     x = operand("topk", input)
     axis = axis_of("topk", -1 if dim is None else dim, x.ndim)
     size = x.shape[axis]
@@ -261,6 +266,7 @@ def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     >>> ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])).item()
     4.0
     """
+    arguments.instance("trapz", "dx", dx, float)
     value = floating("trapz", y)
     where = axis_of("trapz", dim, value.ndim)
     size = value.shape[where]
@@ -325,6 +331,7 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     >>> [t.item() for t in ms.ops.median(ms.Tensor([3.0, 1.0, 2.0, 4.0]))]
     [2.0, 2]
     """
+    arguments.flag("median", "keepdims", keepdims)
     x = operand("median", input)
     where = _axis_with_elements("median", axis, x)
     values, positions = sort(x, where)
@@ -345,6 +352,7 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     >>> [t.item() for t in ms.ops.nanmedian(ms.Tensor([3.0, float("nan"), 2.0]))]
     [2.0, 2]
     """
+    arguments.flag("nanmedian", "keepdims", keepdims)
     x = operand("nanmedian", input)
     where = _axis_with_elements("nanmedian", axis, x)
     if not x.dtype.is_floating:
@@ -361,7 +369,7 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
 
 def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool, skip_nan: bool) -> Tensor:
     x = floating(name, input)
-    levels = operand(name, q, x.dtype)
+    levels = term(name, q, x.dtype)
     if levels.ndim > 1:
         raise ShapeError(f"{name}: q must be a number or a vector, not {levels._type}")
     line, where = (flat(x), 0) if axis is None else (x, axis)
@@ -396,6 +404,7 @@ def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = Fa
     >>> ms.ops.quantile(ms.Tensor([1.0, 2.0, 4.0]), 0.75).item()
     3.0
     """
+    arguments.flag("quantile", "keepdims", keepdims)
     return _quantile("quantile", input, q, axis, keepdims, False)
 
 
@@ -408,6 +417,7 @@ def nanquantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool =
     >>> ms.ops.nanquantile(ms.Tensor([1.0, float("nan"), 3.0]), 0.5).item()
     2.0
     """
+    arguments.flag("nanquantile", "keepdims", keepdims)
     return _quantile("nanquantile", input, q, axis, keepdims, True)
 
 
@@ -435,6 +445,8 @@ def searchsorted(
     >>> ms.ops.searchsorted(ms.Tensor([1.0, 3.0, 5.0]), ms.Tensor([3.0, 4.0])).tolist()
     [1, 2]
     """
+    arguments.flag("searchsorted", "out_int32", out_int32)
+    arguments.flag("searchsorted", "right", right)
     rows, wanted = operands("searchsorted", sorted_sequence, values)
     if side not in (None, "left", "right") or (side == "left" and right):
         raise ValueError(
@@ -461,7 +473,11 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
     >>> ms.ops.bucketize(ms.Tensor([0.0, 2.0, 9.0]), [1.0, 2.0, 3.0]).tolist()
     [0, 1, 3]
     """
-    return searchsorted(operand("bucketize", boundaries), operand("bucketize", input), out_int32=True, right=right)
+    arguments.flag("bucketize", "right", right)
+    if isinstance(boundaries, (tuple, list)):
+        boundaries = as_tensor([arguments.number("bucketize", "each boundary", v) for v in boundaries])
+    limits = term("bucketize", boundaries)
+    return searchsorted(limits, operand("bucketize", input), out_int32=True, right=right)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
@@ -500,6 +516,9 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     >>> ms.ops.histc(ms.Tensor([1.0, 2.0, 1.0]), 4, 0.0, 3.0).tolist()
     [0.0, 2.0, 1.0, 0.0]
     """
+    arguments.integer("histc", "bins", bins)
+    arguments.instance("histc", "min", min, (int, float))
+    arguments.instance("histc", "max", max, (int, float))
     x = operand("histc", input)
     number_of("histc", "min", min)
     number_of("histc", "max", max)

@@ -13,7 +13,7 @@ from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, loss, math, sorting
-from mycel.ops._operands import axis_of, constant_like, finfo, floating, iota, operand, reshaped, run, select
+from mycel.ops._operands import axis_of, constant_like, finfo, floating, iota, operand, reshaped, run, select, term
 from mycel.ops.algebra import linalg
 from mycel.ops.array import reshape as reshape_plain
 from mycel.ops.composite import HyperMap
@@ -87,6 +87,7 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     >>> ms.ops.bidense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0]]), ms.ops.ones((1, 2, 1))).tolist()
     [[9.0]]
     """
+    arguments.optional("bidense", "bias", bias, Tensor)
     a, b, w = (operand("bidense", v) for v in (input1, input2, weight))
     if w.ndim != 3 or a.shape[-1:] != w.shape[1:2] or b.shape[-1:] != w.shape[2:] or a.shape[:-1] != b.shape[:-1]:
         raise ShapeError(f"bidense: takes (.., i), (.., j) and (o, i, j), not {a._type}, {b._type} and {w._type}")
@@ -103,6 +104,7 @@ def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append:
     >>> ms.ops.diff_ext(ms.Tensor([1, 3, -1])).tolist()
     [2, -4]
     """
+    arguments.integer("diff_ext", "n", n, flags=True)
     x = operand("diff_ext", input)
     if n == 0:
         return run(E.identity, x)
@@ -138,7 +140,7 @@ def isnan_ext(tensor: Any) -> Tensor:
     >>> ms.ops.isnan_ext(ms.Tensor([float("nan"), 1.0])).tolist()
     [True, False]
     """
-    return elementwise.isnan(tensor)
+    return elementwise.isnan(term("isnan_ext", tensor))
 
 
 def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -150,6 +152,7 @@ def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> ms.ops.mse_loss_ext(ms.Tensor([1.0, 2.0]), ms.Tensor([[1.0], [4.0]]), "sum").item()
     14.0
     """
+    arguments.text("mse_loss_ext", "reduction", reduction)
     return loss.mse_loss(input, target, reduction)
 
 
@@ -231,6 +234,8 @@ def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
     >>> ms.ops.zeros((2, 2)).fill_diagonal(5.0).tolist()
     [[5.0, 0.0], [0.0, 5.0]]
     """
+    arguments.instance("fill_diagonal", "fill_value", fill_value, float)
+    arguments.flag("fill_diagonal", "wrap", wrap)
     value = operand("fill_diagonal", x)
     if value.ndim < 2 or (value.ndim > 2 and len(set(value.shape)) > 1):
         raise ShapeError(f"fill_diagonal: takes a matrix, or a tensor of equal sizes, not {value._type}")
@@ -240,7 +245,7 @@ def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
     hit = run(E.eq, rows, iota(value.shape, 1, D.int64))
     for axis in range(2, value.ndim):
         hit = run(E.logical_and, hit, run(E.eq, rows, iota(value.shape, axis, D.int64)))
-    return select(hit, cast(operand("fill_diagonal", fill_value), value.dtype), value)
+    return select(hit, cast(term("fill_diagonal", fill_value), value.dtype), value)
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
@@ -257,7 +262,7 @@ def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
     if value.ndim != 1 or not value.dtype.is_integer:
         raise TypeError(f"unique_with_pad: takes a vector of integers, not {value._type}")
     place = unique(value)[1]
-    pads = full(value.shape, 0, dtype=value.dtype) + operand("unique_with_pad", pad_num, value.dtype)
+    pads = full(value.shape, 0, dtype=value.dtype) + term("unique_with_pad", pad_num, value.dtype)
     found = run(I.scatter_nd, pads, reshaped(place, (value.shape[0], 1)), value, mode="set")
     return found, cast(place, value.dtype)
 

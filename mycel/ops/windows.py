@@ -16,9 +16,9 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import fourier, indexed
-from mycel.ops._operands import floating, need_room, number_of, numbers, operand, permuted, reshaped, size_of
+from mycel.ops._operands import floating, need_room, number_of, numbers, permuted, reshaped, size_of
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
 
@@ -26,8 +26,12 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 
 def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, shape: Callable[[int], Any]) -> Tensor:
-    n = length.item() if isinstance(length, Tensor) else length
-    n = arguments.integer(name, "window_length", n)
+    if isinstance(length, Tensor):
+        if not length.dtype.is_integer:
+            raise TypeError(f"{name}: window_length must be an int or a tensor of one, not {length._type}")
+        length = length.item()
+    n = arguments.integer(name, "window_length", length)
+    arguments.flag(name, "periodic", periodic)
     if n < 0:
         raise arguments.wrong_value(name, "window_length", "at least 0", n)
     need_room(name, (size_of(name, n),), D.float64)
@@ -35,7 +39,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
     if not kind.is_floating:
         raise TypeError(f"{name}: dtype must be a floating type, not {kind.name}")
     values = np.ones(n) if n < 2 else shape(n + 1)[:-1] if periodic else shape(n)
-    return cast(operand(name, values, D.float64), kind)
+    return cast(as_tensor(values, D.float64), kind)
 
 
 def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = None) -> Tensor:
@@ -45,6 +49,7 @@ def bartlett_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
     >>> ms.ops.bartlett_window(5, False).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
+    arguments.flag("bartlett_window", "periodic", periodic)
     return _window("bartlett_window", window_length, periodic, dtype, D.float32, np.bartlett)
 
 
@@ -59,6 +64,7 @@ def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
     >>> [round(v, 2) for v in ms.ops.blackman_window(4).tolist()]
     [0.0, 0.34, 1.0, 0.34]
     """
+    arguments.flag("blackman_window", "periodic", periodic)
     return _window(
         "blackman_window", window_length, periodic, dtype, D.float32, lambda n: np.maximum(np.blackman(n), 0)
     )
@@ -77,6 +83,9 @@ def hamming_window(
     >>> [round(v, 2) for v in ms.ops.hamming_window(4).tolist()]
     [0.08, 0.54, 1.0, 0.54]
     """
+    arguments.instance("hamming_window", "alpha", alpha, float)
+    arguments.instance("hamming_window", "beta", beta, float)
+    arguments.flag("hamming_window", "periodic", periodic)
 
     number_of("hamming_window", "alpha", alpha), number_of("hamming_window", "beta", beta)
 
@@ -96,6 +105,7 @@ def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None)
     >>> [round(v, 2) for v in ms.ops.hann_window(4).tolist()]
     [0.0, 0.5, 1.0, 0.5]
     """
+    arguments.flag("hann_window", "periodic", periodic)
     return _window("hann_window", window_length, periodic, dtype, D.float64, np.hanning)
 
 
@@ -110,6 +120,8 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
     [0.79, 0.95, 1.0, 0.95]
     """
+    arguments.instance("kaiser_window", "beta", beta, (int, float))
+    arguments.flag("kaiser_window", "periodic", periodic)
     number_of("kaiser_window", "beta", beta)
     return _window("kaiser_window", window_length, periodic, dtype, D.float64, lambda n: np.kaiser(n, beta))
 
@@ -170,7 +182,7 @@ def stft(
     if length < n_fft:
         raise ValueError(f"{name}: a signal of {length} elements is shorter than n_fft {n_fft}")
     real = {D.complex64: D.float32, D.complex128: D.float64}.get(signal.dtype, signal.dtype)
-    shape = operand(name, np.ones(width), real) if window is None else floating(name, window)
+    shape = as_tensor(np.ones(width), real) if window is None else floating(name, window)
     if shape.shape != (width,):
         raise ShapeError(f"{name}: the window must have win_length {width} elements, not {shape._type}")
     left = (n_fft - width) // 2
@@ -179,7 +191,7 @@ def stft(
     hop = min(hop, length)
     frames = 1 + (length - n_fft) // hop
     places = np.arange(frames)[:, None] * hop + np.arange(n_fft)
-    parts = indexed.gather(signal, operand(name, places.astype(np.int32)), 1) * shape
+    parts = indexed.gather(signal, as_tensor(places.astype(np.int32)), 1) * shape
     scale = "ortho" if normalized else "backward"
     found = fourier.rfft(parts, norm=scale) if one_sided else fourier.fft(parts, norm=scale)
     found = permuted(found, (0, 2, 1))

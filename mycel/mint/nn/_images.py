@@ -13,7 +13,7 @@ import numpy as np
 from mycel import ops
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.derivatives import stop_gradient
 from mycel.ops import adaptive_pooling
 from mycel.ops._operands import (
@@ -31,6 +31,9 @@ from mycel.ops.convolution import per_axis
 from mycel.ops.images import resize
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "avg_pool1d",
@@ -159,9 +162,9 @@ def avg_pool2d(
     >>> ms.mint.nn.functional.avg_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
     [[[[2.0]]]]
     """
-    strides = kernel_size if stride is None else stride
+    kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
     divisor = _divisor("avg_pool2d", divisor_override)
-    return ops.avg_pool2d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
+    return ops.avg_pool2d(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor)
 
 
 def avg_pool3d(
@@ -184,9 +187,14 @@ def avg_pool3d(
     >>> ms.mint.nn.functional.avg_pool3d(ms.ops.ones((1, 1, 2, 2, 2)), 2).tolist()
     [[[[[1.0]]]]]
     """
-    strides = kernel_size if stride is None else stride
+    kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
     divisor = _divisor("avg_pool3d", divisor_override)
-    return ops.avg_pool3d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
+    return ops.avg_pool3d(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor)
+
+
+def _windows(*sizes: Any) -> tuple[Any, ...]:
+    """Return sizes with tuples in place of lists, which `mycel.ops` does not take."""
+    return tuple([tuple(v) if isinstance(v, list) else v for v in sizes])
 
 
 def _divisor(name: str, value: Optional[int]) -> int:
@@ -218,6 +226,40 @@ def max_pool2d(
     return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
 
 
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """Return the means of `output_size` nearly equal windows of (N, C, L) or (C, L).
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.adaptive_avg_pool1d(ms.ops.ones((1, 2, 4)), 2).shape
+    (1, 2, 2)
+    """
+    return adaptive_pooling.adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
+    """Return the means of nearly equal windows of (N, C, H, W), or without N.
+
+    `output_size` is the number of windows, an int or 2 of them, where None keeps an axis.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.adaptive_avg_pool2d(ms.ops.ones((1, 2, 4, 4)), 2).shape
+    (1, 2, 2, 2)
+    """
+    return adaptive_pooling.adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
+    """Return the means of nearly equal windows of (N, C, D, H, W), or without N.
+
+    `output_size` is the number of windows, an int or 3 of them, where None keeps an axis.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.adaptive_avg_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 2).shape
+    (1, 2, 2, 2, 2)
+    """
+    return adaptive_pooling.adaptive_mean("adaptive_avg_pool3d", 3, input, output_size)
+
+
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest elements of `output_size` nearly equal windows of (N, C, L) or (C, L);
     with `return_indices` also their positions.
@@ -227,9 +269,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.mint.nn.functional.adaptive_max_pool1d(x, 1, True)[1].tolist()
     [[[2]]]
     """
-    if not return_indices:
-        return ops.adaptive_max_pool1d(input, output_size)
-    return adaptive_pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, True)
+    return adaptive_pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
@@ -305,6 +345,8 @@ def interpolate(
     [[[1.0, 1.0, 3.0, 3.0]]]
     """
     x = operand("interpolate", input)
+    align_corners = None if align_corners is None else bool(align_corners)
+    recompute_scale_factor = None if recompute_scale_factor is None else bool(recompute_scale_factor)
     if mode == "linear" and x.ndim == 3:
         # A line is resized as an image of height 1.
         given = {"size": size, "scale_factor": scale_factor}
@@ -346,7 +388,7 @@ def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
         away = ((-0.75 * far + 3.75) * far - 6.0) * far + 3.0
         weight = np.where(far <= 1, near, away).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
         places = np.clip(low + k, 0, x.shape[axis] - 1).astype(np.int32)
-        part = ops.gather(x, Tensor(places), axis) * operand("interpolate", weight, x.dtype)
+        part = ops.gather(x, Tensor(places), axis) * as_tensor(weight, x.dtype)
         total = part if total is None else total + part
     assert total is not None
     return total

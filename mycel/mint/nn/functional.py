@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 from mycel.ops import (
-    adaptive_avg_pool1d as adaptive_avg_pool1d,
-    adaptive_avg_pool2d as adaptive_avg_pool2d,
-    adaptive_avg_pool3d as adaptive_avg_pool3d,
     broadcast_to as broadcast_to,
     conv_transpose2d as conv_transpose2d,
     clamp as clamp,
@@ -59,6 +56,9 @@ from mycel.mint.nn._activations import (
     threshold_ as threshold_,
 )
 from mycel.mint.nn._images import (
+    adaptive_avg_pool1d as adaptive_avg_pool1d,
+    adaptive_avg_pool2d as adaptive_avg_pool2d,
+    adaptive_avg_pool3d as adaptive_avg_pool3d,
     adaptive_max_pool1d as adaptive_max_pool1d,
     adaptive_max_pool2d as adaptive_max_pool2d,
     avg_pool1d as avg_pool1d,

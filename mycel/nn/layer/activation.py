@@ -11,7 +11,7 @@ from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import input_of
+from mycel.ops._operands import input_of, term
 
 __all__ = [
     "CELU",
@@ -265,7 +265,7 @@ class LogSigmoid(Cell):
 
     def construct(self, input_x: Tensor) -> Tensor:
         """Apply the function to a tensor."""
-        return ops.logsigmoid(input_x)
+        return ops.logsigmoid(term("LogSigmoid", input_x))
 
 
 class Tanh(Cell):

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import precision
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ir.dims import product
-from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run, size_of
+from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run, size_of, term
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import reduce as R
@@ -221,6 +222,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
     >>> ms.ops.tensor_dot(ms.ops.ones((2, 3)), ms.ops.ones((3, 4)), 1).shape
     (2, 4)
     """
+    arguments.instance("tensor_dot", "axes", axes, (int, tuple, list))
     a, b = operands("tensor_dot", x1, x2)
     left, right = _axis_pair("tensor_dot", axes, a, b)
     sizes = [a.shape[i] for i in left]
@@ -288,7 +290,10 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     >>> ms.ops.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
     [[4.0]]
     """
-    return _scaled(operand("addmm", input), beta, mm(mat1, mat2), alpha)
+    arguments.instance("addmm", "beta", beta, (int, float))
+    arguments.instance("addmm", "alpha", alpha, (int, float))
+    added = as_tensor(input) if isinstance(input, (list, tuple)) else term("addmm", input)
+    return _scaled(added, beta, mm(mat1, mat2), alpha)
 
 
 @fused
@@ -299,6 +304,8 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
     >>> ms.ops.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
     [4.0]
     """
+    arguments.instance("addmv", "beta", beta, (int, float))
+    arguments.instance("addmv", "alpha", alpha, (int, float))
     return _scaled(operand("addmv", input), beta, mv(mat, vec), alpha)
 
 
@@ -310,6 +317,8 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
     >>> ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones(1), ms.Tensor([2.0, 3.0])).tolist()
     [[3.0, 4.0]]
     """
+    arguments.instance("addr", "beta", beta, (int, float))
+    arguments.instance("addr", "alpha", alpha, (int, float))
     return _scaled(operand("addr", x), beta, outer(vec1, vec2), alpha)
 
 
@@ -321,8 +330,10 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     >>> ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
     [[7.0]]
     """
+    arguments.instance("addbmm", "beta", beta, (int, float))
+    arguments.instance("addbmm", "alpha", alpha, (int, float))
     total = run(R.reduce_sum, bmm(batch1, batch2), axes=(0,), keepdims=False)
-    return _scaled(operand("addbmm", input), beta, total, alpha)
+    return _scaled(term("addbmm", input), beta, total, alpha)
 
 
 @fused
@@ -335,6 +346,8 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1)
     >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), row, column).tolist()
     [[[4.0]]]
     """
+    arguments.instance("baddbmm", "beta", beta, (int, float))
+    arguments.instance("baddbmm", "alpha", alpha, (int, float))
     flat = isinstance(batch1, Tensor) and batch1.ndim == 2
     return _scaled(operand("baddbmm", input), beta, mm(batch1, batch2) if flat else bmm(batch1, batch2), alpha)
 
@@ -465,5 +478,6 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     from mycel.ops.algebra.contraction import contract, equation_of
 
     if not isinstance(equation, str):
+        arguments.instance("einsum", "equation", equation, Tensor, "a string, or a tensor with lists of labels")
         equation, operands = equation_of((equation, *operands))
     return contract(equation, operands)

@@ -15,7 +15,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.eager import apply
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.derivatives import recompute
 from mycel.ops import indexed, properties, reduction, sorting
 from mycel.ops._operands import (
@@ -89,6 +89,7 @@ def moe_token_permute(
     >>> out.tolist(), where.tolist()
     ([[2.0], [3.0], [1.0]], [2, 0, 1])
     """
+    arguments.flag("moe_token_permute", "padded_mode", padded_mode)
     name = "moe_token_permute"
     if padded_mode:
         raise ValueError(f"{name}: padded_mode must be False")
@@ -119,6 +120,8 @@ def moe_token_unpermute(
     >>> ms.ops.moe_token_unpermute(ms.Tensor([[2.0], [3.0], [1.0]]), ms.Tensor([2, 0, 1])).tolist()
     [[1.0], [2.0], [3.0]]
     """
+    arguments.optional("moe_token_unpermute", "restore_shape", restore_shape, (tuple, list))
+    arguments.flag("moe_token_unpermute", "padded_mode", padded_mode)
     name = "moe_token_unpermute"
     if padded_mode or restore_shape is not None:
         raise ValueError(f"{name}: padded_mode must be False, and restore_shape, which belongs to it, None")
@@ -234,6 +237,7 @@ def add_layer_norm(
     >>> ms.ops.add_layer_norm(x, x, ms.ops.ones(2), ms.ops.zeros(2))[1].tolist()
     [[4.0]]
     """
+    arguments.flag("add_layer_norm", "additional_output", additional_output)
     name = "add_layer_norm"
     if isinstance(epsilon, bool) or not isinstance(epsilon, float):
         raise TypeError(f"{name}: epsilon must be a float, not {type(epsilon).__name__}")
@@ -262,6 +266,7 @@ def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[T
     >>> ms.ops.add_rms_norm(x, x, ms.ops.ones(2))[2].tolist()
     [[3.0, 4.0]]
     """
+    arguments.instance("add_rms_norm", "epsilon", epsilon, float)
     name = "add_rms_norm"
     if not isinstance(epsilon, float) or not 0.0 < epsilon <= 1.0:
         raise ValueError(f"{name}: epsilon must be a float in (0, 1], not {epsilon!r}")
@@ -325,4 +330,4 @@ def move_to(input: Any, to: str = "CPU", blocking: bool = True) -> Tensor:
         raise ValueError(f"move_to: tensors can only be moved to 'CPU', not to {to!r}")
     arguments.flag("move_to", "blocking", blocking)
     arguments.instance("move_to", "input", input, (Tensor, list, tuple), "a tensor, a list or a tuple")
-    return properties.deepcopy(operand("move_to", input))
+    return properties.deepcopy(as_tensor(input))

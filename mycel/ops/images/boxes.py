@@ -15,7 +15,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import random
 from mycel.ops._operands import (
     check_sizes,
@@ -83,7 +83,9 @@ def _centred(x: Tensor) -> tuple[Tensor, ...]:
 
 def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
     """Return four numbers of an argument that is four or one for all."""
-    found = tuple(float(v) for v in value) if isinstance(value, (tuple, list)) else (float(value),) * 4
+    if isinstance(value, float):
+        return (value,) * 4
+    found = tuple([arguments.number(name, f"each of {what}", v) for v in arguments.sequence(name, what, value)])
     if len(found) != 4:
         raise ValueError(f"{name}: {what} must be 4 numbers, not {value}")
     return found
@@ -131,6 +133,7 @@ def bounding_box_decode(
     >>> ms.ops.bounding_box_decode(anchor, offsets, (20, 20)).tolist()
     [[4.0, 4.0, 7.0, 7.0]]
     """
+    arguments.instance("bounding_box_decode", "wh_ratio_clip", wh_ratio_clip, float)
     name = "bounding_box_decode"
     a, d = _boxes(name, "anchor_box", anchor_box), _boxes(name, "deltas", deltas)
     ax, ay, aw, ah = _centred(a)
@@ -140,7 +143,9 @@ def bounding_box_decode(
     gw = aw * run(E.exp, run(E.maximum, run(E.minimum, dw, limit), least))
     gh = ah * run(E.exp, run(E.maximum, run(E.minimum, dh, limit), least))
     gx, gy = ax + aw * dx, ay + ah * dy
-    height, width = (float(v) for v in tuple(max_shape)[:2])
+    height, width = (
+        arguments.number(name, "each of max_shape", v) for v in arguments.sequence(name, "max_shape", max_shape)[:2]
+    )
     corners = []
     for value, size in (
         (gx - gw * 0.5 + 0.5, width),
@@ -189,7 +194,7 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None)
     keys = select(line, random.rand(*line.shape, seed=seed), 2.0)
     order = argsort(keys, 0)
     size, count = int(line.shape[0]), check_sizes(name, (size_of(name, count),))[0]
-    places = operand(name, np.minimum(numbers(count), max(size - 1, 0)).astype(np.int32))
+    places = as_tensor(np.minimum(numbers(count), max(size - 1, 0)).astype(np.int32))
     chosen = run(I.take, order, places, axis=0)
     true = run(R.reduce_sum, cast(line, D.int32), axes=(0,), keepdims=False)
     valid = run(E.lt, iota((count,), 0, D.int32), true)

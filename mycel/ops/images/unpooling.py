@@ -14,9 +14,10 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import indexed, random, reduction
 from mycel.ops._operands import broadcast, cast_index, number_of, numbers, operand, reshaped, run, sizes_of
 from mycel.ops.convolution import per_axis
@@ -31,6 +32,9 @@ def _max_unpool(
 ) -> Tensor:
     """Return the elements of `x` at `indices` of an output, zeros elsewhere."""
     value, index = operand(name, x), cast_index(name, indices)
+    for parameter, given_sizes in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding)):
+        if isinstance(given_sizes, list):
+            raise arguments.wrong_type(name, parameter, "an int or a tuple of ints", given_sizes)
     if value.ndim not in (rank + 1, rank + 2) or value.shape != index.shape:
         raise ShapeError(
             f"{name}: takes ([N,] C, *spatial) of {rank} spatial dimensions and indices of the same shape, not "
@@ -150,18 +154,18 @@ def _fractional(
     flat: Optional[Tensor] = None
     for k in range(rank):
         d, n, w = spatial[k], sizes[k], kernel[k]
-        u = indexed.gather(drawn, np.asarray([rank - 1 - k if backwards else k]), 1)
+        u = indexed.gather(drawn, as_tensor([rank - 1 - k if backwards else k]), 1)
         step = (d - w) / (n - 1) if n > 1 else 0.0
-        place = operand(name, numbers(n).reshape(1, n), drawn.dtype)
+        place = as_tensor(numbers(n).reshape(1, n), drawn.dtype)
         starts = cast(run(E.trunc, (place + u) * step), D.int64) - cast(run(E.trunc, u * step), D.int64)
-        last = operand(name, np.arange(n).reshape(1, n) == n - 1)
+        last = as_tensor(np.arange(n).reshape(1, n) == n - 1)
         starts = run(
-            E._SELECT, broadcast(last, starts.shape), broadcast(operand(name, d - w, D.int64), starts.shape), starts
+            E._SELECT, broadcast(last, starts.shape), broadcast(as_tensor(d - w, D.int64), starts.shape), starts
         )
         shape = [rows, *(1,) * (2 * rank)]
         shape[1 + k] = n
         within = numbers(w).reshape([w if j == rank + k else 1 for j in range(2 * rank)])
-        at = reshaped(starts, tuple(shape)) + operand(name, within[None])
+        at = reshaped(starts, tuple(shape)) + as_tensor(within[None])
         flat = at if flat is None else flat * d + at
     assert flat is not None
     index = reshaped(broadcast(flat, (rows, *sizes, *kernel)), (rows, area))
@@ -191,6 +195,7 @@ def fractional_max_pool2d(
     >>> ms.ops.fractional_max_pool2d(ms.ops.ones((1, 1, 5, 5)), 2, (3, 3)).shape
     (1, 1, 3, 3)
     """
+    arguments.flag("fractional_max_pool2d", "return_indices", return_indices)
     name = "fractional_max_pool2d"
     found = _fractional(name, 2, input, kernel_size, output_size, output_ratio, _random_samples, True)
     return found if return_indices else found[0]
@@ -214,6 +219,7 @@ def fractional_max_pool3d(
     >>> ms.ops.fractional_max_pool3d(ms.ops.ones((1, 1, 5, 5, 5)), 2, (3, 3, 3)).shape
     (1, 1, 3, 3, 3)
     """
+    arguments.flag("fractional_max_pool3d", "return_indices", return_indices)
     name = "fractional_max_pool3d"
     found = _fractional(name, 3, input, kernel_size, output_size, output_ratio, _random_samples, False)
     return found if return_indices else found[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
-from mycel.core.tensor import Tensor, cast
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops import activation, arrange, array, creation, fourier, margins, math, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -28,6 +28,8 @@ from mycel.ops._operands import (
     select,
     size_of,
     take_slice,
+    term,
+    terms,
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
@@ -192,14 +194,14 @@ class TridiagonalMatMul(Primitive, compute=tridiagonal_product): ...
 def _cumulative(p: Any, x: Any, axis: Any) -> Tensor:
     value = floating("CumulativeLogsumexp", x)
     where = axis_of("CumulativeLogsumexp", _number(axis), value.ndim)
-    value = arrange.flip(value, where) if p.reverse else value
+    value = arrange.flip(value, (where,)) if p.reverse else value
     total = sorting.logcumsumexp(value, where)
     if p.exclusive:
         lowest = -float(finfo(value.dtype.numpy).max)
         shape = (*value.shape[:where], 1, *value.shape[where + 1 :])
         kept = take_slice(total, where, 0, value.shape[where] - 1)
         total = array.concat((creation.full(shape, lowest, dtype=value.dtype), kept), where)
-    return arrange.flip(total, where) if p.reverse else total
+    return arrange.flip(total, (where,)) if p.reverse else total
 
 
 def _median(p: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -219,7 +221,7 @@ def _nth(p: Any, x: Any, n: Any) -> Tensor:
     if isinstance(n, int) and not 0 <= n < value.shape[-1]:
         raise ValueError(f"NthElement: n must lie in [0, {value.shape[-1]}), not {n}")
     ordered = sorting.sort(value, -1, p.reverse)[0]
-    return run(I.take, ordered, cast_index("NthElement", n), axis=value.ndim - 1)
+    return run(I.take, ordered, cast_index("NthElement", term("NthElement", n)), axis=value.ndim - 1)
 
 
 def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
@@ -282,11 +284,11 @@ def _equal_count(x: Any, y: Any) -> Tensor:
 
 
 def _packed(x: Any, threshold: Any) -> Tensor:
-    value, limit = operands("CompareAndBitpack", x, threshold)
+    value, limit = terms("CompareAndBitpack", x, threshold)
     if value.ndim == 0 or value.shape[-1] % 8:
         raise ShapeError(f"CompareAndBitpack: the last size of {value._type} must divide by 8")
     groups = reshaped(run(E.gt, value, limit), (*value.shape[:-1], value.shape[-1] // 8, 8))
-    weights = operand("CompareAndBitpack", [128, 64, 32, 16, 8, 4, 2, 1], D.int32)
+    weights = as_tensor([128, 64, 32, 16, 8, 4, 2, 1], D.int32)
     total = run(R.reduce_sum, cast(groups, D.int32) * weights, axes=(value.ndim,), keepdims=False)
     return cast(total, D.uint8)
 

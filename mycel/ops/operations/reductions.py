@@ -66,7 +66,8 @@ class ReduceMin(Primitive, compute=lambda p, x, axis=(): reduction.amin(x, axis,
 
 
 def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
-    return reduction.std_mean(x, p.axis or None, int(p.unbiased), p.keep_dims)
+    axes = tuple(p.axis) if isinstance(p.axis, list) else p.axis
+    return reduction.std_mean(x, axes or None, int(p.unbiased), p.keep_dims)
 
 
 class ReduceStd(Primitive, compute=_reduced_std, axis=[], unbiased=True, keep_dims=False):
@@ -128,12 +129,12 @@ def _accumulated(function: Any) -> Callable[..., Tensor]:
     def compute(p: Any, x: Any, axis: Any) -> Tensor:
         value = operand(p.name, x)
         where = axis_of(p.name, axis.item() if isinstance(axis, Tensor) else axis, value.ndim)
-        value = arrange.flip(value, where) if p.reverse else value
+        value = arrange.flip(value, (where,)) if p.reverse else value
         total = function(value, where)
         if p.exclusive:
             pads = [0, 0] * (value.ndim - 1 - where) + [1, -1]
             total = arrange.pad(total, tuple(pads), value=0 if p.name == "CumSum" else 1)
-        return arrange.flip(total, where) if p.reverse else total
+        return arrange.flip(total, (where,)) if p.reverse else total
 
     return compute
 

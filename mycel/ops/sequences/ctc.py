@@ -18,7 +18,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager
 from mycel.core.fused import fused, graph_of
-from mycel.core.tensor import Tensor, cast, scalar
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ops import indexed, masks
 from mycel.ops import reduction as reductions
 from mycel.ops._operands import (
@@ -27,6 +27,7 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    numbers_of,
     operand,
     permuted,
     reshaped,
@@ -146,7 +147,7 @@ def _log_likelihoods(
 
 def _counts(name: str, what: str, value: Any, batch: Any) -> Tensor:
     """Return lengths (batch,) from an argument that may be one for all."""
-    found = operand(name, value)
+    found = operand(name, value) if isinstance(value, Tensor) else numbers_of(name, what, value)
     if not found.dtype.is_integer:
         raise TypeError(f"{name}: {what} must be integers, not {found.dtype.name}")
     if found.ndim == 0:
@@ -180,9 +181,11 @@ def ctc_loss(
     >>> round(ms.ops.exp(-loss).item(), 4)
     0.75
     """
+    arguments.integer("ctc_loss", "blank", blank)
+    arguments.flag("ctc_loss", "zero_infinity", zero_infinity)
     name = "ctc_loss"
     x = floating(name, log_probs)
-    arguments.one_of(name, "reduction", reduction, ("mean", "sum", "none"))
+    arguments.choice(name, "reduction", reduction, ("mean", "sum", "none"))
     if x.ndim != 3:
         raise ShapeError(f"{name}: log_probs must be (T, N, C), not {x._type}")
     steps, batch, classes = x.shape
@@ -233,6 +236,8 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
     >>> ms.ops.ctc_greedy_decoder(logits, ms.Tensor([3], ms.int32))[1].tolist()
     [0, 0]
     """
+    operand("ctc_greedy_decoder", sequence_length)
+    arguments.flag("ctc_greedy_decoder", "merge_repeated", merge_repeated)
     name = "ctc_greedy_decoder"
     x = floating(name, inputs)
     if x.ndim != 3:
@@ -250,12 +255,12 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
         kept = run(E.logical_and, kept, run(E.ne, best, before))
     order = cumsum(cast(kept, D.int64), 1)
     where = masks.nonzero(kept)
-    row = indexed.gather(where, np.asarray(0), 1)
+    row = indexed.gather(where, scalar(0, D.int64), 1)
     place = masks.masked_select(order - constant_like(1, order), kept)
     found = run(S.CONCAT, reshaped(row, (row.shape[0], 1)), reshaped(place, (row.shape[0], 1)), axis=1)
     longest = run(
         R.reduce_max, run(R.reduce_sum, cast(kept, D.int64), axes=(1,), keepdims=False), axes=(0,), keepdims=False
     )
-    shape = run(S.CONCAT, operand(name, np.asarray([int(batch)])), reshaped(longest, (1,)), axis=0)
+    shape = run(S.CONCAT, as_tensor(np.asarray([int(batch)])), reshaped(longest, (1,)), axis=0)
     total = -run(R.reduce_sum, select(inside, permuted(value, (1, 0)), 0.0), axes=(1,), keepdims=True)
     return cast(found, D.int64), masks.masked_select(best, kept), shape, total

@@ -129,6 +129,7 @@ def _qr(self: Tensor, some: bool = True) -> Any:
 
     Q is square unless `some`. See `mycel.ops.qr`.
     """
+    arguments.flag("qr", "some", some)
     return decompositions.qr(self, "reduced" if some else "complete")
 
 
@@ -203,7 +204,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     if not axes or axes == (None,):
         return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
     if len(axes) == 1:
-        return array.transpose(self, axes[0])
+        return array.transpose(self, axes if isinstance(axes[0], int) else axes[0])
     return array.swapaxes(self, *axes) if len(axes) == 2 else array.transpose(self, axes)
 
 
@@ -258,6 +259,8 @@ def _times(alpha: Any, other: Any) -> Any:
 
 def _add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return ``self + alpha * other``. See `mycel.ops.add`."""
+    if isinstance(other, (list, tuple)) and alpha == 1:
+        return self + other
     return elementwise.add(self, _times(alpha, other))
 
 
@@ -409,6 +412,7 @@ def _unique(
 
     `return_inverse` and `return_counts` add positions and counts (int64).
     """
+    arguments.flag("unique", "return_inverse", return_inverse)
     if dim is None and is_open(self):
         values, inverse, counts, _ = segments.distinct(self)
         further = [t for t, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
@@ -449,16 +453,6 @@ def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
         dtype = D.int64
     line = line if dtype is None else properties.cast(line, dtype)
     return run(R.reduce_any if line.dtype is D.bool_ else R.reduce_sum, line, axes=(line.ndim - 1,), keepdims=False)
-
-
-def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """Return the largest element along an axis, and its position."""
-    return reduction.max(self, axis, keep_dims)
-
-
-def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """Return the smallest element along an axis, and its position."""
-    return reduction.min(self, axis, keep_dims)
 
 
 def _new(name: str) -> Any:
@@ -547,8 +541,6 @@ _METHODS: dict[str, Any] = {
     "equal": _equal,
     "allclose": _allclose,
     "trace": _trace,
-    "argmax_with_value": _argmax_with_value,
-    "argmin_with_value": _argmin_with_value,
     "new_zeros": _new("zeros"),
     "new_ones": _new("ones"),
     "new_empty": _new("empty"),

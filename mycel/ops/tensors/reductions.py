@@ -41,7 +41,7 @@ def _keep(name: str, *given: Any) -> bool:
     chosen = [g for g in given if g is not UNSET]
     if len(chosen) > 1:
         raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
-    return arguments.flag(name, "keepdims", chosen[0], integers=True) if chosen else False
+    return arguments.flag(name, "keepdims", chosen[0]) if chosen else False
 
 
 @fused
@@ -111,6 +111,8 @@ def _spread(name: str) -> Any:
         degrees = _choose(
             name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
         )
+        # Only the variance takes its axes as a list, under their name `dim`.
+        dim = tuple(dim) if name == "var" and isinstance(dim, list) else dim
         return function(self, axes(name, axis, dim), degrees, _keep(name, keepdims, keepdim))
 
     return _named(method, name, f"Return `mycel.ops.{name}` of the tensor; `correction` is another name of `ddof`.")
@@ -273,6 +275,16 @@ def _softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: Any = UNSE
     return activation.softmax(self, axis if dim is UNSET else dim, dtype=dtype)
 
 
+def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
+    """Return the largest element along an axis, and its position."""
+    return reduction.max(self, axis, keep_dims)
+
+
+def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
+    """Return the smallest element along an axis, and its position."""
+    return reduction.min(self, axis, keep_dims)
+
+
 methods: dict[str, Any] = {
     "sum": _sum,
     "mean": _mean,
@@ -285,6 +297,8 @@ methods: dict[str, Any] = {
     "min": _extreme("min"),
     "argmax": _position("argmax"),
     "argmin": _position("argmin"),
+    "argmax_with_value": _argmax_with_value,
+    "argmin_with_value": _argmin_with_value,
     "ptp": _ptp,
     "logsumexp": _logsumexp,
     "nansum": _nansum,
