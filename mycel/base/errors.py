@@ -12,6 +12,7 @@ __all__ = [
     "BoundsError",
     "CompileError",
     "IndexRangeError",
+    "InputError",
     "NeedsValue",
     "NonFiniteError",
     "ShapeError",
@@ -123,6 +124,14 @@ class GradientError(RuntimeError, TypeError, ValueError):
     """A hook, or a derivative that the program defines, returned no gradients that fit.
 
     It is all three built-in errors, as MindSpore raises now one and now another.
+    """
+
+
+class InputError(TypeError, ValueError):
+    """The inputs of a call of an operation are too many or too few, or are not of its types.
+
+    It is both built-in errors: Python's own for arguments that do not fit, and MindSpore's, which
+    raises now one and now another.
     """
 
 

@@ -27,6 +27,8 @@ from mycel.ops._operands import (
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra.matrices import diagonal_of
+from mycel.ops.operations.attributes import element_type, integer, numbers, real
+from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import words
 from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad
@@ -99,7 +101,7 @@ def _tuple_of(x: Any) -> tuple[Any, ...]:
     return tuple(value.tolist())
 
 
-class CopyWithSlice(Primitive, compute=_copy_with_slice):
+class CopyWithSlice(Primitive, compute=_copy_with_slice, inputs=(Tensor, NUMBER)):
     """The tensor x, which may be a view, after y was written into it."""
 
 
@@ -109,24 +111,26 @@ class DiagPart(Primitive, compute=_diag_part):
     """
 
 
-class Expand(Primitive, compute=_expand):
+class Expand(Primitive, compute=_expand, inputs=(Tensor, SIZES)):
     """The tensor broadcast to a shape, in which -1 keeps a size."""
 
 
 class FillDiagonal(
-    Primitive, compute=lambda p, x: fill_diagonal(x, p.fill_value, p.wrap), fill_value=NEEDED, wrap=False
+    Primitive, compute=lambda p, x: fill_diagonal(x, p.fill_value, p.wrap), fill_value=real(), wrap=False
 ): ...
 
 
-class IdentityN(Primitive, compute=lambda xs: tuple(run(E.identity, operand("IdentityN", x)) for x in xs)):
+class IdentityN(
+    Primitive, compute=lambda xs: tuple(run(E.identity, operand("IdentityN", x)) for x in xs), inputs=((tuple, list),)
+):
     """Tensors as they are."""
 
 
-class ParallelConcat(Primitive, compute=_parallel_concat):
+class ParallelConcat(Primitive, compute=_parallel_concat, inputs=((tuple, list),)):
     """Tensors whose first size is 1, concatenated along axis 0."""
 
 
-class SelectView(Primitive, compute=_select_view):
+class SelectView(Primitive, compute=_select_view, inputs=(Tensor, WHOLE, int)):
     """The part at one position along an axis, without the axis."""
 
 
@@ -134,11 +138,15 @@ class TensorToTuple(Primitive, compute=_tuple_of):
     """The elements of a tensor of one dimension as a tuple of numbers."""
 
 
-class TransposeExtView(Primitive, compute=lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1)):
+class TransposeExtView(
+    Primitive, compute=lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1), inputs=(Tensor, int, int)
+):
     """The tensor with two axes exchanged."""
 
 
-class TransposeView(Primitive, compute=lambda x, input_perm: array.transpose(x, tuple(input_perm))):
+class TransposeView(
+    Primitive, compute=lambda x, input_perm: array.transpose(x, tuple(input_perm)), inputs=(Tensor, SIZES)
+):
     """The tensor with its axes in another order."""
 
 
@@ -193,31 +201,39 @@ def _bound(side: str) -> Any:
     return compute
 
 
-class Bucketize(Primitive, compute=lambda p, x: sorting.bucketize(x, p.boundaries, right=True), boundaries=NEEDED):
+class Bucketize(
+    Primitive,
+    compute=lambda p, x: sorting.bucketize(x, p.boundaries, right=True),
+    boundaries=numbers(kinds=(tuple, list)),
+):
     """The number of sorted boundaries that are not above each element, int32."""
 
 
-class IndexPut(Primitive, compute=_put, accumulate=0):
+class IndexPut(Primitive, compute=_put, accumulate=0, inputs=(Tensor, Tensor, (tuple, list))):
     """x1 with x2 written, or added if `accumulate` is 1, at the places that index tensors name."""
 
 
-class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=NEEDED):
+class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=integer()):
     """`mycel.ops.inplace_index_add` along an axis."""
 
 
-class InplaceUpdateV2(Primitive, compute=lambda x, indices, v: indexed.inplace_update(x, v, indices)):
+class InplaceUpdateV2(
+    Primitive,
+    compute=lambda x, indices, v: indexed.inplace_update(x, v, indices),
+    inputs=(Tensor, (int, tuple, list, Tensor), Tensor),
+):
     """x with the rows that `indices` names replaced by those of v."""
 
 
-class InvertPermutation(Primitive, compute=_inverted):
+class InvertPermutation(Primitive, compute=_inverted, inputs=(SIZES,)):
     """The inverse of a permutation of 0 .. n - 1, as a tuple."""
 
 
-class LowerBound(Primitive, compute=_bound("left"), out_type=D.int32):
+class LowerBound(Primitive, compute=_bound("left"), out_type=element_type(D.int32, D.int64)):
     """The number of elements below each value, in each row."""
 
 
-class UpperBound(Primitive, compute=_bound("right"), out_type=D.int32):
+class UpperBound(Primitive, compute=_bound("right"), out_type=element_type(D.int32, D.int64)):
     """The number of elements not above each value, in each row."""
 
 
@@ -226,6 +242,7 @@ class MapUniform(
     compute=lambda x, per_group_size, group_num: run(
         E.add, _uniform(x, group_num, True) * per_group_size, _uniform(x, group_num, False)
     ),
+    inputs=(Tensor, WHOLE, WHOLE),
 ):
     """The numbers key % groups * size + key // groups."""
 
@@ -307,7 +324,7 @@ def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tens
     return cast(splits, D.from_any(p.Tsplits)), first + cast(place - own, begin.dtype) * by
 
 
-class ComputeAccidentalHits(Primitive, compute=_hits, num_true=1):
+class ComputeAccidentalHits(Primitive, compute=_hits, num_true=integer(1, at_least=1)):
     """The places where sampled classes are true ones: rows, positions of samples, and float32's
     lowest number for each.
     """
@@ -319,26 +336,28 @@ class EditDistance(Primitive, compute=_distance, normalize=True):
     """
 
 
-class ListDiff(Primitive, compute=_difference, out_idx=D.int32):
+class ListDiff(Primitive, compute=_difference, out_idx=element_type(D.int32, D.int64)):
     """The elements of x that are not in y, in their order, and their positions."""
 
 
 class NoRepeatNGram(
-    Primitive, compute=lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size), ngram_size=1
+    Primitive,
+    compute=lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size),
+    ngram_size=integer(1, at_least=1),
 ): ...
 
 
-class RaggedRange(Primitive, compute=_ranges, Tsplits=NEEDED):
+class RaggedRange(Primitive, compute=_ranges, Tsplits=element_type(NEEDED, D.int32, D.int64)):
     """Ranges, one after the other: where each begins, and their elements."""
 
 
-class SubAndFilter(Primitive, compute=_filtered):
+class SubAndFilter(Primitive, compute=_filtered, inputs=(Tensor, WHOLE, WHOLE)):
     """The elements of x - offset that lie in [0, max_num), and their positions (int32); called with
     (x, max_num, offset).
     """
 
 
-class UniqueWithPad(Primitive, compute=unique_with_pad): ...
+class UniqueWithPad(Primitive, compute=unique_with_pad, inputs=(Tensor, NUMBER)): ...
 
 
 __all__.extend(operations_of(globals()))

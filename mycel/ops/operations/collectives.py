@@ -20,6 +20,8 @@ from mycel.communication.steps import ReduceOp, copied, joined, operation_of, ro
 from mycel.core.tensor import Tensor
 from mycel.ops import array, creation
 from mycel.ops._operands import take_slice
+from mycel.ops.operations.attributes import anything, integer, optional
+from mycel.ops.operations.inputs import SIZES
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 
 __all__: list[str] = []
@@ -111,7 +113,7 @@ class AllGather(Primitive, compute=_all_gather, group=WORLD):
 
 
 @checked()
-class AllGatherV(Primitive, compute=_all_gather_v, group=WORLD):
+class AllGatherV(Primitive, compute=_all_gather_v, group=WORLD, inputs=(Tensor, SIZES)):
     """Vectors of all processes, concatenated; `output_split_sizes` has the number of elements of
     each.
     """
@@ -124,7 +126,11 @@ class ReduceScatter(Primitive, compute=lambda p, x: _reduce_scatter(p, x), op=Re
 
 @checked()
 class ReduceScatterV(
-    Primitive, compute=lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes), op=ReduceOp.SUM, group=WORLD
+    Primitive,
+    compute=lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes),
+    op=ReduceOp.SUM,
+    group=WORLD,
+    inputs=(Tensor, SIZES),
 ):
     """The share of this process of the sum of a vector over all processes; `input_split_sizes` has
     the number of elements of each share.
@@ -162,12 +168,12 @@ class CollectiveScatter(Primitive, compute=_scatter, src_rank=0, group=WORLD):
 
 
 @checked()
-class Broadcast(Primitive, compute=_broadcast, root_rank=NEEDED, group=WORLD):
+class Broadcast(Primitive, compute=_broadcast, root_rank=integer(), group=WORLD, inputs=(object,)):
     """The tensors, given as a tuple, of the process `root_rank`."""
 
 
 @checked()
-class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=WORLD):
+class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=anything(WORLD)):
     """A wait until all processes of the group are here."""
 
 
@@ -193,7 +199,9 @@ def _all_to_all(p: Any, x: Any) -> Tensor:
 
 
 @checked(_check_all_to_all)
-class AlltoAll(Primitive, compute=_all_to_all, split_count=NEEDED, split_dim=NEEDED, concat_dim=NEEDED, group=WORLD):
+class AlltoAll(
+    Primitive, compute=_all_to_all, split_count=integer(), split_dim=integer(), concat_dim=integer(), group=WORLD
+):
     """The parts of tensors for this process, joined along `concat_dim`, where each process cuts its
     tensor along `split_dim` into a part for each other one.
     """
@@ -223,8 +231,9 @@ def _by_matrix(p: Any, x: Any, matrix: Any) -> Tensor:
 class AlltoAllV(
     Primitive,
     compute=lambda p, x, sent, awaited: _exchanged(p, _flat(p, x), _sizes(sent), _sizes(awaited)),
-    group=WORLD,
+    group=optional(WORLD),
     block_size=1,
+    inputs=(Tensor, SIZES, SIZES),
 ):
     """The parts of vectors that all processes sent to this one; a call says how many blocks go to
     each process and come from it.
@@ -232,7 +241,14 @@ class AlltoAllV(
 
 
 @checked(_check_block)
-class AlltoAllVC(Primitive, compute=_by_matrix, group=WORLD, block_size=1, transpose=False):
+class AlltoAllVC(
+    Primitive,
+    compute=_by_matrix,
+    group=optional(WORLD),
+    block_size=1,
+    transpose=anything(False),
+    inputs=(Tensor, SIZES),
+):
     """`AlltoAllV` whose call takes a matrix of the blocks that each process sends to each other
     one, or its transpose.
     """
@@ -264,6 +280,7 @@ class Receive(
     dtype=NEEDED,
     group=WORLD,
     group_back=WORLD,
+    inputs=(object,),
 ):
     """The tensor that the process `src_rank` sent.
 
@@ -316,7 +333,8 @@ class BatchISendIRecv(
     remote_ranks=NEEDED,
     receive_shapes=None,
     receive_dtypes=None,
-    group=WORLD,
+    group=anything(WORLD),
+    inputs=(object,),
 ):
     """Tensors sent and received at once: a result for each of `op_types`, which is a zero for a
     tensor that is sent.
@@ -354,7 +372,8 @@ class NeighborExchange(
     recv_shapes=NEEDED,
     send_shapes=NEEDED,
     recv_type=NEEDED,
-    group=WORLD,
+    group=anything(WORLD),
+    inputs=(object,),
 ):
     """The tensors that come from `recv_rank_ids`, as a tuple, while others are sent to
     `send_rank_ids`.

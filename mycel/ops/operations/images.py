@@ -14,7 +14,9 @@ from mycel.ops import blocks, indexed
 from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import integer, integers, numbers, one_of, pairs, real, word
+from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
+from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.prims import elementwise as E
 
 __all__: list[str] = []
@@ -32,10 +34,14 @@ class HSVToRGB(Primitive, compute=colours.hsv_to_rgb): ...
 class RGBToHSV(Primitive, compute=colours.rgb_to_hsv): ...
 
 
-class NonMaxSuppressionV3(Primitive, compute=suppression.non_max_suppression): ...
+class NonMaxSuppressionV3(
+    Primitive, compute=suppression.non_max_suppression, inputs=(Tensor, Tensor, WHOLE, NUMBER, NUMBER)
+): ...
 
 
-class NonMaxSuppressionWithOverlaps(Primitive, compute=suppression.non_max_suppression_with_overlaps): ...
+class NonMaxSuppressionWithOverlaps(
+    Primitive, compute=suppression.non_max_suppression_with_overlaps, inputs=(Tensor, Tensor, NUMBER, NUMBER, NUMBER)
+): ...
 
 
 class NMSWithMask(
@@ -54,15 +60,18 @@ class CombinedNonMaxSuppression(
 
 
 class BatchToSpace(
-    Primitive, compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_size, p.crops), block_size=NEEDED, crops=NEEDED
+    Primitive,
+    compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_size, p.crops),
+    block_size=integer(at_least=1),
+    crops=pairs(),
 ): ...
 
 
 class SpaceToBatch(
     Primitive,
     compute=lambda p, x: blocks.space_to_batch_nd(x, p.block_size, p.paddings),
-    block_size=NEEDED,
-    paddings=NEEDED,
+    block_size=integer(at_least=1),
+    paddings=pairs(),
 ): ...
 
 
@@ -71,7 +80,9 @@ def _listed(value: Any) -> Any:
 
 
 class BatchToSpaceNDV2(
-    Primitive, compute=lambda x, block, crops: blocks.batch_to_space_nd(x, _listed(block), _listed(crops))
+    Primitive,
+    compute=lambda x, block, crops: blocks.batch_to_space_nd(x, _listed(block), _listed(crops)),
+    inputs=(Tensor, SIZES, SIZES),
 ): ...
 
 
@@ -99,13 +110,17 @@ def _vec_permute(p: Any, value: Any) -> Tensor:
     return indexed.gather(x, operand(p.name, order), 0)
 
 
-class DataFormatDimMap(Primitive, compute=_dim_map, src_format="NHWC", dst_format="NCHW"):
+class DataFormatDimMap(
+    Primitive, compute=_dim_map, src_format=one_of("NHWC", "NCHW"), dst_format=one_of("NCHW", "NHWC")
+):
     """The axis of the source format that the target format has at each of the given axes, -4 to 3,
     as in MindSpore.
     """
 
 
-class DataFormatVecPermute(Primitive, compute=_vec_permute, src_format="NHWC", dst_format="NCHW"):
+class DataFormatVecPermute(
+    Primitive, compute=_vec_permute, src_format=one_of("NHWC", "NCHW"), dst_format=one_of("NCHW", "NHWC")
+):
     """Values that belong to the axes of one format, in the order of another format."""
 
 
@@ -114,10 +129,10 @@ class DeformableOffsets(
     compute=lambda p, x, offsets: deformable.deformable_offsets(
         x, offsets, p.strides, p.pads, p.ksize, p.dilations, p.data_format, p.deformable_groups, p.modulated
     ),
-    strides=NEEDED,
-    pads=NEEDED,
-    ksize=NEEDED,
-    dilations=(1, 1, 1, 1),
+    strides=integers(alone=False),
+    pads=integers(alone=False),
+    ksize=integers(alone=False),
+    dilations=integers((1, 1, 1, 1), alone=False),
     data_format="NCHW",
     deformable_groups=1,
     modulated=True,
@@ -129,11 +144,11 @@ class ROIAlign(
     compute=lambda p, x, rois: deformable.roi_align(
         x, rois, p.pooled_height, p.pooled_width, p.spatial_scale, p.sample_num, p.roi_end_mode
     ),
-    pooled_height=NEEDED,
-    pooled_width=NEEDED,
-    spatial_scale=NEEDED,
+    pooled_height=integer(),
+    pooled_width=integer(),
+    spatial_scale=real(),
     sample_num=2,
-    roi_end_mode=1,
+    roi_end_mode=integer(1, 0, 1),
 ): ...
 
 
@@ -145,12 +160,16 @@ class ExtractGlimpse(
     centered=True,
     normalized=True,
     uniform_noise=True,
-    noise="uniform",
+    noise=word("uniform", "gaussian", "zero"),
+    inputs=(Tensor, SIZES, Tensor),
 ): ...
 
 
 class ResizeArea(
-    Primitive, compute=lambda p, x, size: resampling.resize_area(x, size, p.align_corners), align_corners=False
+    Primitive,
+    compute=lambda p, x, size: resampling.resize_area(x, size, p.align_corners),
+    align_corners=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
@@ -159,6 +178,7 @@ class ResizeBicubic(
     compute=lambda p, x, size: resampling.resize_bicubic(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
@@ -167,20 +187,22 @@ class ResizeBilinearV2(
     compute=lambda p, x, size: resampling.resize_bilinear(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
 class ResizeLinear1D(
     Primitive,
     compute=lambda p, x, size: resampling.resize_linear(x, size, p.coordinate_transformation_mode),
-    coordinate_transformation_mode="align_corners",
+    coordinate_transformation_mode=word("align_corners", "half_pixel", "asymmetric"),
+    inputs=(Tensor, SIZES),
 ): ...
 
 
 class ResizeNearestNeighbor(
     Primitive,
     compute=lambda p, x: resampling.resize_nearest(x, p.size, p.align_corners, p.half_pixel_centers),
-    size=NEEDED,
+    size=integers(alone=False, kinds=(tuple, list)),
     align_corners=False,
     half_pixel_centers=False,
 ): ...
@@ -191,12 +213,14 @@ class ResizeNearestNeighborV2(
     compute=lambda p, x, size: resampling.resize_nearest(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
+    inputs=(Tensor, SIZES),
 ): ...
 
 
 class UpsampleNearest3D(
     Primitive,
     compute=lambda x, output_size=None, scales=None: resampling.upsample_volume(x, output_size, scales, "nearest"),
+    inputs=(Tensor, SIZES, SIZES),
 ): ...
 
 
@@ -206,6 +230,7 @@ class UpsampleTrilinear3D(
         x, output_size, scales, "trilinear", p.align_corners
     ),
     align_corners=False,
+    inputs=(Tensor, SIZES, SIZES),
 ): ...
 
 
@@ -214,8 +239,9 @@ class ScaleAndTranslate(
     compute=lambda p, x, size, scale, shift: resampling.scale_and_translate(
         x, size, scale, shift, p.kernel_type, p.antialias
     ),
-    kernel_type="lanczos3",
+    kernel_type=word("lanczos3", "lanczos1", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic"),
     antialias=True,
+    inputs=(Tensor, Tensor, Tensor, Tensor),
 ): ...
 
 
@@ -234,9 +260,9 @@ class SampleDistortedBoundingBoxV2(
     ),
     seed=0,
     seed2=0,
-    aspect_ratio_range=(0.75, 1.33),
-    area_range=(0.05, 1.0),
-    max_attempts=100,
+    aspect_ratio_range=numbers((0.75, 1.33), 2, kinds=(tuple, list)),
+    area_range=numbers((0.05, 1.0), 2, kinds=(tuple, list)),
+    max_attempts=integer(100, at_least=1),
     use_image_if_no_bounding_boxes=False,
 ): ...
 
@@ -253,7 +279,13 @@ def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
     return pad(x, amounts, _MODES[p.mode], constant_value if p.mode == "constant" else None)
 
 
-class PadV3(Primitive, compute=_pad, mode="constant", paddings_contiguous=True):
+class PadV3(
+    Primitive,
+    compute=_pad,
+    mode=one_of("constant", "reflect", "edge", "circular"),
+    paddings_contiguous=True,
+    inputs=(Tensor, SIZES, NUMBER),
+):
     """A tensor padded along its last axes: pairs (begin, end), the last axis first, or all begins
     before all ends.
     """

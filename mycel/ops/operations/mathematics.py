@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -34,7 +35,20 @@ from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
 from mycel.ops.beta import betainc
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import (
+    Attribute,
+    anything,
+    element_type,
+    flag,
+    integer,
+    integers,
+    number,
+    one_of,
+    optional,
+    word,
+)
+from mycel.ops.operations.inputs import NUMBER, WHOLE
+from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.ops.variants import eps
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -93,10 +107,16 @@ class CheckNumerics(Primitive, compute=_finite):
 class Eps(Primitive, compute=eps): ...
 
 
-class LerpScalar(Primitive, compute=math.lerp): ...
+class LerpScalar(Primitive, compute=math.lerp, inputs=(Tensor, Tensor, (Tensor, int, float))): ...
 
 
-class LogSpace(Primitive, compute=_log_space, steps=10, base=10, dtype=D.float32):
+class LogSpace(
+    Primitive,
+    compute=_log_space,
+    steps=integer(10, at_least=0),
+    base=integer(10, at_least=0),
+    dtype=element_type(D.float32, D.float16, D.float64),
+):
     """Numbers from base ** start to base ** end at equal ratios."""
 
 
@@ -107,7 +127,7 @@ def _log_softmax(x: Any, dim: Any = None, dtype: Any = None) -> Tensor:
     return activation.log_softmax(value, (0 if value.ndim in (0, 1, 3) else 1) if dim is None else dim)
 
 
-class LogSoftmaxExt(Primitive, compute=_log_softmax):
+class LogSoftmaxExt(Primitive, compute=_log_softmax, inputs=(Tensor, int, object)):
     """The logarithm of soft-max along `dim` in a type, as `mycel.ops.log_softmax`; called with
     (input, dim=None, dtype=None).
     """
@@ -151,7 +171,11 @@ class Eig(Primitive, compute=_eig, compute_v=False):
     """The complex eigenvalues, and with `compute_v` the eigenvectors, else 0 in their place."""
 
 
-class Lstsq(Primitive, compute=_lstsq, fast=True, l2_regularizer=0.0):
+# An int will do, as in MindSpore.
+_FAST = Attribute(lambda owner, parameter, value: arguments.flag(owner, parameter, value, integers=True), True)
+
+
+class Lstsq(Primitive, compute=_lstsq, fast=_FAST, l2_regularizer=number(0.0)):
     """The least-squares solution for one matrix, by QR, or with a penalty by Cholesky; `fast` has
     no effect.
     """
@@ -171,7 +195,7 @@ class LuUnpack(
 class MatrixLogarithm(Primitive, compute=matrix_logarithm): ...
 
 
-class MatrixSolveLs(Primitive, compute=_matrix_solve_ls, fast=True):
+class MatrixSolveLs(Primitive, compute=_matrix_solve_ls, fast=True, inputs=(Tensor, Tensor, NUMBER)):
     """The least-squares solution of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
 
 
@@ -179,7 +203,7 @@ class MatrixTriangularSolve(Primitive, compute=_triangular_solve, lower=True, ad
     """The solution of a triangular system, or of the system of its adjoint."""
 
 
-class NuclearNorm(Primitive, compute=_nuclear, dim=None, keepdim=False):
+class NuclearNorm(Primitive, compute=_nuclear, dim=optional(integers(kinds=(tuple, list))), keepdim=False):
     """The sum of the singular values of matrices in two axes."""
 
 
@@ -295,7 +319,7 @@ def _quantile(p: Any, x: Any, q: Any) -> Tensor:
     return (sorting.nanquantile if p.ignore_nan else sorting.quantile)(x, q, p.dim, p.keep_dims)
 
 
-class Bincount(Primitive, compute=_bincount):
+class Bincount(Primitive, compute=_bincount, inputs=(Tensor, WHOLE, Tensor)):
     """The sum of weights (1 each if empty) of each number below `size`; called with (array, size,
     weights).
     """
@@ -307,13 +331,13 @@ class CompareAndBitpack(Primitive, compute=_packed):
     """
 
 
-class ConfusionMatrix(Primitive, compute=_confusion, num_classes=NEEDED, dtype="int32"):
+class ConfusionMatrix(Primitive, compute=_confusion, num_classes=integer(), dtype="int32"):
     """The number of times, or the sum of weights, with which each label (rows) met each
     prediction.
     """
 
 
-class CumulativeLogsumexp(Primitive, compute=_cumulative, exclusive=False, reverse=False):
+class CumulativeLogsumexp(Primitive, compute=_cumulative, exclusive=False, reverse=False, inputs=(Tensor, WHOLE)):
     """The logarithms of running sums of exponentials.
 
     Where nothing has been summed it is the type's lowest number.
@@ -324,7 +348,7 @@ class EqualCount(Primitive, compute=_equal_count):
     """The number of equal elements of two tensors, (1,), in their type."""
 
 
-class HistogramFixedWidth(Primitive, compute=_histogram, nbins=NEEDED, dtype="int32"):
+class HistogramFixedWidth(Primitive, compute=_histogram, nbins=integer(at_least=1), dtype=one_of("int32", "int64")):
     """The number of elements in each of `nbins` equal parts of a range; elements outside count in
     the first or last part.
     """
@@ -334,11 +358,18 @@ class Median(Primitive, compute=_median, global_median=False, axis=0, keep_dims=
     """The lower median along an axis, or of all elements, and its position."""
 
 
-class NthElement(Primitive, compute=_nth, reverse=False):
+class NthElement(Primitive, compute=_nth, reverse=False, inputs=(Tensor, WHOLE)):
     """The n-th smallest element of each row, counted from 0; with `reverse` the n-th largest."""
 
 
-class Quantile(Primitive, compute=_quantile, dim=None, keep_dims=False, ignore_nan=False):
+class Quantile(
+    Primitive,
+    compute=_quantile,
+    dim=optional(integer()),
+    keep_dims=optional(False),
+    ignore_nan=optional(False),
+    inputs=(Tensor, NUMBER),
+):
     """`mycel.ops.quantile` as an object, or with `ignore_nan` `mycel.ops.nanquantile`."""
 
 
@@ -364,12 +395,12 @@ def _transform(p: Any, x: Any) -> Tensor:
 class FFTWithSize(
     Primitive,
     compute=_transform,
-    signal_ndim=NEEDED,
-    inverse=NEEDED,
-    real=NEEDED,
-    norm="backward",
+    signal_ndim=integer(),
+    inverse=flag(),
+    real=flag(),
+    norm=word("backward", "ortho", "forward"),
     onesided=True,
-    signal_sizes=(),
+    signal_sizes=integers((), alone=False, kinds=(tuple, list), each=anything()),
 ):
     """The Fourier transform over the last `signal_ndim` axes of complex or real signals, or its
     inverse.
@@ -399,17 +430,25 @@ def _triplet(p: Any, x: Any, positive: Any, negative: Any, margin: Any) -> Tenso
 class MultiMarginLoss(
     Primitive,
     compute=lambda p, x, y, w=None: margins.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction),
-    p=1,
+    p=integer(1, 1, 2),
     margin=1.0,
-    reduction="mean",
+    reduction=one_of("mean", "none", "sum"),
 ): ...
 
 
-class MultilabelMarginLoss(Primitive, compute=_multilabel, reduction="mean"):
+class MultilabelMarginLoss(Primitive, compute=_multilabel, reduction=one_of("mean", "none", "sum")):
     """The loss `mycel.ops.multilabel_margin_loss`, and which classes are targets."""
 
 
-class TripletMarginLoss(Primitive, compute=_triplet, p=2, swap=False, eps=1e-6, reduction="mean"):
+class TripletMarginLoss(
+    Primitive,
+    compute=_triplet,
+    p=2,
+    swap=False,
+    eps=1e-6,
+    reduction=one_of("mean", "none", "sum"),
+    inputs=(Tensor, Tensor, Tensor, Tensor),
+):
     """The loss max(d(x, positive) - d(x, negative) + margin, 0), where the margin is a tensor."""
 
 

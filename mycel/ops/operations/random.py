@@ -29,7 +29,9 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops.images import boxes
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.attributes import element_type, flag, integer, integers, real
+from mycel.ops.operations.inputs import SIZES, WHOLE
+from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.ops.random_truncated import truncated_normal_numbers
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
@@ -109,17 +111,21 @@ def _poisson(p: Any, shape: Any, mean: Any) -> Tensor:
     return cast(random_rejection.poisson(_shape(p.name, shape), mean, _seed(p)), D.int32)
 
 
-class Bernoulli(Primitive, compute=_bernoulli, seed=-1, offset=0):
+class Bernoulli(
+    Primitive, compute=_bernoulli, seed=integer(-1, at_least=-1), offset=0, inputs=(Tensor, (Tensor, float))
+):
     """Random numbers, 1 with probability p and else 0, in the shape and type of x; called with (x,
     p=0.5).
     """
 
 
-class Cauchy(Primitive, compute=_cauchy, size=NEEDED, median=0.0, sigma=1.0):
+class Cauchy(Primitive, compute=_cauchy, size=integers(alone=False, kinds=list, at_least=1), median=0.0, sigma=1.0):
     """Random numbers of a Cauchy distribution, float32."""
 
 
-class Gamma(Primitive, compute=_gamma, seed=0, seed2=0):
+class Gamma(
+    Primitive, compute=_gamma, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor, Tensor)
+):
     """Random numbers of a gamma distribution, as `mycel.ops.gamma`; called with (shape, alpha,
     beta).
     """
@@ -129,15 +135,19 @@ class LogNormalReverse(Primitive, compute=_log_normal, mean=1.0, std=2.0):
     """Random numbers exp(x) with normal x, in the shape and type of a tensor."""
 
 
-class NonDeterministicInts(Primitive, compute=_any_integers, dtype=D.int64):
+class NonDeterministicInts(Primitive, compute=_any_integers, dtype=element_type(D.int64, D.int32), inputs=(SIZES,)):
     """Random integers of the whole range of their type."""
 
 
-class ParameterizedTruncatedNormal(Primitive, compute=_between, seed=0, seed2=0):
+class ParameterizedTruncatedNormal(
+    Primitive, compute=_between, seed=0, seed2=0, inputs=(SIZES, Tensor, Tensor, Tensor, Tensor)
+):
     """Random normal numbers within bounds; called with (shape, mean, stdevs, min, max)."""
 
 
-class Poisson(Primitive, compute=_poisson, seed=0, seed2=0):
+class Poisson(
+    Primitive, compute=_poisson, seed=integer(0, at_least=0), seed2=integer(0, at_least=0), inputs=(SIZES, Tensor)
+):
     """Random numbers (int32) of Poisson distributions with means that broadcast; called with
     (shape, mean).
     """
@@ -146,8 +156,9 @@ class Poisson(Primitive, compute=_poisson, seed=0, seed2=0):
 class RandomGamma(
     Primitive,
     compute=lambda p, shape, alpha: random_rejection.random_gamma(_shape(p.name, shape), alpha, _seed(p)),
-    seed=0,
-    seed2=0,
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=(SIZES, Tensor),
 ): ...
 
 
@@ -158,11 +169,14 @@ class RandomPoisson(
     ),
     seed=0,
     seed2=0,
-    dtype=D.int64,
+    dtype=element_type(D.int64, D.int32, D.float16, D.float32, D.float64),
+    inputs=(SIZES, (Tensor, float)),
 ): ...
 
 
-class TruncatedNormal(Primitive, compute=_truncated, dtype=D.float32, seed=0, seed2=0):
+class TruncatedNormal(
+    Primitive, compute=_truncated, dtype=element_type(D.float32, D.float16, D.float64), seed=0, seed2=0, inputs=(SIZES,)
+):
     """Random standard normal numbers within [-2, 2]."""
 
 
@@ -197,11 +211,23 @@ def _uniform_candidates(p: Any, true_classes: Any) -> Any:
 
 
 class LogUniformCandidateSampler(
-    Primitive, compute=_log_uniform, num_true=1, num_sampled=5, unique=True, range_max=5, seed=0
+    Primitive,
+    compute=_log_uniform,
+    num_true=integer(1, at_least=1),
+    num_sampled=integer(5, at_least=1),
+    unique=True,
+    range_max=integer(5, at_least=1),
+    seed=integer(0, at_least=0),
 ): ...
 
 
-class MultinomialWithReplacement(Primitive, compute=_with_replacement, numsamples=NEEDED, replacement=False):
+class MultinomialWithReplacement(
+    Primitive,
+    compute=_with_replacement,
+    numsamples=integer(at_least=0),
+    replacement=False,
+    inputs=(Tensor, WHOLE, WHOLE),
+):
     """Random positions with given weights; called with (x, seed, offset), where two zeros mean the
     default generator.
     """
@@ -212,23 +238,35 @@ class RandomChoiceWithMask(
 ): ...
 
 
-class Randperm(Primitive, compute=_permuted_below, max_length=1, pad=-1, dtype=D.int32):
+class Randperm(
+    Primitive,
+    compute=_permuted_below,
+    max_length=integer(1, at_least=1),
+    pad=-1,
+    dtype=element_type(D.int32, D.int8, D.int16, D.int64, D.uint8, D.uint16, D.uint32, D.uint64),
+    inputs=(Tensor,),
+):
     """The numbers 0 .. n - 1 in random order, then `pad` up to `max_length`."""
 
 
 class RandpermV2(
-    Primitive, compute=lambda p, n: random.randperm(n, p.seed, p.offset, p.dtype), seed=0, offset=0, dtype=D.int64
+    Primitive,
+    compute=lambda p, n: random.randperm(n, p.seed, p.offset, p.dtype),
+    seed=integer(0, tensors=True),
+    offset=integer(0, tensors=True),
+    dtype=D.int64,
+    inputs=(WHOLE,),
 ): ...
 
 
 class UniformCandidateSampler(
     Primitive,
     compute=_uniform_candidates,
-    num_true=NEEDED,
-    num_sampled=NEEDED,
-    unique=NEEDED,
-    range_max=NEEDED,
-    seed=0,
+    num_true=integer(at_least=1),
+    num_sampled=integer(at_least=1),
+    unique=flag(),
+    range_max=integer(at_least=1),
+    seed=integer(0, at_least=0),
     remove_accidental_hits=False,
 ): ...
 
@@ -267,13 +305,13 @@ def _masked(x: Any, mask: Any, keep_prob: Any) -> Tensor:
     return select(kept, value / select(run(E.gt, rate, constant_like(0, rate)), rate, 1.0), 0.0)
 
 
-class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0):
+class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0, inputs=(SIZES, (Tensor, float, int))):
     """Random bits, 1 with probability `keep_prob`, for each element of a shape: eight in a byte,
     padded to a multiple of 128; called with (shape, keep_prob).
     """
 
 
-class DropoutDoMask(Primitive, compute=_masked):
+class DropoutDoMask(Primitive, compute=_masked, inputs=(Tensor, Tensor, (Tensor, float, int))):
     """The elements x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0;
     called with (x, mask, keep_prob).
     """
@@ -307,53 +345,77 @@ class Dropout(Primitive, compute=_drop, keep_prob=0.5, Seed0=0, Seed1=0):
     """
 
 
-class Dropout2D(Primitive, compute=_drop_channels, keep_prob=0.5):
+class Dropout2D(Primitive, compute=_drop_channels, keep_prob=real(0.5, at_least=0, at_most=1)):
     """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
     elements were kept, as booleans.
     """
 
 
-class Dropout3D(Primitive, compute=_drop_channels, keep_prob=0.5):
+class Dropout3D(Primitive, compute=_drop_channels, keep_prob=real(0.5, at_least=0, at_most=1)):
     """The channels, each kept with probability `keep_prob` and divided by it, else 0; and which
     elements were kept, as booleans.
     """
 
 
-class StandardNormal(Primitive, compute=lambda p, shape: random.standard_normal(shape, _seed(p)), seed=0, seed2=0): ...
+class StandardNormal(
+    Primitive,
+    compute=lambda p, shape: random.standard_normal(shape, _seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=(SIZES,),
+): ...
 
 
 class StandardLaplace(
-    Primitive, compute=lambda p, shape: random.standard_laplace(shape, _seed(p)), seed=0, seed2=0
+    Primitive,
+    compute=lambda p, shape: random.standard_laplace(shape, _seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=(SIZES,),
 ): ...
 
 
 class UniformReal(
-    Primitive, compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)), seed=0, seed2=0
+    Primitive,
+    compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=(SIZES,),
 ): ...
 
 
 class UniformInt(
     Primitive,
     compute=lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32),
-    seed=0,
-    seed2=0,
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    inputs=(SIZES, Tensor, Tensor),
 ): ...
 
 
 class Multinomial(
     Primitive,
     compute=lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), D.from_any(p.dtype)),
-    seed=0,
-    seed2=0,
-    dtype=D.int32,
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+    dtype=element_type(D.int32, D.int64),
+    inputs=(Tensor, WHOLE),
 ): ...
 
 
-class RandomShuffle(Primitive, compute=lambda p, x: random.shuffle(x, _seed(p)), seed=0, seed2=0): ...
+class RandomShuffle(
+    Primitive,
+    compute=lambda p, x: random.shuffle(x, _seed(p)),
+    seed=integer(0, at_least=0),
+    seed2=integer(0, at_least=0),
+): ...
 
 
 class RandomCategorical(
-    Primitive, compute=lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype), dtype=D.int64
+    Primitive,
+    compute=lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype),
+    dtype=D.int64,
+    inputs=(Tensor, WHOLE, WHOLE),
 ): ...
 
 

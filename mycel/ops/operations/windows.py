@@ -12,7 +12,18 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops import adaptive_pooling, convolution, pooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of, size_of
 from mycel.ops.images import fractional, patches, unpooling
-from mycel.ops.operations.primitive import NEEDED, Primitive, only, operations_of
+from mycel.ops.operations.attributes import (
+    anything,
+    element_type,
+    integer,
+    integers,
+    numbers,
+    one_of,
+    optional,
+    text,
+    word,
+)
+from mycel.ops.operations.primitive import Primitive, only, operations_of
 
 __all__: list[str] = []
 
@@ -41,6 +52,7 @@ class AdaptiveMaxPool3D(
     compute=lambda x, output_size: adaptive_pooling.adaptive_max_pool3d(
         x, tuple(output_size.tolist()) if isinstance(output_size, Tensor) and output_size.ndim else output_size, True
     ),
+    inputs=(Tensor, (int, tuple, list, Tensor)),
 ):
     """`mycel.ops.adaptive_max_pool3d` with positions, as an object."""
 
@@ -55,17 +67,17 @@ def _conv3d_transpose(p: Any, x: Any, weight: Any) -> Tensor:
 class Conv3DTranspose(
     Primitive,
     compute=_conv3d_transpose,
-    in_channel=NEEDED,
-    out_channel=NEEDED,
-    kernel_size=NEEDED,
+    in_channel=integer(at_least=1),
+    out_channel=integer(at_least=1),
+    kernel_size=integers(at_least=1),
     mode=1,
-    pad_mode="valid",
-    pad=0,
-    stride=1,
-    dilation=1,
-    group=1,
-    output_padding=0,
-    data_format="NCDHW",
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
+    output_padding=integers(0),
+    data_format=one_of("NCDHW", "NDHWC"),
 ): ...
 
 
@@ -91,14 +103,14 @@ def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
 class DepthwiseConv2dNative(
     Primitive,
     compute=_depthwise,
-    channel_multiplier=NEEDED,
-    kernel_size=NEEDED,
+    channel_multiplier=integer(at_least=1),
+    kernel_size=integers(at_least=1),
     mode=3,
-    pad_mode="valid",
-    pad=0,
-    stride=1,
-    dilation=1,
-    group=1,
+    pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
+    pad=integers(0),
+    stride=integers(1, at_least=1),
+    dilation=integers(1, at_least=1),
+    group=integer(1, at_least=1),
 ):
     """The convolution of each channel of (N, C, H, W) with its own `channel_multiplier` filters, of
     a weight (multiplier, C, KH, KW); results of a channel lie side by side.
@@ -108,19 +120,19 @@ class DepthwiseConv2dNative(
 class Dilation2D(
     Primitive,
     compute=lambda p, x, filter: patches.dilation2d(x, filter, p.stride, p.dilation, p.pad_mode, p.data_format),
-    stride=NEEDED,
-    dilation=NEEDED,
-    pad_mode="SAME",
-    data_format="NCHW",
+    stride=integers(at_least=1),
+    dilation=integers(at_least=1),
+    pad_mode=one_of("SAME", "VALID", "same", "valid"),
+    data_format=one_of("NCHW", "NHWC"),
 ): ...
 
 
 class ExtractImagePatches(
     Primitive,
     compute=lambda p, x: patches.extract_patches(p.name, x, 2, p.ksizes, p.strides, p.rates, p.padding),
-    ksizes=NEEDED,
-    strides=NEEDED,
-    rates=NEEDED,
+    ksizes=integers(alone=False, kinds=(tuple, list)),
+    strides=integers(alone=False, kinds=(tuple, list)),
+    rates=integers(alone=False, kinds=(tuple, list)),
     padding="VALID",
 ): ...
 
@@ -128,9 +140,9 @@ class ExtractImagePatches(
 class ExtractVolumePatches(
     Primitive,
     compute=lambda p, x: patches.extract_patches(p.name, x, 3, p.kernel_size, p.strides, 1, p.padding),
-    kernel_size=NEEDED,
-    strides=NEEDED,
-    padding=NEEDED,
+    kernel_size=integers(kinds=(tuple, list)),
+    strides=integers(kinds=(tuple, list)),
+    padding=text(),
 ): ...
 
 
@@ -146,7 +158,14 @@ def _im2col(p: Any, value: Any) -> Tensor:
     return reshaped(columns, (n, c, window, columns.shape[2]))
 
 
-class Im2Col(Primitive, compute=_im2col, ksizes=NEEDED, strides=1, dilations=1, pads=0):
+class Im2Col(
+    Primitive,
+    compute=_im2col,
+    ksizes=integers(kinds=(tuple, list)),
+    strides=integers(1, kinds=(tuple, list)),
+    dilations=integers(1, kinds=(tuple, list)),
+    pads=integers(0, kinds=(tuple, list)),
+):
     """The windows of (N, C, H, W) as columns: (N, C, KH KW, positions)."""
 
 
@@ -162,7 +181,7 @@ def _fractional(mean: bool) -> Callable[..., Any]:
 class FractionalAvgPool(
     Primitive,
     compute=_fractional(True),
-    pooling_ratio=NEEDED,
+    pooling_ratio=numbers(kinds=(tuple, list)),
     pseudo_random=False,
     overlapping=False,
     deterministic=False,
@@ -175,7 +194,7 @@ class FractionalAvgPool(
 class FractionalMaxPool(
     Primitive,
     compute=_fractional(False),
-    pooling_ratio=NEEDED,
+    pooling_ratio=numbers(kinds=(tuple, list)),
     pseudo_random=False,
     overlapping=False,
     deterministic=False,
@@ -198,13 +217,21 @@ def _fixed(rank: int) -> Any:
 
 
 class FractionalMaxPoolWithFixedKsize(
-    Primitive, compute=_fixed(2), ksize=NEEDED, output_shape=NEEDED, data_format="NCHW"
+    Primitive,
+    compute=_fixed(2),
+    ksize=integers(count=2, at_least=1),
+    output_shape=integers(count=2, at_least=1, error=ValueError),
+    data_format=one_of("NCHW", "NHWC"),
 ):
     """`mycel.ops.fractional_max_pool2d` with positions, as an object."""
 
 
 class FractionalMaxPool3DWithFixedKsize(
-    Primitive, compute=_fixed(3), ksize=NEEDED, output_shape=NEEDED, data_format="NCDHW"
+    Primitive,
+    compute=_fixed(3),
+    ksize=integers(count=3, at_least=1),
+    output_shape=integers(count=3, at_least=1, error=ValueError),
+    data_format=one_of("NCDHW", "NDHWC"),
 ):
     """`mycel.ops.fractional_max_pool3d` with positions, as an object; samples (N, C, 3) in either
     format.
@@ -245,7 +272,12 @@ def _pool3d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 
 
 class MaxPoolWithArgmax(
-    Primitive, compute=_pool_with_argmax, kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"
+    Primitive,
+    compute=_pool_with_argmax,
+    kernel_size=integers(1, (2, 4), at_least=1),
+    strides=integers(1, (2, 4), at_least=1),
+    pad_mode=word("valid", "same", "VALID", "SAME"),
+    data_format=one_of("NCHW", "NHWC"),
 ):
     """The largest element of each window of (N, C, H, W), and its int32 position in the flattened
     image.
@@ -255,12 +287,12 @@ class MaxPoolWithArgmax(
 class MaxPoolWithArgmaxV2(
     Primitive,
     compute=_pool2d,
-    kernel_size=NEEDED,
-    strides=None,
-    pads=0,
-    dilation=(1, 1),
+    kernel_size=integers(at_least=1),
+    strides=optional(integers(at_least=1)),
+    pads=integers(0, at_least=0),
+    dilation=integers((1, 1), at_least=1),
     ceil_mode=False,
-    argmax_type=D.int64,
+    argmax_type=element_type(D.int64, D.int32),
 ):
     """`mycel.ops.max_pool2d` with positions, as an object."""
 
@@ -268,13 +300,13 @@ class MaxPoolWithArgmaxV2(
 class MaxPool3DWithArgmax(
     Primitive,
     compute=_pool3d,
-    ksize=NEEDED,
-    strides=NEEDED,
-    pads=NEEDED,
-    dilation=(1, 1, 1),
+    ksize=integers(count=3, at_least=1),
+    strides=integers(count=3, at_least=1),
+    pads=integers(count=3, at_least=0),
+    dilation=integers((1, 1, 1), 3, at_least=1, error=ValueError),
     ceil_mode=False,
-    data_format="NCDHW",
-    argmax_type=D.int64,
+    data_format=word("NCDHW"),
+    argmax_type=element_type(D.int64, D.int32),
 ):
     """`mycel.ops.max_pool3d` with positions, as an object."""
 
@@ -296,13 +328,29 @@ def _unpool(rank: int) -> Any:
     return compute
 
 
-class MaxUnpool2D(Primitive, compute=_unpool(2), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCHW"):
+class MaxUnpool2D(
+    Primitive,
+    compute=_unpool(2),
+    ksize=integers(at_least=1),
+    strides=integers(0, at_least=0),
+    pads=integers(0, at_least=0),
+    output_shape=integers((), alone=False, each=anything()),
+    data_format=one_of("NCHW", "NHWC"),
+):
     """The inverse of max-pooling, `mycel.ops.max_unpool2d`, as an object; strides of 0 are the size
     of the window.
     """
 
 
-class MaxUnpool3D(Primitive, compute=_unpool(3), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCDHW"):
+class MaxUnpool3D(
+    Primitive,
+    compute=_unpool(3),
+    ksize=integers(at_least=1),
+    strides=integers(0, at_least=0),
+    pads=integers(0, at_least=0),
+    output_shape=integers((), alone=False, each=anything()),
+    data_format=one_of("NCDHW", "NDHWC"),
+):
     """The inverse of max-pooling, `mycel.ops.max_unpool3d`, as an object; strides of 0 are the size
     of the window.
     """
