@@ -213,7 +213,7 @@ for shape in ((7,), (3, 4), (1, 1)):
     add("ops.EqualCount", lambda x, y: np.array([(x == y).sum()], x.dtype), (I(*shape, high=3), I(*shape, high=3)))
 add("ops.EqualCount", lambda x, y: np.array([(x == y).sum()], x.dtype), (A(3), A(3)), grad=())
 for shape in ((8,), (2, 16), (3, 0)):
-    add("ops.CompareAndBitpack", lambda x, t: np.packbits(x > t, -1), (A(*shape), 0.25), grad=())
+    add("ops.CompareAndBitpack", lambda x, t: np.packbits(x > t, -1), (A(*shape), A(low=0.25, high=0.25)), grad=())
 
 # Fourier transforms.
 for shape in ((5,), (3, 4), (2, 3, 6)):
@@ -432,7 +432,7 @@ def test_conventions_of_mindspore() -> None:
     ("call", "error", "text"),
     [
         (lambda: ops.Betainc()(ops.ones(2), ops.ones(3), ops.ones(2)), ValueError, "one shape and type"),
-        (lambda: ops.CompareAndBitpack()(ops.ones(7), 1.0), ValueError, "must divide by 8"),
+        (lambda: ops.CompareAndBitpack()(ops.ones(7), Tensor(1.0)), ValueError, "must divide by 8"),
         (lambda: ops.NuclearNorm()(ops.ones((1, 2, 3))), ValueError, "without dim the input must have 2 dimensions"),
         (lambda: ops.FFTWithSize(4, False, True)(ops.ones(3)), ValueError, "signal_ndim must be 1, 2 or 3, not 4"),
         (lambda: ops.NthElement()(ops.ones(3), 3), ValueError, r"n must lie in \[0, 3\), not 3"),

@@ -211,7 +211,7 @@ def test_rows_named_twice_add_up_and_a_matrix_without_rows_stays() -> None:
         (
             lambda w: ops.ApplyGradientDescent()(1.0, 0.1, w),
             TypeError,
-            "var must be a Parameter or a Tensor, not float",
+            "var must be a Tensor, not float",
         ),
         (
             lambda w: ops.ApplyAdagrad()(w, w, 0.1, ms.Tensor([1.0])),

@@ -25,7 +25,7 @@ from mycel.ops.operations.attributes import (
     text,
     word,
 )
-from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
+from mycel.ops.operations.inputs import SIZES, WHOLE
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import ctc
 
@@ -68,7 +68,7 @@ class BesselY0(Primitive, compute=bessel.bessel_y0): ...
 class BesselY1(Primitive, compute=bessel.bessel_y1): ...
 
 
-class NextAfter(Primitive, compute=blocks.nextafter, inputs=(NUMBER, NUMBER)): ...
+class NextAfter(Primitive, compute=blocks.nextafter): ...
 
 
 class CheckValid(Primitive, compute=boxes.check_valid): ...
@@ -260,15 +260,15 @@ class Col2Im(
 class ChannelShuffle(Primitive, compute=lambda p, x: convolution.channel_shuffle(x, p.group), group=NEEDED): ...
 
 
-def _space(name: str, value: Any, block: int) -> Tensor:
+def _space(name: str, value: Any) -> Tensor:
     x = operand(name, value)
-    if x.ndim != 4 or block < 2:
-        raise ValueError(f"{name}: takes (N, C, H, W) and a block_size of at least 2, not {x._type} and {block}")
+    if x.ndim != 4:
+        raise ValueError(f"{name}: takes (N, C, H, W), not {x._type}")
     return x
 
 
 def _to_depth(p: Any, value: Any) -> Tensor:
-    x, b = _space(p.name, value, p.block_size), p.block_size
+    x, b = _space(p.name, value), p.block_size
     n, c, h, w = x.shape
     if h % b or w % b:
         raise ValueError(f"{p.name}: the height and width of {x._type} must divide by the block_size {b}")
@@ -278,7 +278,7 @@ def _to_depth(p: Any, value: Any) -> Tensor:
 
 
 def _to_space(p: Any, value: Any) -> Tensor:
-    x, b = _space(p.name, value, p.block_size), p.block_size
+    x, b = _space(p.name, value), p.block_size
     n, c, h, w = x.shape
     if c % (b * b):
         raise ValueError(f"{p.name}: the channels of {x._type} must divide by the square of the block_size {b}")

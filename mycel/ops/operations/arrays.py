@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -90,7 +89,6 @@ def _diag_part(x: Any) -> Tensor:
 
 
 def _copy_with_slice(x: Any, y: Any) -> Tensor:
-    arguments.instance("CopyWithSlice", "x", x, Tensor, "a Tensor to write to")
     return x.copy_(operand("CopyWithSlice", y, x.dtype))
 
 
@@ -196,7 +194,7 @@ def _bound(side: str) -> Any:
         rows, wanted = operands(p.name, sorted_x, values)
         if rows.ndim != 2 or wanted.ndim != 2 or rows.shape[0] != wanted.shape[0]:
             raise ShapeError(f"{p.name}: takes two matrices of as many rows, not {rows._type} and {wanted._type}")
-        return cast(sorting.searchsorted(rows, wanted, side=side), D.from_any(p.out_type))
+        return cast(sorting.searchsorted(rows, wanted, side=side), p.out_type)
 
     return compute
 
@@ -288,16 +286,20 @@ def _difference(p: Any, x: Any, y: Any) -> tuple[Tensor, Tensor]:
         last = other.shape[0] - 1
         kept = run(E.ne, run(I.take, ordered, run(E.minimum, place, like(last, place)), axis=0), value)
     where = flat(masks.nonzero(kept))
-    return masks.masked_select(value, kept), cast(where, D.from_any(p.out_idx))
+    return masks.masked_select(value, kept), cast(where, p.out_idx)
 
 
-def _distance(p: Any, *sparse: Any) -> Tensor:
-    if len(sparse) != 6:
-        raise TypeError(
-            f"EditDistance: takes indices, values and shape of two sparse tensors, not {len(sparse)} inputs"
-        )
-    said, true = sparse[:3], sparse[3:]
-    return words.edit_distance(*said, true[0], true[1], true[2], p.normalize)
+def _distance(
+    p: Any,
+    hypothesis_indices: Any,
+    hypothesis_values: Any,
+    hypothesis_shape: Any,
+    truth_indices: Any,
+    truth_values: Any,
+    truth_shape: Any,
+) -> Tensor:
+    said = hypothesis_indices, hypothesis_values, hypothesis_shape
+    return words.edit_distance(*said, truth_indices, truth_values, truth_shape, p.normalize)
 
 
 def _filtered(x: Any, max_num: Any, offset: Any) -> tuple[Tensor, Tensor]:
@@ -321,7 +323,7 @@ def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tens
     place = iota((int(splits[-1].item()),), 0, D.int64)
     row = sorting.searchsorted(splits, place, right=True) - 1
     own, first, by = (run(I.take, v, row, axis=0) for v in (take_slice(splits, 0, 0, count), begin, step))
-    return cast(splits, D.from_any(p.Tsplits)), first + cast(place - own, begin.dtype) * by
+    return cast(splits, p.Tsplits), first + cast(place - own, begin.dtype) * by
 
 
 class ComputeAccidentalHits(Primitive, compute=_hits, num_true=integer(1, at_least=1)):

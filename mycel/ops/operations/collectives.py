@@ -179,8 +179,6 @@ class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=
 
 def _check_all_to_all(p: Any) -> None:
     size = _group(p).size
-    for name in ("split_count", "split_dim", "concat_dim"):
-        arguments.integer(p.name, name, p.attrs[name], numpy=False)
     if p.split_count != size:
         raise ValueError(f"{p.name}: split_count is {p.split_count}, but the group has {size} members")
 
@@ -208,7 +206,7 @@ class AlltoAll(
 
 
 def _check_block(p: Any) -> None:
-    if arguments.integer(p.name, "block_size", p.block_size, numpy=False) < 1:
+    if p.block_size < 1:
         raise ValueError(f"{p.name}: block_size must be positive, not {p.block_size}")
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, scalar
@@ -86,11 +85,8 @@ class BatchToSpaceNDV2(
 ): ...
 
 
-def _formats(name: str, source: str, target: str) -> list[int]:
+def _formats(source: str, target: str) -> list[int]:
     """Return for each axis of the target format its number in the source format."""
-    for given in (source, target):
-        if given not in ("NHWC", "NCHW"):
-            raise ValueError(f"{name}: formats are 'NHWC' and 'NCHW', not {given!r}")
     return [source.index(axis) for axis in target]
 
 
@@ -98,7 +94,7 @@ def _dim_map(p: Any, value: Any) -> Tensor:
     x = operand(p.name, value)
     if not x.dtype.is_integer:
         raise TypeError(f"{p.name}: takes integer axes, not {x.dtype.name}")
-    table = np.asarray(_formats(p.name, p.src_format, p.dst_format))
+    table = np.asarray(_formats(p.src_format, p.dst_format))
     return indexed.gather(operand(p.name, table, x.dtype), run(E.mod, x, scalar(4, x.dtype)), 0)
 
 
@@ -106,7 +102,7 @@ def _vec_permute(p: Any, value: Any) -> Tensor:
     x = operand(p.name, value)
     if x.dtype not in (D.int32, D.int64) or x.shape not in ((4,), (4, 2)):
         raise ShapeError(f"{p.name}: takes int32 or int64 of the shape (4,) or (4, 2), not {x._type}")
-    order = np.asarray(_formats(p.name, p.src_format, p.dst_format), np.int32)
+    order = np.asarray(_formats(p.src_format, p.dst_format), np.int32)
     return indexed.gather(x, operand(p.name, order), 0)
 
 
@@ -271,7 +267,6 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "ci
 
 
 def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
-    arguments.one_of(p.name, "mode", p.mode, _MODES)
     amounts = shape_of(p.name, paddings)
     half = len(amounts) // 2
     if not p.paddings_contiguous:

@@ -22,7 +22,7 @@ __all__ = ["NUMBER", "SIZES", "WHOLE", "Inputs", "Kinds"]
 
 Kinds = Union[type, tuple[type, ...]]
 # Operands of arithmetic, sizes and positions.
-NUMBER = (Tensor, bool, int, float, complex)
+NUMBER = (Tensor, bool, int, float)
 WHOLE = (int, Tensor)
 SIZES = (tuple, list, Tensor)
 _ALSO: dict[type, tuple[type, ...]] = {
@@ -45,7 +45,6 @@ class Inputs:
         taken = list(inspect.signature(compute).parameters.values())[own:]
         self.name = name
         self.signature = inspect.Signature(taken)
-        self.more = any(p.kind is p.VAR_POSITIONAL for p in taken)
         self.kinds: dict[str, Kinds] = {}
         for place, p in enumerate(taken):
             known: Kinds = p.annotation if isinstance(p.annotation, tuple) else Tensor
@@ -59,7 +58,9 @@ class Inputs:
         try:
             bound = self.signature.bind(*given, **named).arguments
         except TypeError as error:
-            raise InputError(f"{self.name}: {error}; a call takes {self.signature}") from None
+            names = ", ".join(self.kinds)
+            wrong = f"not {len(given)}" if not named else f"and {error}"
+            raise InputError(f"{self.name}: takes {len(self.kinds)} inputs ({names}), {wrong}") from None
         for parameter, value in bound.items():
             kinds = self.kinds[parameter]
             several = self.signature.parameters[parameter].kind is inspect.Parameter.VAR_POSITIONAL

@@ -21,7 +21,6 @@ from mycel.ops._operands import (
     floating,
     iota,
     need_room,
-    number_of,
     operand,
     operands,
     reshaped,
@@ -82,15 +81,14 @@ def _finite(x: Any) -> Tensor:
 
 
 def _log_space(p: Any, start: Any, end: Any) -> Tensor:
-    kind = D.from_any(p.dtype)
+    kind = p.dtype
     wide = D.float64 if kind is D.float64 else D.float32
     first, last = (cast(operand("LogSpace", v), wide) for v in (start, end))
     steps = size_of("LogSpace", p.steps)
-    need_room("LogSpace", check_sizes("LogSpace", (steps,)), wide)
+    need_room("LogSpace", (steps,), wide)
     share = iota((steps,), 0, wide) / max(steps - 1, 1)
     powers = first * (1 - share) + last * share
-    base = float(number_of("LogSpace", "base", p.base))
-    return cast(run(E.pow_, broadcast(like(base, powers), powers.shape), powers), kind)
+    return cast(run(E.pow_, broadcast(like(float(p.base), powers), powers.shape), powers), kind)
 
 
 class Betainc(Primitive, compute=betainc):
@@ -107,7 +105,7 @@ class CheckNumerics(Primitive, compute=_finite):
 class Eps(Primitive, compute=eps): ...
 
 
-class LerpScalar(Primitive, compute=math.lerp, inputs=(Tensor, Tensor, (Tensor, int, float))): ...
+class LerpScalar(Primitive, compute=math.lerp, inputs=(Tensor, Tensor, (Tensor, float))): ...
 
 
 class LogSpace(
@@ -272,7 +270,7 @@ def _confusion(p: Any, labels: Any, predictions: Any, weights: Any = None) -> Te
     if rows.shape != columns.shape or rows.ndim != 1:
         raise ShapeError(f"ConfusionMatrix: labels and predictions must be (N,), not {rows._type} and {columns._type}")
     kind, n = (
-        D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype),
+        D.from_any(p.dtype),
         size_of("ConfusionMatrix", p.num_classes),
     )
     need_room("ConfusionMatrix", check_sizes("ConfusionMatrix", (n, n)), kind)
@@ -286,15 +284,13 @@ def _histogram(p: Any, x: Any, range: Any) -> Tensor:
     value, bounds = operands("HistogramFixedWidth", x, range)
     if bounds.shape != (2,):
         raise ShapeError(f"HistogramFixedWidth: range must be (2,), not {bounds._type}")
-    if p.nbins < 1:
-        raise ValueError(f"HistogramFixedWidth: nbins must be positive, not {p.nbins}")
     wide = D.float64 if value.dtype.is_integer or value.dtype is D.float64 else D.float32
     low, high = (cast(reshaped(take_slice(bounds, 0, k, k + 1), ()), wide) for k in (0, 1))
     bins = run(E.floor, (cast(flat(value), wide) - low) / (high - low) * p.nbins)
     bins = run(E.minimum, run(E.maximum, bins, like(0, bins)), like(p.nbins - 1, bins))
     # NaN is in no part.
     bins = select(run(E.is_nan, bins), -1.0, bins)
-    kind = D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype)
+    kind = D.from_any(p.dtype)
     return _counted(cast(bins, D.int32), creation.ones(bins.shape, kind), p.nbins)
 
 

@@ -46,19 +46,16 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
     cast = _CASTS.get(input_y)
     if cast is None:
         raise ValueError(f"ScalarCast: makes numbers of types {', '.join(d.name for d in _CASTS)}, not of {input_y!r}")
-    arguments.instance("ScalarCast", "input_x", input_x, (bool, int, float, Tensor), "a number")
     return followed(cast, input_x)
 
 
 def scalar_to_tensor(input_x: Any, dtype: D.DType = D.float32) -> Tensor:
     """Return the result of the operation `ScalarToTensor`."""
-    arguments.instance("ScalarToTensor", "input_x", input_x, (bool, int, float), "a bool, int or float")
     return as_tensor(input_x, dtype)
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
     """Return the result of the operation `TupleToArray`."""
-    arguments.instance("TupleToArray", "input_x", input_x, tuple)
     if not input_x:
         raise ValueError("TupleToArray: the tuple has no members")
     kinds = {type(v) for v in input_x}

@@ -25,7 +25,6 @@ from mycel.ops._operands import (
     run,
     select,
     shape_of,
-    size_of,
     take_slice,
 )
 from mycel.ops.images import boxes
@@ -60,14 +59,10 @@ def _whole(value: Any) -> int:
 
 
 def _bernoulli(p: Any, x: Any, probability: Any = 0.5) -> Tensor:
-    if size_of("Bernoulli", p.seed) < -1 or size_of("Bernoulli", p.offset) < 0:
-        raise ValueError(f"Bernoulli: seed must be -1 or more and offset 0 or more, not {p.seed} and {p.offset}")
     return random.bernoulli(x, probability, None if p.seed == -1 else p.seed + p.offset)
 
 
 def _cauchy(p: Any) -> Tensor:
-    if not isinstance(p.size, (tuple, list)) or not p.size:
-        raise ValueError(f"Cauchy: size must be a list of sizes, not {p.size!r}")
     return creation.zeros(_shape("Cauchy", p.size), D.float32).cauchy(p.median, p.sigma)
 
 
@@ -76,12 +71,9 @@ def _log_normal(p: Any, x: Any) -> Tensor:
 
 
 def _any_integers(p: Any, shape: Any) -> Tensor:
-    kind = D.from_any(p.dtype)
-    if kind not in (D.int32, D.int64):
-        raise TypeError(f"NonDeterministicInts: dtype must be int32 or int64, not {kind.name}")
-    bits = 31 if kind is D.int32 else 63
+    bits = 31 if p.dtype is D.int32 else 63
     full = _shape("NonDeterministicInts", shape)
-    return random.draw(P.randint, full, seeded_generator(None), dtype=kind, low=-(2**bits), high=2**bits)
+    return random.draw(P.randint, full, seeded_generator(None), dtype=p.dtype, low=-(2**bits), high=2**bits)
 
 
 def _between(p: Any, shape: Any, mean: Any, stdevs: Any, low: Any, high: Any) -> Tensor:
@@ -96,11 +88,8 @@ def _between(p: Any, shape: Any, mean: Any, stdevs: Any, low: Any, high: Any) ->
 
 
 def _truncated(p: Any, shape: Any) -> Tensor:
-    kind = D.from_any(p.dtype)
-    if kind not in (D.float16, D.float32, D.float64):
-        raise TypeError(f"TruncatedNormal: dtype must be float16, float32 or float64, not {kind.name}")
     ends = (operand("TruncatedNormal", v, D.float64) for v in (0.0, 1.0, -2.0, 2.0))
-    return truncated_normal_numbers(_shape("TruncatedNormal", shape), seeded_generator(_seed(p)), kind, *ends)
+    return truncated_normal_numbers(_shape("TruncatedNormal", shape), seeded_generator(_seed(p)), p.dtype, *ends)
 
 
 def _gamma(p: Any, shape: Any, alpha: Any, beta: Any) -> Tensor:
@@ -135,13 +124,11 @@ class LogNormalReverse(Primitive, compute=_log_normal, mean=1.0, std=2.0):
     """Random numbers exp(x) with normal x, in the shape and type of a tensor."""
 
 
-class NonDeterministicInts(Primitive, compute=_any_integers, dtype=element_type(D.int64, D.int32), inputs=(SIZES,)):
+class NonDeterministicInts(Primitive, compute=_any_integers, dtype=element_type(D.int64, D.int32)):
     """Random integers of the whole range of their type."""
 
 
-class ParameterizedTruncatedNormal(
-    Primitive, compute=_between, seed=0, seed2=0, inputs=(SIZES, Tensor, Tensor, Tensor, Tensor)
-):
+class ParameterizedTruncatedNormal(Primitive, compute=_between, seed=0, seed2=0):
     """Random normal numbers within bounds; called with (shape, mean, stdevs, min, max)."""
 
 
@@ -158,7 +145,6 @@ class RandomGamma(
     compute=lambda p, shape, alpha: random_rejection.random_gamma(_shape(p.name, shape), alpha, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=(SIZES, Tensor),
 ): ...
 
 
@@ -175,7 +161,7 @@ class RandomPoisson(
 
 
 class TruncatedNormal(
-    Primitive, compute=_truncated, dtype=element_type(D.float32, D.float16, D.float64), seed=0, seed2=0, inputs=(SIZES,)
+    Primitive, compute=_truncated, dtype=element_type(D.float32, D.float16, D.float64), seed=0, seed2=0
 ):
     """Random standard normal numbers within [-2, 2]."""
 
@@ -189,7 +175,7 @@ def _permuted_below(p: Any, n: Any) -> Tensor:
     known = place < count
     # Places from n on sort behind all others.
     keys = select(known, random.draw(P.uniform, (p.max_length,), seeded_generator(None), dtype=D.float64), 2.0)
-    return cast(select(known, sorting.argsort(keys), constant_like(p.pad, place)), D.from_any(p.dtype))
+    return cast(select(known, sorting.argsort(keys), constant_like(p.pad, place)), p.dtype)
 
 
 def _with_replacement(p: Any, x: Any, seed: Any, offset: Any) -> Tensor:
@@ -362,7 +348,7 @@ class StandardNormal(
     compute=lambda p, shape: random.standard_normal(shape, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=(SIZES,),
+    inputs=((int, tuple, Tensor),),
 ): ...
 
 
@@ -371,7 +357,7 @@ class StandardLaplace(
     compute=lambda p, shape: random.standard_laplace(shape, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=(SIZES,),
+    inputs=((int, tuple, Tensor),),
 ): ...
 
 
@@ -380,7 +366,7 @@ class UniformReal(
     compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=(SIZES,),
+    inputs=((int, tuple, Tensor),),
 ): ...
 
 
@@ -389,13 +375,13 @@ class UniformInt(
     compute=lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=(SIZES, Tensor, Tensor),
+    inputs=((int, tuple, Tensor), Tensor, Tensor),
 ): ...
 
 
 class Multinomial(
     Primitive,
-    compute=lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), D.from_any(p.dtype)),
+    compute=lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), p.dtype),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
     dtype=element_type(D.int32, D.int64),

@@ -304,8 +304,6 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
     ways, size, layers = 2 if p.bidirectional else 1, size_of(p.name, p.hidden_size), size_of(p.name, p.num_layers)
     projected = size_of(p.name, p.proj_size)
     out, count = projected or size, layers * ways
-    if size < 1 or layers < 1 or projected < 0:
-        raise ValueError(f"{p.name}: hidden_size {size} and num_layers {layers} must be at least 1, proj_size 0")
     _fits(p, "h", h, (count, x.shape[1], out))
     _fits(p, "c", c, (count, x.shape[1], size))
     first = size_of(p.name, p.input_size)

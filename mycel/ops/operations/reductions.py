@@ -71,7 +71,7 @@ class ReduceAny(
     Primitive,
     compute=lambda p, x, axis=(): reduction.any(x, axis, p.keep_dims),
     keep_dims=False,
-    inputs=(Tensor, (int, tuple, list, Tensor)),
+    inputs=(Tensor, (int, tuple, list, Tensor, type(None))),
 ): ...
 
 
@@ -79,7 +79,7 @@ class ReduceAll(
     Primitive,
     compute=lambda p, x, axis=(): reduction.all(x, axis, p.keep_dims),
     keep_dims=False,
-    inputs=(Tensor, (int, tuple, list, Tensor)),
+    inputs=(Tensor, (int, tuple, list, Tensor, type(None))),
 ): ...
 
 
@@ -111,7 +111,7 @@ class ReduceStd(
 
 def _position(find: Any) -> Any:
     def run_(p: Any, x: Any) -> Tensor:
-        value, kind = operand(p.name, x), D.from_any(p.output_type)
+        value, kind = operand(p.name, x), p.output_type
         size = value.shape[axis_of(p.name, p.axis, value.ndim)] if value.ndim else 1
         if kind is D.int32 and S.position_type(size) is not kind:
             raise ValueError(
@@ -211,7 +211,7 @@ class InTopK(Primitive, compute=lambda p, x, y: segments.intopk(x, y, p.k), k=in
 
 class SearchSorted(
     Primitive,
-    compute=lambda p, rows, values: cast(sorting.searchsorted(rows, values, right=p.right), D.from_any(p.dtype)),
+    compute=lambda p, rows, values: cast(sorting.searchsorted(rows, values, right=p.right), p.dtype),
     dtype=D.int64,
     right=False,
 ): ...

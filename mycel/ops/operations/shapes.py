@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
@@ -25,7 +24,7 @@ class ExpandDims(Primitive, compute=array.expand_dims, inputs=(Tensor, WHOLE)): 
 class Reshape(Primitive, compute=array.reshape, inputs=(Tensor, SIZES)): ...
 
 
-class Transpose(Primitive, compute=array.transpose, inputs=(Tensor, SIZES)): ...
+class Transpose(Primitive, compute=array.transpose, inputs=(Tensor, (tuple, list))): ...
 
 
 class Cast(Primitive, compute=properties.cast, inputs=(NUMBER, object)): ...
@@ -100,7 +99,7 @@ class MaskedSelect(Primitive, compute=masks.masked_select): ...
 class NonZero(Primitive, compute=masks.nonzero): ...
 
 
-class ScatterNd(Primitive, compute=indexed.scatter_nd, inputs=(Tensor, Tensor, SIZES)): ...
+class ScatterNd(Primitive, compute=indexed.scatter_nd, inputs=(Tensor, Tensor, tuple)): ...
 
 
 class Select(Primitive, compute=masks.select, inputs=(Tensor, NUMBER, NUMBER)): ...
@@ -222,7 +221,7 @@ class Flatten(Primitive, compute=lambda x: array.flatten(x)):
     """The tensor with all axes but the first joined."""
 
 
-class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_num=1):
+class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_num=integer(1, at_least=1)):
     """The `output_num` parts, of one size, of a tensor along an axis.
 
     Raises ValueError where its size does not divide.
@@ -379,7 +378,6 @@ class StridedSlice(
 def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
     value = operand("Split", x)
     size = value.shape[axis_of("Split", p.axis, value.ndim)]
-    arguments.integer("Split", "output_num", p.output_num, 1, flags=True, numpy=False, error=ValueError)
     if isinstance(size, int) and size % p.output_num:
         raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
     return splits.split(value, size // p.output_num, p.axis)

@@ -28,15 +28,9 @@ from mycel.ops.operations.primitive import Primitive, only, operations_of
 __all__: list[str] = []
 
 
-def _channels_first(p: Any, rank: int) -> bool:
-    """Return whether the format has the channels first.
-
-    Raises ValueError for other formats.
-    """
-    first, last = ("NCHW", "NHWC") if rank == 2 else ("NCDHW", "NDHWC")
-    if p.data_format not in (first, last):
-        raise ValueError(f"{p.name}: data_format must be {first!r} or {last!r}, not {p.data_format!r}")
-    return bool(p.data_format == first)
+def _channels_first(p: Any) -> bool:
+    """Return whether the format has the channels first."""
+    return p.data_format in ("NCHW", "NCDHW")
 
 
 def _to_first(x: Tensor) -> Tensor:
@@ -209,7 +203,7 @@ def _fixed(rank: int) -> Any:
 
     def compute(p: Any, value: Any, random_samples: Any) -> tuple[Tensor, Tensor]:
         x = operand(p.name, value)
-        first = _channels_first(p, rank)
+        first = _channels_first(p)
         found = pool(x if first else _to_first(x), p.ksize, p.output_shape, None, True, random_samples)
         return found if first else (_to_last(found[0]), _to_last(found[1]))
 
@@ -238,15 +232,9 @@ class FractionalMaxPool3DWithFixedKsize(
     """
 
 
-def _positions_as(p: Any, place: Tensor, kind: Any) -> Tensor:
-    if kind not in (D.int32, D.int64):
-        raise ValueError(f"{p.name}: argmax_type must be int32 or int64, not {kind}")
-    return cast(place, kind)
-
-
 def _pool_with_argmax(p: Any, value: Any) -> tuple[Tensor, Tensor]:
     x = operand(p.name, value)
-    first = _channels_first(p, 2)
+    first = _channels_first(p)
     x = x if first else _to_first(x)
     window = convolution.per_axis(p.name, "kernel_size", p.kernel_size, 2)
     strides = convolution.per_axis(p.name, "strides", p.strides, 2)
@@ -261,14 +249,14 @@ def _pool_with_argmax(p: Any, value: Any) -> tuple[Tensor, Tensor]:
 
 def _pool2d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     best, place = pooling.max_pool2d(x, p.kernel_size, p.strides, p.pads, p.dilation, True, p.ceil_mode)
-    return best, _positions_as(p, place, p.argmax_type)
+    return best, cast(place, p.argmax_type)
 
 
 def _pool3d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     if p.data_format != "NCDHW":
         raise ValueError(f"{p.name}: data_format must be 'NCDHW', not {p.data_format!r}")
     best, place = pooling.max_pool3d(x, p.ksize, p.strides, p.pads, p.dilation, p.ceil_mode, True)
-    return best, _positions_as(p, place, p.argmax_type)
+    return best, cast(place, p.argmax_type)
 
 
 class MaxPoolWithArgmax(
@@ -316,7 +304,7 @@ def _unpool(rank: int) -> Any:
 
     def compute(p: Any, value: Any, argmax: Any) -> Tensor:
         x, place = operand(p.name, value), operand(p.name, argmax)
-        first = _channels_first(p, rank)
+        first = _channels_first(p)
         strides = p.strides if isinstance(p.strides, (tuple, list)) else (p.strides,)
         size = tuple(shape_of(p.name, p.output_shape))
         if not first:
