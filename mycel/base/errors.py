@@ -127,11 +127,10 @@ class GradientError(RuntimeError, TypeError, ValueError):
     """
 
 
-class InputError(TypeError, ValueError):
+class InputError(TypeError, ValueError, RuntimeError):
     """The inputs of a call of an operation are too many or too few, or are not of its types.
 
-    It is both built-in errors: Python's own for arguments that do not fit, and MindSpore's, which
-    raises now one and now another.
+    It is all three built-in errors, as MindSpore's operations raise now one and now another.
     """
 
 

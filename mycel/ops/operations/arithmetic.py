@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
 from mycel.ops import (
     array,
@@ -19,7 +20,7 @@ from mycel.ops._operands import operands, run, select, terms
 from mycel.ops.algebra import linalg
 from mycel.ops.operations.attributes import number, optional
 from mycel.ops.operations.inputs import NUMBER
-from mycel.ops.operations.primitive import Primitive, operations_of
+from mycel.ops.operations.primitive import Primitive, alike, operations_of
 from mycel.prims import elementwise as E
 
 __all__: list[str] = []
@@ -232,10 +233,10 @@ class TruncateDiv(Primitive, compute=elementwise.truncate_div, inputs=(NUMBER, N
 class TruncateMod(Primitive, compute=elementwise.truncate_mod, inputs=(NUMBER, NUMBER)): ...
 
 
-class Addcdiv(Primitive, compute=math.addcdiv): ...
+class Addcdiv(Primitive, compute=lambda x, x1, x2, value: math.addcdiv(x, x1, x2, value)): ...
 
 
-class Addcmul(Primitive, compute=math.addcmul): ...
+class Addcmul(Primitive, compute=lambda x, x1, x2, value: math.addcmul(x, x1, x2, value)): ...
 
 
 class AddN(Primitive, compute=math.addn, inputs=((tuple, list),)): ...
@@ -289,6 +290,9 @@ def _transposed(x: Tensor, swap: bool) -> Tensor:
 
 def _matrix_product(p: Any, x: Any, y: Any) -> Tensor:
     a, b = operands(p.name, x, y)
+    if (a.ndim, b.ndim) != (2, 2) if p.name == "MatMul" else a.ndim != b.ndim or a.ndim < 2:
+        wanted = "two matrices" if p.name == "MatMul" else "two tensors of as many dimensions, at least 2"
+        raise ShapeError(f"{p.name}: takes {wanted}, not {a._type} and {b._type}")
     return linalg.matmul(_transposed(a, p.transpose_a), _transposed(b, p.transpose_b))
 
 
@@ -321,7 +325,7 @@ class SquaredDifference(
     """The square of the difference."""
 
 
-class SquareSumAll(Primitive, compute=lambda x, y: (reduction.sum(x * x), reduction.sum(y * y))):
+class SquareSumAll(Primitive, compute=alike("SquareSumAll", lambda x, y: (reduction.sum(x * x), reduction.sum(y * y)))):
     """The sums of squares of two tensors."""
 
 

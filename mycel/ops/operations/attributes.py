@@ -115,17 +115,23 @@ def text(default: Any = NEEDED) -> Attribute:
 
 
 def integer(
-    default: Any = NEEDED, at_least: Optional[int] = None, at_most: Optional[int] = None, *, tensors: bool = False
+    default: Any = NEEDED,
+    at_least: Optional[int] = None,
+    at_most: Optional[int] = None,
+    *,
+    tensors: bool = False,
+    error: Optional[type[Exception]] = None,
 ) -> Attribute:
     """Return a parameter that is an int within closed bounds, or with `tensors` a tensor.
 
-    `default` is the default, `at_least` and `at_most` are the bounds.
+    `default` is the default, `at_least` and `at_most` are the bounds. `error` is the class of
+    errors in place of TypeError and ValueError.
     """
 
     def check(owner: str, parameter: str, value: Any) -> Any:
         if isinstance(value, Dim) or tensors and isinstance(value, Tensor):
             return value
-        return arguments.integer(owner, parameter, value, at_least, at_most)
+        return arguments.integer(owner, parameter, value, at_least, at_most, error=error)
 
     return Attribute(check, default)
 
@@ -227,16 +233,24 @@ def integers(
     return Attribute(check, default)
 
 
-def pairs(default: Any = NEEDED) -> Attribute:
-    """Return a parameter that is a sequence of pairs of ints."""
+def pairs(count: Optional[int] = None, kinds: Any = (tuple, list), error: type[Exception] = TypeError) -> Attribute:
+    """Return a parameter that is a sequence of pairs of ints, without a default.
+
+    There are `count` of them if that is given. `kinds` are the types of the sequence, and `error`
+    is the class of the error for one of another type.
+    """
 
     def check(owner: str, parameter: str, value: Any) -> Any:
-        for pair in arguments.sequence(owner, parameter, value, "a sequence of pairs of ints"):
+        if not isinstance(value, kinds):
+            raise arguments.wrong_type(owner, parameter, f"{arguments.named(kinds)} of pairs of ints", value, error)
+        if count is not None and len(value) != count:
+            raise arguments.wrong_value(owner, parameter, f"{count} pairs of ints", value)
+        for pair in value:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise arguments.wrong_value(owner, parameter, "pairs of ints", value)
         return value
 
-    return Attribute(check, default)
+    return Attribute(check)
 
 
 def numbers(default: Any = NEEDED, count: Optional[int] = None, kinds: Any = tuple) -> Attribute:

@@ -1,6 +1,7 @@
 """Collective operations as objects.
 
-Parameters are checked when an object is made, tensors when it is called.
+Groups and types of parameters are checked when an object is made; ranks and tensors, of which there
+may be as many as the group has members, when it is called.
 """
 
 from __future__ import annotations
@@ -40,12 +41,9 @@ def checked(check: Optional[Callable[[Any], None]] = None) -> Callable[[type[Pri
 
         def begin(self: Any, *args: Any, **named: Any) -> None:
             start(self, *args, **named)
-            group = _group(self)
+            _group(self)
             if "op" in parameters:
                 operation_of(self.name, self.op)
-            for rank in ("root_rank", "dest_rank", "src_rank"):
-                if rank in parameters:
-                    member(self.name, rank, self.attrs[rank], group)
             if check is not None:
                 check(self)
 
@@ -137,13 +135,23 @@ class ReduceScatterV(
     """
 
 
+def _reduce(p: Any, x: Any) -> Tensor:
+    member(p.name, "dest_rank", p.dest_rank, _group(p))
+    return _all_reduce(p, x)
+
+
+def _gather(p: Any, x: Any) -> Tensor:
+    member(p.name, "dest_rank", p.dest_rank, _group(p))
+    return _all_gather(p, x)
+
+
 @checked()
-class Reduce(Primitive, compute=_all_reduce, dest_rank=NEEDED, op=ReduceOp.SUM, group=WORLD):
+class Reduce(Primitive, compute=_reduce, dest_rank=NEEDED, op=ReduceOp.SUM, group=WORLD):
     """The sum of a tensor over all processes, for the process `dest_rank`."""
 
 
 @checked()
-class CollectiveGather(Primitive, compute=_all_gather, dest_rank=NEEDED, group=WORLD):
+class CollectiveGather(Primitive, compute=_gather, dest_rank=NEEDED, group=WORLD):
     """The tensors of all processes, concatenated along the first axis, for the process
     `dest_rank`.
     """
@@ -184,6 +192,7 @@ def _check_all_to_all(p: Any) -> None:
 
 
 def _all_to_all(p: Any, x: Any) -> Tensor:
+    _check_all_to_all(p)
     group, rank = _group(p), tensor_of(p.name, "the input", x).ndim
     for axis in (p.split_dim, p.concat_dim):
         if not -rank <= axis < rank:
@@ -196,7 +205,7 @@ def _all_to_all(p: Any, x: Any) -> Tensor:
     return copied(array.concat(group.transport.exchange(parts), p.concat_dim))
 
 
-@checked(_check_all_to_all)
+@checked()
 class AlltoAll(
     Primitive, compute=_all_to_all, split_count=integer(), split_dim=integer(), concat_dim=integer(), group=WORLD
 ):
@@ -352,6 +361,7 @@ def _check_neighbors(p: Any) -> None:
 
 
 def _neighbors(p: Any, values: Any) -> tuple[Tensor, ...]:
+    _check_neighbors(p)
     given = [tensor_of(p.name, "an element of the input", v) for v in values]
     if [tuple(v.shape) for v in given] != [tuple(s) for s in p.send_shapes]:
         raise ValueError(
@@ -361,7 +371,7 @@ def _neighbors(p: Any, values: Any) -> tuple[Tensor, ...]:
     return tuple(_agreeing(p, found, [(shape, p.recv_type) for shape in p.recv_shapes]))
 
 
-@checked(_check_neighbors)
+@checked()
 class NeighborExchange(
     Primitive,
     compute=_neighbors,

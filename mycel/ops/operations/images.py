@@ -14,7 +14,7 @@ from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
 from mycel.ops.operations.attributes import integer, integers, numbers, one_of, pairs, real, word
-from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
+from mycel.ops.operations.inputs import NUMBER, SIZES
 from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.prims import elementwise as E
 
@@ -33,9 +33,7 @@ class HSVToRGB(Primitive, compute=colours.hsv_to_rgb): ...
 class RGBToHSV(Primitive, compute=colours.rgb_to_hsv): ...
 
 
-class NonMaxSuppressionV3(
-    Primitive, compute=suppression.non_max_suppression, inputs=(Tensor, Tensor, WHOLE, NUMBER, NUMBER)
-): ...
+class NonMaxSuppressionV3(Primitive, compute=suppression.non_max_suppression): ...
 
 
 class NonMaxSuppressionWithOverlaps(
@@ -62,7 +60,7 @@ class BatchToSpace(
     Primitive,
     compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_size, p.crops),
     block_size=integer(at_least=1),
-    crops=pairs(),
+    crops=pairs(2),
 ): ...
 
 
@@ -70,7 +68,7 @@ class SpaceToBatch(
     Primitive,
     compute=lambda p, x: blocks.space_to_batch_nd(x, p.block_size, p.paddings),
     block_size=integer(at_least=1),
-    paddings=pairs(),
+    paddings=pairs(2, error=ValueError),
 ): ...
 
 
@@ -100,8 +98,10 @@ def _dim_map(p: Any, value: Any) -> Tensor:
 
 def _vec_permute(p: Any, value: Any) -> Tensor:
     x = operand(p.name, value)
-    if x.dtype not in (D.int32, D.int64) or x.shape not in ((4,), (4, 2)):
-        raise ShapeError(f"{p.name}: takes int32 or int64 of the shape (4,) or (4, 2), not {x._type}")
+    if x.dtype not in (D.int32, D.int64):
+        raise TypeError(f"{p.name}: takes int32 or int64, not {x.dtype.name}")
+    if x.shape not in ((4,), (4, 2)):
+        raise ShapeError(f"{p.name}: takes the shapes (4,) and (4, 2), not {x.shape}")
     order = np.asarray(_formats(p.src_format, p.dst_format), np.int32)
     return indexed.gather(x, as_tensor(order), 0)
 
@@ -165,7 +165,6 @@ class ResizeArea(
     Primitive,
     compute=lambda p, x, size: resampling.resize_area(x, size, p.align_corners),
     align_corners=False,
-    inputs=(Tensor, SIZES),
 ): ...
 
 

@@ -21,9 +21,9 @@ from mycel.ops import (
 )
 from mycel.ops._operands import axis_of, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
-from mycel.ops.operations.attributes import integer, integers, number, one_of, optional, word
+from mycel.ops.operations.attributes import integer, integers, number, one_of, optional, real, word
 from mycel.ops.operations.inputs import SIZES
-from mycel.ops.operations.primitive import Primitive, operations_of
+from mycel.ops.operations.primitive import Primitive, need_one_shape, operations_of
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 
@@ -130,6 +130,9 @@ def _channels_first(p: Any, x: Any) -> Tensor:
 def _layer_norm(p: Any, x: Any, gamma: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor]:
     value = floating("LayerNorm", x)
     first = axis_of("LayerNorm", p.begin_norm_axis, value.ndim)
+    scaled = value.shape[axis_of("LayerNorm", p.begin_params_axis, value.ndim) :]
+    if gamma.shape != scaled or beta.shape != scaled:
+        raise ShapeError(f"LayerNorm: gamma and beta must have the shape {scaled}, not {gamma.shape} and {beta.shape}")
     full = wide(value)
     spread, centre = reduction.var_mean(full, tuple(range(first, value.ndim)), 0, True)
     result = (full - centre) * run(E.rsqrt, spread + p.epsilon)
@@ -152,7 +155,12 @@ class LayerNorm(Primitive, compute=_layer_norm, begin_norm_axis=1, begin_params_
 
 
 class BatchNorm(
-    Primitive, compute=_batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format=word("NCHW", "NHWC")
+    Primitive,
+    compute=_batch_norm,
+    is_training=False,
+    epsilon=real(1e-5, above=0, at_most=1),
+    momentum=real(0.1, at_least=0, at_most=1),
+    data_format=word("NCHW", "NHWC"),
 ): ...
 
 
@@ -214,9 +222,14 @@ class BinaryCrossEntropy(
 ): ...
 
 
+def _divergence(p: Any, x: Any, y: Any) -> Tensor:
+    need_one_shape(p.name, x=x, y=y)
+    return loss.kl_div(x, y, p.reduction)
+
+
 class KLDivLoss(
     Primitive,
-    compute=lambda p, x, y: loss.kl_div(x, y, p.reduction),
+    compute=_divergence,
     reduction=one_of("mean", "none", "sum", "batchmean"),
 ): ...
 

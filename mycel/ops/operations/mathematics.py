@@ -194,7 +194,7 @@ class LuUnpack(
 class MatrixLogarithm(Primitive, compute=matrix_logarithm): ...
 
 
-class MatrixSolveLs(Primitive, compute=_matrix_solve_ls, fast=True, inputs=(Tensor, Tensor, NUMBER)):
+class MatrixSolveLs(Primitive, compute=_matrix_solve_ls, fast=True):
     """The least-squares solution of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
 
 
@@ -316,7 +316,7 @@ def _quantile(p: Any, x: Any, q: Any) -> Tensor:
     return (sorting.nanquantile if p.ignore_nan else sorting.quantile)(x, q, p.dim, p.keep_dims)
 
 
-class Bincount(Primitive, compute=_bincount, inputs=(Tensor, WHOLE, Tensor)):
+class Bincount(Primitive, compute=_bincount):
     """The sum of weights (1 each if empty) of each number below `size`; called with (array, size,
     weights).
     """
@@ -334,7 +334,7 @@ class ConfusionMatrix(Primitive, compute=_confusion, num_classes=integer(), dtyp
     """
 
 
-class CumulativeLogsumexp(Primitive, compute=_cumulative, exclusive=False, reverse=False, inputs=(Tensor, WHOLE)):
+class CumulativeLogsumexp(Primitive, compute=_cumulative, exclusive=False, reverse=False):
     """The logarithms of running sums of exponentials.
 
     Where nothing has been summed it is the type's lowest number.

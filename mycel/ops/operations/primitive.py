@@ -22,12 +22,14 @@ from types import FunctionType
 from typing import Any, Optional
 
 from mycel.base import arguments
+from mycel.base.errors import ShapeError
 from mycel.core import precision
+from mycel.core.tensor import Tensor
 from mycel.derivatives.recomputation import recompute
 from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of
 from mycel.ops.operations.inputs import Inputs, Kinds
 
-__all__ = ["NEEDED", "Primitive", "only", "operations_of"]
+__all__ = ["NEEDED", "Primitive", "alike", "need_one_shape", "only", "operations_of"]
 
 
 class Primitive:
@@ -51,7 +53,7 @@ class Primitive:
             _define(cls, compute, inputs, parameters)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = arguments.text("Primitive", "name", name)
         self.instance_name = name
         self.attrs: dict[str, Any] = {}
 
@@ -153,6 +155,27 @@ def only(p: Any, **allowed: Any) -> None:
                 f"{p.name}: {parameter} must be {value!r}, which is all that is supported, not "
                 f"{getattr(p, parameter)!r}"
             )
+
+
+def need_one_shape(name: str, **tensors: Tensor) -> None:
+    """Raise ShapeError unless the tensors named, inputs of the operation `name`, have one shape."""
+    (first, *others) = tensors.values()
+    if any(v.shape != first.shape for v in others):
+        given = " and ".join(f"{k} {v._type}" for k, v in tensors.items())
+        raise ShapeError(f"{name}: the inputs must have one shape, not {given}")
+
+
+def alike(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of tensors of one shape, for the operation `name`, where `function` would
+    broadcast them.
+    """
+
+    def compute(x: Tensor, y: Tensor) -> Any:
+        need_one_shape(name, x=x, y=y)
+        return function(x, y)
+
+    compute.__doc__ = function.__doc__
+    return compute
 
 
 def _text(name: str, compute: Callable[..., Any]) -> str:

@@ -45,11 +45,16 @@ ALIGNED = 128
 
 
 def _shape(name: str, shape: Any) -> Any:
-    return check_sizes(name, shape_of(name, shape.tolist() if isinstance(shape, Tensor) else shape))
+    if isinstance(shape, Tensor):
+        if shape.ndim != 1:
+            raise ShapeError(f"{name}: the shape must be sizes (n,), not {shape._type}")
+        shape = shape.tolist()
+    return check_sizes(name, shape_of(name, shape))
 
 
 def _seed(p: Any) -> Optional[int]:
-    return p.seed + getattr(p, "seed2", 0) or None
+    # Negative ones count from the end of the numbers that seeds can be.
+    return (p.seed + getattr(p, "seed2", 0)) % 2**63 or None
 
 
 def _whole(value: Any) -> int:
@@ -64,6 +69,8 @@ def _bernoulli(p: Any, x: Any, probability: Any = 0.5) -> Tensor:
 
 
 def _cauchy(p: Any) -> Tensor:
+    if not p.size:
+        raise ValueError("Cauchy: size must have sizes")
     return creation.zeros(_shape("Cauchy", p.size), D.float32).cauchy(p.median, p.sigma)
 
 
@@ -157,7 +164,7 @@ class RandomPoisson(
     seed=0,
     seed2=0,
     dtype=element_type(D.int64, D.int32, D.float16, D.float32, D.float64),
-    inputs=(SIZES, (Tensor, float)),
+    inputs=(Tensor, (Tensor, float)),
 ): ...
 
 
@@ -213,7 +220,6 @@ class MultinomialWithReplacement(
     compute=_with_replacement,
     numsamples=integer(at_least=0),
     replacement=False,
-    inputs=(Tensor, WHOLE, WHOLE),
 ):
     """Random positions with given weights; called with (x, seed, offset), where two zeros mean the
     default generator.
@@ -311,7 +317,7 @@ def _drop(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     value = floating("Dropout", x)
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"Dropout: keep_prob must lie in (0, 1], not {p.keep_prob}")
-    generator = seeded_generator(p.Seed0 + p.Seed1 or None)
+    generator = seeded_generator((p.Seed0 + p.Seed1) % 2**63 or None)
     kept = random.draw(P.bernoulli, value.shape, generator, probability=float(p.keep_prob))
     return select(kept, value * (1.0 / p.keep_prob), 0.0), cast(kept, value.dtype)
 
@@ -349,7 +355,7 @@ class StandardNormal(
     compute=lambda p, shape: random.standard_normal(shape, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=((int, tuple, Tensor),),
+    inputs=((tuple, Tensor),),
 ): ...
 
 
@@ -358,7 +364,7 @@ class StandardLaplace(
     compute=lambda p, shape: random.standard_laplace(shape, _seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=((int, tuple, Tensor),),
+    inputs=((tuple, Tensor),),
 ): ...
 
 
@@ -367,7 +373,7 @@ class UniformReal(
     compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=((int, tuple, Tensor),),
+    inputs=((tuple, Tensor),),
 ): ...
 
 
@@ -376,7 +382,7 @@ class UniformInt(
     compute=lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32),
     seed=integer(0, at_least=0),
     seed2=integer(0, at_least=0),
-    inputs=((int, tuple, Tensor), Tensor, Tensor),
+    inputs=((tuple, Tensor),),
 ): ...
 
 

@@ -161,7 +161,6 @@ class EuclideanNorm(
     Primitive,
     compute=lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims),
     keep_dims=False,
-    inputs=(Tensor, (int, tuple, list, Tensor)),
 ): ...
 
 

@@ -11,9 +11,9 @@ from mycel.ops import arrange, array, creation, indexed, masks, properties, spli
 from mycel.ops._operands import axis_of, cast_index, operand, select
 from mycel.ops._operands import constant_like as like
 from mycel.ops.images.patches import mirror_pad
-from mycel.ops.operations.attributes import anything, element_type, integer, integers, one_of, optional, word
+from mycel.ops.operations.attributes import anything, element_type, integer, integers, one_of, optional, pairs, word
 from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
-from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__: list[str] = []
 
@@ -57,13 +57,13 @@ class Slice(Primitive, compute=arrange.slice, inputs=(Tensor, SIZES, SIZES)): ..
 class Tile(Primitive, compute=arrange.tile, inputs=(Tensor, SIZES)): ...
 
 
-class Eye(Primitive, compute=creation.eye, inputs=(int, int, D.DType)): ...
+class Eye(Primitive, compute=lambda n, m, t: creation.eye(n, m, t), inputs=(int, int, D.DType)): ...
 
 
 class Fill(Primitive, compute=creation.fill, inputs=(object, SIZES, object)): ...
 
 
-class Fills(Primitive, compute=creation.fills, inputs=(Tensor, (float, int, Tensor))): ...
+class Fills(Primitive, compute=creation.fills, inputs=(Tensor, (float, Tensor))): ...
 
 
 class LinSpace(Primitive, compute=creation.linspace, inputs=(Tensor, Tensor, WHOLE)): ...
@@ -81,7 +81,7 @@ class Zeros(Primitive, compute=creation.zeros, inputs=((int, tuple, list, Tensor
 class ZerosLike(Primitive, compute=creation.zeros_like): ...
 
 
-class FillV2(Primitive, compute=creation.full, inputs=(SIZES, NUMBER)): ...
+class FillV2(Primitive, compute=creation.full, inputs=(SIZES,)): ...
 
 
 class GatherD(Primitive, compute=indexed.gather_d, inputs=(Tensor, WHOLE, Tensor)): ...
@@ -129,7 +129,7 @@ class TensorScatterMin(Primitive, compute=indexed.tensor_scatter_min): ...
 class MaskedScatter(Primitive, compute=masks.masked_scatter): ...
 
 
-class IndexFill(Primitive, compute=indexed.index_fill, inputs=(Tensor, WHOLE, Tensor, (Tensor, bool, int, float))): ...
+class IndexFill(Primitive, compute=indexed.index_fill, inputs=(Tensor, WHOLE)): ...
 
 
 class Assign(Primitive, compute=state.assign, inputs=(Tensor, NUMBER)): ...
@@ -321,7 +321,7 @@ class TensorScatterElements(
     Primitive,
     compute=lambda p, x, i, u: indexed.tensor_scatter_elements(x, i, u, p.axis, p.reduction),
     axis=0,
-    reduction="none",
+    reduction=word("none", "add", "mul", "max", "min"),
 ): ...
 
 
@@ -329,7 +329,7 @@ class OneHot(
     Primitive,
     compute=lambda p, i, depth, on, off: creation.one_hot(i, depth, on, off, p.axis),
     axis=-1,
-    inputs=(Tensor, WHOLE, NUMBER, NUMBER),
+    inputs=(Tensor, WHOLE),
 ): ...
 
 
@@ -384,21 +384,18 @@ def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
 
 
 def _padded_around(p: Any, x: Any) -> Tensor:
-    pairs = p.paddings
-    if not isinstance(pairs, (tuple, list)) or not all(isinstance(v, (tuple, list)) and len(v) == 2 for v in pairs):
-        raise TypeError(f"Pad: paddings must be pairs of ints, one for each axis, not {pairs!r:.80}")
-    flat = [v for pair in reversed(pairs) for v in pair]
-    return arrange.pad(x, tuple(flat))
+    if len(p.paddings) != x.ndim:
+        raise ShapeError(f"Pad: paddings must be {x.ndim} pairs, one for each axis, not {p.paddings!r:.80}")
+    return arrange.pad(x, tuple([v for pair in reversed(p.paddings) for v in pair]))
 
 
-class Pad(Primitive, compute=_padded_around, paddings=NEEDED): ...
+class Pad(Primitive, compute=_padded_around, paddings=pairs(kinds=tuple)): ...
 
 
 class MirrorPad(
     Primitive,
     compute=lambda p, x, paddings: mirror_pad(x, paddings, p.mode),
     mode=one_of("REFLECT", "SYMMETRIC"),
-    inputs=(Tensor, SIZES),
 ): ...
 
 

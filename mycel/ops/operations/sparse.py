@@ -153,7 +153,7 @@ class SparseToDense(Primitive, compute=sparse_to_dense, inputs=(Tensor, Tensor, 
     """
 
 
-class SparseTensorDenseAdd(Primitive, compute=sparse_dense_add, inputs=(Tensor, Tensor, SIZES)):
+class SparseTensorDenseAdd(Primitive, compute=sparse_dense_add, inputs=(Tensor, Tensor, (tuple, Tensor))):
     """The sum of a sparse and a dense tensor of one shape, which is dense.
 
     >>> import mycel as ms

@@ -14,7 +14,7 @@ from mycel.ops import updates as R
 from mycel.ops.creation import zeros_like
 from mycel.ops.operations.attributes import real
 from mycel.ops.operations.inputs import NUMBER
-from mycel.ops.operations.primitive import Primitive, operations_of
+from mycel.ops.operations.primitive import Primitive, need_one_shape, operations_of
 from mycel.ops.operations.updating import number, update
 
 __all__: list[str] = []
@@ -97,7 +97,13 @@ class ApplyAdamWithAmsgrad(
 
 class ApplyAdamWithAmsgradV2(
     Primitive,
-    compute=update(f"*var *m *v *vhat {_POWERS} grad", _amsgrad, f"var grad m v vhat {_ADAM}", whole=True),
+    compute=update(
+        f"*var *m *v *vhat {_POWERS} grad",
+        _amsgrad,
+        f"var grad m v vhat {_ADAM}",
+        whole=True,
+        many="beta1_power beta2_power beta1 beta2 epsilon",
+    ),
     **LOCK,
 ):
     """Adam with the largest second moment (Reddi et al., 2018)."""
@@ -142,9 +148,7 @@ def _adam_step(o: Any, m: Any, v: Any, *values: Any) -> Tensor:
     return step
 
 
-class AdamNoUpdateParam(
-    Primitive, compute=_adam_step, **_NESTEROV, inputs=(Tensor, Tensor, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER)
-):
+class AdamNoUpdateParam(Primitive, compute=_adam_step, **_NESTEROV, inputs=(Tensor, Tensor, *[(Tensor, float)] * 6)):
     """The step of `Adam`, to be added to the parameter; m and v are updated."""
 
 
@@ -263,6 +267,7 @@ class ApplyRMSProp(
         R.rmsprop,
         "var grad mean_square moment learning_rate decay momentum epsilon",
         "first",
+        many="learning_rate",
     ),
     **LOCK,
 ):
@@ -276,6 +281,7 @@ class ApplyCenteredRMSProp(
         R.centred_rmsprop,
         "var grad mean_square moment mean_gradient learning_rate decay momentum epsilon",
         "first",
+        many="learning_rate",
     ),
     **LOCK,
 ):
@@ -478,6 +484,8 @@ class ApplyPowerSign(
 
 
 def _lars(o: Any, weight: Any, gradient: Any, squares: Any, slopes: Any, decay: Any, lr: Any) -> Tensor:
+    need_one_shape("LARSUpdate", weight=weight, gradient=gradient)
+    need_one_shape("LARSUpdate", squares=squares, slopes=slopes)
     return R.lars(weight, gradient, squares, slopes, number(decay), number(lr), o.hyperpara, o.epsilon, o.use_clip)
 
 
@@ -543,12 +551,14 @@ class LARSUpdate(
     """
 
 
-class FusedAdaFactor(Primitive, compute=update(_FACTORS, _adafactor, _TAKES, "one"), **_OPTIONS):
+class FusedAdaFactor(Primitive, compute=update(_FACTORS, _adafactor, _TAKES, "one", plain=False), **_OPTIONS):
     """Adafactor (Shazeer and Stern, 2018); the result is a tuple of the parameter."""
 
 
 class FusedAdaFactorWithGlobalNorm(
-    Primitive, compute=update(f"{_FACTORS} global_norm", _adafactor, f"{_TAKES} global_norm", "one"), **_OPTIONS
+    Primitive,
+    compute=update(f"{_FACTORS} global_norm", _adafactor, f"{_TAKES} global_norm", "one", plain=False),
+    **_OPTIONS,
 ):
     """`FusedAdaFactor` of a gradient divided by its norm."""
 

@@ -36,13 +36,23 @@ def number(given: Any, wide: bool = False) -> Any:
 
 
 def update(
-    inputs: str, rule: Callable[..., Any], takes: str, gives: str = "all", name: str = "", whole: bool = False
+    inputs: str,
+    rule: Callable[..., Any],
+    takes: str,
+    gives: str = "all",
+    name: str = "",
+    *,
+    whole: bool = False,
+    many: str = "",
+    plain: bool = True,
 ) -> Callable[..., Any]:
     """Return the function that computes an update.
 
     `inputs`, `rule` and `takes` are those of the class. `gives` says what it returns: "all" written
     parameters, the "first", or "one" for a tuple of the first. An operation without parameters
-    needs its `name`. Numbers are tensors and floats, and with `whole` ints and bools too.
+    needs its `name`. Numbers are tensors and floats, and with `whole` ints and bools too. States
+    have the shape of the parameter, and numbers but those that `many` names one element, unless
+    `plain` is False.
     """
     names = inputs.replace("*", "").split()
     written = [t[1:] for t in inputs.split() if t.startswith("*")]
@@ -50,6 +60,10 @@ def update(
     parameter, gradient = wanted[:2]
     targets = [parameter, *wanted[2 : len(written) + 1]]
     assert set(targets) == set(written), f"a rule for {written} gives {targets}"
+    tensors = {*written, gradient, "indices"}
+    alike = targets[1:] if plain else []
+    single = [n for n in names if n not in tensors] if plain else []
+    single = [n for n in single if n not in many.split()]
     by_rows = "indices" in names and "indices" not in wanted
 
     def compute(p: Any, *values: Any) -> Any:
@@ -59,6 +73,12 @@ def update(
         if "indices" not in names and g.shape != p_.shape:
             raise ShapeError(f"{name}: {gradient} has shape {g.shape}, but {parameter} has {p_.shape}")
         states = tuple(given[t] for t in targets[1:])
+        for t in alike:
+            if given[t].shape != p_.shape:
+                raise ShapeError(f"{name}: {t} has shape {given[t].shape}, but {parameter} has {p_.shape}")
+        for t in single:
+            if isinstance(given[t], Tensor) and given[t].size > 1:
+                raise ShapeError(f"{name}: {t} must be one number, not {given[t]._type}")
         wide = p_.dtype is D.float64
         rest = [number(given[t] if t in given else getattr(p, t), wide) for t in wanted[2 + len(states) :]]
         found = R.on_rows(rule, p_, g, given["indices"], states, *rest) if by_rows else rule(p_, g, *states, *rest)
@@ -68,7 +88,6 @@ def update(
         return results if gives == "all" else results[:1] if gives == "one" else results[0]
 
     numbers = (Tensor, bool, int, float) if whole else (Tensor, float)
-    tensors = {*written, gradient, "indices"}
     parts = {"p": Any, **{n: Tensor if n in tensors else numbers for n in names}}
     place = inspect.Parameter.POSITIONAL_OR_KEYWORD
     vars(compute)["__signature__"] = inspect.Signature(

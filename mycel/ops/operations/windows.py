@@ -46,7 +46,6 @@ class AdaptiveMaxPool3D(
     compute=lambda x, output_size: adaptive_pooling.adaptive_max_pool3d(
         x, tuple(output_size.tolist()) if isinstance(output_size, Tensor) and output_size.ndim else output_size, True
     ),
-    inputs=(Tensor, (int, tuple, list, Tensor)),
 ):
     """`mycel.ops.adaptive_max_pool3d` with positions, as an object."""
 
@@ -319,9 +318,9 @@ def _unpool(rank: int) -> Any:
 class MaxUnpool2D(
     Primitive,
     compute=_unpool(2),
-    ksize=integers(at_least=1),
-    strides=integers(0, at_least=0),
-    pads=integers(0, at_least=0),
+    ksize=integers(count=(2, 4), at_least=1),
+    strides=integers(0, (2, 4), at_least=0),
+    pads=integers(0, (2, 4), at_least=0),
     output_shape=integers((), alone=False, each=anything()),
     data_format=one_of("NCHW", "NHWC"),
 ):
@@ -333,9 +332,9 @@ class MaxUnpool2D(
 class MaxUnpool3D(
     Primitive,
     compute=_unpool(3),
-    ksize=integers(at_least=1),
-    strides=integers(0, at_least=0),
-    pads=integers(0, at_least=0),
+    ksize=integers(count=(3, 5), at_least=1),
+    strides=integers(0, (3, 5), at_least=0),
+    pads=integers(0, (3, 5), at_least=0),
     output_shape=integers((), alone=False, each=anything()),
     data_format=one_of("NCDHW", "NDHWC"),
 ):
