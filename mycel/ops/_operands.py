@@ -219,6 +219,8 @@ def all_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
 def shape_of(name: str, shape: Any) -> Shape:
     """Read a shape from an int, a sequence of sizes, or a tensor of them."""
     if isinstance(shape, Tensor):
+        if shape.ndim > 1:
+            raise ShapeError(f"{name}: sizes must be a tensor of one dimension, not {shape._type}")
         shape = shape.tolist()
     if isinstance(shape, (int, np.integer, Dim)):
         shape = (shape,)

@@ -26,7 +26,7 @@ from mycel.ops.operations.attributes import (
     word,
 )
 from mycel.ops.operations.inputs import SIZES, WHOLE
-from mycel.ops.operations.primitive import Primitive, alike, operations_of
+from mycel.ops.operations.primitive import Primitive, alike, need_numbers, operations_of
 from mycel.ops.sequences import ctc
 
 __all__: list[str] = []
@@ -188,16 +188,26 @@ class Einsum(
 class Pdist(Primitive, compute=lambda p, x: pairwise.pdist(x, p.p), p=real(2.0, at_least=0)): ...
 
 
+def _from_diagonals(p: Any, x: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Tensor:
+    need_numbers(p.name, num_rows=num_rows, num_cols=num_cols, padding_value=padding_value)
+    return diagonals.matrix_diag(x, k, num_rows, num_cols, padding_value, p.align)
+
+
+def _to_diagonals(p: Any, x: Any, k: Any, padding_value: Any) -> Tensor:
+    need_numbers(p.name, padding_value=padding_value)
+    return diagonals.matrix_diag_part(x, k, padding_value, p.align)
+
+
 class MatrixDiagV3(
     Primitive,
-    compute=lambda p, x, k, rows, columns, fill: diagonals.matrix_diag(x, k, rows, columns, fill, p.align),
+    compute=_from_diagonals,
     align=word("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"),
 ): ...
 
 
 class MatrixDiagPartV3(
     Primitive,
-    compute=lambda p, x, k, fill: diagonals.matrix_diag_part(x, k, fill, p.align),
+    compute=_to_diagonals,
     align=word("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"),
 ): ...
 
@@ -353,9 +363,19 @@ class BoundingBoxDecode(
 ): ...
 
 
+def _window(function: Any) -> Any:
+    def compute(p: Any, window_length: Any) -> Tensor:
+        need_numbers(p.name, window_length=window_length)
+        return function(
+            window_length, *[p.attrs[k] for k in ("periodic", "alpha", "beta") if k in p.attrs], dtype=p.dtype
+        )
+
+    return compute
+
+
 class BartlettWindow(
     Primitive,
-    compute=lambda p, n: windows.bartlett_window(n, p.periodic, dtype=p.dtype),
+    compute=_window(windows.bartlett_window),
     periodic=True,
     dtype=element_type(D.float32, D.float16, D.float64),
 ): ...
@@ -363,7 +383,7 @@ class BartlettWindow(
 
 class BlackmanWindow(
     Primitive,
-    compute=lambda p, n: windows.blackman_window(n, p.periodic, dtype=p.dtype),
+    compute=_window(windows.blackman_window),
     periodic=True,
     dtype=element_type(D.float32, D.float16, D.float64),
 ): ...
@@ -371,7 +391,7 @@ class BlackmanWindow(
 
 class HammingWindow(
     Primitive,
-    compute=lambda p, n: windows.hamming_window(n, p.periodic, p.alpha, p.beta, dtype=p.dtype),
+    compute=_window(windows.hamming_window),
     periodic=True,
     alpha=0.54,
     beta=0.46,

@@ -15,7 +15,7 @@ from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
 from mycel.ops.operations.attributes import integer, integers, numbers, one_of, pairs, real, word
 from mycel.ops.operations.inputs import NUMBER, SIZES
-from mycel.ops.operations.primitive import Primitive, operations_of
+from mycel.ops.operations.primitive import Primitive, need_numbers, operations_of
 from mycel.prims import elementwise as E
 
 __all__: list[str] = []
@@ -33,7 +33,13 @@ class HSVToRGB(Primitive, compute=colours.hsv_to_rgb): ...
 class RGBToHSV(Primitive, compute=colours.rgb_to_hsv): ...
 
 
-class NonMaxSuppressionV3(Primitive, compute=suppression.non_max_suppression): ...
+def _suppressed(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any) -> Tensor:
+    need_numbers("NonMaxSuppressionV3", max_output_size=max_output_size, iou_threshold=iou_threshold)
+    need_numbers("NonMaxSuppressionV3", score_threshold=score_threshold)
+    return suppression.non_max_suppression(boxes, scores, max_output_size, iou_threshold, score_threshold)
+
+
+class NonMaxSuppressionV3(Primitive, compute=_suppressed): ...
 
 
 class NonMaxSuppressionWithOverlaps(
@@ -46,11 +52,16 @@ class NMSWithMask(
 ): ...
 
 
+def _combined(p: Any, boxes: Any, scores: Any, each: Any, total: Any, overlap: Any, score: Any) -> tuple[Tensor, ...]:
+    need_numbers(p.name, each=each, total=total, overlap=overlap, score=score)
+    return suppression.combined_non_max_suppression(
+        boxes, scores, each, total, overlap, score, p.pad_per_class, p.clip_boxes
+    )
+
+
 class CombinedNonMaxSuppression(
     Primitive,
-    compute=lambda p, boxes, scores, each, total, overlap, score: suppression.combined_non_max_suppression(
-        boxes, scores, each, total, overlap, score, p.pad_per_class, p.clip_boxes
-    ),
+    compute=_combined,
     pad_per_class=False,
     clip_boxes=True,
 ): ...

@@ -29,7 +29,7 @@ from mycel.derivatives.recomputation import recompute
 from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of
 from mycel.ops.operations.inputs import Inputs, Kinds
 
-__all__ = ["NEEDED", "Primitive", "alike", "need_one_shape", "only", "operations_of"]
+__all__ = ["NEEDED", "Primitive", "alike", "need_numbers", "need_one_shape", "only", "operations_of"]
 
 
 class Primitive:
@@ -163,6 +163,15 @@ def need_one_shape(name: str, **tensors: Tensor) -> None:
     if any(v.shape != first.shape for v in others):
         given = " and ".join(f"{k} {v._type}" for k, v in tensors.items())
         raise ShapeError(f"{name}: the inputs must have one shape, not {given}")
+
+
+def need_numbers(name: str, **tensors: Any) -> None:
+    """Raise ShapeError unless the tensors named, inputs of the operation `name`, are single numbers
+    without dimensions.
+    """
+    for parameter, value in tensors.items():
+        if isinstance(value, Tensor) and value.ndim:
+            raise ShapeError(f"{name}: {parameter} must be a tensor without dimensions, not {value._type}")
 
 
 def alike(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

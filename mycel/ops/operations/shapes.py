@@ -13,7 +13,7 @@ from mycel.ops._operands import constant_like as like
 from mycel.ops.images.patches import mirror_pad
 from mycel.ops.operations.attributes import anything, element_type, integer, integers, one_of, optional, pairs, word
 from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
-from mycel.ops.operations.primitive import Primitive, operations_of
+from mycel.ops.operations.primitive import Primitive, need_numbers, operations_of
 
 __all__: list[str] = []
 
@@ -66,7 +66,12 @@ class Fill(Primitive, compute=creation.fill, inputs=(object, SIZES, object)): ..
 class Fills(Primitive, compute=creation.fills, inputs=(Tensor, (float, Tensor))): ...
 
 
-class LinSpace(Primitive, compute=creation.linspace, inputs=(Tensor, Tensor, WHOLE)): ...
+def _line(start: Any, stop: Any, num: Any) -> Tensor:
+    need_numbers("LinSpace", start=start, stop=stop)
+    return creation.linspace(start, stop, num)
+
+
+class LinSpace(Primitive, compute=_line, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
 class Ones(Primitive, compute=creation.ones, inputs=((int, tuple, list, Tensor), object)): ...

@@ -36,7 +36,7 @@ def _amsgrad(
 
 
 def _adam_of_rows(p: Any, g: Any, m: Any, v: Any, indices: Any, *rest: Any) -> R.Values:
-    return _adam(p, R.summed(g, indices, p), m, v, *rest)
+    return _adam(p, R.summed(g, R.without_strays(indices, p), p), m, v, *rest)
 
 
 def _adamax(p: Any, g: Any, m: Any, u: Any, lr: Any, power1: Any, *rest: Any) -> R.Values:
@@ -64,7 +64,11 @@ class Adam(
 class FusedSparseLazyAdam(
     Primitive,
     compute=update(
-        f"*var *m *v {_POWERS} gradient indices", _adam, f"var gradient m v {_ADAM} use_nesterov", whole=True
+        f"*var *m *v {_POWERS} gradient indices",
+        _adam,
+        f"var gradient m v {_ADAM} use_nesterov",
+        whole=True,
+        strays=True,
     ),
     **_NESTEROV,
 ):
@@ -102,7 +106,7 @@ class ApplyAdamWithAmsgradV2(
         _amsgrad,
         f"var grad m v vhat {_ADAM}",
         whole=True,
-        many="beta1_power beta2_power beta1 beta2 epsilon",
+        many=_POWERS,
     ),
     **LOCK,
 ):
@@ -254,7 +258,9 @@ class SparseApplyProximalAdagrad(
 
 class FusedSparseProximalAdagrad(
     Primitive,
-    compute=update("*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2", whole=True),
+    compute=update(
+        "*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2", whole=True, strays=True
+    ),
     **LOCK,
 ):
     """AdaGrad with a proximal step, of rows."""
@@ -315,7 +321,7 @@ class ApplyFtrl(
 
 class FusedSparseFtrl(
     Primitive,
-    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power"),
+    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power", strays=True),
     lr=real(above=0),
     l1=real(at_least=0),
     l2=real(at_least=0),
@@ -327,7 +333,7 @@ class FusedSparseFtrl(
 
 class SparseApplyFtrl(
     Primitive,
-    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power"),
+    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power", strays=True),
     lr=real(above=0),
     l1=real(at_least=0),
     l2=real(at_least=0),

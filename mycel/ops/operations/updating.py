@@ -44,6 +44,7 @@ def update(
     *,
     whole: bool = False,
     many: str = "",
+    strays: bool = False,
     plain: bool = True,
 ) -> Callable[..., Any]:
     """Return the function that computes an update.
@@ -52,7 +53,7 @@ def update(
     parameters, the "first", or "one" for a tuple of the first. An operation without parameters
     needs its `name`. Numbers are tensors and floats, and with `whole` ints and bools too. States
     have the shape of the parameter, and numbers but those that `many` names one element, unless
-    `plain` is False.
+    `plain` is False. With `strays` indices of rows that are not there are left out.
     """
     names = inputs.replace("*", "").split()
     written = [t[1:] for t in inputs.split() if t.startswith("*")]
@@ -80,8 +81,14 @@ def update(
             if isinstance(given[t], Tensor) and given[t].size > 1:
                 raise ShapeError(f"{name}: {t} must be one number, not {given[t]._type}")
         wide = p_.dtype is D.float64
-        rest = [number(given[t] if t in given else getattr(p, t), wide) for t in wanted[2 + len(states) :]]
-        found = R.on_rows(rule, p_, g, given["indices"], states, *rest) if by_rows else rule(p_, g, *states, *rest)
+        rest = [
+            given[t] if t in tensors else number(given[t] if t in given else getattr(p, t), wide)
+            for t in wanted[2 + len(states) :]
+        ]
+        if by_rows:
+            found = R.on_rows(rule, p_, g, given["indices"], states, *rest, strays=strays)
+        else:
+            found = rule(p_, g, *states, *rest)
         for t, new in zip(targets, found):
             given[t] = updated(given[t], cast(new, given[t].dtype))
         results = tuple(given[t] for t in written)
