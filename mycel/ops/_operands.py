@@ -18,7 +18,7 @@ import numpy as np
 from mycel.base import arguments
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
-from mycel.base.errors import ShapeError, SizeError, operation_called
+from mycel.base.errors import NotAnIndex, ShapeError, SizeError, operation_called
 from mycel.core import eager, precision
 from mycel.core.operators import pair as _pair
 from mycel.core.operators import promoted
@@ -220,7 +220,7 @@ def shape_of(name: str, shape: Any) -> Shape:
     """Read a shape from an int, a sequence of sizes, or a tensor of them."""
     if isinstance(shape, Tensor):
         if shape.ndim > 1:
-            raise ShapeError(f"{name}: sizes must be a tensor of one dimension, not {shape._type}")
+            raise NotAnIndex(f"{name}: sizes must be a tensor of one dimension, not {shape._type}")
         shape = shape.tolist()
     if isinstance(shape, (int, np.integer, Dim)):
         shape = (shape,)

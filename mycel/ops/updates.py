@@ -403,10 +403,10 @@ def on_rows(
     Gradients of the same row are added. The other rows stay as they are. With `strays` indices of
     rows that `p` does not have are left out.
     """
-    sums, read, bounds = summed(g, without_strays(indices, p) if strays else indices, p), gather, "wrap"
-    if strays:
-        indices = where(indices < 0, p.shape[0], indices)
-        read, bounds = lambda x, places, _: read_or_zeros(x, places), "drop"
+    sums = summed(g, without_strays(indices, p) if strays else indices, p)
+    # Negative ones would count from the end.
+    indices = where(indices < 0, p.shape[0], indices) if strays else indices
+    read, bounds = (read_or_zeros, "drop") if strays else (gather, "wrap")
     rows = [read(x, indices, 0) for x in (p, sums, *states)]
     found, places = rule(*rows, *numbers), indices.expand_dims(-1)
     return tuple(

@@ -366,9 +366,7 @@ class BoundingBoxDecode(
 def _window(function: Any) -> Any:
     def compute(p: Any, window_length: Any) -> Tensor:
         need_numbers(p.name, window_length=window_length)
-        return function(
-            window_length, *[p.attrs[k] for k in ("periodic", "alpha", "beta") if k in p.attrs], dtype=p.dtype
-        )
+        return function(window_length, p.periodic, dtype=p.dtype)
 
     return compute
 
@@ -391,7 +389,7 @@ class BlackmanWindow(
 
 class HammingWindow(
     Primitive,
-    compute=_window(windows.hamming_window),
+    compute=lambda p, n: windows.hamming_window(n, p.periodic, p.alpha, p.beta, dtype=p.dtype),
     periodic=True,
     alpha=0.54,
     beta=0.46,

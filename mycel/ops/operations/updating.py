@@ -73,6 +73,10 @@ def update(
         p_, g = given[parameter], given[gradient]
         if "indices" not in names and g.shape != p_.shape:
             raise ShapeError(f"{name}: {gradient} has shape {g.shape}, but {parameter} has {p_.shape}")
+        if by_rows and (given["indices"].ndim != 1 or g.ndim != p_.ndim):
+            raise ShapeError(
+                f"{name}: takes indices (N,) and rows of {p_._type}, not {given['indices']._type} and {g._type}"
+            )
         states = tuple(given[t] for t in targets[1:])
         for t in alike:
             if given[t].shape != p_.shape:
