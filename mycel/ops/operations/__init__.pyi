@@ -4640,8 +4640,8 @@ class Poisson(Primitive):
         ...
 
 class Polar(Primitive):
-    """Return the complex numbers with the absolute values `abs` and the angles `angle` in
-    radians."""
+    """`mycel.ops.polar` as an object. Return the complex numbers with the absolute values `abs`
+    and the angles `angle` in radians."""
 
     def __init__(self) -> None:
         ...
@@ -6633,7 +6633,8 @@ class ZerosLike(Primitive):
         ...
 
 class Zeta(Primitive):
-    """Return Hurwitz's zeta function: the sum over k >= 0 of (other + k)^-input."""
+    """`mycel.ops.zeta` as an object. Return Hurwitz's zeta function: the sum over k >= 0 of
+    (other + k)^-input."""
 
     def __init__(self) -> None:
         ...

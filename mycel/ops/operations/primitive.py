@@ -183,7 +183,6 @@ def alike(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         need_one_shape(name, x=x, y=y)
         return function(x, y)
 
-    compute.__doc__ = function.__doc__
     return compute
 
 
