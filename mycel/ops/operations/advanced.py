@@ -26,7 +26,7 @@ from mycel.ops.operations.attributes import (
     word,
 )
 from mycel.ops.operations.inputs import SIZES, WHOLE
-from mycel.ops.operations.primitive import Primitive, alike, need_numbers, operations_of
+from mycel.ops.operations.primitive import Primitive, alike, need_dimensions, operations_of
 from mycel.ops.sequences import ctc
 
 __all__: list[str] = []
@@ -189,12 +189,12 @@ class Pdist(Primitive, compute=lambda p, x: pairwise.pdist(x, p.p), p=real(2.0, 
 
 
 def _from_diagonals(p: Any, x: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Tensor:
-    need_numbers(p.name, num_rows=num_rows, num_cols=num_cols, padding_value=padding_value)
+    need_dimensions(p.name, 0, num_rows=num_rows, num_cols=num_cols, padding_value=padding_value)
     return diagonals.matrix_diag(x, k, num_rows, num_cols, padding_value, p.align)
 
 
 def _to_diagonals(p: Any, x: Any, k: Any, padding_value: Any) -> Tensor:
-    need_numbers(p.name, padding_value=padding_value)
+    need_dimensions(p.name, 0, padding_value=padding_value)
     return diagonals.matrix_diag_part(x, k, padding_value, p.align)
 
 
@@ -365,7 +365,7 @@ class BoundingBoxDecode(
 
 def _window(function: Any) -> Any:
     def compute(p: Any, window_length: Any) -> Tensor:
-        need_numbers(p.name, window_length=window_length)
+        need_dimensions(p.name, 0, window_length=window_length)
         return function(window_length, p.periodic, dtype=p.dtype)
 
     return compute
@@ -411,9 +411,16 @@ class STFT(
 ): ...
 
 
+def _ctc(p: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> tuple[Tensor, Tensor]:
+    need_dimensions(p.name, 3, log_probs=log_probs)
+    need_dimensions(p.name, 2, targets=targets)
+    need_dimensions(p.name, 1, input_lengths=input_lengths, target_lengths=target_lengths)
+    return ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, p.blank, p.reduction, p.zero_infinity)
+
+
 class CTCLossV2(
     Primitive,
-    compute=lambda p, x, y, m, n: ctc.ctc_loss(x, y, m, n, p.blank, p.reduction, p.zero_infinity),
+    compute=_ctc,
     blank=0,
     reduction=word("none", "mean", "sum"),
     zero_infinity=False,

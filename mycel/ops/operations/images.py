@@ -15,7 +15,7 @@ from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
 from mycel.ops.operations.attributes import integer, integers, numbers, one_of, pairs, real, word
 from mycel.ops.operations.inputs import NUMBER, SIZES
-from mycel.ops.operations.primitive import Primitive, need_numbers, operations_of
+from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 from mycel.prims import elementwise as E
 
 __all__: list[str] = []
@@ -27,15 +27,20 @@ class AdjustHue(Primitive, compute=colours.adjust_hue): ...
 class AdjustSaturation(Primitive, compute=colours.adjust_saturation): ...
 
 
-class HSVToRGB(Primitive, compute=colours.hsv_to_rgb): ...
+def _coloured(x: Any) -> Tensor:
+    need_dimensions("HSVToRGB", 4, x=x)
+    return colours.hsv_to_rgb(x)
+
+
+class HSVToRGB(Primitive, compute=_coloured): ...
 
 
 class RGBToHSV(Primitive, compute=colours.rgb_to_hsv): ...
 
 
 def _suppressed(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any) -> Tensor:
-    need_numbers("NonMaxSuppressionV3", max_output_size=max_output_size, iou_threshold=iou_threshold)
-    need_numbers("NonMaxSuppressionV3", score_threshold=score_threshold)
+    need_dimensions("NonMaxSuppressionV3", 0, max_output_size=max_output_size, iou_threshold=iou_threshold)
+    need_dimensions("NonMaxSuppressionV3", 0, score_threshold=score_threshold)
     return suppression.non_max_suppression(boxes, scores, max_output_size, iou_threshold, score_threshold)
 
 
@@ -53,7 +58,7 @@ class NMSWithMask(
 
 
 def _combined(p: Any, boxes: Any, scores: Any, each: Any, total: Any, overlap: Any, score: Any) -> tuple[Tensor, ...]:
-    need_numbers(p.name, each=each, total=total, overlap=overlap, score=score)
+    need_dimensions(p.name, 0, each=each, total=total, overlap=overlap, score=score)
     return suppression.combined_non_max_suppression(
         boxes, scores, each, total, overlap, score, p.pad_per_class, p.clip_boxes
     )
@@ -75,9 +80,14 @@ class BatchToSpace(
 ): ...
 
 
+def _blocks(p: Any, x: Any) -> Tensor:
+    need_dimensions(p.name, 4, x=x)
+    return blocks.space_to_batch_nd(x, p.block_size, p.paddings)
+
+
 class SpaceToBatch(
     Primitive,
-    compute=lambda p, x: blocks.space_to_batch_nd(x, p.block_size, p.paddings),
+    compute=_blocks,
     block_size=integer(at_least=1),
     paddings=pairs(2, error=ValueError),
 ): ...

@@ -23,7 +23,7 @@ from mycel.ops._operands import axis_of, cast_index, floating, operand, operands
 from mycel.ops._operands import constant_like as like
 from mycel.ops.operations.attributes import integer, integers, number, one_of, optional, real, word
 from mycel.ops.operations.inputs import SIZES
-from mycel.ops.operations.primitive import Primitive, need_one_shape, operations_of
+from mycel.ops.operations.primitive import Primitive, need_dimensions, need_one_shape, operations_of
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 
@@ -173,6 +173,7 @@ class BiasAdd(
 
 def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
     x, y = operands("SoftmaxCrossEntropyWithLogits", logits, labels)
+    need_dimensions("SoftmaxCrossEntropyWithLogits", 2, logits=x, labels=y)
     entropy = loss.softmax_entropy(x, cast(y, x.dtype))
     return entropy, activation.softmax(x) - y
 
@@ -181,6 +182,7 @@ def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
     x = floating(p.name, logits)
     if x.ndim != 2:
         raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
+    need_dimensions(p.name, 1, labels=labels)
     y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]

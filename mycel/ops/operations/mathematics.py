@@ -48,7 +48,7 @@ from mycel.ops.operations.attributes import (
     word,
 )
 from mycel.ops.operations.inputs import NUMBER, WHOLE
-from mycel.ops.operations.primitive import Primitive, need_numbers, operations_of
+from mycel.ops.operations.primitive import Primitive, need_dimensions, need_one_shape, operations_of
 from mycel.ops.variants import eps
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -82,7 +82,7 @@ def _finite(x: Any) -> Tensor:
 
 
 def _log_space(p: Any, start: Any, end: Any) -> Tensor:
-    need_numbers("LogSpace", start=start, end=end)
+    need_dimensions("LogSpace", 0, start=start, end=end)
     kind = p.dtype
     wide = D.float64 if kind is D.float64 else D.float32
     first, last = (cast(operand("LogSpace", v), wide) for v in (start, end))
@@ -154,7 +154,7 @@ def _lstsq(p: Any, x: Any, a: Any) -> Tensor:
 
 
 def _matrix_solve_ls(p: Any, matrix: Any, rhs: Any, l2_regularizer: Any) -> Tensor:
-    need_numbers("MatrixSolveLs", l2_regularizer=l2_regularizer)
+    need_dimensions("MatrixSolveLs", 0, l2_regularizer=l2_regularizer)
     return matrix_solve_ls("MatrixSolveLs", matrix, rhs, float(_number(l2_regularizer)) if p.fast else 0.0)
 
 
@@ -165,7 +165,12 @@ def _nuclear(p: Any, x: Any) -> Tensor:
     return norms.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
 
 
-class Cross(Primitive, compute=lambda p, x, y: linalg.cross(x, y, None if p.dim == -65530 else p.dim), dim=-65530): ...
+def _cross(p: Any, x: Any, y: Any) -> Tensor:
+    need_one_shape("Cross", x=x, y=y)
+    return linalg.cross(x, y, None if p.dim == -65530 else p.dim)
+
+
+class Cross(Primitive, compute=_cross, dim=-65530): ...
 
 
 class Eig(Primitive, compute=_eig, compute_v=False):
@@ -257,7 +262,7 @@ def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
 
 
 def _bincount(array: Any, size: Any, weights: Any) -> Tensor:
-    need_numbers("Bincount", size=size)
+    need_dimensions("Bincount", 0, size=size)
     values, w = cast_index("Bincount", array), operand("Bincount", weights)
     count = int(_number(size))
     if count < 0:
@@ -306,7 +311,7 @@ def _equal_count(x: Any, y: Any) -> Tensor:
 
 
 def _packed(x: Any, threshold: Any) -> Tensor:
-    need_numbers("CompareAndBitpack", threshold=threshold)
+    need_dimensions("CompareAndBitpack", 0, threshold=threshold)
     value, limit = operands("CompareAndBitpack", x, threshold)
     if value.ndim == 0 or value.shape[-1] % 8:
         raise ShapeError(f"CompareAndBitpack: the last size of {value._type} must divide by 8")
@@ -425,7 +430,7 @@ def _multilabel(p: Any, x: Any, target: Any) -> tuple[Tensor, Tensor]:
 
 
 def _triplet(p: Any, x: Any, positive: Any, negative: Any, margin: Any) -> Tensor:
-    need_numbers("TripletMarginLoss", margin=margin)
+    need_dimensions("TripletMarginLoss", 0, margin=margin)
     return margins.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
 
 

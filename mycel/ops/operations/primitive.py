@@ -29,7 +29,7 @@ from mycel.derivatives.recomputation import recompute
 from mycel.ops.operations.attributes import NEEDED, Attribute, attribute_of
 from mycel.ops.operations.inputs import Inputs, Kinds
 
-__all__ = ["NEEDED", "Primitive", "alike", "need_numbers", "need_one_shape", "only", "operations_of"]
+__all__ = ["NEEDED", "Primitive", "alike", "need_dimensions", "need_one_shape", "only", "operations_of"]
 
 
 class Primitive:
@@ -165,13 +165,13 @@ def need_one_shape(name: str, **tensors: Tensor) -> None:
         raise ShapeError(f"{name}: the inputs must have one shape, not {given}")
 
 
-def need_numbers(name: str, **tensors: Any) -> None:
-    """Raise ShapeError unless the tensors named, inputs of the operation `name`, are single numbers
-    without dimensions.
+def need_dimensions(name: str, count: int, **tensors: Any) -> None:
+    """Raise ShapeError unless the tensors named, inputs of the operation `name`, have `count`
+    dimensions.
     """
     for parameter, value in tensors.items():
-        if isinstance(value, Tensor) and value.ndim:
-            raise ShapeError(f"{name}: {parameter} must be a tensor without dimensions, not {value._type}")
+        if isinstance(value, Tensor) and value.ndim != count:
+            raise ShapeError(f"{name}: {parameter} must be a tensor of {count} dimensions, not {value._type}")
 
 
 def alike(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

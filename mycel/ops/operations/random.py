@@ -31,7 +31,7 @@ from mycel.ops._operands import (
 from mycel.ops.images import boxes
 from mycel.ops.operations.attributes import element_type, flag, integer, integers, real
 from mycel.ops.operations.inputs import SIZES, WHOLE
-from mycel.ops.operations.primitive import Primitive, operations_of
+from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 from mycel.ops.random_truncated import truncated_normal_numbers
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
@@ -178,6 +178,7 @@ class TruncatedNormal(
 
 
 def _permuted_below(p: Any, n: Any) -> Tensor:
+    need_dimensions("Randperm", 1, x=n)
     count = reshaped(term("Randperm", n, D.int64), ())
     place = iota((p.max_length,), 0, D.int64)
     known = place < count
@@ -326,6 +327,7 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     value = floating(p.name, x)
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"{p.name}: keep_prob must lie in (0, 1], not {p.keep_prob}")
+    need_dimensions(p.name, 4 if p.name == "Dropout2D" else 5, x=value)
     shape = (*value.shape[:2], *(1,) * (value.ndim - 2))
     kept = random.draw(P.bernoulli, shape, seeded_generator(None), probability=float(p.keep_prob))
     kept = array.broadcast_to(kept, value.shape)

@@ -112,6 +112,8 @@ class ReduceStd(
 def _position(find: Any) -> Any:
     def run_(p: Any, x: Any) -> Tensor:
         value, kind = operand(p.name, x), p.output_type
+        if kind not in (D.int32, D.int64):
+            raise ValueError(f"{p.name}: output_type must be int32 or int64, not {kind.name}")
         size = value.shape[axis_of(p.name, p.axis, value.ndim)] if value.ndim else 1
         if kind is D.int32 and S.position_type(size) is not kind:
             raise ValueError(

@@ -13,7 +13,7 @@ from mycel.ops._operands import constant_like as like
 from mycel.ops.images.patches import mirror_pad
 from mycel.ops.operations.attributes import anything, element_type, integer, integers, one_of, optional, pairs, word
 from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
-from mycel.ops.operations.primitive import Primitive, need_numbers, operations_of
+from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
 
 __all__: list[str] = []
 
@@ -67,7 +67,7 @@ class Fills(Primitive, compute=creation.fills, inputs=(Tensor, (float, Tensor)))
 
 
 def _line(start: Any, stop: Any, num: Any) -> Tensor:
-    need_numbers("LinSpace", start=start, stop=stop)
+    need_dimensions("LinSpace", 0, start=start, stop=stop)
     return creation.linspace(start, stop, num)
 
 
