@@ -1720,7 +1720,13 @@ class CTCLossV2(Primitive):
     def __init__(self, blank: Any = ..., reduction: str = ..., zero_infinity: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, y: Any, m: Any, n: Any) -> Any:
+    def __call__(
+        self,
+        log_probs: Any,
+        targets: Any,
+        input_lengths: Any,
+        target_lengths: Any,
+    ) -> tuple[Tensor, Tensor]:
         ...
 
 class Cast(Primitive):
@@ -2133,7 +2139,7 @@ class Cross(Primitive):
     def __init__(self, dim: Any = ...) -> None:
         ...
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Any, y: Any) -> Tensor:
         ...
 
 class CumProd(Primitive):
@@ -3226,7 +3232,7 @@ class HSVToRGB(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, images: Any) -> Tensor:
+    def __call__(self, x: Any) -> Tensor:
         ...
 
 class HShrink(Primitive):
@@ -5751,7 +5757,7 @@ class SpaceToBatch(Primitive):
     def __init__(self, block_size: Any, paddings: Any) -> None:
         ...
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any) -> Tensor:
         ...
 
 class SpaceToBatchND(Primitive):
