@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from sys import modules
 from types import FunctionType
 from typing import Any, Optional
@@ -235,9 +236,13 @@ def _define(
             check, default = attributes[k]
             self.add_prim_attr(k, v if v is default else check(name, k, v))
 
+    @cache
+    def taken() -> Inputs:
+        return Inputs(name, compute, 1 if parameters else 0, inputs or ())
+
     def look(given: tuple[Any, ...], named: dict[str, Any]) -> None:
         if inputs is not None:
-            Inputs(name, compute, 1 if parameters else 0, inputs).check(given, named)
+            taken().check(given, named)
         if not named:
             known.add(tuple(map(type, given)))
 
